@@ -1,7 +1,7 @@
-//! A store whose answers get lost: any store, with faults in front of it, for tests (`streams.md` §18 *Fault store*).
+//! A store with faults in front of any other store, for tests (`streams.md` §18 *Fault store*).
 //!
-//! Everything that it does wrong, a network or a dying server can do too. Chance comes from a seed: the same seed and the same
-//! calls fail in the same way.
+//! A network or a dying server can cause each of its faults. A seed decides about them: the same
+//! seed and the same calls fail in the same way.
 
 mod standstill;
 
@@ -33,39 +33,39 @@ use crate::{
     },
 };
 
-/// What may happen to one operation.
+/// Fault of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// It never reached the store.
+    /// The operation did not reach the store.
     Before,
-    /// It was applied, and its reply was lost.
+    /// The operation was applied, but its reply was lost.
     Lost,
-    /// The store refused it, as one without memory does.
+    /// The store refused the operation, like a store without memory.
     Refused,
 }
 
-/// How often things go wrong, in thousandths.
+/// Frequencies of faults, in thousandths.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rates {
     /// Operations that never reach the store.
     pub before: u32,
     /// Operations whose reply is lost.
     pub lost: u32,
-    /// messages that are lost.
+    /// Messages that are lost.
     pub message_lost: u32,
-    /// messages that ring twice.
+    /// Messages that are delivered twice.
     pub message_twice: u32,
-    /// messages that ring after the next one.
+    /// Messages that are delivered after the next one.
     pub message_late: u32,
-    /// Longest delay of an operation on its way to the store; zero for none.
+    /// Maximum delay of an operation on its way to the store; zero for none.
     pub delay: Duration,
-    /// The same for its reply. Who does not wait for it takes the reply for lost.
+    /// Maximum delay of its reply. A caller that does not wait treats the reply as lost.
     pub reply_delay: Duration,
 }
 
-/// A store with faults in front of it: what one node sees. Give each node its own.
+/// A store with faults, as one node sees it. Give each node its own.
 pub struct FaultStore {
     inner: Arc<dyn Store>,
     shared: Arc<Shared>,
@@ -74,7 +74,7 @@ pub struct FaultStore {
 
 struct Shared {
     rates: Mutex<Rates>,
-    /// What happens to the next operations, before chance decides.
+    /// Faults of the next operations, before random ones.
     next: Mutex<VecDeque<Fault>>,
     rng: AtomicU64,
     cut: AtomicBool,
@@ -94,7 +94,8 @@ impl fmt::Debug for FaultStore {
 }
 
 impl FaultStore {
-    /// Puts faults in front of a store. Nothing fails until it is told to. messages pass through tasks on `tracker`.
+    /// Puts faults in front of a store. No operation fails until a fault is set. Messages pass
+    /// through tasks on `tracker`.
     pub fn new(inner: Arc<dyn Store>, seed: u64, tracker: TaskTracker) -> Self {
         Self {
             inner,
@@ -112,43 +113,44 @@ impl FaultStore {
         }
     }
 
-    /// How often things go wrong from now on.
+    /// Sets the frequencies of faults.
     pub fn set_rates(&self, rates: Rates) {
         *lock(&self.shared.rates) = rates;
     }
 
-    /// What happens to the next operations, one after the other.
+    /// Sets the faults of the next operations, in order.
     pub fn next(&self, faults: impl IntoIterator<Item = Fault>) {
         lock(&self.shared.next).extend(faults);
     }
 
-    /// Cuts the node off from the store, or connects it again; messages of the meantime are lost.
+    /// Disconnects the node from the store, or connects it again. Messages in between are lost.
     pub fn cut_off(&self, cut: bool) {
         self.shared.cut.store(cut, Ordering::SeqCst);
         self.cut_off_messages(cut);
     }
 
-    /// Cuts off only the messages.
+    /// Disconnects only the messages.
     pub fn cut_off_messages(&self, cut: bool) {
         self.shared.cut_messages.send_replace(cut);
     }
 
-    /// From now on the store refuses what stores much, as one that is out of memory does (§17.2), or takes it again.
+    /// Makes the store refuse large writes, like a store that is out of memory (§17.2), or accept
+    /// them again.
     pub fn refuse_writes(&self, refuses: bool) {
         self.shared.refuses_writes.store(refuses, Ordering::SeqCst);
     }
 
-    /// Says that the store's memory is so full, in percent; 0: the truth.
+    /// Reports this used share of the store's memory, in percent; 0 reports the true one.
     pub fn set_fill(&self, percent: u8) {
         self.shared.fill.store(percent, Ordering::Relaxed);
     }
 
-    /// Operations that reached the store.
+    /// Number of operations that reached the store.
     pub fn operations(&self) -> u64 {
         self.shared.operations.load(Ordering::Relaxed)
     }
 
-    /// One operation, with what goes wrong around it.
+    /// Runs one operation with its faults.
     async fn through<T>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
         let down = || Err(StoreError::Down("fault".to_owned()));
         if self.shared.cut.load(Ordering::SeqCst) {
@@ -163,7 +165,7 @@ impl FaultStore {
                 self.shared.operations.fetch_add(1, Ordering::Relaxed);
                 let reply = work.await;
                 self.shared.wait(rates.reply_delay).await;
-                // The line may have been cut while the reply was on its way.
+                // The connection may have been cut while the reply was on its way.
                 if self.shared.cut.load(Ordering::SeqCst) {
                     return down();
                 }
@@ -224,7 +226,7 @@ impl Shared {
     }
 }
 
-/// Passes messages on, as well as a bad line does.
+/// Passes messages on, with the faults of a bad connection.
 async fn pass_on(
     mut from: mpsc::Receiver<NodeMessage>,
     to: mpsc::Sender<NodeMessage>,
@@ -254,7 +256,7 @@ async fn pass_on(
         let rates = *lock(&shared.rates);
         let mut out = Vec::new();
         if message != NodeMessage::Resync && shared.happens(rates.message_lost) {
-            // Lost: anti-entropy has to find what it told.
+            // Lost: anti-entropy has to find its change.
         } else if late.is_none() && shared.happens(rates.message_late) {
             late = Some(message);
             continue;

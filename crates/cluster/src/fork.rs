@@ -1,14 +1,17 @@
-//! Positions in a stream of which the store lost a branch (`streams.md` §8 rule 3, §11 *Two histories*).
+//! Positions in a stream after the store lost a branch of it
+//! (`streams.md` §8 rule 3, §11 *Two histories*).
 //!
-//! A store that loses writes around an takeover may have seen two owners use the same numbers. The epochs, each with the
-//! number after which it began and with a random mark, tell whether a client's cursor lies in the history that the store has now.
+//! A store that loses writes around a takeover may have given the same numbers to two owners. Each
+//! epoch has the number after which it began and a random nonce. They show whether a client's
+//! cursor is in the current history.
 
 use crate::store::{Cursor, Epoch};
 
-/// Where to go on reading for a client that shows `cursor`, and whether it left a branch that the store lost: then it
-/// is to be told of a gap. `epochs` are those above 1, in order.
+/// Returns the position after which a client continues, and whether its cursor is on a branch that
+/// the store lost. The client then needs a gap notice. `epochs` are those above 1, in order.
 ///
-/// A cursor of an epoch above the stream's own is returned as it is: its stream has to be taken over first (§8 rule 2).
+/// A cursor of a higher epoch than the stream's is returned as it is: its stream has to be taken
+/// over first (§8 rule 2).
 pub fn place(cursor: Cursor, epochs: &[(u64, Epoch)]) -> (u64, bool) {
     let Some(shown) = cursor.epoch else {
         return (cursor.seq, false);
@@ -22,7 +25,7 @@ pub fn place(cursor: Cursor, epochs: &[(u64, Epoch)]) -> (u64, bool) {
         if epoch.number == shown.number {
             known = true;
             if epoch.mark != shown.mark {
-                // Another history: what both share ends at the latest where this epoch begins.
+                // Another history: the common part ends where this epoch begins, at the latest.
                 position = position.min(*start);
                 split = true;
             } else if position < *start {

@@ -1,14 +1,14 @@
-//! Rate limits: the generic cell rate algorithm, one number for each bucket (`streams.md` §16.1). The script `lease.lua` does the
-//! same sums.
+//! Rate limits with the generic cell rate algorithm, one number per bucket (`streams.md` §16.1).
+//! The script `lease.lua` has the same arithmetic.
 
 use std::time::Duration;
 
 use crate::store::{Lease, LeaseWanted};
 
-/// No sum leaves the integers that Lua's numbers hold exactly (2⁵³).
+/// Limit that keeps sums within the integers that Lua numbers represent exactly (2⁵³).
 const MOST_US: u64 = 1_000_000_000_000_000;
 
-/// What is wanted of a bucket, within bounds.
+/// Request for tokens of a bucket, within bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) interval_us: u64,
@@ -32,8 +32,8 @@ impl From<&LeaseWanted> for Wanted {
     }
 }
 
-/// Takes what there is. `arrival` is the bucket's number, the theoretical arrival time in microseconds; the new one is given back
-/// unless nothing changed.
+/// Takes the available tokens. `arrival` is the bucket's theoretical arrival time in microseconds.
+/// Returns the new one, or `None` if it is unchanged.
 pub(crate) fn take(arrival: Option<u64>, now: u64, wanted: Wanted) -> (Option<u64>, Lease) {
     let Wanted {
         interval_us,

@@ -1,9 +1,11 @@
-//! Interleavings (testing.md, layer I): the tasks of this crate under a scheduler that decides at every lock which of them goes on, as
-//! threads would have it (`shuttle`). What runs is the product's own code; only [`lock`] and [`spawn`] are other ones.
+//! Interleavings (testing.md, layer I): runs the tasks of this crate under a scheduler that may
+//! switch the task at every lock, as threads would (`shuttle`). The product's own code runs; only
+//! [`lock`] and [`spawn`] are replaced.
 //!
-//! Tokio's channels, notices and tokens are taken for what they promise: each of their operations is one step. Time stands still: what is
-//! done now and then, to make good for a wake-up that was lost, is not done here, so that whoever loses one waits for ever. The
-//! scheduler sees that nobody can go on, and prints the seed that leads there (`SHUTTLE_RANDOM_SEED`).
+//! Each operation of Tokio's channels, notifications and tokens counts as one step. Time stands
+//! still, so periodic work that repairs lost wake-ups does not run. A task that misses its wake-up
+//! waits forever. The scheduler detects that no task can continue, and prints the seed of the run
+//! (`SHUTTLE_RANDOM_SEED`).
 
 use std::{
     cell::Cell,
@@ -15,32 +17,32 @@ use std::{
 use shuttle::{Config, Runner, scheduler::RandomScheduler};
 use tokio_util::task::TaskTracker;
 
-/// The same orders in every run.
+/// Fixed seed, for the same orders in every run.
 const SEED: u64 = 20_261_122;
 /// Bytes of a task's stack: the frames of a debug build are large.
 const STACK: usize = 512 * 1024;
 
 thread_local! {
-    /// This thread runs interleavings.
+    /// Whether this thread runs interleavings.
     static IS_EXPLORING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Another task may go on here.
+/// Point at which another task may continue.
 fn point() {
     if IS_EXPLORING.get() {
-        // Here a sleep is a switch and nothing else. A yield would wake the task, and so hide that nobody else does.
+        // A sleep only switches here. A yield would wake the task, and so hide a missing wake-up.
         shuttle::thread::sleep(Duration::ZERO);
     }
 }
 
-/// `crate::lock`, with a point before and after.
+/// Replaces `crate::lock`, with a switch before and after.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Guard<'_, T> {
     point();
     let guard = loop {
         match mutex.try_lock() {
             Ok(guard) => break guard,
             Err(TryLockError::Poisoned(guard)) => break guard.into_inner(),
-            // Whoever has it stands at a point of its own, and goes on some time.
+            // The holder of the lock is at its own switch point, and continues later.
             Err(TryLockError::WouldBlock) if IS_EXPLORING.get() => point(),
             Err(TryLockError::WouldBlock) => {
                 break mutex.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +52,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Guard<'_, T> {
     Guard(Some(guard))
 }
 
-/// What `lock` gives.
+/// Guard that `lock` returns.
 pub(crate) struct Guard<'a, T>(Option<MutexGuard<'a, T>>);
 
 impl<T> Deref for Guard<'_, T> {
@@ -74,7 +76,7 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
-/// `crate::spawn`: within an interleaving, on its scheduler.
+/// Replaces `crate::spawn`: within an interleaving, uses its scheduler.
 pub(crate) fn spawn(tracker: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
     if IS_EXPLORING.get() {
         drop(shuttle::future::spawn(tracker.track_future(task)));
@@ -83,12 +85,12 @@ pub(crate) fn spawn(tracker: &TaskTracker, task: impl Future<Output = ()> + Send
     }
 }
 
-/// Runs a test so many times, each time in another order of events.
+/// Runs a test `times` times, each time in another order of events.
 pub(crate) fn explore<F>(times: usize, test: impl Fn() -> F + Send + Sync + 'static)
 where
     F: Future<Output = ()>,
 {
-    /// Also when a test fails.
+    /// Resets the thread, also when a test fails.
     struct Over;
     impl Drop for Over {
         fn drop(&mut self) {
@@ -101,7 +103,7 @@ where
     let _over = Over;
     let scheduler = RandomScheduler::new_from_seed(SEED, times);
     Runner::new(scheduler, config).run(move || {
-        // Nobody drives it: its clock is asked for the time, and timers are set that never ring.
+        // No task drives this runtime: it only provides the time, and its timers never fire.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -120,7 +122,8 @@ mod tests {
 
     use super::*;
 
-    /// The check itself: a wake-up that is lost in one order of events is found. Between the look and the wait, what is waited for may come.
+    /// Tests the check itself: it finds a wake-up that is lost in one order of events. The event
+    /// may come between the check and the wait.
     #[test]
     fn a_lost_wake_up_is_found() {
         let run = || {
@@ -137,7 +140,7 @@ mod tests {
                 telling.await.expect("told");
             });
         };
-        // On a thread of its own: what a failed run leaves behind goes with it.
+        // On its own thread, which also discards the state of the failed run.
         assert!(std::thread::spawn(run).join().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Buckets of the nodes, for a process that runs no calls: the console, and the tries of sign-in.
+//! Buckets of the nodes, for a process that runs no calls: the console, and sign-in attempts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,31 +7,31 @@ use crate::{
     store::{HoldWanted, Lease, LeaseWanted, NodeId, Store},
 };
 
-/// Whoever looks waits no longer.
+/// Deadline of an operation.
 const WITHIN: Duration = Duration::from_secs(1);
-/// It holds nothing, so that it does not matter if several have one name.
+/// Name for `hold`. It holds nothing, so several processes may share it.
 const ONLOOKER: NodeId = NodeId(*b"nonlooker00000");
 
-/// How fast a bucket fills, and how much it holds.
+/// Refill rate and capacity of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Microseconds that one token takes.
+    /// Time per token, in microseconds.
     pub interval_us: u64,
-    /// Tokens that the bucket holds.
+    /// Capacity in tokens.
     pub burst: u64,
 }
 
-/// The store of the nodes, seen from outside. Cheap to clone.
+/// Limits of the nodes' store, for a process that is not a node. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Ledger(Arc<dyn Store>);
 
 impl Ledger {
-    /// Over a store.
+    /// Creates a ledger for a store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self(store)
     }
 
-    /// What all nodes together use of what is there at once, some seconds old. `None` if the store does not answer.
+    /// Number of permits that all nodes use, some seconds old. `None` if the store does not reply.
     pub async fn in_use(&self, key: &LimitKey) -> Option<u64> {
         let nothing = HoldWanted {
             shard: key.shard.clone(),
@@ -45,7 +45,8 @@ impl Ledger {
         Some(held.used_elsewhere)
     }
 
-    /// Takes one token out of the bucket that the nodes share. A store that does not answer refuses nobody.
+    /// Takes one token from a bucket that the nodes share. Admits the request if the store does not
+    /// reply.
     pub async fn take(&self, key: &LimitKey, rate: Rate) -> Result<(), RetryAfter> {
         let size = Size {
             interval_us: rate.interval_us,
@@ -54,8 +55,7 @@ impl Ledger {
         self.count(key, size).await.unwrap_or(Ok(()))
     }
 
-    /// Takes exactly one token: none is leased ahead, and none is granted on credit. `None` if the
-    /// store does not answer.
+    /// Takes exactly one token, without prefetching or credit. `None` if the store does not reply.
     pub async fn count(&self, key: &LimitKey, size: Size) -> Option<Result<(), RetryAfter>> {
         let lease = self.ask(key, size, (1, 0)).await?;
         Some(if lease.granted == 0 {
@@ -65,8 +65,8 @@ impl Ledger {
         })
     }
 
-    /// Returns one token that [`Ledger::count`] took and that was not needed. It stays taken if the
-    /// store does not answer.
+    /// Returns one unused token that [`Ledger::count`] took. The token stays taken if the store
+    /// does not reply.
     pub async fn give_back(&self, key: &LimitKey, size: Size) {
         self.ask(key, size, (0, 1)).await;
     }

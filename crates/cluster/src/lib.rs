@@ -1,21 +1,20 @@
 //! What nodes share while they run and may lose: sessions, open streams, revocations.
 //!
-//! This room carries bytes and never reads them: what a session's body or a frame means is known to `mcp` alone. Nothing
-//! here is the truth. A lost session is rebuilt from its id, a lost stream is opened again by its client, and revocations
-//! are rows in Postgres that are read again at start.
+//! This crate carries bytes and never reads them. Only `mcp` knows the meaning of a session's body
+//! or an event. No data here is authoritative. A lost session is rebuilt from its id. A client
+//! opens a lost stream again. Revocations are rows in Postgres and are read again at start.
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | [`streams`] | open event streams of news, found by tenant, each with a bounded queue |
-//! | [`revocations`] | what is refused before its token expires (`auth.md` §4.2) |
-//! | [`revocation_freshness`] | when a node may have missed too many of them (ADR 25) |
-//! | [`node`] | this process among its like: writers and readers of streams, membership, takeover, limits |
+//! | [`streams`] | open event streams of notices, found by tenant, each with a bounded queue |
+//! | [`revocations`] | tokens that are refused before they expire (`auth.md` §4.2) |
+//! | [`revocation_freshness`] | whether a node may have missed too many revocations (ADR 25) |
+//! | [`node`] | a node: sessions, writers and readers of streams, membership, takeover, limits |
 //! | [`store`] | what nodes share: sessions, logs of streams, routing, limits (`streams.md`) |
-//! | [`memory`] | that store in one process |
-//! | [`redis`] | that store in Redis, for many |
-//! | [`node`] | what a process does with it: sessions, writers and readers of streams, takeover, limits |
-//! | [`ledger`] | limits, seen by a process that is no node |
-//! | [`fault`] | a store whose answers get lost, for tests |
+//! | [`memory`] | the store in the memory of one process |
+//! | [`redis`] | the store in Redis, shared by many processes |
+//! | [`ledger`] | limits for a process that is not a node |
+//! | [`fault`] | a store that loses replies, for tests |
 //! | [`fork`] | positions in a stream whose log lost a branch (`streams.md` §11) |
 
 pub mod fault;
@@ -42,23 +41,24 @@ use std::collections::HashMap;
 #[cfg(not(test))]
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-// In this crate's own tests a lock is a place where another task may come in between.
+// In this crate's own tests, another task may run at each lock.
 #[cfg(test)]
 use interleaved::{lock, spawn};
 #[cfg(not(test))]
 use tokio_util::task::TaskTracker;
 
-/// For what every call looks up, several times, by ids and short keys. A seed of its own for each map, so that nobody can choose keys
-/// that meet.
+/// Map for lookups by ids and short keys, several times per call. Each map has its own random seed,
+/// so that a client cannot choose keys that collide.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// A thread that panicked while it held one of our locks left whole entries: each change is one insert or remove.
+/// Locks a mutex and ignores poisoning. Each change is one insert or remove, so a panic of a thread
+/// leaves whole entries.
 #[cfg(not(test))]
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a task of which nobody waits for the outcome.
+/// Starts a task without waiting for its result.
 #[cfg(not(test))]
 fn spawn(tracker: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
     tracker.spawn(task);

@@ -1,8 +1,9 @@
-//! The store in one process: what `portolan dev` and a single node use, and what tests give to several nodes at once.
+//! The store in one process: for `portolan dev` and a single node, and for tests with several
+//! nodes.
 //!
-//! One mutex for each partition, held for one operation and never across an await. Expiry is lazy; [`MemoryStore::purge`] frees what
-//! nobody asks for any more. Bounds, trimming and every edge answer are those of the Redis store: the contract suite
-//! runs the same cases on both.
+//! Each partition has one mutex, held for one operation and never across an await. Expiry is lazy;
+//! [`MemoryStore::purge`] frees expired data that is not read any more. Bounds, trimming and all
+//! replies are those of the Redis store: the contract suite runs the same cases on both.
 
 mod holds;
 mod log;
@@ -39,12 +40,12 @@ use crate::{
     subscribers::Subscribers,
 };
 
-/// Buckets are spread over so many locks.
+/// Number of locks over which buckets are spread.
 const BUCKET_SHARDS: usize = 64;
 
 type Buckets = HashMap<(String, String), u64>;
 
-/// The store in one process. Cheap to clone; clones share.
+/// The store in one process. Cheap to clone; clones share the data.
 #[derive(Clone)]
 pub struct MemoryStore(Arc<Inner>);
 
@@ -54,7 +55,7 @@ struct Inner {
     partitions: Vec<Mutex<Shelf>>,
     /// Theoretical arrival time of each bucket, µs.
     buckets: Vec<Mutex<Buckets>>,
-    /// Until when each node said it lives, ms.
+    /// End of each node's membership, ms.
     members: Mutex<HashMap<NodeId, u64>>,
     holds: Mutex<Holds>,
     of_principals: Mutex<OfPrincipals>,
@@ -62,7 +63,7 @@ struct Inner {
     incarnation: watch::Sender<u64>,
 }
 
-/// All that a store held at one moment; a roll-back to it is what a failover can do to a real one.
+/// Copy of the data of a store. A roll-back to it has the effect of a failover.
 #[derive(Clone)]
 pub struct Snapshot {
     partitions: Vec<Shelf>,
@@ -102,7 +103,7 @@ impl MemoryStore {
         }))
     }
 
-    /// Frees what is over. To be called now and then; nothing depends on it but memory.
+    /// Frees expired data. Call it at intervals; it affects only memory.
     pub fn purge(&self) {
         let now = self.now_ms();
         for partition in &self.0.partitions {
@@ -117,7 +118,7 @@ impl MemoryStore {
         lock(&self.0.of_principals).purge(now);
     }
 
-    /// Number of sessions of which anything is kept, tombstones included.
+    /// Number of sessions with any data, including tombstones.
     pub fn len(&self) -> usize {
         self.0
             .partitions
@@ -126,12 +127,12 @@ impl MemoryStore {
             .sum()
     }
 
-    /// True if nothing is kept of any session.
+    /// True if the store has no data of any session.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A copy of everything.
+    /// Copies all data.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             partitions: self
@@ -152,8 +153,8 @@ impl MemoryStore {
         }
     }
 
-    /// Rolls everything back, as a failover to a replica that lags does: later writes are lost, the incarnation rises, and
-    /// nodes are told that messages may be lost (§17.3).
+    /// Rolls all data back, like a failover to a replica with a lag. Later writes are lost, the
+    /// incarnation rises, and nodes receive `Resync` (§17.3).
     pub fn roll_back(&self, to: &Snapshot) {
         for (partition, old) in self.0.partitions.iter().zip(&to.partitions) {
             *lock(partition) = old.clone();
@@ -168,7 +169,7 @@ impl MemoryStore {
         self.0.subscribers.resync();
     }
 
-    /// The bounds that hold here.
+    /// Bounds of this store.
     pub fn bounds(&self) -> &Bounds {
         &self.0.bounds
     }
@@ -181,7 +182,8 @@ impl MemoryStore {
         self.now_us() / 1000
     }
 
-    /// One operation on a partition. The messages are notified before its lock is left, so that they come in the order of the writes.
+    /// Runs one operation on a partition. Messages are sent before its lock is released, so that
+    /// they arrive in the order of the writes.
     fn within<T>(
         &self,
         partition: Partition,
@@ -201,7 +203,7 @@ impl MemoryStore {
     }
 }
 
-/// Whole milliseconds, as Redis counts.
+/// Whole milliseconds, as in Redis.
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4)
 }

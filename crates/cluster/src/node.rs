@@ -1,19 +1,21 @@
-//! A node of the cluster: what `mcp` calls for sessions, running calls, streams and limits (`streams.md`).
+//! A node of the cluster, which `mcp` calls for sessions, running calls, streams and limits
+//! (`streams.md`).
 //!
 //! | Module | Subject |
 //! |---|---|
 //! | `sessions` | `begin`, `update`, `end`, with a cache and a grace |
-//! | `records` | things that are kept, sealed |
+//! | `records` | records, sealed |
 //! | `running`, `questions`, `answers` | cancellations and answers that arrive on other nodes |
-//! | `writer`, `unacked` | the owner of a stream |
+//! | `writer`, `unacked_buffer` | the owner of a stream |
 //! | `reader`, `position`, `partitions`, `supervisor` | the connection of a client |
-//! | `membership`, `takeover` | who lives; streams of the dead |
-//! | `limits` | rates with leased tokens, and leased places for what is there at once |
-//! | `guarded_store`, `breaker`, `slowness`, `deferred_writes` | the way to the store |
-//! | `stream_metrics` | what operators watch |
-//! | `instruments` | what is counted on every call |
+//! | `membership`, `takeover` | live and suspected nodes; streams of dead nodes |
+//! | `limits` | rates with leased tokens, and leased permits for simultaneous use |
+//! | `guarded_store`, `breaker`, `slowness`, `deferred_writes` | access to the store |
+//! | `stream_metrics` | measured values for operators |
+//! | `instruments` | metrics that every call updates |
 //!
-//! Tasks, timers and subscriptions are per node, with one exception: the writer of a running stream.
+//! Tasks, timers and subscriptions exist once per node. The exception is the writer task of each
+//! running stream.
 
 mod answers;
 mod breaker;
@@ -91,16 +93,18 @@ use crate::{
     },
 };
 
-/// How long after a roll-back or an outage of the store a stream that is not there may still be made by its owner: it needs one beat to
-/// notice, one call to find out, and one to write.
+/// Time after a roll-back or an outage of the store for which a missing stream may still be made by
+/// its owner. The owner needs one beat to notice, one call to check, and one call to write.
 const COMES_BACK: Duration = Duration::from_secs(5);
-/// Tries for a stream that may be about to be made, and the time between them.
+/// Number of attempts to attach to a stream that its owner may be about to make, and the pause
+/// between them.
 const YOUNG: usize = 3;
 const SOON: Duration = Duration::from_millis(100);
-/// How long `drain` waits for the last words to reach the log.
+/// Time for which `drain` waits until the final responses are in the log.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Why a request has no real answer. Each becomes a JSON-RPC error (`streams.md` Appendix B).
+/// Reason why a request has no proper result. Each reason becomes a JSON-RPC error
+/// (`streams.md` Appendix B).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lost {
     /// The node that ran it was lost: -32010 `node_lost`.
@@ -109,11 +113,11 @@ pub enum Lost {
     Draining,
     /// The work ended without an answer: a defect, or a panic. -32603.
     Stopped,
-    /// The log lost what cannot be made again: -32011 `stream_lost`.
+    /// The log lost events that cannot be made again: -32011 `stream_lost`.
     Stream,
     /// Events that may not be dropped fill the log: -32015.
     Overflow,
-    /// Its time is over: -32016.
+    /// The deadline of the request has passed: -32016.
     Deadline,
     /// The token under which it ran was revoked: -32010 `revoked`.
     Revoked,
@@ -132,8 +136,9 @@ impl Lost {
         }
     }
 
-    /// Whether the call took effect at the API behind: `no`, `yes` or `unknown` (`streams.md` Appendix B). A stream is opened only
-    /// for a call that was sent, and who loses it never learns what came of it.
+    /// Whether the call took effect at the API: `no`, `yes` or `unknown` (`streams.md` Appendix B).
+    /// A stream is opened only for a call that was sent. When the stream is lost, the outcome of
+    /// the call is unknown.
     pub const fn executed(self) -> &'static str {
         match self {
             Self::Node
@@ -147,27 +152,28 @@ impl Lost {
     }
 }
 
-/// Where a payload belongs. Whoever can write to the store can move it, and it must not open anywhere else (§3.1, §11).
+/// Location to which the seal of a payload is bound. An attacker with write access to the store can
+/// move a payload, so the payload must not open anywhere else (§3.1, §11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadPlace<'a> {
-    /// Whose.
+    /// Tenant of the payload.
     pub tenant: TenantId,
-    /// Of which session.
+    /// Session of the payload.
     pub session: SessionKey,
-    /// What it is there.
+    /// Role of the payload in its session.
     pub part: PayloadPart<'a>,
 }
 
-/// What a payload is to its session.
+/// Role of a payload in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadPart<'a> {
     /// An event of a stream. Its number is bound too, because takeovers and repairs keep it.
     Event {
-        /// Which stream.
+        /// The stream.
         nonce: Nonce,
-        /// Its number.
+        /// Number of the event.
         seq: u64,
-        /// Its kind.
+        /// Kind of the event.
         class: Class,
     },
     /// The client's answer to a question.
@@ -175,11 +181,11 @@ pub enum PayloadPart<'a> {
         /// The question's id.
         question: &'a str,
     },
-    /// A thing in a record list, which stands where the session stands.
+    /// A record. Its list takes the place of the session.
     RecordPut {
-        /// Which thing.
+        /// Name of the record.
         nonce: Nonce,
-        /// What is listed of it, or the rest.
+        /// True for the head, which is listed; false for the rest.
         is_head: bool,
     },
 }
@@ -219,24 +225,25 @@ impl<'a> PayloadPlace<'a> {
     }
 }
 
-/// What the node has to know of payloads, which it carries and never reads.
+/// Operations on payloads, which the node carries and never reads.
 pub trait Payloads: Send + Sync + fmt::Debug + 'static {
-    /// Seals a payload for its place.
+    /// Seals a payload for its location.
     fn seal(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Bytes;
-    /// The inverse; `None` if it was sealed for another place, or by nobody.
+    /// Opens a sealed payload; `None` if it was sealed for another location or with another key.
     fn open(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Option<Bytes>;
-    /// The final response of a request that has none, from [`NewStream::about`].
+    /// Builds the final response of a request that has none, from [`NewStream::about`].
     fn lost(&self, about: &Bytes, why: Lost) -> Bytes;
 }
 
-/// What a `resume` found.
+/// Result of [`Node::resume`].
 #[derive(Debug)]
 pub enum Resumed {
-    /// The session is over, or somebody else's: 404.
+    /// The session has ended, or belongs to another principal: 404.
     Unknown,
-    /// The session lives, the stream is gone, or what follows cannot be read: -32011 for the request in the event id.
+    /// The session lives, but the stream is gone or its next events cannot be read: -32011 for the
+    /// request in the event id.
     Gone,
-    /// The stream is over, and the client has all of it.
+    /// The stream has ended, and the client has all its events.
     Finished,
     /// The client's connection.
     Reader(StreamReader),
@@ -250,7 +257,7 @@ pub(crate) struct Inner {
     payloads: Arc<dyn Payloads>,
     tracker: TaskTracker,
     stop: CancellationToken,
-    /// The node left the membership.
+    /// Cancelled when the node has left the members.
     left: CancellationToken,
     sessions: KnownSessions,
     running: RunningCalls,
@@ -270,7 +277,7 @@ pub(crate) struct Inner {
     settled: Mutex<Settled>,
 }
 
-/// When the store lost its memory last, as far as this node knows.
+/// Time at which the store last lost data, as far as this node knows.
 #[derive(Debug, Default)]
 struct Settled {
     incarnation: u64,
@@ -286,7 +293,7 @@ impl fmt::Debug for Inner {
 }
 
 impl Inner {
-    /// An event of a log as its client gets it; `None` for what this house did not write there.
+    /// Opens an event of a log for its client; `None` if the event was not written by Portolan.
     fn opened(&self, connection: &Connection, event: &Event) -> Option<Bytes> {
         let Connection { tenant, stream, .. } = *connection;
         let place = PayloadPlace::event(tenant, stream, event.seq, event.class);
@@ -301,12 +308,13 @@ impl Inner {
         }
     }
 
-    /// How many nodes share a limit.
+    /// Number of nodes that share a limit.
     fn nodes(&self) -> u64 {
         self.watcher.members.borrow().count()
     }
 
-    /// The same for what is fetched ahead. Nothing is from a slow store: as if nobody's share of a bucket were worth it (§17.1).
+    /// Number of nodes for prefetching. While the store is slow the number is huge, so that no
+    /// node's share of a bucket is worth a prefetch (§17.1).
     fn sharers(&self) -> u64 {
         if self.guarded_store.slowness.is_slow() {
             u64::MAX / 4
@@ -315,22 +323,22 @@ impl Inner {
         }
     }
 
-    /// Whether a stream that the store does not know may still be made, or made again, by its owner. Saying no costs its client an
-    /// honest error (-32011) when it comes back; saying yes costs it time.
+    /// Whether the owner may still make, or make again, a stream that the store does not know. A
+    /// wrong "no" gives the returning client an error (-32011). A wrong "yes" makes it wait.
     fn may_come_back(&self, connection: &Connection) -> bool {
         if self.has_writer(connection.stream) {
             return true;
         }
         let standing = connection.standing();
         if standing.phase == Phase::Ended {
-            // It is over, and has nothing that this client could be told.
+            // The stream has ended, and this client has no event to receive.
             return false;
         }
         match standing.owner.flatten() {
-            // It had a writer here, which is done.
+            // The stream had a writer on this node, which has finished.
             Some(owner) if owner == self.id => false,
-            // Who beats has noticed what the store lost, and writes again. That this costs nobody a stream needs no
-            // quarantine: nothing is taken over.
+            // An owner that sends beats has noticed the loss and writes again. No quarantine is
+            // needed, because nothing is taken over here.
             Some(owner) => {
                 !self.watcher.is_missing(owner)
                     && standing
@@ -348,8 +356,8 @@ impl Inner {
         }
     }
 
-    /// When the store lost its memory last. Whoever has an answer of the new store in hand must not be told of the old one,
-    /// hence the look at the store itself.
+    /// Time at which the store last lost data. Reads the incarnation from the store itself: a
+    /// caller may hold a reply that is newer than the last notification.
     fn rolled_back(&self) -> Option<Instant> {
         let incarnation = *self.guarded_store.store.incarnation().borrow();
         let mut settled = lock(&self.settled);
@@ -361,7 +369,7 @@ impl Inner {
     }
 }
 
-/// A node. Cheap to clone; one per process, but tests start several over one store.
+/// A node of the cluster. Cheap to clone. A process has one; tests start several over one store.
 #[derive(Debug, Clone)]
 pub struct Node {
     inner: Arc<Inner>,
@@ -438,16 +446,16 @@ impl Node {
         self.inner.id
     }
 
-    /// The nodes, as of the last beat.
+    /// The members of the cluster, as of the last beat.
     pub fn members(&self) -> watch::Receiver<Arc<Membership>> {
         self.inner.watcher.members.subscribe()
     }
 
-    /// The nodes that live, asked of the store: one that began since the last beat is among them. As of the last beat where the store does
-    /// not say. One round trip.
+    /// Ids of the live nodes, read from the store, so that nodes started since the last beat are
+    /// included. Returns the members of the last beat if the store fails. One round trip.
     pub async fn live_now(&self) -> Vec<NodeId> {
         let inner = &self.inner;
-        // Who left does not beat again.
+        // A node that has left sends no further beat.
         if !inner.left.is_cancelled() {
             let beat = inner.guarded_store.store.beat(inner.id, inner.settings.ttl);
             let members = inner
@@ -462,12 +470,13 @@ impl Node {
         self.members().borrow().live.clone()
     }
 
-    /// The limits.
+    /// The limits of this node.
     pub fn limits(&self) -> Limits {
         Limits(Arc::clone(&self.inner))
     }
 
-    /// The session of a request whose id is authentic. One round trip; while the store is down, from memory for a while (§17.1).
+    /// Checks the session of a request whose id is authentic. One round trip. While the store is
+    /// down, the node answers from memory for a limited time (§17.1).
     pub async fn begin(
         &self,
         session: SessionKey,
@@ -477,14 +486,15 @@ impl Node {
         sessions::begin(&self.inner, session, principal, fresh).await
     }
 
-    /// Says that [`Node::begin`] made the record of a session of a client that may make as many as it likes: its principal's oldest idle ones
-    /// may go (§10). Nobody waits for that.
+    /// Reports that [`Node::begin`] made a session record for a client with an unlimited number of
+    /// sessions. The oldest idle records of its principal may be removed (§10). Returns at once;
+    /// the write is deferred.
     pub fn session_made(&self, session: SessionKey, principal: Principal) {
         let write = deferred_writes::DeferredWrite::Remember { session, principal };
         self.inner.deferred_writes.add(write);
     }
 
-    /// Whether the store answers. Costs one round trip if an operation failed since the last answer,
+    /// Whether the store replies. Takes one round trip if an operation failed since the last reply,
     /// and none otherwise. A new session needs the store (F-4).
     pub async fn is_store_there(&self) -> bool {
         let guarded_store = &self.inner.guarded_store;
@@ -493,7 +503,7 @@ impl Node {
         }
         let asked = guarded_store.store.used_memory();
         let within = self.inner.settings.begin_within;
-        // A refusal is an answer.
+        // A refusal is a reply, too.
         let said = guarded_store.call("used_memory", within, asked).await;
         !matches!(said, Err(StoreError::Down(_)))
     }
@@ -514,7 +524,7 @@ impl Node {
         sessions::update(&self.inner, session, principal, expect, body).await
     }
 
-    /// Ends a session on every node. `life` is what is left of its absolute life.
+    /// Ends a session on every node. `life` is the rest of its absolute life.
     pub async fn end(
         &self,
         session: SessionKey,
@@ -526,13 +536,15 @@ impl Node {
         Ok(())
     }
 
-    /// Makes a request known to cancellations, on this node at once and on the others if it takes longer than a moment. `None`: a
-    /// request with this key runs here already.
+    /// Registers a request for cancellation: on this node at once, and on the other nodes if it
+    /// runs longer than [`NodeSettings::register_after`]. `None` if a request with this key already
+    /// runs here.
     pub fn run(&self, session: SessionKey, rpc: &str, deadline: Duration) -> Option<Running> {
         RunningCalls::run(&self.inner, session, rpc, deadline)
     }
 
-    /// Cancels a request, wherever it runs. The session's id must be known to be authentic and the principal's.
+    /// Cancels a request on the node that runs it. The caller must have checked that the session id
+    /// is authentic and belongs to the principal.
     pub async fn cancel(
         &self,
         session: SessionKey,
@@ -552,8 +564,9 @@ impl Node {
         Ok(routed)
     }
 
-    /// Hands a client's answer to the request that waits for it, wherever it runs. While the store is away or full that takes up to 20 s
-    /// (§17.1). [`Routed::Unasked`]: the store knows of no such question; if it is notified of it within 20 s, the answer will be there.
+    /// Passes a client's answer to the request that waits for it, on any node. While the store is
+    /// down or full, this takes up to 20 s (§17.1). [`Routed::Unasked`]: the store does not know
+    /// the question. The answer is delivered if the question is stored within 20 s.
     pub async fn answer(
         &self,
         tenant: TenantId,
@@ -575,18 +588,19 @@ impl Node {
         answers::give(inner, answer).await
     }
 
-    /// Hears the notes for a session whose connection this node holds, from now on.
+    /// Subscribes to the notes for a session whose connection is on this node, from now on.
     pub fn listen(&self, session: SessionKey) -> Listening {
         notes::listen(&self.inner, session, notes::QUEUE)
     }
 
-    /// The same where so many notes may wait: for who hears the notes of many.
+    /// Like [`Node::listen`], with a queue of `room` notes, for a receiver of the notes of many
+    /// sessions.
     pub fn listen_with_room(&self, session: SessionKey, room: usize) -> Listening {
         notes::listen(&self.inner, session, room)
     }
 
-    /// Notifies the node that holds a session's connection. Nothing tells whether it heard: the note has to lead to something that can be
-    /// seen, or be repeated.
+    /// Sends a note to the node that holds a session's connection. Delivery is not confirmed. The
+    /// sender must poll for the effect, or send the note again.
     pub async fn notify(
         &self,
         session: SessionKey,
@@ -606,7 +620,8 @@ impl Node {
         .await
     }
 
-    /// Opens the stream of a request that runs here. The reader is the request's own connection.
+    /// Opens the stream of a request that runs on this node. The reader is the request's own
+    /// connection.
     pub fn open(&self, new: NewStream) -> (StreamWriter, StreamReader) {
         let inner = &self.inner;
         let connection = Arc::new(Connection::new(
@@ -627,7 +642,8 @@ impl Node {
         (writer, StreamReader::new(connection, inner))
     }
 
-    /// A client comes back for a stream, with the last event it saw (§9). While the store is down its connection is held.
+    /// Resumes a stream for a client after the last event that it saw (§9). While the store is
+    /// down, the connection is held.
     pub async fn resume(
         &self,
         tenant: TenantId,
@@ -647,7 +663,8 @@ impl Node {
             principal,
             Position::shown(cursor),
         ));
-        // Known before it is attached, so that what comes in between is not missed.
+        // The connection is inserted before it is attached, so that it misses no message in
+        // between.
         inner
             .connections
             .insert(stream.session, Arc::clone(&connection));
@@ -696,8 +713,9 @@ impl Node {
         Ok(Resumed::Reader(reader))
     }
 
-    /// The end of a node's service (§16.4): running streams get an honest error, connections end cleanly, and the node leaves the
-    /// membership. Call it when the time for calls to run on is over; then cancel `stop`.
+    /// Ends the service of this node (§16.4). Running streams get an error, connections end
+    /// cleanly, and the node leaves the members. Call it when the time for running calls is over;
+    /// then cancel `stop`.
     pub async fn drain(&self) {
         let inner = &self.inner;
         let writers = inner.writers.all();

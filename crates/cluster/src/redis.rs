@@ -1,8 +1,9 @@
 //! The store in Redis: each operation is one script and one round trip.
 //!
-//! A few multiplexed connections to each server carry commands, one carries messages; neither grows with sessions or streams
-//! (`streams.md` §0.6). Keys of a session share a hash tag and every script names keys of one slot only, so that the servers may be one
-//! alone (or a primary with replicas behind one address) or the masters of a Redis Cluster.
+//! Each server has a few multiplexed connections for commands and one for messages. Their number
+//! does not grow with sessions or streams (`streams.md` §0.6). Keys of a session share a hash tag,
+//! and every script names keys of one slot only. The servers may thus be a single one, a primary
+//! with replicas behind one address, or the masters of a Redis Cluster.
 
 mod answers;
 mod connection;
@@ -46,7 +47,7 @@ use crate::{
     subscribers::Subscribers,
 };
 
-/// A wish to hear messages waits no longer for the subscriber.
+/// Maximum time for which a subscription waits for the subscriber connection.
 const SUBSCRIBE: Duration = Duration::from_secs(2);
 
 /// The store in Redis.
@@ -58,17 +59,17 @@ pub struct RedisStore {
     subscribers: Arc<Subscribers>,
     wishes: mpsc::Sender<Wish>,
     commands: AtomicU64,
-    /// As of the last look at its memory.
+    /// As of the last read of the server's memory.
     is_nearly_full: AtomicBool,
     /// Ends the task that follows the slots of a cluster.
     _following: DropGuard,
 }
 
 impl RedisStore {
-    /// Connects, checks that the servers can hold what is promised (version, no eviction), and loads the scripts.
+    /// Connects, checks the servers (version, no eviction), and loads the scripts.
     ///
-    /// The subscriber of messages and, for a cluster, the task that follows its slots run on `tracker` until `stop`, or until the store is
-    /// dropped.
+    /// The subscriber of messages runs on `tracker`, and for a cluster also the task that follows
+    /// its slots. Both run until `stop`, or until the store is dropped.
     pub async fn connect(
         options: RedisOptions,
         tracker: &TaskTracker,
@@ -116,12 +117,12 @@ impl RedisStore {
         })
     }
 
-    /// Commands sent on behalf of operations so far; each was one round trip (§5).
+    /// Number of commands sent for operations so far; each was one round trip (§5).
     pub fn redis_commands(&self) -> u64 {
         self.commands.load(Ordering::Relaxed)
     }
 
-    /// Life of a log that is closed now.
+    /// Time for which a log that is closed now is kept.
     fn closed_for(&self) -> Duration {
         if self.is_nearly_full.load(Ordering::Relaxed) {
             self.bounds.closed_for_if_full.min(self.bounds.closed_for)
@@ -188,7 +189,7 @@ impl RedisStore {
     }
 }
 
-/// A server to begin with.
+/// Parses the address of a server.
 fn address(url: &str) -> Result<ConnectionInfo> {
     let info = url.trim().into_connection_info().map_err(|error| {
         StoreError::Refused(format!("the address of Redis: {}", error.category()))

@@ -1,8 +1,11 @@
-//! Who is notified of revocations, and when a node may have missed too many (`auth.md` §4.3 point 6, `streams.md` §17.4, ADR 25; case 136).
+//! Decides whether a node may have missed too many revocations (`auth.md` §4.3 point 6,
+//! `streams.md` §17.4, ADR 25; case 136).
 //!
-//! While Postgres is away, nobody hears and nobody can revoke: calls go on. A node that alone hears nothing must not judge tokens that others revoke
-//! meanwhile. So every process that hears says so in the store that all share, and one that has heard nothing for long goes on only as
-//! long as it knows that nobody hears. Without an answer of the store it knows nothing.
+//! While Postgres is down, no process receives revocations and no user can revoke: calls go on. A
+//! node that alone receives none must not check tokens that others may revoke meanwhile. So every
+//! process that receives the feed reports that in the shared store. A node without the feed
+//! continues only while it knows that no other process receives it either. Without a reply of the
+//! store it does not know.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,24 +18,26 @@ use crate::{
     store::{HoldWanted, NodeId, Store},
 };
 
-/// Between two looks, each of which says whether this process hears.
+/// Interval of the checks. Each check reports whether this process receives the feed.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long that is believed.
+/// Time for which a report is valid.
 const BELIEVED: Duration = Duration::from_secs(3);
-/// A feed that has been silent for no longer is heard.
+/// Maximum silence of a feed that counts as received.
 const HEARS: Duration = Duration::from_secs(2);
-/// How long what the others said counts while the store does not answer.
+/// Time for which the last reply of the store is valid while the store does not reply.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long nobody must have said that they hear: when the store comes back, the others need a moment for that.
+/// Time for which no process may have reported the feed. After an outage of the store, other
+/// processes need some time to report.
 const SETTLES: Duration = Duration::from_secs(5);
-/// All of these after each other, when Postgres goes away for all: below that, a node would take it for its own trouble.
+/// Sum of the times above, in the order of an outage of Postgres for all processes. With a shorter
+/// limit, a node would treat it as its own failure.
 pub const LEAST_STALENESS: Duration = Duration::from_secs(15);
 
-/// Where hearing is counted: each process that hears uses one place of it.
+/// Key of the limit on which receiving processes are counted: each uses one permit.
 const SHARD: &str = "feed";
 const BUCKET: &str = "heard";
 
-/// One process among those that hear of revocations.
+/// Reporter of one process.
 #[derive(Debug)]
 pub struct RevocationFreshness {
     revocations: Revocations,
@@ -41,7 +46,7 @@ pub struct RevocationFreshness {
 }
 
 impl RevocationFreshness {
-    /// What is heard, and the store that the nodes share.
+    /// Creates a reporter for a feed and the shared store.
     pub fn new(revocations: Revocations, store: Arc<dyn Store>) -> Self {
         Self {
             revocations,
@@ -50,13 +55,13 @@ impl RevocationFreshness {
         }
     }
 
-    /// Tells the others, until `stop`: for a process that judges no tokens.
+    /// Reports the state of the feed until `stop`, for a process that checks no tokens.
     pub async fn tell(self, stop: CancellationToken) {
         self.run(stop, |_, _| {}).await;
     }
 
-    /// Tells the others, and decides whether this node may judge tokens, until `stop`. `most` is how long its feed may be silent; at
-    /// least [`LEAST_STALENESS`].
+    /// Reports the state of the feed, and decides whether this node may check tokens, until `stop`.
+    /// `most` is the maximum silence of the feed, at least [`LEAST_STALENESS`].
     pub async fn judge(self, most: Duration, stop: CancellationToken) {
         let mut judge = Judge::new(most.max(LEAST_STALENESS));
         let revocations = self.revocations.clone();
@@ -92,14 +97,15 @@ impl RevocationFreshness {
                 () = stop.cancelled() => return,
                 others_hear = self.ask(messages) => others_hear,
             };
-            // As of now: the question may have taken its time.
+            // Measured again, because the operation takes time.
             let silent_for = self.revocations.silent_for();
             metrics::gauge!("revocations_stale_seconds").set(silent_for.as_secs_f64());
             look(silent_for, others_hear);
         }
     }
 
-    /// Says whether this process hears, and asks whether any other said so lately. `None`: the store does not answer.
+    /// Reports whether this process receives the feed. Returns whether any other process does;
+    /// `None` if the store does not reply.
     async fn ask(&self, messages: bool) -> Option<bool> {
         let places = u64::from(messages);
         let wanted = HoldWanted {
@@ -114,13 +120,13 @@ impl RevocationFreshness {
     }
 }
 
-/// What decides. Time is handed in.
+/// State machine of the decision. The caller passes the time in.
 #[derive(Debug)]
 struct Judge {
     most: Duration,
-    /// What the others said last, and when.
+    /// Last reply of the store, with its time.
     word: Option<(Instant, bool)>,
-    /// Since when it has been known without a break that nobody hears, beside this node.
+    /// Time since which it is known without a break that no other process receives the feed.
     nobody_since: Option<Instant>,
 }
 
@@ -133,7 +139,7 @@ impl Judge {
         }
     }
 
-    /// Whether the node is cut off. `others_hear` is what the store says, if it says anything.
+    /// Whether the node is cut off. `others_hear` is the reply of the store, if there is one.
     fn look(&mut self, now: Instant, silent_for: Duration, others_hear: Option<bool>) -> bool {
         if let Some(others_hear) = others_hear {
             self.word = Some((now, others_hear));
@@ -161,7 +167,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(61);
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A judge to whom the store said so for a minute.
+    /// State machine after a minute of this reply of the store.
     fn judge(others_hear: Option<bool>) -> (Judge, Instant) {
         let mut judge = Judge::new(MOST);
         let mut now = Instant::now();
@@ -179,11 +185,11 @@ mod tests {
             (SECOND, None, false),
             (MOST, Some(true), false),
             (MOST, None, false),
-            // Postgres is away, for all.
+            // Postgres is down for all processes.
             (LONG, Some(false), false),
-            // For this one alone.
+            // Postgres is down for this process alone.
             (LONG, Some(true), true),
-            // Redis too.
+            // Redis is down, too.
             (LONG, None, true),
         ] {
             let (mut judge, now) = judge(others_hear);
@@ -224,7 +230,7 @@ mod tests {
     #[test]
     fn a_store_that_does_not_answer_for_a_moment_changes_nothing_and_for_longer_does() {
         let (mut judge, start) = judge(Some(false));
-        // The last word is a second old.
+        // The last reply is a second old.
         for second in 0..4_u32 {
             assert!(!judge.look(start + second * SECOND, LONG, None));
         }

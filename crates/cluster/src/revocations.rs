@@ -1,8 +1,8 @@
-//! Revocations: terminal ids and epochs, without clocks (`auth.md` §4.2).
+//! Revocations: revoked ids and epochs, without clocks (`auth.md` §4.2).
 //!
-//! A terminal id, once here, is always refused. An epoch event says "this person (tenant, membership) is now at least at
-//! 8": a token that carries a smaller number is refused, one issued after the change is not. Entries live as long as the
-//! longest token that they can concern.
+//! A revoked id is always refused. An event with an epoch says "this person (tenant, membership) is
+//! now at least at 8". A token with a smaller number is refused; a token that was issued after the
+//! change is not. Entries live as long as the longest token to which they can apply.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -23,50 +23,51 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::lock;
 
-/// One event of the feed.
+/// Event of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Revocation {
-    /// This access token.
+    /// One access token.
     Token(TokenId),
-    /// Every token of this grant, and its sessions.
+    /// Every token of a grant, and its sessions.
     Grant(GrantId),
-    /// Every token of this OAuth client, named as on the wire; an API key, which is the client of its own calls.
+    /// Every token of an OAuth client, named as on the wire. An API key is the client of its own
+    /// calls.
     Client(String),
-    /// Every token signed by this key.
+    /// Every token signed by a key.
     Key(String),
-    /// Tokens of the person from before this epoch.
+    /// Tokens of a person before this epoch.
     User {
-        /// Who.
+        /// The person.
         user: UserId,
-        /// The least epoch that is still good.
+        /// The lowest valid epoch.
         epoch: i32,
     },
-    /// Tokens and API keys of the service account from before this epoch.
+    /// Tokens and API keys of a service account before this epoch.
     Service {
-        /// Which.
+        /// The service account.
         account: ServiceAccountId,
-        /// The least epoch that is still good.
+        /// The lowest valid epoch.
         epoch: i32,
     },
-    /// Tokens of the tenant from before this epoch.
+    /// Tokens of a tenant before this epoch.
     Tenant {
-        /// Which.
+        /// The tenant.
         tenant: TenantId,
-        /// The least epoch that is still good.
+        /// The lowest valid epoch.
         epoch: i32,
     },
-    /// Tokens of the person in this tenant from before this epoch.
+    /// Tokens of a person in one tenant before this epoch.
     Member {
-        /// Where.
+        /// The tenant.
         tenant: TenantId,
-        /// Who.
+        /// The person.
         user: UserId,
-        /// The least epoch that is still good.
+        /// The lowest valid epoch.
         epoch: i32,
     },
 }
 
-/// What a verified token says about itself, as far as it can be revoked.
+/// Claims of a verified token that revocations refer to.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenFacts<'a> {
     /// `jti`
@@ -89,7 +90,7 @@ pub struct TokenFacts<'a> {
     pub member_epoch: i32,
 }
 
-/// A value and when it may be forgotten.
+/// Value with the time at which it may be removed.
 #[derive(Debug, Clone, Copy)]
 struct Kept<T> {
     value: T,
@@ -107,7 +108,8 @@ struct Sets {
     members: HashMap<(TenantId, UserId), Kept<i32>>,
 }
 
-/// The set of a node. Cheap to clone; clones share. Six look-ups a request, none of which waits for I/O.
+/// Revocations that a node knows. Cheap to clone; clones share the data. A request needs six
+/// lookups and no I/O.
 #[derive(Debug, Clone)]
 pub struct Revocations {
     sets: Arc<RwLock<Sets>>,
@@ -128,8 +130,8 @@ impl Default for Revocations {
 }
 
 impl Revocations {
-    /// Adds an event. Adding it again, or an older epoch, changes nothing. `expires_at` is when the last token that it can
-    /// concern is dead.
+    /// Adds an event. A repetition, or a lower epoch, changes nothing. `expires_at` is the expiry
+    /// of the last token to which the event can apply.
     pub fn insert(&self, revocation: Revocation, expires_at: Timestamp) {
         let is_news = {
             let mut sets = self.write();
@@ -154,34 +156,36 @@ impl Revocations {
                 } => keep(&mut sets.members, (tenant, user), epoch, expires_at),
             }
         };
-        // Readers of the feed overlap: what is known already wakes nobody.
+        // Readers of the feed overlap: a known event wakes no watcher.
         if is_news {
             self.version.send_modify(|version| *version += 1);
         }
     }
 
-    /// Everything that was revoked by `at` is in the set: the reader of the feed says so, also when there was nothing new.
+    /// Records that the set contains every revocation up to `at`. The reader of the feed calls it
+    /// even without new events.
     pub fn heard(&self, at: Instant) {
         let mut heard_at = lock(&self.heard_at);
         *heard_at = at.max(*heard_at);
     }
 
-    /// For how long it has not been known that nothing is missing here (`auth.md` §4.3 point 6).
+    /// Time since which the set may be incomplete (`auth.md` §4.3 point 6).
     pub fn silent_for(&self) -> Duration {
         lock(&self.heard_at).elapsed()
     }
 
-    /// Whether too much may be missing here for any token to be judged: 503, and never 401. [`Hearing`](crate::hearing::Hearing) decides.
+    /// Whether the set may be too incomplete to check tokens: 503, never 401. Set by
+    /// [`RevocationFreshness`](crate::revocation_freshness::RevocationFreshness).
     pub fn is_cut_off(&self) -> bool {
         self.is_cut_off.load(Ordering::Relaxed)
     }
 
-    /// Says so.
+    /// Sets whether the node is cut off.
     pub fn cut_off(&self, is_cut_off: bool) {
         self.is_cut_off.store(is_cut_off, Ordering::Relaxed);
     }
 
-    /// True if the token must be refused, however good its signature.
+    /// True if the token must be refused in spite of a valid signature.
     pub fn is_revoked(&self, token: &TokenFacts<'_>) -> bool {
         let sets = self.read();
         let before =
@@ -197,17 +201,17 @@ impl Revocations {
             })
     }
 
-    /// True if the grant was revoked lately: its sessions are gone too.
+    /// True if the grant was revoked recently. Its sessions are gone, too.
     pub fn is_grant_revoked(&self, grant: GrantId) -> bool {
         self.read().grants.contains_key(&grant)
     }
 
-    /// Changes with every event: whoever holds something open for a token looks again.
+    /// Counter that changes with every event. Holders of open connections check their tokens again.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
 
-    /// Forgets what concerns no living token. Returns how many entries are left.
+    /// Removes entries that apply to no living token. Returns the number of remaining entries.
     pub fn purge(&self, now: Timestamp) -> usize {
         let mut sets = self.write();
         let Sets {
@@ -237,7 +241,7 @@ impl Revocations {
     }
 }
 
-/// Returns whether more is refused now than before.
+/// Stores a value. Returns whether more tokens are refused than before.
 fn keep<K: Eq + Hash, T: Copy + Ord>(
     map: &mut HashMap<K, Kept<T>>,
     key: K,

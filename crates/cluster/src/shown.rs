@@ -1,4 +1,4 @@
-//! Ids as operators read them, in logs and traces.
+//! Text of ids in logs and traces.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Names a stream within its session, and opens nothing.
+/// Full nonce. It names a stream within its session and grants no access.
 impl fmt::Display for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", u64::from_be_bytes(self.0))

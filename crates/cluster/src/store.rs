@@ -1,18 +1,19 @@
-//! What nodes share: one trait, two implementations, one contract suite.
+//! The store that nodes share: one trait, two implementations, one contract suite.
 //!
 //! | Group | Operations |
 //! |---|---|
-//! | sessions | `begin`, `update`, `end` |
+//! | sessions | `begin`, `update`, `remember`, `forget`, `end` |
 //! | logs of request streams | `append`, `attach`, `read`, `detach`, `take_over`, `owned_by` |
 //! | running requests | `register`, `unregister`, `cancel` |
 //! | questions to the client | `answer`, `take_answer` |
-//! | things that are kept | `put_record`, `kept`, `shelf` |
-//! | nodes and limits | `beat`, `lease`, `hold` |
-//! | between nodes | `messages`, `incarnation` |
+//! | records | `put_record`, `record`, `records` |
+//! | nodes and limits | `beat`, `leave`, `lease`, `hold` |
+//! | between nodes | `notify`, `subscribe`, `incarnation` |
 //!
-//! The log is the truth and a message between nodes only a message (`streams.md` §0.1): whoever hears one reads the log from its own
-//! cursor. A store carries bytes and never reads them. Deadlines go in as durations and come back as such, because only
-//! the store's own clock decides between nodes (§17.5).
+//! The log is the truth (`streams.md` §0.1). A message between nodes only notifies: its receiver
+//! reads the log from its own cursor. A store carries bytes and never reads them. Deadlines are
+//! passed in and returned as durations, because only the store's own clock decides between nodes
+//! (§17.5).
 
 mod bounds;
 mod message;
@@ -30,57 +31,60 @@ pub use self::{
     record::{PutRecord, Record, RecordBounds, RecordPut, RecordSummary},
 };
 
-/// Sessions are spread over so many partitions; all keys of a session are in its partition (§3).
+/// Number of partitions over which sessions are spread. All keys of a session are in its partition
+/// (§3).
 pub const PARTITIONS: u16 = 256;
 
-/// Highest number of an event. What claims a higher one is taken for this: sums stay within the integers that a script's numbers hold.
+/// Highest number of an event. A higher number from outside is lowered to this one, so that sums
+/// stay within the integers that a script represents exactly.
 pub const MOST_SEQ: u64 = 1 << 48;
 
-/// Part of the key space that lives together on one shard: the first byte of the session's key.
+/// Part of the keys that is stored together on one shard: the first byte of the session's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Partition(pub u8);
 
-/// The random part of a session's id, 128 bits.
+/// Random part of a session's id, 128 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(pub [u8; 16]);
 
 impl SessionKey {
-    /// Where the session lives.
+    /// Partition that holds the session's keys.
     pub const fn partition(self) -> Partition {
         Partition(self.0[0])
     }
 }
 
-/// Session keys open sessions: no log shows them whole (X1).
+/// Prints the first two bytes only. A full key opens its session, so no log may contain it (X1).
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SessionKey({:02x}{:02x}…)", self.0[0], self.0[1])
     }
 }
 
-/// Whose session it is: a digest over tenant, person and client, 16 bytes (§3.1).
+/// Owner of a session: a digest over tenant, person and client, 16 bytes (§3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Principal(pub [u8; 16]);
 
-/// One process of the platform: `n` and 13 base-32 characters, random at each start (§4).
+/// Id of a node: `n` and 13 base-32 characters, random at each start of the process (§4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub [u8; 14]);
 
-/// Names a stream within its session, 64 random bits (§4).
+/// Name of a stream within its session, 64 random bits (§4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nonce(pub [u8; 8]);
 
-/// A stream of events: the answer to one POST.
+/// Key of a stream of events, which is the answer to one POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamKey {
-    /// Its session.
+    /// Session of the stream.
     pub session: SessionKey,
-    /// Which of the session's streams.
+    /// Name of the stream within the session.
     pub nonce: Nonce,
 }
 
-/// How often the stream changed its owner, and a random mark of the last change: two owners that take over after a roll-back of the store
-/// count to the same number but draw different marks (§11 *Two histories*).
+/// Fencing token of a stream's writer: the number of its owners so far, and a random nonce
+/// (`mark`). Two nodes that take over after a roll-back of the store count to the same number.
+/// Their marks differ (§11 *Two histories*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Epoch {
     /// 1 for the node that opened the stream.
@@ -94,7 +98,7 @@ impl Epoch {
     pub const FIRST: Self = Self { number: 1, mark: 0 };
 }
 
-/// A place in a stream: the event seen last, and the epoch in which it was written.
+/// Position in a stream: the last event that was seen, and the epoch in which it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor {
     /// 0 before the first event.
@@ -104,7 +108,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The same within [`MOST_SEQ`].
+    /// Returns the cursor with `seq` limited to [`MOST_SEQ`].
     pub(crate) fn bounded(self) -> Self {
         Self {
             seq: self.seq.min(MOST_SEQ),
@@ -117,69 +121,71 @@ impl Cursor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u32);
 
-/// What an operation found instead of what it expected.
+/// Error of a store operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// No answer in time, no connection, or a server that is loading, failing over or read-only. The operation may have been
-    /// applied (§17.1 *down*).
+    /// The store did not reply in time, has no connection, or is loading, failing over or
+    /// read-only. The operation may have been applied (§17.1 *down*).
     #[error("the store did not answer: {0}")]
     Down(String),
-    /// Refused before the first write: out of memory, no replicas, disk full (§17.1 *write refused*).
+    /// The store refused before the first write: out of memory, no replicas, or disk full
+    /// (§17.1 *write refused*).
     #[error("the store refuses writes: {0}")]
     Refused(String),
-    /// An answer that makes no sense. A defect, or a stranger in the store.
+    /// The reply is invalid. Causes are a defect, or another program that writes to the store.
     #[error("the store answered what it never should: {0}")]
     Corrupt(String),
 }
 
-/// Result of an operation.
+/// Result of a store operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// `begin`: the session of an authentic id.
+/// Reply of `begin`: the session of an authentic id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begin {
-    /// It lives. The body is given if the caller's version is another one.
+    /// The session lives. The body is given if the caller's version differs.
     Alive {
         /// Version of the record.
         version: Version,
         /// The record's body, unless `known` is its version.
         body: Option<Bytes>,
     },
-    /// There was no record and no tombstone: it was made again from what the id says (design page, point 4).
+    /// There was neither a record nor a tombstone. The record was made again from the session's id
+    /// (design page, point 4).
     Rebuilt {
         /// Version of the new record.
         version: Version,
     },
-    /// It was ended, or belongs to somebody else.
+    /// The session was ended, or belongs to another principal.
     Unknown,
 }
 
-/// What is needed to make a session's record.
+/// Data for the record of a session that has none.
 #[derive(Debug, Clone)]
 pub struct Fresh {
     /// Body of a record that has to be made.
     pub body: Bytes,
-    /// Time left of the session's absolute life; no record or tombstone outlives it.
+    /// Time that is left of the session's absolute life. No record or tombstone outlives it.
     pub life: Duration,
 }
 
-/// `update`: compare and swap of a session's body.
+/// Reply of `update`: compare and swap of a session's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Update {
-    /// Done; the new version.
+    /// The body was replaced; this is the new version.
     Done(Version),
-    /// Somebody else was first.
+    /// Another writer changed the record first.
     Conflict {
         /// Version of the record.
         version: Version,
-        /// Its body.
+        /// Body of the record.
         body: Bytes,
     },
     /// There is no such record.
     Unknown,
 }
 
-/// Kind of an event, as far as trimming is concerned (§3).
+/// Kind of an event, which decides whether the log may drop it (§3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// A notification; may be dropped when the log is full.
@@ -192,271 +198,283 @@ pub enum Class {
     Final,
 }
 
-/// An event to be appended.
+/// Event to be appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
-    /// Its kind.
+    /// Kind of the event.
     pub class: Class,
-    /// For a question: its JSON-RPC id, under which the answer will be looked for.
+    /// JSON-RPC id of a question, under which its answer is stored.
     pub question: Option<String>,
-    /// What the client gets.
+    /// Bytes that the client receives.
     pub payload: Bytes,
 }
 
-/// An event in the log.
+/// Event in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Dense from 1, except where notifications were dropped.
+    /// Number of the event. Numbers are dense from 1, except where notifications were dropped.
     pub seq: u64,
-    /// Its kind.
+    /// Kind of the event.
     pub class: Class,
-    /// What the client gets.
+    /// Bytes that the client receives.
     pub payload: Bytes,
 }
 
-/// Whether a stream may still grow.
+/// State of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It may.
+    /// Events may still be appended.
     Open,
-    /// Its final response is in.
+    /// The log contains the final response.
     Closed,
-    /// It ended without a response: cancelled.
+    /// The stream was cancelled and has no response.
     Cancelled,
 }
 
-/// What a stream is made with.
+/// Parameters of a new stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
-    /// After this time the owner is overdue, and anybody may end the stream 30 s later (§11 *Liveness*).
+    /// Time to the call's deadline. Any node may end the stream 30 s after it (§11 *Liveness*).
     pub deadline_in: Duration,
-    /// Number before the first event; above 0 only where a lost stream is made again from the owner's ring (§7).
+    /// Number before the first event. It is above 0 only for a lost stream that its owner makes
+    /// again from its `UnackedBuffer` (§7).
     pub start: u64,
-    /// What an new owner must know of the request, written by `mcp`: the JSON-RPC id, whether it is safe to repeat.
+    /// Facts about the request for a new owner, written by `mcp`: its JSON-RPC id, and whether a
+    /// repetition is harmless.
     pub about: Bytes,
 }
 
-/// `append`: what the owner of a stream writes, in one step.
+/// Parameters of `append`: one atomic write by the owner of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Append {
-    /// The writer.
+    /// Id of the writer.
     pub owner: NodeId,
-    /// The writer's epoch: a node that takes over a stream twice is not fenced by its name alone.
+    /// The writer's epoch. It also fences a node that took the stream over twice.
     pub epoch: Epoch,
-    /// Number of the last event that the writer knows to be in the log.
+    /// Number of the last event in the log, as far as the writer knows.
     pub expect: u64,
-    /// Makes the stream if there is none.
+    /// Creates the stream if it does not exist.
     pub create: Option<Create>,
     /// Events in order; may be empty.
     pub events: Vec<NewEvent>,
-    /// Ends the stream. The request's entry among the running ones (`rpc`) goes in the same step.
+    /// Ends the stream. The same step removes the request (`rpc`) from the running ones.
     pub close: Option<State>,
     /// Key of the request among the running ones.
     pub rpc: String,
 }
 
-/// What became of an `append`.
+/// Reply of `append`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Appended {
-    /// Written.
+    /// The events were written.
     Done {
         /// Number of the last event.
         tail: u64,
         /// The node that holds the client's connection.
         attached: Option<NodeId>,
-        /// Which of the client's connections, counted.
+        /// Number of the client's current connection.
         generation: u64,
-        /// Events that may not be dropped exceed the bounds by themselves (§7): the stream has to be ended.
+        /// The events that may not be dropped exceed the bounds alone (§7). The writer has to end
+        /// the stream.
         overflow: bool,
     },
-    /// Another node or another epoch owns the stream: stop, send nothing.
+    /// Another node or another epoch owns the stream. The caller stops and sends nothing.
     Fenced,
-    /// The log's last number is another one than expected.
+    /// The number of the last event in the log differs from `expect`.
     Tail {
-        /// The log's.
+        /// Number of the last event in the log.
         tail: u64,
-        /// Of the stream.
+        /// State of the stream.
         state: State,
     },
-    /// The stream is over.
+    /// The stream has ended.
     Closed {
-        /// How it ended.
+        /// State in which the stream ended.
         state: State,
         /// Number of its last event.
         tail: u64,
     },
-    /// There is no such stream and none was to be made.
+    /// The stream does not exist, and `create` was not given.
     Gone,
 }
 
-/// How far a log reaches and where its epochs began.
+/// State of a log, the epochs of its writers, and a page of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// Who writes; `None` if its owner gave it up.
+    /// Owner of the stream; `None` if its owner gave it up.
     pub owner: Option<NodeId>,
-    /// Of the stream.
+    /// State of the stream.
     pub state: State,
     /// Number of the last event.
     pub tail: u64,
-    /// Below or at this number the log is not complete.
+    /// The log is incomplete up to this number, inclusive.
     pub dropped: u64,
-    /// Which of the client's connections holds the stream.
+    /// Number of the client's connection that holds the stream.
     pub generation: u64,
-    /// The running epoch.
+    /// The current epoch.
     pub epoch: Epoch,
-    /// Of the epochs above 1, in order: the number after which each began, and its mark. Numbers may be missing.
+    /// The epochs above 1 in order. Each has the number after which it began, and its mark. Some
+    /// epochs may be missing.
     pub epochs: Vec<(u64, Epoch)>,
-    /// Time to the deadline; zero if it is over.
+    /// Time to the deadline; zero after it.
     pub deadline_in: Duration,
-    /// Retained events after the caller's cursor, in order, as many as fit one answer.
+    /// Retained events after the caller's cursor, in order, up to the size of one page.
     pub events: Vec<Event>,
-    /// There are more.
+    /// The log has more events than this page.
     pub more: bool,
 }
 
-/// `attach`: a client's connection takes a stream over.
+/// Reply of `attach`, which gives a stream to a client's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attached {
-    /// The session is over, or somebody else's.
+    /// The session has ended, or belongs to another principal.
     Unknown,
-    /// The session lives, the stream is gone.
+    /// The session lives, but the stream does not exist.
     Gone,
-    /// Taken over.
+    /// The stream is attached.
     Stream {
-        /// As of now.
+        /// The stream at this moment.
         view: View,
-        /// The position from which `events` were read: the cursor, or the place to which it had to be moved.
+        /// Position after which `events` were read: the caller's cursor, or the branching point to
+        /// which it was moved.
         position: u64,
-        /// The cursor lies on a branch that the store lost: the client must be told of a gap (§8 rule 3).
+        /// The cursor is on a branch that the store lost. The client must receive a gap notice
+        /// (§8 rule 3).
         split: bool,
-        /// As written at its creation.
+        /// [`Create::about`], as the creator wrote it.
         about: Bytes,
     },
 }
 
-/// One stream of a `read`.
+/// Request for one stream of a `read`.
 #[derive(Debug, Clone)]
 pub struct ReadWanted {
-    /// Which.
+    /// The stream.
     pub stream: StreamKey,
-    /// Generation of the caller's connection: an older one gets no events.
+    /// Generation of the caller's connection. An older generation receives no events.
     pub generation: u64,
-    /// Last event it has.
+    /// Number of the last event that the caller has.
     pub position: u64,
-    /// Owner and epoch as last seen: if nothing changed, the answer is short.
+    /// Owner and epoch, as the caller saw them last. The reply is short if they are unchanged.
     pub seen: (Option<NodeId>, Epoch),
 }
 
-/// Answer for one stream of a `read`.
+/// Reply for one stream of a `read`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
-    /// There is no such stream.
+    /// The stream does not exist.
     Gone,
-    /// Open, and nothing changed.
+    /// The stream is open, and nothing changed.
     Unchanged,
-    /// What there is.
+    /// The stream, and the node to which it is attached.
     View(View, Option<NodeId>),
 }
 
-/// `take_over`: compare and swap of a stream's owner.
+/// Parameters of `take_over`: compare and swap of a stream's owner.
 #[derive(Debug, Clone)]
 pub struct TakeOver {
     /// The stream.
     pub stream: StreamKey,
-    /// The owner that is thought to be dead; the caller itself to give the stream up.
+    /// Current owner, which is thought to be dead. A node names itself to give the stream up.
     pub from: Option<NodeId>,
-    /// The new owner; `None` gives it up.
+    /// The new owner; `None` gives the stream up.
     pub to: Option<NodeId>,
-    /// The highest cursor that a client has shown.
+    /// Highest cursor that a client showed.
     pub shown: Cursor,
-    /// A random mark for the new epoch.
+    /// Random nonce of the new epoch.
     pub mark: u16,
 }
 
-/// What became of an `take_over`.
+/// Reply of `take_over`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TakenOver {
-    /// The stream has the new owner.
+    /// The caller's change was applied: the stream has the new owner.
     Done {
-        /// Number of the last event, or of the last one that a client has shown.
+        /// Number of the last event, or of the last event that a client showed if that is higher.
         tail: u64,
         /// The new epoch.
         epoch: Epoch,
-        /// As written at its creation.
+        /// [`Create::about`], as the creator wrote it.
         about: Bytes,
-        /// Time to the deadline; zero if it is over.
+        /// Time to the deadline; zero after it.
         deadline_in: Duration,
-        /// A final response is in the log although the stream was open: nothing remains to be done but to close it.
+        /// The log contains a final response although the stream was open. The new owner only has
+        /// to close it.
         late: bool,
     },
-    /// Somebody else was first.
+    /// Another node changed the owner first.
     Lost,
-    /// The stream is over or gone.
+    /// The stream has ended or does not exist.
     Over,
 }
 
-/// What became of a `register`.
+/// Reply of `register`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registered {
-    /// A cancellation finds the request now.
+    /// The request is registered; a cancellation finds it.
     Done,
-    /// The cancellation came first (§14).
+    /// The request was cancelled before it was registered (§14).
     Cancelled,
-    /// Too many of this session; the request cannot be cancelled from other nodes.
+    /// The session has too many running requests. Other nodes cannot cancel this one.
     Full,
-    /// The session was ended, so that the request has nobody to answer (§17.1: a call that began in a grace).
+    /// The session was ended, so no client waits for the reply (§17.1: a call that began in a
+    /// grace).
     Ended,
 }
 
-/// What became of a `cancel` or an `answer`.
+/// Reply of `cancel` and of `answer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Routed {
-    /// Handed to the node that runs the request.
+    /// The node that runs the request was notified.
     Notified,
-    /// Nobody waits for it: a tombstone for a cancellation, nothing for an answer, whose question has another one.
+    /// No request waits. A cancellation leaves a tombstone. An answer is dropped, because its
+    /// question was answered otherwise.
     Nobody,
-    /// There is no such question: it is over, was never asked, or is not written down yet. Nothing is kept of the answer.
+    /// There is no such question: its stream has ended, it was never asked, or it is not written
+    /// yet. The answer is not stored.
     Unasked,
-    /// The session is over, or somebody else's.
+    /// The session has ended, or belongs to another principal.
     Unknown,
 }
 
-/// Membership as the store saw it.
+/// Members of the cluster, as the store sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Members {
-    /// Every node that is known, the dead of the last ten minutes included.
+    /// All known nodes, including those that died in the last ten minutes.
     pub nodes: Vec<Member>,
 }
 
-/// One node.
+/// Node in the list of members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Which.
+    /// Id of the node.
     pub node: NodeId,
-    /// Milliseconds until its entry is over; negative if it is.
+    /// Milliseconds until its entry expires; negative after that.
     pub valid_ms: i64,
 }
 
-/// A bucket of a rate limit (§16.1). Keys of one tenant go to one shard.
+/// Request for tokens of one bucket of a rate limit (§16.1). All buckets of one tenant are on one
+/// shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseWanted {
     /// Shard part of the key: the tenant, or the address block.
     pub shard: String,
-    /// The bucket within it.
+    /// Name of the bucket within the shard.
     pub bucket: String,
-    /// Microseconds that one token stands for.
+    /// Time that one token stands for, in microseconds.
     pub interval_us: u64,
-    /// Tokens that the bucket holds.
+    /// Capacity of the bucket in tokens.
     pub burst: u64,
     /// Tokens wanted.
     pub want: u64,
-    /// Tokens spent already that were never granted; always taken.
+    /// Tokens that were spent without a grant. They are always taken.
     pub debt: u64,
-    /// Tokens granted before that were not needed; given back first, and never more than the bucket holds.
+    /// Tokens that were granted earlier and not used. They are returned first, up to the capacity
+    /// of the bucket.
     pub back: u64,
 }
 
-/// Answer for one bucket.
+/// Reply for one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// Tokens granted.
@@ -465,25 +483,25 @@ pub struct Lease {
     pub wait: Duration,
 }
 
-/// A limit on what is there at once (§16.2), and what a node wants of it.
+/// Request for a limit on simultaneous use (§16.2): the node's use and its wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldWanted {
     /// Shard part of the key: the tenant.
     pub shard: String,
-    /// The limit within it.
+    /// Name of the limit within the shard.
     pub bucket: String,
-    /// What all nodes together may hold.
+    /// Number that all nodes together may hold.
     pub limit: u64,
-    /// What the node uses now. It is granted whatever the limit, because it is there.
+    /// Number that the node uses now. It is always granted, because the use exists already.
     pub used: u64,
-    /// What the node wants to hold, in all and not on top.
+    /// Number that the node wants to hold in total.
     pub want: u64,
 }
 
 impl HoldWanted {
-    /// The same with numbers whose sums a script holds exactly.
+    /// Returns the request with numbers whose sums a script represents exactly.
     pub(crate) fn bounded(&self) -> Self {
-        /// More than anything that is there at once.
+        /// Above any number of simultaneous uses.
         const MOST: u64 = 1 << 40;
         Self {
             limit: self.limit.min(MOST),
@@ -494,23 +512,25 @@ impl HoldWanted {
     }
 }
 
-/// Who holds what of a limit.
+/// Reply of `hold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// What the node holds from now on.
+    /// Number that this node holds from now on.
     pub held: u64,
-    /// What the other nodes hold together.
+    /// Number that the other nodes hold together.
     pub held_elsewhere: u64,
-    /// What they said they use of it.
+    /// Number that the other nodes reported as used.
     pub used_elsewhere: u64,
 }
 
 /// The store that all nodes share.
 ///
-/// Every operation is atomic, and may be repeated by the caller after [`StoreError::Down`]: it then recognises what was applied.
+/// Every operation is atomic. The caller may repeat it after [`StoreError::Down`]; the store then
+/// recognises what was applied.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Checks that the session lives and is the principal's, prolongs its idle life, and makes its record again if there is none.
+    /// Checks that the session lives and belongs to the principal, and prolongs its idle life.
+    /// Makes the record again if there is none.
     async fn begin(
         &self,
         session: SessionKey,
@@ -528,8 +548,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         body: Bytes,
     ) -> Result<Update>;
 
-    /// Notes that a record was made for a session, as the newest of its principal, strikes those that are `gone`, and says which ones of
-    /// that principal are more than `most`: the oldest, [`FORGET_AT_ONCE`] at the most (§10).
+    /// Adds a session to its principal's list as the newest, and removes the sessions in `gone`.
+    /// Returns the oldest sessions of that principal beyond `most`, at most [`FORGET_AT_ONCE`] of
+    /// them (§10).
     async fn remember(
         &self,
         session: SessionKey,
@@ -538,7 +559,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         gone: &[SessionKey],
     ) -> Result<Vec<SessionKey>>;
 
-    /// Removes the record of a session that was not used for so long; its id makes it again. Says whether there is none any more.
+    /// Removes the record of a session that was not used for `unused_for`. Its id makes the record
+    /// again. Returns whether the session has no record now.
     async fn forget(
         &self,
         session: SessionKey,
@@ -546,10 +568,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         unused_for: Duration,
     ) -> Result<bool>;
 
-    /// Ends a session with all that belongs to it, and leaves a tombstone for the rest of its absolute life. Idempotent.
+    /// Ends a session with all its data, and leaves a tombstone for the rest of its absolute life.
+    /// Idempotent.
     async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()>;
 
-    /// Writes to a stream (§7). In an ended session nothing is made again: [`Appended::Closed`], cancelled, at 0.
+    /// Appends to a stream (§7). An ended session gets no new stream: the reply is
+    /// [`Appended::Closed`], cancelled, at 0.
     async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended>;
 
     /// Gives a stream to a client's connection on `node` (§8, §9).
@@ -561,20 +585,21 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         node: NodeId,
     ) -> Result<Attached>;
 
-    /// Reads many streams of one partition. One answer for each, in order.
+    /// Reads many streams of one partition. Returns one reply per stream, in order.
     async fn read(&self, partition: Partition, wanted: &[ReadWanted]) -> Result<Vec<Read>>;
 
-    /// The connection of this generation is gone.
+    /// Removes the attachment of a connection that has ended, if it has this generation.
     async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()>;
 
     /// Changes the owner of a stream (§12.2).
     async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver>;
 
-    /// Open streams that a node owns in a partition; `None`: those that were given up and have no owner yet.
+    /// Returns the open streams that a node owns in a partition. `None` returns the streams that
+    /// were given up and have no owner.
     async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>>;
 
-    /// Makes a running request known, so that a cancellation finds it (§6 step 3). May be asked again at any time, to learn of
-    /// a cancellation whose message was lost, or of the end of its session.
+    /// Registers a running request, so that a cancellation finds it (§6 step 3). May be repeated at
+    /// any time to learn of a cancellation whose message was lost, or of the end of the session.
     async fn register(
         &self,
         session: SessionKey,
@@ -584,15 +609,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         deadline_in: Duration,
     ) -> Result<Registered>;
 
-    /// The request is over.
+    /// Removes a request that has ended.
     async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()>;
 
-    /// Notifies the node that runs the request, or leaves a tombstone for a moment (§14). Every later `register` of the request
-    /// answers [`Registered::Cancelled`].
+    /// Notifies the node that runs the request, or leaves a short-lived tombstone (§14). Every
+    /// later `register` of the request returns [`Registered::Cancelled`].
     async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed>;
 
-    /// Stores a client's answer to a question and notifies the node that runs the request (§14). Only the first answer counts; the
-    /// same bytes once more ring once more.
+    /// Stores a client's answer to a question and notifies the node that runs the request (§14).
+    /// Only the first answer counts. The same bytes again send the notification again.
     async fn answer(
         &self,
         session: SessionKey,
@@ -601,60 +626,66 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         payload: Bytes,
     ) -> Result<Routed>;
 
-    /// The answer to a question; `None` if there is none yet. It stays until its stream is over, so that a lost reply
-    /// loses no answer.
+    /// Returns the answer to a question; `None` if there is none yet. The answer stays until its
+    /// stream has ended, so a lost reply loses no answer.
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>>;
 
-    /// Makes or changes a thing in a record list. What is over goes meanwhile.
+    /// Creates or changes a record. Also removes expired records of the same list.
     async fn put_record(&self, item: StreamKey, put_record: &PutRecord) -> Result<RecordPut>;
 
-    /// A thing; `None` if there is none, or no more.
+    /// Returns a record; `None` if it does not exist or has expired.
     async fn record(&self, item: StreamKey) -> Result<Option<Record>>;
 
-    /// The things in a record list, in no order.
+    /// Returns the records of a list, in no order.
     async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>>;
 
-    /// Notifies a node on behalf of a session. Nothing is kept: whoever needs to know that it was heard has to look, and ring again.
+    /// Sends a note on behalf of a session to a node. The note is not stored and may be lost. A
+    /// sender that needs an effect polls for it and sends the note again.
     async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()>;
 
-    /// Says that the node lives for `ttl`, and who else does (§12.1).
+    /// Renews the node's membership for `ttl`, and returns all members (§12.1).
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members>;
 
-    /// Leaves the membership.
+    /// Removes the node from the members.
     async fn leave(&self, node: NodeId) -> Result<()>;
 
-    /// Takes tokens from buckets (§16.1). One answer for each, in order.
+    /// Takes tokens from buckets (§16.1). Returns one reply per bucket, in order.
     async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>>;
 
-    /// Says what a node uses of a limit on what is there at once, and sets what it holds for `life` (§16.2). Shares of nodes that do not
-    /// say it again in time are free again. To be repeated at will.
+    /// Reports a node's use of a limit on simultaneous use, and sets the number that it holds for
+    /// `life` (§16.2). The share of a node that does not renew it in time becomes free. May be
+    /// repeated.
     async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held>;
 
-    /// messages for a node, from now on. To be called once per node; the channel is bounded, what does not fit becomes
-    /// [`NodeMessage::Resync`].
+    /// Subscribes to the messages for a node, from now on. Call it once per node. The channel is
+    /// bounded; [`NodeMessage::Resync`] replaces the messages that do not fit.
     async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>>;
 
-    /// Operations that wait for an answer now, of all nodes of this process.
+    /// Number of operations that wait for a reply, for all nodes of this process.
     fn in_flight(&self) -> usize {
         0
     }
 
-    /// Whether a connection to the store was lost and is not back: it may be away, though no operation has failed yet.
+    /// Whether a connection to the store was lost and is not restored. The store may be down
+    /// although no operation has failed yet.
     fn is_in_doubt(&self) -> bool {
         false
     }
 
-    /// How much of the store's memory is used, from 0 to 1. `None`: it has none of its own.
+    /// Used share of the store's memory, from 0 to 1. `None` if the store has no memory limit of
+    /// its own.
     async fn used_memory(&self) -> Result<Option<f64>> {
         Ok(None)
     }
 
-    /// Raised whenever the store may have lost writes: a restart or a failover (§17.3). Owners then audit their streams.
+    /// Counter that rises whenever the store may have lost writes: a restart or a failover (§17.3).
+    /// Owners then audit their streams.
     fn incarnation(&self) -> watch::Receiver<u64>;
 }
 
-/// Share of the store's memory above which logs are kept shorter and notifications out of them (§17.2).
+/// Used share of the store's memory from which closed logs are kept for a shorter time and logs
+/// take no notifications (§17.2).
 pub const NEARLY_FULL: f64 = 0.85;
 
-/// Sessions that [`Store::remember`] names at once.
+/// Maximum number of sessions that [`Store::remember`] returns.
 pub const FORGET_AT_ONCE: usize = 16;

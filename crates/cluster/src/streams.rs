@@ -1,6 +1,6 @@
-//! Open event streams, found by tenant. Each has room for one frame: news say the same, so that the newest is enough, and a reader
-//! that does not keep up never makes a sender wait. Ten thousand streams wait at once and do nothing, so that what they weigh
-//! is what counts: a channel would take a kilobyte and a half each.
+//! Open event streams, found by tenant. Each holds one frame: notices are equal, so the newest is
+//! enough, and a slow reader never blocks a sender. Ten thousand idle streams are normal, so their
+//! size matters: a channel would take 1.5 KB each.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,16 +18,16 @@ use portolan_model::{Digest, id::TenantId};
 
 use crate::lock;
 
-/// Why a stream is to end.
+/// Reason for the end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The process is stopping: the client comes back elsewhere.
+    /// The process stops: the client reconnects to another node.
     Drain,
-    /// Its token or its session is no longer good, or what it listened to is gone.
+    /// The token or the session is no longer valid, or the subject of the stream is gone.
     Revoked,
 }
 
-/// The group has as many open streams as it may have.
+/// The group has the maximum number of open streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many open streams")]
 pub struct TooManyStreams;
@@ -38,7 +38,7 @@ struct Entry<T> {
     slot: Arc<Slot>,
 }
 
-/// What waits for one reader.
+/// Frame and end that wait for one reader.
 #[derive(Default)]
 struct Slot(Mutex<Waiting>);
 
@@ -50,7 +50,7 @@ struct Waiting {
 }
 
 impl Slot {
-    /// A frame in place of one that still waits.
+    /// Replaces a waiting frame.
     fn put(&self, frame: Bytes) {
         let mut waiting = lock(&self.0);
         waiting.frame = Some(frame);
@@ -59,7 +59,7 @@ impl Slot {
         }
     }
 
-    /// True for the first reason: it stands.
+    /// Sets the reason for the end. True for the first reason, which counts.
     fn end(&self, why: End) -> bool {
         let mut waiting = lock(&self.0);
         let first = waiting.end.is_none();
@@ -72,7 +72,8 @@ impl Slot {
 }
 
 struct Table<T> {
-    /// Those of a tenant in the order in which they were opened, which is that in which they are told: a simulation can be repeated.
+    /// Streams of a tenant in the order of their opening. Frames are sent in this order, so that a
+    /// simulation is reproducible.
     tenants: HashMap<TenantId, BTreeMap<u64, Entry<T>>>,
     groups: HashMap<Digest, usize>,
 }
@@ -106,7 +107,8 @@ impl<T> Table<T> {
     }
 }
 
-/// The open streams of this process, each with a tag that only its service understands. Cheap to clone; clones share.
+/// The open streams of this process, each with a tag for its service. Cheap to clone; clones share
+/// the data.
 pub struct Streams<T> {
     table: Arc<Mutex<Table<T>>>,
     next: Arc<AtomicU64>,
@@ -136,9 +138,9 @@ impl<T> fmt::Debug for Streams<T> {
     }
 }
 
-/// The reading end of a stream. Dropping it closes the stream.
+/// Reading end of a stream. Dropping it closes the stream.
 pub struct OpenStream<T> {
-    /// What the stream was opened with.
+    /// Tag that was passed to `open`.
     pub tag: Arc<T>,
     slot: Arc<Slot>,
     tenant: TenantId,
@@ -153,7 +155,7 @@ impl<T> fmt::Debug for OpenStream<T> {
 }
 
 impl<T> Streams<T> {
-    /// Opens a stream. A group (a session, a principal) has at most `limit` at once.
+    /// Opens a stream. A group (a session, a principal) has at most `limit` streams at once.
     pub fn open(
         &self,
         tenant: TenantId,
@@ -186,7 +188,8 @@ impl<T> Streams<T> {
         })
     }
 
-    /// Makes room for one more of a group: ends those that are taken over, and the oldest one where there are `limit` all the same.
+    /// Frees a stream of a group: ends superseded streams, and also the oldest one if there are
+    /// still `limit`.
     pub fn make_room(
         &self,
         tenant: TenantId,
@@ -195,7 +198,8 @@ impl<T> Streams<T> {
         is_taken_over: impl Fn(&T) -> bool,
     ) {
         let mut table = lock(&self.table);
-        // After a node's death thousands come to nodes that have nothing of theirs: that costs no look at the others.
+        // After a node's death, thousands of clients connect to nodes without their streams. These
+        // skip the search.
         if !table.groups.contains_key(&group) {
             return;
         }
@@ -213,7 +217,7 @@ impl<T> Streams<T> {
         }
     }
 
-    /// The tags of a tenant's open streams.
+    /// Tags of a tenant's open streams.
     pub fn tags(&self, tenant: TenantId) -> Vec<Arc<T>> {
         let table = lock(&self.table);
         table
@@ -225,13 +229,13 @@ impl<T> Streams<T> {
             .collect()
     }
 
-    /// The tenants that have an open stream.
+    /// Tenants with an open stream.
     pub fn tenants(&self) -> Vec<TenantId> {
         lock(&self.table).tenants.keys().copied().collect()
     }
 
-    /// Gives a frame to every stream of a tenant; `frame` makes it for those that want one. Returns how many there were. It takes
-    /// the place of a frame that still waits, which says the same.
+    /// Sends a frame to every stream of a tenant. `frame` builds it, or skips the stream. Returns
+    /// the number of sent frames. A frame that still waits is replaced, because it says the same.
     pub fn send(&self, tenant: TenantId, frame: impl Fn(&T) -> Option<Bytes>) -> usize {
         let streams = self.of(Some(tenant));
         streams
@@ -240,7 +244,8 @@ impl<T> Streams<T> {
             .count()
     }
 
-    /// The open streams of a tenant, or all. Copied, so that nobody who opens or closes one waits while ten thousand are told.
+    /// The open streams of a tenant, or of all. Copied, so that `open` and `close` do not wait
+    /// during the sends.
     fn of(&self, tenant: Option<TenantId>) -> Vec<(Arc<T>, Arc<Slot>)> {
         let table = lock(&self.table);
         let entries = |streams: &BTreeMap<u64, Entry<T>>| {
@@ -255,7 +260,7 @@ impl<T> Streams<T> {
         }
     }
 
-    /// Asks every stream that `which` names to end. The reader decides how it says goodbye.
+    /// Ends every stream that `which` selects. The reader decides how it says so to the client.
     pub fn end(&self, why: End, which: impl Fn(&T) -> bool) -> usize {
         let streams = self.of(None);
         let named = streams.iter().filter(|(tag, _)| which(tag));
@@ -267,15 +272,16 @@ impl<T> Streams<T> {
         lock(&self.table).tenants.values().map(BTreeMap::len).sum()
     }
 
-    /// True if none is open.
+    /// True if no stream is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A way to one open stream that does not look for it among those of its tenant. It keeps no stream open.
+/// Reference to one open stream, without a search among those of its tenant. Does not keep the
+/// stream open.
 pub struct Doorway<T> {
-    /// What the stream was opened with.
+    /// Tag that was passed to `open`.
     pub tag: Arc<T>,
     slot: Arc<Slot>,
 }
@@ -296,14 +302,14 @@ impl<T> fmt::Debug for Doorway<T> {
 }
 
 impl<T> Doorway<T> {
-    /// A frame in place of one that still waits.
+    /// Replaces a waiting frame.
     pub fn put(&self, frame: Bytes) {
         self.slot.put(frame);
     }
 }
 
 impl<T> OpenStream<T> {
-    /// A way to this stream.
+    /// Returns a reference to this stream.
     pub fn doorway(&self) -> Doorway<T> {
         Doorway {
             tag: Arc::clone(&self.tag),
@@ -311,12 +317,13 @@ impl<T> OpenStream<T> {
         }
     }
 
-    /// True once its reader may not be told anything any more.
+    /// True if the reader may receive nothing more.
     pub fn is_revoked(&self) -> bool {
         lock(&self.slot.0).end == Some(End::Revoked)
     }
 
-    /// The next frame, or why the stream is to end. Cancel safe. A frame that waits is given before the end, unless nobody may read it any more.
+    /// Returns the next frame, or the reason for the end. Cancel safe. A waiting frame comes before
+    /// the end, unless the stream is revoked.
     pub async fn next(&mut self) -> Result<Bytes, End> {
         poll_fn(|cx| {
             let mut waiting = lock(&self.slot.0);
@@ -338,7 +345,7 @@ impl<T> OpenStream<T> {
         .await
     }
 
-    /// A frame that is already there.
+    /// Takes a waiting frame.
     pub fn take_waiting(&mut self) -> Option<Bytes> {
         lock(&self.slot.0).frame.take()
     }
@@ -401,7 +408,7 @@ mod tests {
             tokio::task::yield_now().await;
             assert_eq!(streams.end(End::Drain, |()| true), 1);
         };
-        // A future of its own for each, so that only a wake brings the reader back.
+        // Each has its own future, so that only a wake-up polls the reader again.
         let mut both = FuturesUnordered::new();
         both.push(reading.map(Some).left_future());
         both.push(telling.map(|()| None).right_future());

@@ -1,4 +1,4 @@
-//! messages on their way to the nodes of this process.
+//! Messages on their way to the nodes of this process.
 
 use std::{
     collections::BTreeMap,
@@ -16,15 +16,17 @@ use crate::{
     store::{NodeId, NodeMessage},
 };
 
-/// messages that may wait for one node. Beyond it the node is told to look at everything.
+/// Maximum number of messages that wait for one node. Beyond it, the node receives
+/// [`NodeMessage::Resync`].
 pub(crate) const QUEUE: usize = 4096;
 
-/// The nodes of this process that listen.
+/// Subscribed nodes of this process.
 #[derive(Default)]
 pub(crate) struct Subscribers {
-    /// The lock is held while one is notified, so that the last place of a queue is always the notice of a loss.
+    /// Locked during a notification, so that the last slot of a queue always holds the notice of a
+    /// loss.
     nodes: Mutex<BTreeMap<NodeId, mpsc::Sender<NodeMessage>>>,
-    /// The connection on which they are notified is down.
+    /// The connection that receives the messages is down.
     is_deaf: AtomicBool,
 }
 
@@ -35,14 +37,14 @@ impl fmt::Debug for Subscribers {
 }
 
 impl Subscribers {
-    /// From now on a node hears its messages.
+    /// Subscribes a node to its messages, from now on.
     pub(crate) fn listen(&self, node: NodeId) -> mpsc::Receiver<NodeMessage> {
         let (message, messages) = mpsc::channel(QUEUE);
         lock(&self.nodes).insert(node, message);
         messages
     }
 
-    /// Notifies if the node listens here. Never waits.
+    /// Sends a message to a node, if it is subscribed here. Never waits.
     pub(crate) fn notify(&self, node: NodeId, message: NodeMessage) {
         let mut nodes = lock(&self.nodes);
         if let Some(queue) = nodes.get(&node)
@@ -52,29 +54,29 @@ impl Subscribers {
         }
     }
 
-    /// Tells every node here that messages may have been lost.
+    /// Sends [`NodeMessage::Resync`] to every node here.
     pub(crate) fn resync(&self) {
         lock(&self.nodes).retain(|_, queue| send(queue, NodeMessage::Resync));
     }
 
-    /// Whether messages arrive from now on.
+    /// Sets whether messages arrive.
     pub(crate) fn messages(&self, does: bool) {
         self.is_deaf.store(!does, Ordering::Release);
     }
 
-    /// Whether none arrive.
+    /// Whether messages do not arrive.
     pub(crate) fn is_deaf(&self) -> bool {
         self.is_deaf.load(Ordering::Acquire)
     }
 
-    /// The nodes that listen here.
+    /// Subscribed nodes.
     pub(crate) fn nodes(&self) -> Vec<NodeId> {
         lock(&self.nodes).keys().copied().collect()
     }
 }
 
-/// False if nobody listens any more. What finds only one place left becomes the notice that something was lost; what finds none
-/// stands behind such a notice already.
+/// Queues a message. Returns false if the node no longer receives. The last slot of a queue takes
+/// [`NodeMessage::Resync`] instead of the message. A full queue ends with such a notice already.
 fn send(queue: &mpsc::Sender<NodeMessage>, message: NodeMessage) -> bool {
     let message = if queue.capacity() > 1 {
         message

@@ -1,4 +1,4 @@
-//! A process that is stopped for a while, as by `SIGSTOP`.
+//! Suspends a process for a while, like `SIGSTOP`.
 
 use std::{
     future::poll_fn,
@@ -8,15 +8,15 @@ use std::{
 
 use crate::lock;
 
-/// Stops what runs around it, and lets it go on. Time goes on meanwhile: whoever is stopped finds all its timers over at once. Cheap to
-/// clone; clones share.
+/// Suspends the tasks that it wraps, and continues them. Time goes on meanwhile, so all timers of a
+/// suspended task fire at once later. Cheap to clone; clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct Standstill(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     is_stopped: bool,
-    /// Who wanted to go on, in the order in which they came.
+    /// Suspended tasks, in the order in which they were woken.
     waiting: Vec<Waker>,
 }
 
@@ -29,12 +29,12 @@ impl PartialEq for Standstill {
 impl Eq for Standstill {}
 
 impl Standstill {
-    /// From now on nothing goes on.
+    /// Suspends all tasks.
     pub fn stop(&self) {
         lock(&self.0).is_stopped = true;
     }
 
-    /// Everything goes on.
+    /// Continues all tasks.
     pub fn go_on(&self) {
         let waiting = {
             let mut state = lock(&self.0);
@@ -46,12 +46,12 @@ impl Standstill {
         }
     }
 
-    /// Whether it is stopped now.
+    /// Whether the tasks are suspended.
     pub fn is_stopped(&self) -> bool {
         lock(&self.0).is_stopped
     }
 
-    /// The same task, which goes on only while nothing is stopped.
+    /// Wraps a task, which then runs only while it is not suspended.
     pub fn around<F: Future>(&self, task: F) -> impl Future<Output = F::Output> + use<F> {
         let (standstill, mut task) = (self.clone(), Box::pin(task));
         poll_fn(move |cx| {

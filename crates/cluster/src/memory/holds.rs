@@ -1,19 +1,19 @@
-//! Limits on what is there at once (`streams.md` §16.2). The script `hold.lua` does the same.
+//! Limits on simultaneous use (`streams.md` §16.2). The script `hold.lua` has the same rules.
 
 use std::collections::HashMap;
 
 use crate::store::{Held, HoldWanted, NodeId};
 
-/// What one node holds of a limit.
+/// Share of one node in a limit.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     held: u64,
     used: u64,
-    /// ms.
+    /// End of the share, ms.
     until: u64,
 }
 
-/// Who holds what, by limit.
+/// Shares of nodes, by limit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Holds(HashMap<(String, String), HashMap<NodeId, Share>>);
 

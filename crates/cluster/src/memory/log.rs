@@ -41,7 +41,8 @@ impl Stream {
         }
     }
 
-    /// Drops notifications down to three quarters of the bounds. True if what may not be dropped exceeds them.
+    /// Drops notifications down to three quarters of the bounds. True if the other events exceed
+    /// the bounds alone.
     fn trim(&mut self, bounds: &Bounds) -> bool {
         let (most, most_bytes) = (bounds.events, bounds.bytes);
         if self.bytes <= most_bytes && self.events.len() <= most {
@@ -65,7 +66,7 @@ impl Stream {
         count > most || bytes > most_bytes
     }
 
-    /// Retained events after a position, as many as fit one answer, and whether there are more.
+    /// Retained events after a position, up to the size of one page, and whether there are more.
     fn page(&self, position: u64, bounds: &Bounds) -> (Vec<Event>, bool) {
         let from = self.events.partition_point(|event| event.seq <= position);
         let (most, most_bytes) = bounds.page;
@@ -219,7 +220,7 @@ impl Partition {
         };
         let shown = cursor.epoch.map_or(0, |epoch| epoch.number);
         let former = stream.owner;
-        // The reply to this very takeover was lost.
+        // A repetition of this takeover, whose reply was lost.
         let again = former == take_over.to
             && stream.tail >= cursor.seq
             && (take_over.to.is_none()
@@ -282,7 +283,7 @@ impl Partition {
 }
 
 impl Session {
-    /// Writes to a stream that exists.
+    /// Appends to a stream that exists.
     fn append(&mut self, key: StreamKey, append: &Append, moment: &mut Moment<'_>) -> Appended {
         let (now, bounds) = (moment.now, moment.bounds);
         let Some(stream) = self.streams.get_mut(&key.nonce) else {
@@ -358,7 +359,7 @@ impl Session {
     }
 }
 
-/// How an append ends its stream; "open" is no end.
+/// State in which an append ends its stream; `None` if it does not.
 fn closes(append: &Append) -> Option<State> {
     append.close.filter(|state| *state != State::Open)
 }

@@ -1,4 +1,4 @@
-//! The sessions of one partition, and what is kept of each.
+//! Sessions of one partition and their data.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// What an operation needs to know, and the messages that it notifies.
+/// Input of an operation, and the messages that it sends.
 pub(super) struct Moment<'a> {
     /// Unix time, ms.
     pub(super) now: u64,
@@ -41,12 +41,12 @@ pub(super) struct Partition {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Session {
     pub(super) record: Option<Record>,
-    /// Until when it is remembered that the session was ended.
+    /// End of the tombstone.
     pub(super) ended_until: Option<u64>,
     pub(super) streams: Map<Nonce, Stream>,
     pub(super) running: Map<String, Running>,
     pub(super) questions: Map<String, Question>,
-    /// Nothing of it is over before.
+    /// No entry expires before this time.
     earliest: u64,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Stream {
     pub(super) events: VecDeque<Event>,
 }
 
-/// An entry among the running requests.
+/// Entry of the running requests.
 #[derive(Debug, Clone)]
 pub(super) enum Running {
     Request {
@@ -85,7 +85,7 @@ pub(super) enum Running {
         until: u64,
         cancelled: bool,
     },
-    /// A cancellation that came first.
+    /// Cancellation of an unknown request.
     Tombstone { until: u64 },
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Question {
 }
 
 impl Session {
-    /// Makes sure that what ends then is looked at then.
+    /// Schedules the next sweep at `until` at the latest.
     pub(super) fn ends_at(&mut self, until: u64) {
         self.earliest = self.earliest.min(until);
     }
@@ -116,7 +116,7 @@ impl Session {
             && self.running.is_empty()
     }
 
-    /// Drops what is over; answers with the open streams among it.
+    /// Removes expired data. Returns the open streams among it.
     fn sweep(&mut self, now: u64) -> Vec<(Option<NodeId>, Nonce)> {
         if now < self.earliest {
             return Vec::new();
@@ -149,8 +149,8 @@ impl Session {
         over
     }
 
-    /// Whether the session is over or another one's: `None` in a record leaves the question open, and an authentic id
-    /// answers it.
+    /// Whether the session has ended or belongs to another principal. A session without a record is
+    /// not refused, because its authentic id names the principal.
     pub(super) fn refuses(&self, principal: Principal) -> bool {
         self.ended_until.is_some()
             || self
@@ -161,12 +161,12 @@ impl Session {
 }
 
 impl Partition {
-    /// Number of sessions of which anything is kept.
+    /// Number of sessions with any data.
     pub(super) fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The session as of now, if anything is kept of it.
+    /// The session as of now; `None` if it has no data.
     pub(super) fn session(&mut self, key: SessionKey, now: u64) -> Option<&mut Session> {
         let session = self.sessions.get_mut(&key)?;
         let over = session.sweep(now);
@@ -179,7 +179,7 @@ impl Partition {
         self.sessions.get_mut(&key)
     }
 
-    /// The session as of now, made if nothing is kept of it.
+    /// The session as of now; created if it has no data.
     pub(super) fn session_or_new(&mut self, key: SessionKey, now: u64) -> &mut Session {
         self.session(key, now);
         self.sessions.entry(key).or_insert_with(|| Session {
@@ -227,7 +227,7 @@ impl Partition {
             return Begin::Unknown;
         }
         let Some(record) = &mut session.record else {
-            // Seconds: no later record of this session will have the version of another body.
+            // Seconds, so that no later record of this session has the version of another body.
             let version = Version(u32::try_from((now / 1000) & 0xffff_ffff).unwrap_or(0));
             session.record = Some(Record {
                 principal,

@@ -1,18 +1,18 @@
-//! Which sessions a principal has (`streams.md` §10). The script `remember.lua` does the same.
+//! Sessions of each principal (`streams.md` §10). The script `remember.lua` has the same rules.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::store::{FORGET_AT_ONCE, Principal, SessionKey};
 
-/// The sessions of one principal, oldest first.
+/// Sessions of one principal, oldest first.
 #[derive(Debug, Clone, Default)]
 struct Sessions {
     noted: VecDeque<SessionKey>,
-    /// When the list is over, ms.
+    /// Expiry of the list, ms.
     until: u64,
 }
 
-/// The sessions of all.
+/// Sessions of all principals.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OfPrincipals(HashMap<Principal, Sessions>);
 

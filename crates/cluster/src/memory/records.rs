@@ -1,4 +1,4 @@
-//! Things that are kept in records. The scripts `put_record.lua`, `kept.lua` and `shelf.lua` do the same.
+//! Records. The scripts `shelve.lua`, `kept.lua` and `shelf.lua` have the same rules.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -32,7 +32,7 @@ impl Item {
     }
 }
 
-/// The shelves of one partition.
+/// Records of one partition, by list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Records(HashMap<SessionKey, HashMap<Nonce, Item>>);
 
@@ -63,7 +63,7 @@ impl Records {
             },
             (Some(old), expect) => {
                 let next = expect.map(|version| Version(version.0.wrapping_add(1)));
-                // A reply was lost.
+                // A repetition after a lost reply.
                 let is_same =
                     old.head == put_record.head && next.is_none_or(|next| next == old.version);
                 if is_same {

@@ -1,4 +1,5 @@
-//! Running requests and questions to clients: who is notified when a cancellation or an answer arrives anywhere.
+//! Running requests and questions to clients, and the node that is notified of a cancellation or an
+//! answer.
 
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ impl Partition {
         }) = session.running.get_mut(rpc)
         {
             *cancelled = true;
-            // After an takeover the request runs where its stream is owned.
+            // After a takeover the request runs on the owner of its stream.
             let owner = match stream.and_then(|nonce| session.streams.get(&nonce)) {
                 Some(stream) => stream.owner,
                 None => Some(*node),

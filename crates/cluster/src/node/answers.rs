@@ -1,9 +1,10 @@
-//! Answers of clients, on their way to the questions of running calls (`streams.md` §14, §17.1).
+//! Delivery of clients' answers to the questions of running calls (`streams.md` §14, §17.1).
 //!
-//! Which of two answers is the first is for the store to say. One that it cannot take, because it is away or full, waits with its request. One
-//! whose question it does not know is taken, and tried again for a while: the question may be on its way, if the node that asked could not
-//! write it down, and no other node can see that. Nor can it tell such a question from one that never was or is over, hence the same little
-//! patience for all of them. Only the first answer of a question is kept so.
+//! The store decides which of two answers is the first. While the store is down or full, the
+//! client's request waits. If the store does not know the question, the node accepts the answer and
+//! retries for a while. The question may not be stored yet, and only its own node can see that. No
+//! node can distinguish such a question from one that never existed or has ended, so all of them
+//! are retried alike. Only the first answer to a question is kept for retries.
 
 use std::{
     collections::BTreeMap,
@@ -26,21 +27,21 @@ use crate::{
     store::{self, Principal, Routed, SessionKey, StoreError},
 };
 
-/// Between two tries of a request that waits for the store: first, and longest.
+/// Pause between two attempts of a request that waits for the store: first, and longest.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// The same for an answer whose question is not known. A writer tries every 250 ms.
+/// The same for an answer whose question is unknown. A writer tries every 250 ms.
 const EARLY_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
-/// Tried at once.
+/// Maximum number of answers that are retried at once.
 const AT_ONCE: usize = 64;
-/// Answers that are kept on this node, of one workspace, of one session, and their bytes. A workspace that answers what nobody asked leaves room
-/// for the others.
+/// Bounds of the answers that this node keeps: in total, per tenant, per session, and in bytes. The
+/// tenant's bound leaves space for other tenants.
 const KEPT: usize = 1_000;
 const OF_TENANT: usize = KEPT / 4;
 const OF_ONE: usize = 2 * OPEN_AT_MOST;
 const BYTES: usize = 8 * 1024 * 1024;
 const BYTES_OF_TENANT: usize = BYTES / 4;
 
-/// An answer as it came, sealed for its question.
+/// An answer as the client sent it, sealed for its question.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) tenant: TenantId,
@@ -54,7 +55,7 @@ pub(super) struct Answer {
 struct Kept {
     answer: Arc<Answer>,
     until: Instant,
-    /// `None` while it is tried.
+    /// `None` during an attempt.
     next: Option<Instant>,
     pause: Duration,
 }
@@ -101,7 +102,7 @@ impl Early {
         self.kept.insert(self.last, kept);
     }
 
-    /// One to be tried now.
+    /// Takes one answer that is due for a retry.
     fn take_due(&mut self, now: Instant) -> Option<(u64, Arc<Answer>)> {
         let is_due = |kept: &Kept| kept.next.is_some_and(|at| at <= now);
         let (number, kept) = self.kept.iter_mut().find(|(_, kept)| is_due(kept))?;
@@ -113,7 +114,7 @@ impl Early {
         self.kept.values().filter_map(|kept| kept.next).min()
     }
 
-    /// One was tried. True if that was the last time.
+    /// Records an attempt. Returns true if it was the last one.
     fn tried(&mut self, number: u64, is_over: bool, now: Instant) -> bool {
         let Some(kept) = self.kept.get_mut(&number) else {
             return true;
@@ -129,16 +130,16 @@ impl Early {
     }
 }
 
-/// Those that wait on a node.
+/// Answers that wait on this node.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// In their requests.
+    /// Number of client requests that wait with their answers.
     waiting: AtomicUsize,
     early: Mutex<Early>,
     wake: Notify,
 }
 
-/// Hands an answer to the request that waits for it, wherever it runs.
+/// Passes an answer to the request that waits for it, on any node.
 pub(super) async fn give(inner: &Inner, answer: Answer) -> Result<Routed, Unavailable> {
     let settings = &inner.settings;
     let until = Instant::now() + settings.answer_wait;
@@ -166,7 +167,7 @@ pub(super) async fn give(inner: &Inner, answer: Answer) -> Result<Routed, Unavai
             early.keep(answer, Instant::now(), settings.answer_wait);
             drop(early);
             inner.answers.wake.notify_one();
-            // Counted when it is known what became of it.
+            // The outcome is counted when it is known.
             return Ok(routed);
         }
     }
@@ -174,7 +175,8 @@ pub(super) async fn give(inner: &Inner, answer: Answer) -> Result<Routed, Unavai
     Ok(routed)
 }
 
-/// Tries it once. While the store cannot say which answer is the first, a question that is open here takes the one that comes.
+/// Makes one attempt. While the store cannot decide which answer is the first, a question that is
+/// open on this node takes the answer.
 async fn offer(inner: &Inner, answer: &Answer) -> store::Result<Routed> {
     let Answer {
         session,
@@ -208,7 +210,7 @@ async fn offer(inner: &Inner, answer: &Answer) -> store::Result<Routed> {
     reply
 }
 
-/// Tries those again whose questions were not known, until the node stops.
+/// Retries answers whose questions were unknown, until the node stops.
 pub(super) async fn try_again(inner: Arc<Inner>) {
     let mut flight = FuturesUnordered::new();
     loop {
@@ -255,7 +257,7 @@ fn count(outcome: &'static str) {
     metrics::counter!("answers_total", "outcome" => outcome).increment(1);
 }
 
-/// The label of what became of an answer, or of a cancellation.
+/// Metric label for the outcome of an answer or a cancellation.
 pub(super) const fn outcome(routed: Routed) -> &'static str {
     match routed {
         Routed::Notified => "rung",

@@ -1,25 +1,25 @@
-//! When to stop asking a store that does not answer (`streams.md` §17.1).
+//! Circuit breaker for a store that does not reply (`streams.md` §17.1).
 
 use std::{collections::VecDeque, time::Duration};
 
 use tokio::time::Instant;
 
-/// Failures in a row that open it.
+/// Number of consecutive failures that opens the breaker.
 const IN_A_ROW: u32 = 5;
-/// The window in which more failures than successes open it.
+/// Window in which a majority of failures opens the breaker.
 const WINDOW: Duration = Duration::from_secs(2);
-/// Calls in the window below which their share says nothing.
+/// Minimum number of calls in the window for that rule.
 const FEWEST: usize = 10;
-/// One call in this time looks whether the store is back.
+/// Interval at which one call probes an open breaker.
 const PROBE: Duration = Duration::from_millis(250);
-/// An outage shorter than this needs no new look at everything.
+/// Minimum duration of an outage after which the node reads everything again.
 const NOTABLE: Duration = Duration::from_secs(1);
 
-/// The state machine. Time is handed in.
+/// State machine of the breaker. The caller passes the time in.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     open_since: Option<Instant>,
-    /// The first failure since the last success.
+    /// Time of the first failure since the last success.
     failing_since: Option<Instant>,
     next_probe: Option<Instant>,
     in_a_row: u32,
@@ -39,7 +39,8 @@ impl Breaker {
         true
     }
 
-    /// The store answered. True if it had been away long enough for things to have been missed.
+    /// Records a reply. Returns true if the outage was long enough that messages may have been
+    /// missed.
     pub(super) fn success(&mut self, now: Instant) -> bool {
         let was_away = self.open_since.is_some()
             || self
@@ -50,14 +51,15 @@ impl Breaker {
         }
         self.failing_since = None;
         self.in_a_row = 0;
-        // Successes are only counted beside failures: a healthy store costs nothing.
+        // Successes are counted only while failures are in the window, so a healthy store needs no
+        // counting.
         if !self.recent.is_empty() {
             self.note(now, true);
         }
         was_away
     }
 
-    /// It did not.
+    /// Records a call without a reply.
     pub(super) fn failure(&mut self, now: Instant) {
         self.failing_since.get_or_insert(now);
         self.in_a_row += 1;
@@ -91,7 +93,7 @@ impl Breaker {
         self.open_since.is_some()
     }
 
-    /// Since when nothing has succeeded.
+    /// Time of the first failure since the last success.
     pub(super) fn failing_since(&self) -> Option<Instant> {
         self.failing_since
     }

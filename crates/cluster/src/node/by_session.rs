@@ -1,4 +1,4 @@
-//! What a node holds for sessions: found by session, spread over locks so that no lock is hot.
+//! Entries of a node by session, spread over several locks to avoid contention.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -7,7 +7,7 @@ use foldhash::fast::SeedableRandomState;
 use super::rng::NodeRng;
 use crate::{lock, store::SessionKey};
 
-/// Few sessions share a lock.
+/// Number of locks, large enough that few sessions share one.
 const SHARDS: usize = 64;
 
 type Shard<T> = Mutex<HashMap<SessionKey, Vec<T>, SeedableRandomState>>;

@@ -1,4 +1,5 @@
-//! Small orders to the store that nobody waits for. Losing one costs nothing but space until it expires.
+//! Small store operations that run in the background. A lost one only occupies memory until it
+//! expires.
 
 use std::{
     collections::VecDeque,
@@ -14,9 +15,9 @@ use crate::{
     store::{Principal, SessionKey, StreamKey},
 };
 
-/// Under way at once.
+/// Maximum number of operations in flight.
 const AT_ONCE: usize = 64;
-/// Beyond this many, orders are dropped.
+/// Queue length from which operations are dropped.
 const AT_MOST: usize = 100_000;
 
 #[derive(Debug)]
@@ -29,12 +30,12 @@ pub(super) enum DeferredWrite {
         stream: StreamKey,
         generation: u64,
     },
-    /// A record was made for a session: the oldest idle ones of its principal may have to go.
+    /// A session got a record. The oldest idle records of its principal may have to be removed.
     Remember {
         session: SessionKey,
         principal: Principal,
     },
-    /// An answer came whose payload was too big for its message, or may have come unheard.
+    /// Read an answer whose payload was too large for its message, or whose message may be lost.
     TakeAnswer {
         session: SessionKey,
         question: String,
@@ -57,7 +58,7 @@ impl DeferredWrites {
     }
 }
 
-/// Does them, until the node stops.
+/// Runs the operations until the node stops.
 pub(super) async fn run(inner: Arc<Inner>) {
     let mut flight = FuturesUnordered::new();
     loop {

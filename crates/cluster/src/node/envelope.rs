@@ -1,29 +1,31 @@
-//! What the store keeps about a stream: the key of its request, whose it is, its place in a trace, and what `mcp` says of it.
+//! Envelope of a stream in the store: the key of its request, its tenant, its trace context, and
+//! the facts from `mcp`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use portolan_model::id::TenantId;
 use portolan_traces::Context;
 use uuid::Uuid;
 
-/// In the length of the key: a place in a trace follows.
+/// Bit in the length of the key: a trace context follows.
 const TRACED: u32 = 1 << 31;
 /// Bytes of a tenant's id.
 const TENANT: usize = 16;
 
-/// The parts.
+/// Contents of an envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Envelope {
     /// Key of the request among the running ones.
     pub(super) rpc: String,
-    /// Whose stream it is: who takes over it seals its last word under the same key.
+    /// Tenant of the stream. A node that takes it over seals the final response with this tenant's
+    /// key.
     pub(super) tenant: TenantId,
     /// The span of the call, if it is recorded.
     pub(super) trace: Option<Context>,
-    /// What `mcp` says of it.
+    /// Facts about the request, written by `mcp`.
     pub(super) about: Bytes,
 }
 
-/// The parts as the store has them.
+/// Encodes an envelope for the store.
 pub(super) fn seal(rpc: &str, tenant: TenantId, trace: Option<&Context>, about: &Bytes) -> Bytes {
     let length = 4 + rpc.len() + TENANT + Context::BYTES + about.len();
     let mut out = BytesMut::with_capacity(length);
@@ -38,7 +40,7 @@ pub(super) fn seal(rpc: &str, tenant: TenantId, trace: Option<&Context>, about: 
     out.freeze()
 }
 
-/// The inverse; nonsense is a request without a key, and nobody's.
+/// Decodes an envelope. Invalid bytes give an empty key and the nil tenant.
 pub(super) fn open(envelope: &Bytes) -> Envelope {
     let parts = || {
         let length = u32::from_be_bytes(envelope.get(..4)?.try_into().ok()?);

@@ -1,4 +1,4 @@
-//! The way to the store: deadlines, breaker, and what the node learns from the answers.
+//! Access to the store with deadlines and a circuit breaker, and the state that replies reveal.
 
 use std::{
     future::Future,
@@ -26,14 +26,14 @@ use crate::{
 /// A `begin` that takes longer is slow (§17.1 *Slow Redis*).
 const SLOW: Duration = Duration::from_millis(50);
 
-/// A store with a breaker before it.
+/// A store behind a circuit breaker.
 #[derive(Debug)]
 pub(super) struct GuardedStore {
     pub(super) store: Arc<dyn Store>,
     breaker: Mutex<Breaker>,
-    /// False while nothing has failed lately: then a success needs no lock.
+    /// False while no operation failed recently. A success then needs no lock.
     troubled: AtomicBool,
-    /// Raised when the store is back after an outage.
+    /// Raised when the store returns after an outage.
     recovered: watch::Sender<u64>,
     recovered_at: Mutex<Option<Instant>>,
     pub(super) slowness: Slowness,
@@ -53,7 +53,7 @@ impl GuardedStore {
         }
     }
 
-    /// Does an operation unless the breaker is open.
+    /// Runs an operation unless the breaker is open.
     pub(super) async fn call<T>(
         &self,
         op: &'static str,
@@ -66,7 +66,7 @@ impl GuardedStore {
         self.call_always(op, within, operation).await
     }
 
-    /// Does an operation also while the breaker is open: for beats, which are few and regular.
+    /// Runs an operation even while the breaker is open. For beats, which are few and regular.
     pub(super) async fn call_always<T>(
         &self,
         op: &'static str,
@@ -75,7 +75,7 @@ impl GuardedStore {
     ) -> store::Result<T> {
         let started = Instant::now();
         let mut operation = pin!(operation);
-        // The store in this process answers at once and needs no timer.
+        // The memory store completes at once and needs no timer.
         let result = match poll!(operation.as_mut()) {
             Poll::Ready(result) => result,
             Poll::Pending => timeout(within, operation)
@@ -89,7 +89,7 @@ impl GuardedStore {
             self.slowness.note(took, SLOW);
         }
         match &result {
-            // A refusal is an answer.
+            // A refusal is a reply, too.
             Ok(_) | Err(StoreError::Refused(_)) => {
                 if self.troubled.load(Ordering::Acquire) {
                     self.succeeded(now);
@@ -129,12 +129,12 @@ impl GuardedStore {
         }
     }
 
-    /// Whether calls are refused for now.
+    /// Whether the breaker is open.
     pub(super) fn is_open(&self) -> bool {
         self.troubled.load(Ordering::Acquire) && lock(&self.breaker).is_open()
     }
 
-    /// Since when no operation has succeeded.
+    /// Time of the first failure since the last success.
     pub(super) fn failing_since(&self) -> Option<Instant> {
         if !self.troubled.load(Ordering::Acquire) {
             return None;
@@ -142,12 +142,12 @@ impl GuardedStore {
         lock(&self.breaker).failing_since()
     }
 
-    /// When the store was back after an outage, the last time.
+    /// Time at which the store last returned after an outage.
     pub(super) fn recovered_at(&self) -> Option<Instant> {
         *lock(&self.recovered_at)
     }
 
-    /// Changes whenever the store is back after an outage.
+    /// Counter that changes whenever the store returns after an outage.
     pub(super) fn recoveries(&self) -> watch::Receiver<u64> {
         self.recovered.subscribe()
     }

@@ -1,17 +1,20 @@
-//! Instruments that are made on first use and kept: a look-up in the recorder costs more than counting.
+//! Metric instruments that are created on first use and kept, because a lookup in the recorder is
+//! slower than the update.
 
 use std::{fmt, sync::OnceLock};
 
 use metrics::Histogram;
 
-/// Instruments of one metric by the values of its labels. Start the metrics before the first use, or they go nowhere.
+/// Instruments of one metric by label value. Start the metrics recorder first; earlier instruments
+/// record nothing.
 pub(super) struct Kept<K, I, const N: usize>([OnceLock<(K, I)>; N]);
 
 impl<K: Copy + PartialEq, I, const N: usize> Kept<K, I, N> {
-    /// Uses the instrument of `key`. Beyond `N` keys it is made anew each time.
+    /// Applies `act` to the instrument of `key`. Beyond `N` keys, the instrument is created on each
+    /// use.
     fn with(&self, key: K, make: impl Fn() -> I, act: impl Fn(&I)) {
         for slot in &self.0 {
-            // Somebody else may have taken the empty place for another key meanwhile.
+            // Another thread may have filled this slot with another key.
             let (known, instrument) = slot.get_or_init(|| (key, make()));
             if *known == key {
                 return act(instrument);

@@ -1,5 +1,7 @@
-//! Writers, messages, readers and limits in thousands of orders of events (testing.md, layer I; `crate::interleaved`). Time stands still
-//! here, so that only wake-ups bring anything: what anti-entropy would find later is a failure.
+//! Tests of writers, messages, readers and limits in thousands of orders of events
+//! (testing.md, layer I; `crate::interleaved`).
+//! Time stands still, so only wake-ups deliver. An event that only anti-entropy would find is a
+//! failure.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +26,7 @@ const SESSION: SessionKey = SessionKey([5; 16]);
 const NOTE: Class = Class::Notification;
 const LIFE: Duration = Duration::from_secs(3600);
 
-/// Payloads as they are.
+/// Payloads without seals.
 #[derive(Debug)]
 struct Plain;
 
@@ -58,7 +60,7 @@ impl Pair {
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         let node = async |seed| {
             let settings = NodeSettings {
-                // What is to be done soon is done now, because no time passes.
+                // Timers that are due soon fire now, because no time passes.
                 gather: Duration::ZERO,
                 takeover_pace: Duration::ZERO,
                 sessions_cached: 16,
@@ -113,7 +115,7 @@ impl Pair {
         }
     }
 
-    /// Every task ends, so that none is cut off in the middle.
+    /// Waits for the end of every task.
     async fn stop(self) {
         self.stop.cancel();
         self.tracker.close();
@@ -125,7 +127,7 @@ fn text(text: &'static str) -> Bytes {
     Bytes::from_static(text.as_bytes())
 }
 
-/// The next event: its text, and where the client is then.
+/// Next event: its text, and the client's position after it.
 async fn next(reader: &mut StreamReader) -> Option<(String, Cursor)> {
     match reader.next().await? {
         Delivery::Event {
@@ -150,8 +152,8 @@ async fn rest(reader: &mut StreamReader) -> Vec<String> {
     all
 }
 
-/// Kills the mutant that forgets a message which notifies while its connection learns its generation, and one that lists a connection without
-/// waking its reader.
+/// Kills two mutants. One forgets a message that arrives while its connection receives its
+/// generation. The other lists a connection without waking its reader.
 #[test]
 fn what_is_written_while_a_client_moves_to_another_node_is_brought_by_doorbells_alone() {
     explore(1_500, || async {
@@ -176,7 +178,8 @@ fn what_is_written_while_a_client_moves_to_another_node_is_brought_by_doorbells_
     });
 }
 
-/// Two streams share a partition, and its reader is busy with one of them while the other is notified for.
+/// Two streams share a partition. Its reader is busy with one of them when a message for the other
+/// arrives.
 #[test]
 fn two_streams_of_a_lane_are_both_read_to_their_end() {
     explore(1_000, || async {
@@ -207,7 +210,7 @@ fn two_streams_of_a_lane_are_both_read_to_their_end() {
     });
 }
 
-/// The owner's node feeds the connection itself, and the store notifies nobody.
+/// The owner's node feeds the connection directly; the store sends no message.
 #[test]
 fn what_is_written_while_a_client_comes_back_to_the_owner_is_brought_by_its_writer() {
     explore(1_500, || async {
@@ -232,7 +235,8 @@ fn what_is_written_while_a_client_comes_back_to_the_owner_is_brought_by_its_writ
     });
 }
 
-/// Two of these fill the writer's queue, and one the connection: who pushes waits for the writer, the writer's reader for the client.
+/// Two events fill the writer's queue, and one fills the connection. `push` waits for the writer,
+/// and the writer's reader for the client.
 static LARGE: [u8; 200 * 1024] = [b'x'; 200 * 1024];
 
 #[test]
@@ -310,7 +314,7 @@ fn an_answer_on_another_node_reaches_the_call_that_asked() {
     });
 }
 
-/// C9: whatever the end of a session meets, a request that begins to stream has nobody to answer afterwards.
+/// C9: after the end of a session, a request that begins to stream has no client to answer.
 #[test]
 fn the_end_of_a_session_reaches_a_request_that_is_about_to_stream() {
     explore(1_500, || async {

@@ -1,5 +1,6 @@
-//! Limits over all nodes. Rates have leased tokens (`streams.md` §16.1), what is there at once has leased places ([`places`], §16.2). The hot path does no I/O:
-//! over any window of length w, with N nodes, `admitted(w) ≤ burst + rate · (w + lease_life) + N`.
+//! Limits over all nodes. Rates use leased tokens (`streams.md` §16.1). Limits on simultaneous use
+//! lease permits ([`places`], §16.2). The hot path does no I/O: over any window of length w, with N
+//! nodes, `admitted(w) ≤ burst + rate · (w + lease_life) + N`.
 
 mod bucket;
 mod decisions;
@@ -31,35 +32,36 @@ use super::{Inner, settings::NodeSettings};
 use crate::{Map, lock, store::LeaseWanted};
 
 const SHARDS: usize = 64;
-/// Buckets of one `lease`.
+/// Maximum number of buckets of one `lease`.
 const BATCH: usize = 128;
-/// Questions to the store at once.
+/// Maximum number of `lease` operations in flight.
 const AT_ONCE: usize = 16;
-/// Between two looks for buckets to forget.
+/// Interval at which idle buckets are removed.
 const PURGE: Duration = Duration::from_secs(10);
 
-/// Which bucket.
+/// Key of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LimitKey {
-    /// Buckets of one shard live together: the tenant, or the address block.
+    /// Shard of the bucket: the tenant, or the address block. The store keeps the buckets of one
+    /// shard together.
     pub shard: String,
-    /// The bucket within it.
+    /// Name of the bucket within the shard.
     pub bucket: String,
 }
 
-/// How fast a bucket fills, and how much it holds.
+/// Refill rate and capacity of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Which limit it is, for whoever watches.
+    /// The limit, for metrics.
     pub limit: Limit,
-    /// Microseconds that one token takes.
+    /// Time per token, in microseconds.
     pub interval_us: u64,
-    /// Tokens that the bucket holds.
+    /// Capacity in tokens.
     pub burst: u64,
 }
 
 impl Rate {
-    /// Time that so many tokens take.
+    /// Time for the given number of tokens.
     fn wait(self, tokens: u64) -> RetryAfter {
         RetryAfter(Duration::from_micros(
             self.interval_us.saturating_mul(tokens).min(1 << 50),
@@ -67,12 +69,12 @@ impl Rate {
     }
 }
 
-/// Refused; so long until it is worth trying again.
+/// The request is refused. A retry is useful after this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("too many requests")]
 pub struct RetryAfter(pub Duration);
 
-/// The buckets that a node uses.
+/// The buckets that this node uses.
 #[derive(Debug)]
 pub(super) struct Buckets {
     shards: Box<[Mutex<Map<LimitKey, Bucket>>]>,
@@ -107,7 +109,7 @@ impl Buckets {
         self.wake.notify_one();
     }
 
-    /// Forgets the buckets that nobody needs. Who owes something pays first.
+    /// Removes idle buckets. A bucket with a debt pays first.
     fn purge(&self, settings: &NodeSettings) {
         let now = Instant::now();
         let mut owing = Vec::new();
@@ -132,7 +134,8 @@ impl Buckets {
 pub struct Limits(pub(super) Arc<Inner>);
 
 impl Limits {
-    /// Takes `weight` tokens if that can be said without asking the store. `None`: ask, by [`Limits::take`].
+    /// Takes `weight` tokens if the decision needs no store operation. `None`: call
+    /// [`Limits::take`].
     pub fn try_take(
         &self,
         key: &LimitKey,
@@ -182,8 +185,9 @@ impl Limits {
         }
     }
 
-    /// Takes `weight` tokens; waits for the next refill if there are none at hand. If that takes long, one goes in on credit; who finds that
-    /// one owed already waits for the store, and for its silence (§16.1).
+    /// Takes `weight` tokens, and waits for the next refill if the node has none. After
+    /// `lease_wait`, one request per bucket is admitted on credit. A request that finds such a debt
+    /// waits for the store, up to its deadline (§16.1).
     pub async fn take(&self, key: &LimitKey, rate: Rate, weight: u64) -> Result<(), RetryAfter> {
         if let Some(verdict) = self.try_take(key, rate, weight) {
             return verdict;
@@ -237,7 +241,7 @@ impl Limits {
     }
 }
 
-/// Refills buckets, many with one question, until the node stops.
+/// Refills buckets until the node stops. One operation refills many buckets.
 pub(super) async fn refill(inner: Arc<Inner>) {
     let settings = &inner.settings;
     let mut flight = FuturesUnordered::new();
@@ -274,7 +278,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
     for key in keys {
         let ask = buckets.with(&key, |bucket| {
             let ask = bucket.ask(sent, inner.sharers());
-            // Everybody gave up, and nothing is owed.
+            // All waiters gave up, and the bucket has no debt.
             bucket.is_listed = ask.want > 0 || ask.debt > 0;
             (ask, bucket.rate, bucket.is_listed)
         });
@@ -300,7 +304,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
         .call("lease", inner.settings.call_within, leases)
         .await;
     let now = Instant::now();
-    // Refused by a full store, or unanswered: either way there are no tokens.
+    // A full store refused, or no store replied. Either way there are no tokens.
     let leases = leases.ok().filter(|leases| leases.len() == asks.len());
     for (index, (key, ask)) in asks.into_iter().enumerate() {
         let lease = leases.as_ref().and_then(|leases| leases.get(index));
@@ -311,7 +315,8 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
                 }
                 None => bucket.unanswered(now, nodes, ask),
             }
-            // Who came meanwhile is for the next question. A debt alone waits for the next request.
+            // Waiters that came meanwhile are served by the next refill. A debt alone waits for the
+            // next request.
             bucket.is_listed = !bucket.waiters.is_empty();
             bucket.is_listed
         });

@@ -1,4 +1,5 @@
-//! Who lives, and who is thought to be dead (`streams.md` §12.1). Being wrong costs an epoch that is fenced, never safety.
+//! Live nodes, and nodes that are suspected to be dead (`streams.md` §12.1). A wrong suspicion
+//! wastes an epoch, which is fenced; it never breaks safety.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -20,28 +21,28 @@ use crate::{
     store::{Members, NodeId, PARTITIONS, Partition},
 };
 
-/// Own beats that did not show a node, after which it is thought not to write to this store. The node itself beats as often, and may
-/// need one try to notice that its connection is dead.
+/// Number of own beats without a node, after which that node is assumed not to write to this store.
+/// The node beats as often as this one. It may need one attempt to notice a dead connection.
 const MISSED: usize = 3;
-/// Own beats on which an entry must be over before its node is suspected.
+/// Number of own beats on which an entry must have expired before its node is suspected.
 const STRIKES: u8 = 2;
 
-/// The nodes, as of the last beat.
+/// The members of the cluster, as of the last beat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Membership {
-    /// Those whose entry is good, this node included; sorted.
+    /// Nodes with a valid entry, including this node; sorted.
     pub live: Vec<NodeId>,
-    /// Those thought to be dead.
+    /// Nodes that are suspected to be dead.
     pub suspected: Vec<NodeId>,
 }
 
 impl Membership {
-    /// How many nodes share a limit; at least one.
+    /// Number of nodes that share a limit; at least one.
     pub fn count(&self) -> u64 {
         (self.live.len() as u64).max(1)
     }
 
-    /// The node that looks after a partition: the live one with the highest hash for it (rendezvous).
+    /// The janitor of a partition: the live node with the highest hash for it (rendezvous).
     pub fn janitor(&self, partition: Partition) -> Option<NodeId> {
         self.live
             .iter()
@@ -49,7 +50,7 @@ impl Membership {
             .max_by_key(|node| (weight(*node, partition), *node))
     }
 
-    /// The partitions that `node` looks after.
+    /// Partitions whose janitor is `node`.
     pub fn partitions_of(&self, node: NodeId) -> Vec<Partition> {
         (0..PARTITIONS)
             .filter_map(|partition| u8::try_from(partition).ok().map(Partition))
@@ -58,7 +59,7 @@ impl Membership {
     }
 }
 
-/// FNV-1a with a final mix: the same on every node and in every release.
+/// FNV-1a with a final mix. It is the same on every node and in every release.
 fn weight(node: NodeId, partition: Partition) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in node.0.iter().chain([&partition.0]) {
@@ -69,7 +70,7 @@ fn weight(node: NodeId, partition: Partition) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The state machine behind it. Time is handed in.
+/// State machine of suspicions. The caller passes the time in.
 #[derive(Debug)]
 pub(super) struct Suspicion {
     me: NodeId,
@@ -80,10 +81,10 @@ pub(super) struct Suspicion {
     last_good: Option<Instant>,
     quiet_until: Option<Instant>,
     strikes: HashMap<NodeId, u8>,
-    /// Owners that the list does not name, and since when they have been asked for.
+    /// Owners that are not in the list of members, with the time of the first query for each.
     absent: HashMap<NodeId, Instant>,
     known: HashSet<NodeId>,
-    /// Who lived on the last few beats, newest last.
+    /// Nodes that were alive on the last few beats, newest last.
     lived: VecDeque<HashSet<NodeId>>,
 }
 
@@ -104,7 +105,7 @@ impl Suspicion {
         }
     }
 
-    /// A beat succeeded. Returns the nodes, and whether this node had lost touch.
+    /// Records a successful beat. Returns the members, and whether this node had lost the store.
     pub(super) fn beat(&mut self, now: Instant, members: &Members) -> (Membership, bool) {
         let has_lapsed = self
             .last_good
@@ -145,8 +146,8 @@ impl Suspicion {
         (Membership { live, suspected }, has_lapsed)
     }
 
-    /// Whether a node was not among the living on the last few beats. Weaker than a suspicion: also said in quarantine, and no reason to
-    /// take over anything.
+    /// Whether a node was not alive on any of the last few beats. This is weaker than a suspicion:
+    /// it also applies in quarantine, and it is no reason for a takeover.
     fn is_missing(&self, now: Instant, node: NodeId) -> bool {
         let has_touch = self
             .last_good
@@ -160,8 +161,8 @@ impl Suspicion {
         self.quiet_until.is_some_and(|until| now < until)
     }
 
-    /// Whether the owner of a stream is thought to be dead. One that the list does not name at all is given the life of a beat
-    /// to come back, because a store that lost its memory names nobody.
+    /// Whether the owner of a stream is suspected to be dead. An owner that is not in the list has
+    /// the life of one beat to return, because a store that lost its data has an empty list.
     pub(super) fn is_suspected(&mut self, now: Instant, node: NodeId) -> bool {
         let has_touch = self
             .last_good
@@ -181,8 +182,9 @@ impl Suspicion {
     }
 }
 
-/// Rung for everybody who listens; who is busy hears it afterwards. A `watch` would do, but wakes its receivers in an order that it draws:
-/// these wake in the order in which they came, so that a simulation can be repeated.
+/// Notification for all waiting tasks; a busy task receives it later. A `watch` wakes its receivers
+/// in a random order. This type wakes them in order of arrival, so that a simulation is
+/// reproducible.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     notified: AtomicU64,
@@ -195,15 +197,15 @@ impl Alarm {
         self.message.notify_waiters();
     }
 
-    /// How often it was notified.
+    /// Number of notifications so far.
     pub(super) fn count(&self) -> u64 {
         self.notified.load(Ordering::Acquire)
     }
 
-    /// Waits until it was notified more often than that. Cancel safe.
+    /// Waits until the number of notifications differs from `before`. Cancel safe.
     pub(super) async fn heard(&self, before: &mut u64) {
         loop {
-            // Before the look, so that no ring falls between.
+            // Registered before the count is read, so that no notification is missed.
             let message = self.message.notified();
             let count = self.count();
             if count != *before {
@@ -215,12 +217,12 @@ impl Alarm {
     }
 }
 
-/// A node's view of the others.
+/// A node's view of the other nodes.
 #[derive(Debug)]
 pub(super) struct Watcher {
     suspicion: Mutex<Suspicion>,
     pub(super) members: watch::Sender<Arc<Membership>>,
-    /// Raised when the writers should look whether their streams are still theirs.
+    /// Notified when the writers should check whether they still own their streams.
     pub(super) audits: Alarm,
 }
 
@@ -252,7 +254,7 @@ impl Watcher {
         }
     }
 
-    /// When a beat last succeeded.
+    /// Time of the last successful beat.
     pub(super) fn last_beat(&self) -> Option<Instant> {
         lock(&self.suspicion).last_good
     }
@@ -261,13 +263,13 @@ impl Watcher {
         lock(&self.suspicion).is_suspected(Instant::now(), node)
     }
 
-    /// Whether a node has not been heard of for three beats, quarantine or not.
+    /// Whether a node was not alive on the last three beats, also during quarantine.
     pub(super) fn is_missing(&self, node: NodeId) -> bool {
         lock(&self.suspicion).is_missing(Instant::now(), node)
     }
 }
 
-/// Says that this node lives, until it stops.
+/// Renews this node's membership until the node stops or leaves.
 pub(super) async fn beat(inner: Arc<Inner>) {
     let settings = &inner.settings;
     let mut ticks = tokio::time::interval(settings.beat);

@@ -1,5 +1,5 @@
-//! Notes from other nodes for the connections of sessions that this node holds (`protocol.md` O-6). A note is a message: it may get lost, come twice or
-//! come late.
+//! Notes from other nodes for sessions whose connections are on this node (`protocol.md` O-6). A
+//! note is a message: it may be lost, repeated or late.
 
 use std::{collections::HashMap, fmt, sync::Arc, sync::Mutex};
 
@@ -9,15 +9,16 @@ use tokio::sync::mpsc;
 use super::Inner;
 use crate::{lock, store::SessionKey};
 
-/// Notes that may wait for a connection. Whoever finds no place notifies again.
+/// Maximum number of notes that wait for a connection. Further notes are dropped; their senders
+/// send them again.
 pub(super) const QUEUE: usize = 64;
 
-/// Who listens here.
+/// Receivers of notes on this node, by session.
 #[derive(Debug, Default)]
 pub(super) struct Notes(Mutex<HashMap<SessionKey, mpsc::Sender<Bytes>>>);
 
 impl Notes {
-    /// Hands a note over, if anybody listens and has room.
+    /// Passes a note to the session's receiver. Drops it if there is none or its queue is full.
     pub(super) fn heard(&self, session: SessionKey, note: Bytes) {
         if let Some(listener) = lock(&self.0).get(&session) {
             let _ = listener.try_send(note);
@@ -25,7 +26,7 @@ impl Notes {
     }
 }
 
-/// The notes for one session. Dropping it says that the connection is gone.
+/// Receiver of the notes for one session. Dropping it unsubscribes.
 pub struct Listening {
     session: SessionKey,
     notes: mpsc::Receiver<Bytes>,
@@ -39,11 +40,11 @@ impl fmt::Debug for Listening {
 }
 
 impl Listening {
-    /// The next note. Never ends; cancel-safe.
+    /// Returns the next note. Waits forever if there is none; cancel-safe.
     pub async fn next(&mut self) -> Bytes {
         match self.notes.recv().await {
             Some(note) => note,
-            // Another listener took the place.
+            // Another receiver replaced this one.
             None => std::future::pending().await,
         }
     }

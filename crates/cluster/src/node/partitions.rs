@@ -1,5 +1,5 @@
-//! All reading of logs on a node: connections that have something to fetch are collected by partition and read together
-//! (`streams.md` §8 *Lane reader*).
+//! All reads of logs on a node. Connections with unread events are collected by partition and read
+//! together (`streams.md` §8).
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -15,10 +15,10 @@ use crate::{
     store::{Partition, Read, ReadWanted},
 };
 
-/// Lanes that are read at once (§17.6).
+/// Maximum number of partitions that are read at once (§17.6).
 const AT_ONCE: usize = 64;
 
-/// Connections that have to look into their logs.
+/// Connections whose logs have to be read.
 #[derive(Debug, Default)]
 pub(super) struct Partitions {
     dirty: Mutex<BTreeMap<Partition, Vec<Arc<Connection>>>>,
@@ -27,18 +27,18 @@ pub(super) struct Partitions {
 }
 
 impl Partitions {
-    /// Puts a connection on its partition's list, unless it is there. Never waits.
+    /// Adds a connection to its partition's list, unless it is listed already. Never waits.
     pub(super) fn mark(&self, connection: &Arc<Connection>) {
         self.list(connection, false, &self.wake);
     }
 
-    /// The same for one of which nothing was heard.
+    /// The same for a connection without a message, for anti-entropy.
     pub(super) fn look(&self, connection: &Arc<Connection>) {
         self.list(connection, true, &self.wake);
     }
 
-    /// The same for one whose client has taken what waited for it: its next page gathers nobody else, because a client that missed much
-    /// would wait so for each of many pages.
+    /// The same for a connection whose client has read its queue. The next page is read without the
+    /// wait for other streams. Otherwise a client that missed many pages would wait for each one.
     pub(super) fn go_on(&self, connection: &Arc<Connection>) {
         self.list(connection, false, &self.at_once);
     }
@@ -53,7 +53,7 @@ impl Partitions {
         }
     }
 
-    /// Up to `count` connections of each partition that is not busy.
+    /// Takes up to `count` connections of each partition that has no read in flight.
     fn take(
         &self,
         busy: &mut HashSet<Partition>,
@@ -94,7 +94,7 @@ impl Partitions {
     }
 }
 
-/// Reads for the node until it stops. One `read` at a time in each partition.
+/// Runs the reads of the node until it stops. Each partition has at most one `read` in flight.
 pub(super) async fn read(inner: Arc<Inner>) {
     let mut busy = HashSet::new();
     let mut flight = FuturesUnordered::new();
@@ -102,7 +102,7 @@ pub(super) async fn read(inner: Arc<Inner>) {
     loop {
         let gather = async {
             match start_at {
-                // A timer is a millisecond late.
+                // A timer is up to a millisecond late.
                 Some(at) if at <= Instant::now() => {}
                 Some(at) => tokio::time::sleep_until(at).await,
                 None => std::future::pending().await,
@@ -119,7 +119,8 @@ pub(super) async fn read(inner: Arc<Inner>) {
             }
             Some(partition) = flight.next() => {
                 busy.remove(&partition);
-                // More came for it while it was busy, as every page but the last brings the next one; or there were too many partitions.
+                // More connections were marked during the read, or too many partitions were busy.
+                // Every page but the last marks its connection again.
                 if inner.partitions.has(partition) || start_at.is_none() && inner.partitions.has_any(&busy) {
                     start_at = Some(Instant::now());
                 }
@@ -157,7 +158,7 @@ async fn read_partition(
         .guarded_store
         .call("read", inner.settings.call_within, read)
         .await;
-    // After a failure all of them are read again when the store is back, and by the next look at all.
+    // After a failure, all connections are read again when the store returns, and by anti-entropy.
     let Ok(replies) = replies else {
         return partition;
     };
@@ -167,8 +168,9 @@ async fn read_partition(
             Read::Unchanged => {}
             Read::Gone => {
                 connection.is_gone();
-                // Its own writer makes it again, or learns that its session is over. For what others write, ask until it is there or
-                // cannot come any more.
+                // A local writer makes the stream again, or learns that its session has ended. For
+                // a remote writer, the connection attaches again until the stream exists or cannot
+                // come back.
                 match inner.writer(connection.stream) {
                     Some(writer) => writer.audit(),
                     None => inner.follow(connection, Next::Attach),
@@ -186,7 +188,7 @@ async fn read_partition(
 }
 
 impl Inner {
-    /// Does what a connection needs next. Never waits.
+    /// Starts the next step of a connection. Never waits.
     pub(super) fn follow(&self, connection: &Arc<Connection>, next: Next) {
         match next {
             Next::Rest => {}

@@ -1,43 +1,45 @@
-//! Where a client's connection stands in its stream, and what a look at the log means for it (`streams.md` §8 rules 1 to 4).
+//! Position of a client's connection in its stream, and the meaning of a reply of the store for it
+//! (`streams.md` §8 rules 1 to 4).
 
 use crate::{
     fork,
     store::{Cursor, Epoch, View},
 };
 
-/// A place in a stream, as the connection and as the client know it.
+/// Position in a stream, for the connection and for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
-    /// What the client has seen last and will show when it comes back.
+    /// The last event that the client received. It shows this cursor when it reconnects.
     pub(super) cursor: Cursor,
-    /// What the next event follows: the cursor, or the place to which it was moved.
+    /// The event before the next one: the cursor, or the point to which the connection was moved.
     pub(super) at: Cursor,
-    /// Up to here the client was told that events are missing.
+    /// Number up to which the client received gap notices.
     told: u64,
 }
 
-/// What a reply of the store means.
+/// Meaning of a reply of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// A newer connection of the client holds the stream.
     Superseded,
-    /// The store lost our take-over: take it over again.
+    /// The store lost our attachment: attach again.
     Forgotten,
-    /// The store lost the takeover that wrote what the client has seen.
+    /// The store lost the takeover in whose epoch the client's last event was written.
     LostTakeover,
-    /// Our place is on a branch that is gone; we were moved: tell of a gap, and read again.
+    /// The position is on a branch that no longer exists, and was moved. Send a gap notice and read
+    /// again.
     Moved {
-        /// The number after which the client goes on.
+        /// The number after which the client continues.
         to: u64,
     },
-    /// Events that the client has not seen were dropped.
+    /// Events that the client has not received were dropped.
     Dropped,
-    /// The reply's events follow.
+    /// The events of the reply follow the position.
     Follows,
 }
 
 impl Position {
-    /// What a client shows that comes back, or nothing.
+    /// Position of a reconnecting client, from the cursor that it shows.
     pub(super) const fn shown(cursor: Cursor) -> Self {
         Self {
             cursor,
@@ -46,7 +48,7 @@ impl Position {
         }
     }
 
-    /// Before the first event of a stream that was just opened.
+    /// Position before the first event of a new stream.
     pub(super) const fn start() -> Self {
         Self::shown(Cursor {
             seq: 0,
@@ -54,12 +56,12 @@ impl Position {
         })
     }
 
-    /// After an `attach` that read from `position`.
+    /// Moves to the position from which `attach` read.
     pub(super) fn attached(&mut self, position: u64, view: &View) {
         self.move_to(position, view);
     }
 
-    /// Judges a reply. `generation` is that of the connection.
+    /// Evaluates a reply. `generation` is the connection's.
     pub(super) fn judge(&mut self, generation: u64, view: &View) -> Judgement {
         if view.generation > generation {
             return Judgement::Superseded;
@@ -88,7 +90,8 @@ impl Position {
 
     fn move_to(&mut self, seq: u64, view: &View) {
         let epoch = if seq == self.at.seq && self.at.epoch.is_some() {
-            // An unmoved place may lie beyond the log's end, where nothing tells its epoch.
+            // A position that was not moved may be beyond the end of the log, where its epoch
+            // cannot be derived.
             let (_, is_split) = fork::place(self.at, &view.epochs);
             if is_split {
                 Some(fork::attempt_of(seq, &view.epochs))
@@ -101,7 +104,7 @@ impl Position {
         self.at = Cursor { seq, epoch };
     }
 
-    /// An event goes to the client.
+    /// Records an event that was delivered to the client.
     pub(super) fn wrote(&mut self, seq: u64, epoch: Epoch) {
         self.at = Cursor {
             seq,
@@ -110,12 +113,13 @@ impl Position {
         self.cursor = self.at;
     }
 
-    /// Whether the event is the very next one.
+    /// Whether the event is the next one.
     pub(super) const fn is_next(&self, seq: u64) -> bool {
         seq == self.at.seq + 1
     }
 
-    /// All that the log still has was written; what lies between was dropped, and the client was told.
+    /// Records that all retained events were delivered. Events in between were dropped, and the
+    /// client received a gap notice.
     pub(super) fn reached(&mut self, tail: u64, view: &View) {
         if tail > self.at.seq {
             self.move_to(tail, view);
@@ -174,7 +178,7 @@ mod tests {
             position.judge(1, &view(1, 5, 0, &[])),
             Judgement::LostTakeover
         );
-        // Moved by another history, the client still holds the event of epoch 2.
+        // The position was moved to another history. The client still has the event of epoch 2.
         assert_eq!(
             position.judge(1, &view(1, 5, 0, &[(3, epoch(2, 8))])),
             Judgement::Moved { to: 3 }

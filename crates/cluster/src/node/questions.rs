@@ -1,4 +1,4 @@
-//! Questions to clients that wait for their answers here (`streams.md` §14).
+//! Questions to clients that wait on this node for their answers (`streams.md` §14).
 
 use std::{collections::BTreeMap, sync::Mutex};
 
@@ -13,7 +13,7 @@ use crate::{
     store::{SessionKey, StreamKey},
 };
 
-/// Questions that one request may have open.
+/// Maximum number of open questions per request.
 pub(super) const OPEN_AT_MOST: usize = 8;
 
 #[derive(Debug)]
@@ -23,14 +23,15 @@ struct Open {
     answer: oneshot::Sender<Bytes>,
 }
 
-/// Under session and question: both are in the answer.
+/// Open questions by session and question id, because an answer contains both.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     open: Mutex<BTreeMap<(SessionKey, String), Open>>,
 }
 
 impl Questions {
-    /// Waits for an answer from now on. `None`: too many are open, or this one is.
+    /// Opens a question. `None` if the stream has too many open questions, or this question is
+    /// already open.
     pub(super) fn ask(
         &self,
         stream: StreamKey,
@@ -54,13 +55,14 @@ impl Questions {
         Some(receiver)
     }
 
-    /// Hands an answer over, sealed as it came. False if nobody waits for it here.
+    /// Passes a sealed answer to its question. Returns false if the question is not open on this
+    /// node.
     pub(super) fn answered(&self, session: SessionKey, question: &str, payload: Bytes) -> bool {
         let open = lock(&self.open).remove(&(session, question.to_owned()));
         open.is_some_and(|open| open.answer.send(payload).is_ok())
     }
 
-    /// Nobody waits any longer.
+    /// Closes a question without an answer.
     pub(super) fn forget(&self, session: SessionKey, question: &str) {
         lock(&self.open).remove(&(session, question.to_owned()));
     }
@@ -69,12 +71,12 @@ impl Questions {
         lock(&self.open).contains_key(&(session, question.to_owned()))
     }
 
-    /// How many wait.
+    /// Number of open questions.
     pub(super) fn len(&self) -> usize {
         lock(&self.open).len()
     }
 
-    /// Those that have waited at least `age`.
+    /// Questions that have been open for at least `age`.
     pub(super) fn waiting(&self, age: Duration) -> Vec<(SessionKey, String)> {
         lock(&self.open)
             .iter()

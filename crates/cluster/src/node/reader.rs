@@ -1,5 +1,5 @@
-//! A client's connection to a stream: where it stands, what waits for it, and whether it still holds the stream
-//! (`streams.md` §8). No I/O but handing out what waits.
+//! A client's connection to a stream: its position, its queue, and whether it still holds the
+//! stream (`streams.md` §8). No I/O.
 
 mod deliveries;
 
@@ -26,30 +26,31 @@ use crate::{
     store::{Class, Cursor, Epoch, Event, NodeId, Principal, State, StreamKey, View},
 };
 
-/// What a client's connection gets.
+/// Item that a client's connection receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
-    /// An event of the log, with what its id is made of.
+    /// An event of the log, with the parts of its id.
     Event {
-        /// Its number.
+        /// Number of the event.
         seq: u64,
-        /// The epoch in which it was written.
+        /// Epoch in which the event was written.
         epoch: Epoch,
-        /// Its kind.
+        /// Kind of the event.
         class: Class,
-        /// What the client gets.
+        /// Bytes that the client receives.
         payload: Bytes,
     },
-    /// A notification that is in no log, because the store is down and the ring is full: it has no id.
+    /// A notification without an id that is in no log, because the store is down and the
+    /// `UnackedBuffer` is full.
     Unlogged {
-        /// What the client gets.
+        /// Bytes that the client receives.
         payload: Bytes,
     },
-    /// Events are missing between the two numbers, both exclusive. Sent without an id.
+    /// Events between the two numbers are missing; both numbers are exclusive. Sent without an id.
     Gap {
-        /// The last event that the client had.
+        /// The last event that the client received.
         after: u64,
-        /// The next one that it gets.
+        /// The next event that it receives.
         before: u64,
     },
 }
@@ -63,35 +64,35 @@ impl Delivery {
     }
 }
 
-/// What part the connection has.
+/// Phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Not attached yet, or to be attached again.
     Holding,
-    /// The store knows it as the client's.
+    /// Attached: the store feeds this connection.
     Attached,
-    /// A newer connection took the stream over: open, but silent.
+    /// Superseded by a newer connection: open, but without further events.
     Demoted,
-    /// Over, as soon as what waits was handed out.
+    /// Ended, as soon as its queue is empty.
     Ended,
 }
 
-/// What to do for a connection after something was offered to it.
+/// Next step for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Nothing.
+    /// No step.
     Rest,
     /// Read the log.
     Read,
-    /// Take the stream over again.
+    /// Attach to the stream again.
     Attach,
-    /// The store lost an takeover: take over from the owner it names.
+    /// The store lost a takeover: take over from the owner that the store names.
     TakeOver,
-    /// The same, but the stream is over: only its last word counts.
+    /// The same, but the stream has ended: deliver only its final response.
     LastWord,
 }
 
-/// One event from a writer or a message.
+/// An event from a local writer or a message.
 #[derive(Debug)]
 pub(super) struct Offer {
     pub(super) seq: u64,
@@ -101,20 +102,20 @@ pub(super) struct Offer {
 
 /// A client's connection.
 pub(super) struct Connection {
-    /// Whose; under its key the payloads are sealed.
+    /// Tenant of the stream. Payloads are sealed with its key.
     pub(super) tenant: TenantId,
     pub(super) stream: StreamKey,
     pub(super) principal: Principal,
-    /// Where in its trace the call is that writes the stream, if that is recorded.
+    /// Trace context of the call that writes the stream, if it is recorded.
     pub(super) trace: OnceLock<Context>,
     state: Mutex<Inside>,
 }
 
-/// Why there is nothing more for a client.
+/// Reason why a client receives nothing more.
 pub(super) enum Over {
-    /// It has seen the end.
+    /// The client has received the end.
     Finished,
-    /// What follows is not what this house wrote.
+    /// The next event cannot be opened.
     Unreadable,
 }
 
@@ -131,23 +132,23 @@ struct Inside {
     out: VecDeque<(Option<Since>, Delivery)>,
     bytes: usize,
     bounds: (usize, usize),
-    /// It waits to be read.
+    /// Listed for a read.
     is_queued: bool,
-    /// It is being read, or was to be and the store did not answer.
+    /// A read is in flight, or failed.
     is_unread: bool,
-    /// It is read only because it is looked at now and then: what is found was told by no message.
+    /// Read for anti-entropy only. Events found this way had no message.
     is_looked_at: bool,
-    /// The message for which it is read.
+    /// The message that caused the read.
     notified: Option<Since>,
-    /// Its client was told that events are missing.
+    /// The client received a gap notice.
     has_gap: bool,
-    /// Something came while it was not attached.
+    /// A message came while the connection was not attached.
     has_missed: bool,
-    /// There is more, for which there was no room.
+    /// The log has more events than the queue could take.
     is_starving: bool,
     drained: Instant,
     gone_since: Option<Instant>,
-    /// An event of the log was not what this house wrote.
+    /// An event of the log could not be opened.
     is_unreadable: bool,
     waker: Option<Waker>,
 }
@@ -219,20 +220,20 @@ impl Inside {
     }
 }
 
-/// What the node has to know of a connection to look after its stream.
+/// State of a connection, as the node needs it to supervise the stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     pub(super) phase: Phase,
     pub(super) since: Instant,
     pub(super) generation: u64,
     pub(super) shown: Cursor,
-    /// `None` as long as nothing is known of the stream.
+    /// `None` until the stream was read.
     pub(super) owner: Option<Option<NodeId>>,
     pub(super) deadline: Option<Instant>,
     pub(super) gone_since: Option<Instant>,
-    /// It is being read, or was to be and the store did not answer.
+    /// A read is in flight, or failed.
     pub(super) is_unread: bool,
-    /// Since when the client has taken nothing although something waits.
+    /// Time since which the client has read nothing although its queue is not empty.
     pub(super) stuck_since: Option<Instant>,
 }
 
@@ -277,7 +278,7 @@ impl Connection {
         }
     }
 
-    /// The connection of the request that opens the stream: it holds it from the first moment.
+    /// Attaches the connection of the request that opens the stream, without a store operation.
     pub(super) fn opens(&self, owner: NodeId, deadline: Instant) {
         let mut inside = lock(&self.state);
         inside.phase = Phase::Attached;
@@ -303,7 +304,8 @@ impl Connection {
         }
     }
 
-    /// Whether it must be put on a reader's list: true once until [`Connection::taken`]. `is_look`: nothing was heard of it.
+    /// Lists the connection for a read. Returns true once until [`Connection::taken`]. `is_look`:
+    /// for anti-entropy, without a message.
     pub(super) fn queue(&self, is_look: bool) -> bool {
         let mut inside = lock(&self.state);
         if inside.phase == Phase::Holding {
@@ -315,7 +317,8 @@ impl Connection {
         is_new
     }
 
-    /// It leaves the list. What a `read` has to be told: generation, place, owner and epoch as last seen.
+    /// Removes the connection from the list. Returns the arguments of the `read`: generation,
+    /// position, owner and epoch as last seen.
     pub(super) fn taken(&self) -> Option<(u64, u64, Option<NodeId>, Epoch)> {
         let mut inside = lock(&self.state);
         inside.is_queued = false;
@@ -330,7 +333,7 @@ impl Connection {
         })
     }
 
-    /// The store answered a `read` of it, whatever it said.
+    /// Records that the store replied to the `read` of this connection.
     pub(super) fn answered(&self) {
         lock(&self.state).is_unread = false;
     }
@@ -341,8 +344,8 @@ impl Connection {
         }
     }
 
-    /// Events that a message carried, or the writer on this node: taken only if they are the next ones of the same
-    /// generation and epoch.
+    /// Offers events from a message or from the writer on this node. They are taken only if they
+    /// are the next ones of the same generation and epoch.
     pub(super) fn offer(
         &self,
         generation: u64,
@@ -365,7 +368,7 @@ impl Connection {
             return Next::Rest;
         }
         if generation < inside.generation || inside.view != Some(epoch) {
-            // Late, or the store lost our take-over: the log knows.
+            // The message is late, or the store lost our attachment. The log decides.
             inside.notified.get_or_insert(since);
             return Next::Read;
         }
@@ -390,7 +393,7 @@ impl Connection {
         Next::Read
     }
 
-    /// A notification that no log will have.
+    /// Offers a notification that is in no log.
     pub(super) fn offer_unlogged(&self, payload: Bytes) -> bool {
         let mut inside = lock(&self.state);
         let takes = inside.phase == Phase::Attached && inside.has_room(payload.len());
@@ -401,7 +404,7 @@ impl Connection {
         takes
     }
 
-    /// A reply of `attach`.
+    /// Applies a reply of `attach`.
     pub(super) fn attached(
         &self,
         position: u64,
@@ -430,7 +433,7 @@ impl Connection {
         next
     }
 
-    /// A reply of `read` to a question of this generation.
+    /// Applies a reply to a `read` of this generation.
     pub(super) fn read(
         &self,
         generation: u64,
@@ -505,7 +508,8 @@ impl Connection {
         Next::Rest
     }
 
-    /// Takes the events of a reply that follow. False if there was no room for all, or one could not be opened.
+    /// Queues the next events of a reply. Returns false if the queue is full or an event cannot be
+    /// opened.
     fn take(inside: &mut Inside, view: &View, open: impl Fn(&Event) -> Option<Bytes>) -> bool {
         for event in &view.events {
             let Event {
@@ -533,18 +537,18 @@ impl Connection {
         true
     }
 
-    /// The store knows no such stream.
+    /// Records that the store does not know the stream.
     pub(super) fn is_gone(&self) {
         let mut inside = lock(&self.state);
         inside.gone_since.get_or_insert_with(Instant::now);
     }
 
-    /// The store does not answer: whether the stream is there is open again.
+    /// Records that the store does not reply, so it is unknown whether the stream exists.
     pub(super) fn is_unanswered(&self) {
         lock(&self.state).gone_since = None;
     }
 
-    /// Takes what a finished stream ends with: a notice and its final response.
+    /// Queues the end of a finished stream: a gap notice and the final response.
     pub(super) fn last_word(&self, word: Option<(u64, Epoch, Bytes)>) {
         let mut inside = lock(&self.state);
         if inside.phase == Phase::Ended {
@@ -559,7 +563,7 @@ impl Connection {
         Self::wake(&mut inside);
     }
 
-    /// The trace of the call goes on here.
+    /// Continues the trace of the call on this node.
     pub(super) fn resumed(
         &self,
         node: NodeId,
@@ -581,7 +585,7 @@ impl Connection {
         span.set("portolan.outcome", outcome);
     }
 
-    /// Why it is over and has nothing to tell, if that is so.
+    /// Returns why the connection has ended, if it has and its queue is empty.
     pub(super) fn over(&self) -> Option<Over> {
         let inside = lock(&self.state);
         let is_over = inside.phase == Phase::Ended && inside.out.is_empty();
@@ -592,23 +596,23 @@ impl Connection {
         })
     }
 
-    /// Whether its client was told that events are missing.
+    /// Whether the client received a gap notice.
     pub(super) fn has_gap(&self) -> bool {
         lock(&self.state).has_gap
     }
 
-    /// Bytes that wait for its client.
+    /// Bytes in the queue to the client.
     pub(super) fn held(&self) -> usize {
         lock(&self.state).bytes
     }
 
-    /// The stream has another owner.
+    /// Records the new owner of the stream.
     pub(super) fn owned_by(&self, owner: Option<NodeId>) {
         lock(&self.state).owner = owner;
     }
 
-    /// Something came for the stream, for a generation that the connection did not have a moment ago: it may not have it yet, or have it
-    /// from now on.
+    /// Records a message for a generation that the connection did not have a moment ago. The
+    /// connection may not have that generation yet, or may have got it meanwhile.
     pub(super) fn missed(&self, generation: u64) -> Next {
         let mut inside = lock(&self.state);
         match inside.phase {
@@ -621,12 +625,12 @@ impl Connection {
         }
     }
 
-    /// To be attached again.
+    /// Marks the connection to be attached again.
     pub(super) fn hold(&self) {
         lock(&self.state).enter(Phase::Holding);
     }
 
-    /// A newer connection took the stream over.
+    /// Marks the connection as superseded by a newer one.
     pub(super) fn demote(&self, below: u64) {
         let mut inside = lock(&self.state);
         if inside.phase == Phase::Attached && inside.generation < below {
@@ -635,7 +639,7 @@ impl Connection {
         }
     }
 
-    /// Ends cleanly, once what waits was handed out.
+    /// Ends the connection as soon as its queue is empty.
     pub(super) fn end(&self) {
         let mut inside = lock(&self.state);
         inside.enter(Phase::Ended);

@@ -1,4 +1,4 @@
-//! Things that are kept for their owner, sealed like all that the store holds.
+//! Records of a node's callers, sealed like all data in the store.
 
 use portolan_model::id::TenantId;
 
@@ -9,10 +9,10 @@ use super::{
 use crate::store::{NodeId, PutRecord, Record, RecordPut, RecordSummary, SessionKey, StreamKey};
 
 impl Node {
-    /// Makes or changes a thing in a record list.
+    /// Creates or changes a record.
     ///
     /// # Errors
-    /// [`Unavailable`]: whether it was done is not known.
+    /// [`Unavailable`]: it is unknown whether the change was applied.
     pub async fn put_record(
         &self,
         tenant: TenantId,
@@ -34,7 +34,7 @@ impl Node {
         })
         .await?;
         Ok(match record_put {
-            // What cannot be opened is nobody's.
+            // A record that does not open was written by another owner or program.
             RecordPut::Conflict(kept) => {
                 open(inner, tenant, item, kept).map_or(RecordPut::Unknown, RecordPut::Conflict)
             }
@@ -42,7 +42,7 @@ impl Node {
         })
     }
 
-    /// A thing in a record list.
+    /// Returns a record, or `None`.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -56,7 +56,7 @@ impl Node {
         Ok(kept.and_then(|kept| open(inner, tenant, item, kept)))
     }
 
-    /// The things in a record list, in no order.
+    /// Returns the records of a list, in no order.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -79,7 +79,7 @@ impl Node {
         Ok(opened.collect())
     }
 
-    /// Whether a node is thought to be dead: what it was doing, nobody does any more.
+    /// Whether a node is suspected to be dead. Its work is then lost.
     pub fn is_lost(&self, node: NodeId) -> bool {
         self.inner.watcher.is_suspected(node)
     }

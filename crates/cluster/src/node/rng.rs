@@ -1,4 +1,4 @@
-//! Random values that must differ between nodes. Nothing secret is drawn here.
+//! Random values that must differ between nodes. They are not used for secrets.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,17 +13,17 @@ use crate::store::NodeId;
 /// Digits of base 32, as in node ids.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Where a node's random values come from.
+/// Source of a node's random values.
 #[derive(Debug)]
 pub(super) enum NodeRng {
     /// The operating system's generator.
     System,
-    /// A number: the same one leads to the same values.
+    /// A seeded generator: the same seed gives the same values.
     Seed(AtomicU64),
 }
 
 impl NodeRng {
-    /// [`super::NodeSettings::seed`].
+    /// Creates the source for [`super::NodeSettings::seed`].
     pub(super) fn new(seed: Option<u64>) -> Self {
         seed.map_or(Self::System, |seed| Self::Seed(AtomicU64::new(seed)))
     }
@@ -32,7 +32,7 @@ impl NodeRng {
         match self {
             Self::System => {
                 let (high, low) = Uuid::new_v4().as_u64_pair();
-                // Version and variant sit in different bits of the two halves.
+                // The UUID's version and variant bits are at different positions of the two halves.
                 high.rotate_left(32) ^ low
             }
             Self::Seed(state) => next(state),
@@ -51,20 +51,20 @@ impl NodeRng {
         NodeId(id)
     }
 
-    /// The mark of an epoch; never 0, which is the first epoch's.
+    /// Draws the nonce of an epoch. Never 0, which is the nonce of the first epoch.
     pub(super) fn mark(&self) -> u16 {
         let mark = self.bits().to_le_bytes();
         u16::from_le_bytes([mark[0], mark[1]]).max(1)
     }
 
-    /// `period` shortened by up to a third, so that nodes do not walk in step.
+    /// Shortens `period` by up to a third, so that nodes do not act in lockstep.
     pub(super) fn spread(&self, period: Duration) -> Duration {
         let share = u32::from(self.bits().to_le_bytes()[0]);
         period.saturating_sub(period / 3 * share / 255)
     }
 
-    /// How a map hashes that is walked through: of its own, so that nobody can choose keys that meet, and with a seed in the same order
-    /// each time.
+    /// Hasher for maps that are iterated. It is random, so that a client cannot choose keys that
+    /// collide. With a seed, the iteration order is reproducible.
     pub(super) fn hashing(&self) -> SeedableRandomState {
         match self {
             Self::System => SeedableRandomState::random(),
@@ -75,12 +75,13 @@ impl NodeRng {
     }
 }
 
-/// The id of a process that is no node and does as one does.
+/// Draws the id of a process that uses the store like a node but is not a member.
 pub(crate) fn node_id() -> NodeId {
     NodeRng::System.node_id()
 }
 
-/// The next number of a sequence that looks random and is the same for the same start (`SplitMix64`).
+/// Returns the next number of a pseudo-random sequence; the same start gives the same sequence
+/// (`SplitMix64`).
 pub(crate) fn next(state: &AtomicU64) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut mixed = state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);

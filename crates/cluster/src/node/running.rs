@@ -1,4 +1,4 @@
-//! Requests that run here, and how a cancellation finds them (`streams.md` §6 step 3, §14).
+//! Requests that run on this node, and their cancellation (`streams.md` §6 step 3, §14).
 
 mod known;
 
@@ -23,9 +23,10 @@ use crate::{
     store::{Nonce, Registered, SessionKey},
 };
 
-/// Registrations under way at once.
+/// Maximum number of registrations in flight.
 const AT_ONCE: usize = 64;
-/// Requests that run so long are registered again: a cancellation whose message was lost is found then.
+/// Interval at which long requests are registered again, to learn of a cancellation whose message
+/// was lost.
 const AGAIN: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
@@ -51,24 +52,24 @@ impl Entry {
 #[derive(Debug)]
 pub(super) struct RunningCalls {
     entries: BySession<Arc<Entry>>,
-    /// To be registered, in order of time.
+    /// Requests to be registered, in order of time.
     due: Mutex<VecDeque<(Instant, Arc<Entry>)>>,
-    /// To be registered at once: they have a stream now.
+    /// Requests to be registered at once, because they have a stream now.
     at_once: Mutex<Vec<Arc<Entry>>>,
     wake: Notify,
 }
 
-/// A request that runs. Dropping it says that it is over.
+/// A running request. Dropping it reports its end.
 pub struct Running {
-    /// The request is to stop: its client, or the end of its session, said so.
+    /// Cancelled when the request has to stop: its client cancelled it, or its session ended.
     pub cancelled: CancellationToken,
     entry: Arc<Entry>,
     inner: Arc<Inner>,
 }
 
 impl Running {
-    /// Whether the request was stopped because its session was ended, by whatever node. That is no cancellation: whoever waits is told
-    /// that there is no such session.
+    /// Whether the request was stopped because its session was ended, on any node. This is not a
+    /// cancellation: the waiting client receives the error for an unknown session.
     pub fn is_session_over(&self) -> bool {
         self.entry.is_session_over.load(Ordering::Acquire)
     }
@@ -90,7 +91,7 @@ impl Drop for Running {
             .running
             .entries
             .remove(self.entry.session, |other| Arc::ptr_eq(other, &self.entry));
-        // The end of a stream takes the entry with it.
+        // The end of a stream also removes the entry.
         if was_told && lock(&self.entry.stream).is_none() {
             self.inner.deferred_writes.add(DeferredWrite::Unregister {
                 session: self.entry.session,
@@ -110,7 +111,7 @@ impl RunningCalls {
         }
     }
 
-    /// `None` if a request of this key runs here already.
+    /// Starts a request. `None` if a request with this key already runs here.
     pub(super) fn run(
         inner: &Arc<Inner>,
         session: SessionKey,
@@ -149,7 +150,7 @@ impl RunningCalls {
         })
     }
 
-    /// The request answers on a stream: a cancellation has to find that stream's owner.
+    /// Records the stream of a request, so that a cancellation finds the owner of the stream.
     pub(super) fn streams(&self, session: SessionKey, rpc: &str, nonce: Nonce) {
         if let Some(entry) = self.entries.find(session, |entry| entry.rpc == rpc) {
             *lock(&entry.stream) = Some(nonce);
@@ -158,15 +159,16 @@ impl RunningCalls {
         }
     }
 
-    /// The stream is about to be closed, which takes the entry in the store along. From here on nobody is told of the request: an entry
-    /// that came after the end would be taken away by nothing.
+    /// Records that the stream is about to be closed, which also removes the entry from the store.
+    /// The request is not registered any more, because an entry that is written after the close
+    /// would never be removed.
     pub(super) fn closes(&self, session: SessionKey, rpc: &str) {
         if let Some(entry) = self.entries.find(session, |entry| entry.rpc == rpc) {
             entry.known.end();
         }
     }
 
-    /// True if the request runs here.
+    /// Cancels a request. True if it runs on this node.
     pub(super) fn cancel(&self, session: SessionKey, rpc: &str) -> bool {
         let entry = self.entries.find(session, |entry| entry.rpc == rpc);
         if let Some(entry) = &entry {
@@ -181,19 +183,20 @@ impl RunningCalls {
         }
     }
 
-    /// messages may have been lost: every known request is registered again, which tells of its cancellation.
+    /// Registers every known request again, because messages may have been lost. The replies report
+    /// cancellations.
     pub(super) fn resync(&self) {
         let known = self.entries.all();
         lock(&self.at_once).extend(known.into_iter().filter(|entry| entry.known.is_told()));
         self.wake.notify_one();
     }
 
-    /// What is to be registered now, and when to look again.
+    /// Returns the requests to be registered now, and the time of the next check.
     fn take_due(&self, now: Instant) -> (Vec<Arc<Entry>>, Option<Instant>) {
         let mut ready = std::mem::take(&mut *lock(&self.at_once));
         let mut due = lock(&self.due);
         while let Some((at, entry)) = due.front() {
-            // What is over already costs nothing: that is nearly every call.
+            // Requests that have ended are skipped. Nearly all calls end this early.
             let is_over = entry.known.is_over();
             if !is_over && *at > now {
                 break;
@@ -211,7 +214,7 @@ impl RunningCalls {
     }
 }
 
-/// Makes requests known that run for long, until the node stops.
+/// Registers requests that run for long, until the node stops.
 pub(super) async fn register(inner: Arc<Inner>) {
     let mut flight = FuturesUnordered::new();
     let mut waiting: VecDeque<Arc<Entry>> = VecDeque::new();
@@ -244,7 +247,7 @@ pub(super) async fn register(inner: Arc<Inner>) {
 }
 
 async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
-    // From here on the end of the request takes the store's entry away.
+    // From here on, the end of the request removes the entry from the store.
     if !entry.known.tell() {
         return;
     }
@@ -267,7 +270,7 @@ async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
         Ok(Registered::Ended) => {
             metrics::counter!("cancels_total", "outcome" => "ended").increment(1);
             entry.end();
-            // Its message did not come here, or is on its way.
+            // The message `Ended` was lost, or is on its way.
             inner.session_ended(entry.session);
         }
         Ok(Registered::Full) => {
@@ -275,7 +278,8 @@ async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
         }
         Ok(Registered::Done) | Err(_) => {}
     }
-    // It ended meanwhile, or its stream did: what takes the entry away may have come before the entry.
+    // The request or its stream ended meanwhile. The removal of the entry may have been applied
+    // before the entry was written.
     if entry.known.is_over() {
         inner.deferred_writes.add(DeferredWrite::Unregister {
             session: entry.session,

@@ -1,4 +1,5 @@
-//! Sessions: one call of the store, a cache of their bodies, and a grace while the store is down (`streams.md` §17.1).
+//! Sessions: one store operation per request, a cache of bodies, and a grace while the store is
+//! down (`streams.md` §17.1).
 
 use std::{
     future::Future,
@@ -16,32 +17,33 @@ use tokio::time::Instant;
 use super::{Inner, guarded_store::GuardedStore, settings::NodeSettings};
 use crate::store::{self, Begin, Fresh, Principal, SessionKey, StoreError, Update, Version};
 
-/// Between two tries of a request that waits for the store.
+/// Pause between two attempts of a request that waits for the store.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// A session as a request needs it.
+/// Session of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionState {
-    /// Version of its record; what `update` has to expect.
+    /// Version of the record; pass it to `update` as `expect`.
     pub version: Version,
-    /// Body of its record.
+    /// Body of the record.
     pub body: Bytes,
-    /// The record was made again from what the id says: what the body held beyond that is lost.
+    /// The record was made again from the session's id. All other data of the old body is lost.
     pub rebuilt: bool,
 }
 
-/// Why there is no session.
+/// Reason why a request has no session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// It was ended, or belongs to somebody else: 404.
+    /// The session was ended, or belongs to another principal: 404.
     #[error("there is no such session")]
     Unknown,
-    /// The store does not answer, and the session is not known well enough to go on without it: 503.
+    /// The store does not reply, and the session was not checked recently enough to continue
+    /// without it: 503.
     #[error("the store of sessions does not answer")]
     Unavailable,
 }
 
-/// The store does not answer.
+/// The store does not reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the store does not answer")]
 pub struct Unavailable;
@@ -51,11 +53,11 @@ struct Cached {
     principal: Principal,
     version: Version,
     body: Bytes,
-    /// Milliseconds since the node's start.
+    /// Time of the last check, in milliseconds since the node's start.
     validated: AtomicU64,
 }
 
-/// The sessions that a node knows.
+/// Cache of the sessions that this node knows.
 #[derive(Debug)]
 pub(super) struct KnownSessions {
     cache: Cache<SessionKey, Arc<Cached>>,
@@ -101,8 +103,8 @@ impl KnownSessions {
     }
 }
 
-/// Forgets the sessions that nobody uses, until the node stops: an idle session costs a node nothing. Its record is too old for the
-/// grace by then, and the next request brings it back with the round trip that it makes anyway.
+/// Removes idle sessions from the cache until the node stops. Their last check is too old for the
+/// grace by then. The next request reads the body with the round trip that it makes anyway.
 pub(super) async fn forget_idle(inner: Arc<Inner>) {
     let keep = inner.settings.validated_within;
     let mut ticks = tokio::time::interval(keep / 4);
@@ -116,7 +118,7 @@ pub(super) async fn forget_idle(inner: Arc<Inner>) {
     }
 }
 
-/// `begin` of a request.
+/// Checks the session of a request with `begin`.
 pub(super) async fn begin(
     inner: &Inner,
     session: SessionKey,
@@ -147,7 +149,7 @@ pub(super) async fn begin(
     Err(SessionError::Unavailable)
 }
 
-/// `None`: the store did not answer.
+/// Makes one attempt. `None` if the store did not reply.
 async fn begin_once(
     inner: &Inner,
     session: SessionKey,
@@ -209,9 +211,9 @@ async fn begin_once(
     }
 }
 
-/// Notes a session whose record was made, and removes the records of its principal's oldest sessions beyond what it may have, unless they
-/// are in use (§10). Nobody is refused: a session without a record is made again from its id, so that all that it loses is what its
-/// client set there, after it was left alone for a while.
+/// Records that a session has a record, and removes the records of its principal's oldest sessions
+/// beyond the limit, unless they are in use (§10). No client is refused. A session without a record
+/// is made again from its id and loses only the values that its client set.
 pub(super) async fn keep_few(inner: &Inner, session: SessionKey, principal: Principal) {
     let (guarded_store, settings) = (&inner.guarded_store, &inner.settings);
     let most = if guarded_store.slowness.is_full() {
@@ -237,7 +239,7 @@ pub(super) async fn keep_few(inner: &Inner, session: SessionKey, principal: Prin
         if matches!(is_gone, Ok(true)) {
             gone.push(old);
         } else {
-            // In use: among the newest again.
+            // The session is in use: list it as the newest again.
             let noted = guarded_store.store.remember(old, principal, most, &[]);
             let _ = guarded_store
                 .call("remember", settings.call_within, noted)
@@ -255,7 +257,7 @@ pub(super) async fn keep_few(inner: &Inner, session: SessionKey, principal: Prin
     }
 }
 
-/// The cached record, if it was validated lately and the outage is young.
+/// Returns the cached record, if its last check is recent and the outage is short.
 fn grace(inner: &Inner, known: &Cached) -> Option<SessionState> {
     let settings = &inner.settings;
     let since = inner.guarded_store.failing_since()?;
@@ -275,11 +277,11 @@ fn grace(inner: &Inner, known: &Cached) -> Option<SessionState> {
     })
 }
 
-/// One of the few requests that wait for the store.
+/// Permit of a request that waits for the store.
 pub(super) struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {
-    /// Beside those that are counted there, `most` at most.
+    /// Takes a permit; `None` if `most` requests already wait.
     pub(super) fn take(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
         let place = Self(waiting);
         (waiting.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
@@ -292,7 +294,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// `update` of a body.
+/// Replaces the body of a record with `update`.
 pub(super) async fn update(
     inner: &Inner,
     session: SessionKey,
@@ -319,7 +321,7 @@ pub(super) async fn update(
     Ok(update)
 }
 
-/// Ends a session everywhere.
+/// Ends a session on all nodes.
 pub(super) async fn end(
     inner: &Inner,
     session: SessionKey,

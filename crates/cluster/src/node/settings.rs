@@ -1,4 +1,4 @@
-//! What can be set, and its defaults (`streams.md` §19.1).
+//! Settings of a node and their defaults (`streams.md` §19.1).
 
 use std::time::Duration;
 
@@ -7,86 +7,91 @@ use crate::fault::Standstill;
 /// Durations and bounds of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSettings {
-    /// Between two beats.
+    /// Interval of beats.
     pub beat: Duration,
     /// Life of a beat.
     pub ttl: Duration,
-    /// How long an entry must be over before its node counts as missing.
+    /// Time by which an entry must have expired before its node counts as missing.
     pub suspect_after: Duration,
-    /// After losing touch with the store a node suspects nobody for so long.
+    /// Time for which a node that lost the store suspects no other node.
     pub suspect_quarantine: Duration,
-    /// Between two looks at every attached stream whose owner is another node.
+    /// Interval of the reads of every attached stream whose owner is another node.
     pub anti_entropy: Duration,
-    /// Between two looks at the streams of dead nodes.
+    /// Interval of the reads of dead nodes' streams.
     pub janitor: Duration,
-    /// How long the reader of a partition waits for more streams to read with one call.
+    /// Time for which a partition's reader collects streams for one read.
     pub gather: Duration,
-    /// Most streams of one `read`.
+    /// Maximum number of streams of one `read`.
     pub read_batch: usize,
-    /// A request that runs longer is made known to the other nodes.
+    /// Running time after which a request is registered for other nodes.
     pub register_after: Duration,
     /// The same while the store is slow.
     pub register_after_if_slow: Duration,
-    /// How long the store must be slow, or fast again, to be taken for it.
+    /// Time for which the store must be slow, or fast again, before the node changes its view.
     pub slow_for: Duration,
-    /// How long the calls of known sessions go on while the store is down; zero to forbid.
+    /// Time for which calls of known sessions continue while the store is down. Zero forbids them.
     pub session_grace: Duration,
-    /// Only sessions validated within this time have a grace.
+    /// Maximum age of a session's last check for `session_grace` to apply.
     pub validated_within: Duration,
-    /// How long other requests wait for a store that is down.
+    /// Time for which other requests wait while the store is down.
     pub redis_wait: Duration,
-    /// The same for the answer to a question, which clients do not repeat; and how long one is kept whose question is not known.
+    /// The same for the answer to a question, because clients do not repeat it. Also the time for
+    /// which an answer to an unknown question is kept.
     pub answer_wait: Duration,
-    /// How many may wait.
+    /// Maximum number of requests that wait for the store.
     pub waiters: usize,
     /// Deadline of `begin`.
     pub begin_within: Duration,
-    /// Deadline of `append`; then the writer is in outage mode.
+    /// Deadline of `append`, after which the writer is in outage mode.
     pub append_within: Duration,
-    /// Deadline of everything else.
+    /// Deadline of all other operations.
     pub call_within: Duration,
     /// Life of a leased token.
     pub lease_life: Duration,
-    /// Between two refills.
+    /// Interval of refills.
     pub lease_tick: Duration,
-    /// How long a request waits for a token; then it goes in on credit if nobody else does, or waits for the store's answer.
+    /// Time for which a request waits for a token. Then it is admitted on credit if no other
+    /// request is, or waits for the store's reply.
     pub lease_wait: Duration,
-    /// How long a request waits for a place among those that are there at once; then the local share decides.
+    /// Time for which a request waits for a permit of a limit on simultaneous use. Then the node's
+    /// local share decides.
     pub place_wait: Duration,
-    /// How long a connection is held for a store that is down, or a stream that may come back.
+    /// Time for which a connection is held while the store is down, or for a stream that may come
+    /// back.
     pub hold: Duration,
-    /// How long a connection stays open, and silent, after a newer one took its stream over. Not at once: two connections of one
-    /// client that both come back take the stream from each other no more often than this.
+    /// Time for which a superseded connection stays open without sending. If it closed at once, two
+    /// connections of one client that both reconnect would replace each other more often.
     pub superseded: Duration,
-    /// A client that takes nothing for so long is ended.
+    /// Time after which a client that reads nothing is disconnected.
     pub slow_client: Duration,
-    /// How long a writer keeps a finished stream's events for the audit.
+    /// Time for which a writer keeps the events of a finished stream for the audit.
     pub ring_keep: Duration,
-    /// Beyond its deadline a stream may be ended by anybody.
+    /// Time after its deadline from which any node may end a stream.
     pub late: Duration,
-    /// Between two looks for answers whose message was lost.
+    /// Interval of the reads of answers whose message was lost.
     pub poll_answers: Duration,
-    /// Sessions kept in memory.
+    /// Maximum number of sessions in the cache.
     pub sessions_cached: usize,
-    /// Records of one principal's sessions that the store keeps; beyond that, those go that nobody uses. A tenth while the store's memory
-    /// is nearly full.
+    /// Maximum number of session records of one principal in the store. Beyond it, idle records are
+    /// removed. A tenth applies while the store's memory is nearly full.
     pub sessions_of_one: usize,
-    /// How long a session must have been left alone for its record to go.
+    /// Minimum idle time of a session before its record is removed.
     pub unused_for: Duration,
-    /// Events and bytes of a ring.
+    /// Events and bytes of an `UnackedBuffer`.
     pub unacked: (usize, usize),
     /// Events and bytes of one `append`.
     pub batch: (usize, usize),
-    /// Frames and bytes that wait for one client.
+    /// Frames and bytes of the queue to one client.
     pub outbound: (usize, usize),
-    /// Between two takeovers.
+    /// Minimum interval of takeovers.
     pub takeover_pace: Duration,
-    /// Connections that may be held at once.
+    /// Maximum number of held connections.
     pub held: usize,
-    /// What the node draws its random values from: `None` for the operating system. A number is for simulations: the same one leads to the
-    /// same run. No secret is drawn here.
+    /// Seed of the node's random values; `None` uses the operating system. A seed is for
+    /// simulations: the same seed leads to the same run. These values are not secret.
     pub seed: Option<u64>,
-    /// Stops the node's tasks and lets them go on, as a signal does with a process. For simulations, which have several nodes in one.
+    /// Suspends and continues the node's tasks, as a signal does with a process. For simulations,
+    /// which run several nodes in one process.
     pub standstill: Option<Standstill>,
 }
 

@@ -1,4 +1,5 @@
-//! When a store is slow, or nearly full: then the node asks it for less (`streams.md` §17.1 *Slow Redis*, §17.2).
+//! Detects a slow or nearly full store, so that the node sends it less
+//! (`streams.md` §17.1 *Slow Redis*, §17.2).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -7,10 +8,10 @@ use tokio::time::Duration;
 use super::{Inner, settings::NodeSettings};
 use crate::store::NEARLY_FULL;
 
-/// Between two looks.
+/// Interval of the checks.
 pub(super) const TICK: Duration = Duration::from_secs(1);
 
-/// How long `begin` takes. Counting costs one addition; the judgement is made once a second.
+/// Latency of `begin`. Each call adds to two counters; the check runs once a second.
 #[derive(Debug, Default)]
 pub(super) struct Slowness {
     all: AtomicU32,
@@ -31,7 +32,7 @@ impl Slowness {
         self.is_slow.load(Ordering::Relaxed)
     }
 
-    /// How full the store's memory is, from 0 to 1.
+    /// Sets the used share of the store's memory, from 0 to 1.
     pub(super) fn filled(&self, used: f64) {
         let is_full = used >= NEARLY_FULL;
         if self.is_nearly_full.swap(is_full, Ordering::Relaxed) != is_full {
@@ -51,18 +52,21 @@ impl Slowness {
         self.is_nearly_full.load(Ordering::Relaxed)
     }
 
-    /// Whether notifications are to be kept out of logs where their client is here to get them without (§17.1, §17.2).
+    /// Whether logs take no notifications for clients that are connected to this node and receive
+    /// them directly (§17.1, §17.2).
     pub(super) fn sheds(&self) -> bool {
         self.is_slow() || self.is_full()
     }
 
-    /// Judges the last second. `streak` is for how many in a row it was the other way than what is held true.
+    /// Evaluates the last second. `streak` counts the consecutive seconds that contradict the
+    /// current view.
     pub(super) fn judge(&self, streak: &mut u32, settings: &NodeSettings) {
         let (all, slow) = (
             self.all.swap(0, Ordering::Relaxed),
             self.slow.swap(0, Ordering::Relaxed),
         );
-        // p95 above the limit is more than one in twenty. Who asks nothing knows nothing, and asks for no less either.
+        // A p95 above the limit means more than one call in twenty. Without calls the store counts
+        // as fast.
         let was_slow = slow.saturating_mul(20) > all;
         if was_slow == self.is_slow() {
             *streak = 0;
@@ -83,7 +87,7 @@ impl Slowness {
 }
 
 impl Inner {
-    /// Twice as long while the store is slow.
+    /// Interval of anti-entropy, doubled while the store is slow.
     pub(super) fn anti_entropy(&self) -> Duration {
         self.settings.anti_entropy
             * if self.guarded_store.slowness.is_slow() {
@@ -93,7 +97,7 @@ impl Inner {
             }
     }
 
-    /// When a request is made known to the other nodes.
+    /// Running time after which a request is registered for other nodes.
     pub(super) fn register_after(&self) -> Duration {
         if self.guarded_store.slowness.is_slow() {
             self.settings.register_after_if_slow

@@ -1,4 +1,4 @@
-//! What operators watch that has no event of its own: measured now and then (`streams.md` §20).
+//! Metrics that are measured at intervals, because no event changes them (`streams.md` §20).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -13,29 +13,29 @@ use tokio::time::Instant;
 use super::{Inner, writer};
 use crate::lock;
 
-/// Between two looks at what is cheap to tell.
+/// Interval of the inexpensive measurements.
 const OFTEN: Duration = Duration::from_secs(1);
-/// So many of them until the streams are looked at,
+/// Intervals between two measurements of the streams.
 const STREAMS: u32 = 5;
-/// and until the store is asked for its memory.
+/// Intervals between two reads of the store's memory.
 const MEMORY: u32 = 15;
-/// How long the log of a stream stays after its end.
+/// Time for which the log of a stream stays after its end.
 const KEPT: Duration = Duration::from_secs(300);
-/// A log is trimmed to so much.
+/// Maximum size of a log in bytes.
 const MOST: u64 = 1024 * 1024;
-/// Tenants that stand in the metrics.
+/// Number of tenants that the metrics name.
 const TOP: usize = 20;
 
-/// From where to count the time that a delivery takes.
+/// Start of the measurement of a delivery's latency.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Since {
     pub(super) at: Instant,
-    /// The event was written on this node.
+    /// Whether the event was written on this node.
     is_local: bool,
 }
 
 impl Since {
-    /// An event is about to be written.
+    /// Starts at the append of an event on this node.
     pub(super) fn appended() -> Self {
         Self {
             at: Instant::now(),
@@ -43,7 +43,7 @@ impl Since {
         }
     }
 
-    /// Another node rang.
+    /// Starts at the message of another node.
     pub(super) fn heard() -> Self {
         Self {
             at: Instant::now(),
@@ -52,11 +52,11 @@ impl Since {
     }
 }
 
-/// Instruments that are used for each event, and what the tenants' logs hold.
+/// Instruments that each event updates, and the log sizes of the tenants.
 pub(super) struct StreamMetrics {
     local: Histogram,
     remote: Histogram,
-    /// Logs of streams that are over, in the order of their end: until when they are kept, whose, bytes.
+    /// Logs of ended streams in the order of their end: expiry, tenant, bytes.
     closed: Mutex<VecDeque<(Instant, TenantId, u64)>>,
 }
 
@@ -75,7 +75,7 @@ impl StreamMetrics {
         }
     }
 
-    /// A client's connection took an event.
+    /// Records that a client's connection received an event.
     pub(super) fn delivered(&self, since: Since, now: Instant) {
         let way = if since.is_local {
             &self.local
@@ -85,7 +85,7 @@ impl StreamMetrics {
         way.record(now.saturating_duration_since(since.at).as_secs_f64());
     }
 
-    /// A writer is done with its stream.
+    /// Records that a writer has finished its stream.
     pub(super) fn closed(&self, stream: &writer::Shared, at: Option<Instant>) {
         let bytes = stream.logged.load(Ordering::Relaxed).min(MOST);
         if let (Some(at), true) = (at, bytes > 0) {
@@ -94,7 +94,7 @@ impl StreamMetrics {
     }
 }
 
-/// The largest, largest first.
+/// Returns the largest entries, largest first.
 fn top(bytes: HashMap<TenantId, u64>) -> Vec<(TenantId, u64)> {
     let mut bytes: Vec<_> = bytes.into_iter().collect();
     bytes.sort_unstable_by_key(|(tenant, bytes)| (std::cmp::Reverse(*bytes), *tenant));
@@ -102,7 +102,7 @@ fn top(bytes: HashMap<TenantId, u64>) -> Vec<(TenantId, u64)> {
     bytes
 }
 
-/// Measures, until the node stops or leaves.
+/// Measures until the node stops or leaves.
 pub(super) async fn measure(inner: Arc<Inner>) {
     let mut ticks = tokio::time::interval(OFTEN);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -162,7 +162,7 @@ fn streams(inner: &Inner, shown: &mut HashSet<TenantId>) {
         }
     }
     let top = top(logged);
-    // A zero is left out where metrics are told.
+    // A gauge with value zero is not exported.
     shown.retain(|tenant| {
         let stays = top.iter().any(|(other, _)| other == tenant);
         if !stays {

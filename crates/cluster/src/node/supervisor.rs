@@ -1,5 +1,5 @@
-//! Looking after connections: attaching them, holding them while the store is down, and the regular look at everything that
-//! bounds what a lost message costs (`streams.md` §8, §9).
+//! Supervision of connections: attaches them, holds them while the store is down, and reads all of
+//! them at intervals, which bounds the effect of a lost message (`streams.md` §8, §9).
 
 use std::{
     sync::{Arc, Mutex},
@@ -20,30 +20,30 @@ use crate::{
     store::{Attached, Class, Cursor, Epoch, NodeMessage, SessionKey, State},
 };
 
-/// Between two tries to attach the connections that are held.
+/// Pause between two attempts to attach held connections.
 const RETRY: Duration = Duration::from_millis(250);
-/// Attached at once.
+/// Maximum number of `attach` operations in flight.
 const AT_ONCE: usize = 64;
-/// Pages of a finished log, at most.
+/// Maximum number of pages of a finished log.
 const PAGES: usize = 64;
 
-/// Connections that are to be attached.
+/// Connections to be attached.
 #[derive(Debug, Default)]
 pub(super) struct Supervisor {
     held: Mutex<Vec<Arc<Connection>>>,
     wake: Notify,
 }
 
-/// What came of an `attach`.
+/// Result of an `attach`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attachment {
-    /// The session is over, or somebody else's.
+    /// The session has ended, or belongs to another principal.
     Unknown,
-    /// There is no such stream.
+    /// The stream does not exist.
     Gone,
-    /// It stands.
+    /// The connection is attached.
     Attached,
-    /// The store does not answer.
+    /// The store did not reply.
     Unanswered,
 }
 
@@ -63,7 +63,8 @@ impl Supervisor {
     }
 }
 
-/// Attaches a connection, or fetches the last word of its stream if that is over.
+/// Attaches a connection. If the stream has ended on another branch, delivers only its final
+/// response.
 pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachment {
     let cursor = connection.standing().shown;
     let attach =
@@ -95,7 +96,7 @@ pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> 
             let next = connection.attached(position, split, view, |event| {
                 inner.opened(connection, event)
             });
-            // The store does not ring for connections of the same node.
+            // The store sends no message for connections of the same node.
             for other in inner.connections.of(stream.session) {
                 if other.stream == stream && !Arc::ptr_eq(&other, connection) {
                     other.demote(generation);
@@ -111,8 +112,8 @@ pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> 
     }
 }
 
-/// The stream was ended by an owner that the client is ahead of: positions are not comparable, only the final response counts
-/// (§9).
+/// Delivers the final response of a stream whose last owner was behind the client. Positions are
+/// not comparable then, and only the final response counts (§9).
 async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachment {
     let mut cursor = Cursor {
         seq: 0,
@@ -136,7 +137,7 @@ async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachme
             Ok(Attached::Stream { view, .. }) => view,
         };
         if view.state == State::Open {
-            // It came back meanwhile.
+            // The stream came back meanwhile.
             return Attachment::Unanswered;
         }
         let attempt_of = |seq| fork::attempt_of(seq, &view.epochs);
@@ -164,7 +165,7 @@ async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachme
     Attachment::Gone
 }
 
-/// Attaches what is held, until the node stops.
+/// Attaches held connections until the node stops.
 pub(super) async fn attach_waiting(inner: Arc<Inner>) {
     loop {
         let is_empty = lock(&inner.supervisor.held).is_empty();
@@ -209,7 +210,7 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
             Attachment::Unanswered => connection.is_unanswered(),
         }
     }
-    // The client comes back, without having lost one of its tries (§0.5).
+    // The client reconnects, without losing one of its attempts (§0.5).
     if standing.phase == Phase::Holding && standing.since.elapsed() >= inner.settings.hold {
         connection.end();
         return;
@@ -217,7 +218,7 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
     lock(&inner.supervisor.held).push(connection);
 }
 
-/// Looks at every connection whose events come from elsewhere, until the node stops.
+/// Anti-entropy: reads every connection whose events come from other nodes, until the node stops.
 pub(super) async fn anti_entropy(inner: Arc<Inner>) {
     let mut recoveries = inner.guarded_store.recoveries();
     loop {
@@ -248,8 +249,9 @@ fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
         Phase::Demoted if standing.since.elapsed() >= settings.superseded => connection.end(),
         Phase::Attached if is_stuck => connection.end(),
         Phase::Attached => {
-            // What is owned and attached here is fed by its writer, but for what the client was too slow to take: that has to be read, and a
-            // writer that has nothing more to say would not notice that the store did not answer.
+            // A local writer feeds its connection directly. The exception are events for which the
+            // client's queue was full: they must be read. An idle writer would not notice that the
+            // store did not reply.
             let is_own =
                 standing.owner == Some(Some(inner.id)) && inner.has_writer(connection.stream);
             if !is_own || standing.is_unread || standing.gone_since.is_some() {
@@ -261,7 +263,7 @@ fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
     }
 }
 
-/// Hears messages, until the node stops. Waits for nothing else (§0.1, §14).
+/// Handles messages until the node stops. Waits for nothing else (§0.1, §14).
 pub(super) async fn listen(
     inner: Arc<Inner>,
     mut messages: tokio::sync::mpsc::Receiver<NodeMessage>,
@@ -275,7 +277,7 @@ pub(super) async fn listen(
         match message {
             Some(message) => hear(&inner, message),
             None => {
-                // The store gave up on the subscription: again, and look at everything.
+                // The store ended the subscription: subscribe again, and read everything.
                 tokio::select! {
                     biased;
                     () = inner.stop.cancelled() => return,
@@ -305,7 +307,8 @@ fn hear(inner: &Arc<Inner>, message: NodeMessage) {
             let mut event = event;
             for connection in inner.connections.of(stream.session) {
                 if connection.stream == stream && connection.standing().generation == generation {
-                    // Sealed as in the log; one that cannot be opened is left to the reader, which ends the stream.
+                    // The event is sealed as in the log. If it cannot be opened, the reader ends
+                    // the stream.
                     let offers = event.take().and_then(|event| {
                         Some(super::reader::Offer {
                             payload: inner.opened(&connection, &event)?,
@@ -319,7 +322,8 @@ fn hear(inner: &Arc<Inner>, message: NodeMessage) {
                     }
                     inner.follow(&connection, next);
                 } else if connection.stream == stream {
-                    // It may be about to learn its generation, or has learnt it this very moment.
+                    // The connection may be about to receive its generation, or has just received
+                    // it.
                     let next = connection.missed(generation);
                     inner.follow(&connection, next);
                 }
@@ -384,7 +388,8 @@ const fn name(message: &NodeMessage) -> &'static str {
     }
 }
 
-/// Looks for answers whose message was lost, and for what the store may have lost, until the node stops.
+/// Reads answers whose message was lost, and audits streams after a loss of the store, until the
+/// node stops.
 pub(super) async fn check_owner(inner: Arc<Inner>) {
     let mut incarnation = inner.guarded_store.store.incarnation();
     let mut poll = tokio::time::interval(inner.settings.poll_answers);
@@ -400,7 +405,7 @@ pub(super) async fn check_owner(inner: Arc<Inner>) {
             _ = poll.tick() => inner.poll_answers(inner.settings.poll_answers),
             changed = incarnation.changed() => {
                 if changed.is_err() {
-                    // The store is gone for good; nothing will change any more.
+                    // The store is gone, and its incarnation cannot change any more.
                     inner.stop.cancelled().await;
                     return;
                 }
@@ -416,7 +421,7 @@ pub(super) async fn check_owner(inner: Arc<Inner>) {
 }
 
 impl Inner {
-    /// A question may have been answered without this node hearing.
+    /// Reads answers of questions whose message may be lost.
     fn poll_answers(&self, age: Duration) {
         for (session, question) in self.questions.waiting(age) {
             self.deferred_writes
@@ -424,7 +429,7 @@ impl Inner {
         }
     }
 
-    /// Ends all that belongs to a session.
+    /// Ends all streams, connections and calls of a session.
     pub(super) fn session_ended(&self, session: SessionKey) {
         self.sessions.forget(session);
         for writer in self.writers.of(session) {
@@ -433,7 +438,7 @@ impl Inner {
         for connection in self.connections.of(session) {
             connection.end();
         }
-        // Last, so that what the work says to it finds no stream open.
+        // Last, so that the cancelled work finds no open stream.
         self.running.end(session);
     }
 }

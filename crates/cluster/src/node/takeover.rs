@@ -1,4 +1,5 @@
-//! Streams whose owner is gone: taken over, and ended with an honest error (`streams.md` §12.2, §12.3).
+//! Takeover of streams whose owner is gone. They end with an error for the client
+//! (`streams.md` §12.2, §12.3).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -19,28 +20,29 @@ use crate::{
     store::{Cursor, NodeId, PARTITIONS, Partition, StoreError, StreamKey, TakeOver, TakenOver},
 };
 
-/// Looks into partitions at once.
+/// Maximum number of partitions that are read at once.
 const AT_ONCE: usize = 8;
-/// Tries of one takeover whose reply was lost.
+/// Number of attempts for a takeover whose reply was lost.
 const TRIES: usize = 3;
-/// A partition is done with a dead node when it was found empty so often.
+/// Number of empty reads after which a partition has no streams of a dead node.
 const EMPTY: u8 = 2;
-/// Between two looks for streams that nobody owns, and for own streams that nobody writes.
+/// Interval of the reads of streams without an owner, and of own streams without a writer.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// A stream to be taken over.
+/// Stream to be taken over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claim {
     pub(super) stream: StreamKey,
-    /// The owner that is thought to be gone. Somebody else than the owner: only if the stream is overdue.
+    /// Owner that is thought to be gone. If it is not the owner, the takeover succeeds only for an
+    /// overdue stream.
     pub(super) from: Option<NodeId>,
     /// The highest cursor that a client showed.
     pub(super) shown: Cursor,
-    /// What its client is told.
+    /// Reason for the error that the client receives.
     pub(super) why: Lost,
 }
 
-/// Cursor of a janitor: no client has shown anything.
+/// Cursor for the janitor, which knows no cursor of a client.
 const NOTHING_SHOWN: Cursor = Cursor {
     seq: 0,
     epoch: None,
@@ -49,16 +51,16 @@ const NOTHING_SHOWN: Cursor = Cursor {
 #[derive(Debug, Default)]
 struct Claims {
     waiting: VecDeque<Claim>,
-    /// Waiting or under way.
+    /// Streams whose takeover waits or is in flight.
     streams: HashSet<StreamKey>,
 }
 
-/// What is to be taken over by this node.
+/// Takeovers of this node.
 #[derive(Debug, Default)]
 pub(super) struct Takeovers {
     claims: Mutex<Claims>,
     wake: Notify,
-    /// An takeover may have been applied without this node knowing.
+    /// A takeover may have been applied although its reply was lost.
     is_in_doubt: AtomicBool,
 }
 
@@ -73,7 +75,7 @@ impl Takeovers {
 }
 
 impl Inner {
-    /// Looks whether the stream of a connection needs a new owner.
+    /// Checks whether the stream of a connection needs a new owner.
     pub(super) fn tend(&self, connection: &Connection) {
         let standing = connection.standing();
         if standing.phase != Phase::Attached {
@@ -103,13 +105,13 @@ impl Inner {
         });
     }
 
-    /// Whether a writer of the stream works here.
+    /// Whether a writer of the stream runs on this node.
     pub(super) fn has_writer(&self, stream: StreamKey) -> bool {
         self.writer(stream).is_some()
     }
 
-    /// The store has no such stream. A writer on this node checks that and writes the stream again
-    /// from the events it keeps. False if the writer is not on this node.
+    /// Records that the store does not know a stream. A writer on this node checks that and writes
+    /// the stream again from its `UnackedBuffer`. False if the writer is not on this node.
     pub(super) fn is_missed(&self, stream: StreamKey) -> bool {
         let writer = self.writer(stream);
         if let Some(writer) = &writer {
@@ -118,14 +120,14 @@ impl Inner {
         writer.is_some()
     }
 
-    /// That writer.
+    /// The writer of a stream on this node.
     pub(super) fn writer(&self, stream: StreamKey) -> Option<Arc<writer::Shared>> {
         self.writers
             .find(stream.session, |writer| writer.stream == stream)
     }
 }
 
-/// Takes over what was claimed, paced, until the node stops.
+/// Runs the claimed takeovers at a limited rate, until the node stops.
 pub(super) async fn take_over(inner: Arc<Inner>) {
     loop {
         let claim = lock(&inner.takeovers.claims).waiting.pop_front();
@@ -136,7 +138,8 @@ pub(super) async fn take_over(inner: Arc<Inner>) {
                 () = inner.takeovers.wake.notified() => continue,
             }
         };
-        // On its own, so that a slow one does not hold up the rest; the pace bounds how many there are.
+        // Each takeover is a task, so that a slow one does not delay the others. The rate bounds
+        // their number.
         let task = {
             let inner = Arc::clone(&inner);
             async move {
@@ -158,7 +161,8 @@ async fn take_over_one(inner: &Arc<Inner>, claim: Claim) {
         from: claim.from,
         to: Some(inner.id),
         shown: claim.shown,
-        // The same for every try: so the store knows the takeover again whose reply was lost.
+        // The nonce is the same for each attempt, so the store recognises a takeover whose reply
+        // was lost.
         mark: inner.rng.mark(),
     };
     let began = portolan_traces::now();
@@ -217,7 +221,8 @@ async fn take_over_one(inner: &Arc<Inner>, claim: Claim) {
     }
 }
 
-/// Looks after the streams of dead nodes in the partitions of this one, until the node stops or leaves.
+/// Janitor: takes over the streams of dead nodes in this node's partitions, until the node stops or
+/// leaves.
 pub(super) async fn janitor(inner: Arc<Inner>) {
     let mut found_empty: HashMap<(Partition, NodeId), u8> = HashMap::new();
     let mut members = inner.watcher.members.subscribe();
@@ -233,7 +238,7 @@ pub(super) async fn janitor(inner: Arc<Inner>) {
         }
         let known = members.borrow_and_update().clone();
         found_empty.retain(|(_, node), _| known.suspected.contains(node));
-        // Who waits on a connection here must not wait for the next look.
+        // Connections on this node must not wait for the next interval.
         if !known.suspected.is_empty() {
             for connection in inner.connections.all() {
                 inner.tend(&connection);

@@ -1,5 +1,5 @@
-//! What a writer remembers of its stream: the events that the log may still need, and what the store's answers mean
-//! (`streams.md` §7). No I/O.
+//! Buffer of a stream's writer: the events that the log may still need, and the meaning of the
+//! store's replies (`streams.md` §7). No I/O.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -8,17 +8,17 @@ use bytes::Bytes;
 use super::settings::NodeSettings;
 use crate::store::{Append, Appended, Class, Create, Epoch, NewEvent, NodeId, State};
 
-/// An event with its number.
+/// Event with its number.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) seq: u64,
-    /// As the log has it: sealed.
+    /// Sealed form, as in the log.
     pub(super) event: NewEvent,
-    /// As the client gets it, until the log has it.
+    /// Plain form for the client, until the log has the event.
     pub(super) plain: Option<Bytes>,
 }
 
-/// The writer's side of a log.
+/// The writer's view of a log.
 #[derive(Debug)]
 pub(super) struct UnackedBuffer {
     owner: NodeId,
@@ -28,43 +28,44 @@ pub(super) struct UnackedBuffer {
     batch: (usize, usize),
     /// The log is known to exist.
     is_created: bool,
-    /// An event that the log has; what comes after may be missing there.
+    /// Number of the last acknowledged event. Later events may be missing in the log.
     acked: u64,
     /// Number of the next event.
     next: u64,
-    /// Numbers without holes, up to `next`.
+    /// Events with dense numbers up to `next`.
     entries: VecDeque<Entry>,
     bytes: usize,
     close: Option<State>,
     is_closed: bool,
 }
 
-/// An `append` that is under way, as far as its answer must be compared with it.
+/// An `append` in flight, for comparison with its reply.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) append: Append,
 }
 
-/// What to do after an answer.
+/// Meaning of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The log has what was sent, or more. `healed`: it was not plain sailing.
+    /// The log has the sent events, or more. `healed`: an earlier reply was lost or partly applied.
     Acked {
-        /// A reply was lost, and the log has the events all the same.
+        /// An earlier reply was lost, but the log has the events.
         healed: bool,
     },
-    /// The log had lost events: they are sent again.
+    /// The log lost events: they are sent again.
     Rewound,
-    /// Somebody else owns the stream.
+    /// Another node owns the stream.
     Fenced,
-    /// Somebody else ended it.
+    /// Another node ended the stream.
     Ended,
-    /// The log lost events that the ring has no more, or has numbers that nobody gave.
+    /// The log lost events that this buffer no longer has, or has numbers that were never given.
     Broken,
 }
 
 impl UnackedBuffer {
-    /// For the node that opens a stream: `tail` 0 and the first epoch; or taken over it.
+    /// Creates a buffer. The node that opens a stream passes `tail` 0 and the first epoch; a
+    /// takeover passes its own.
     pub(super) fn new(
         owner: NodeId,
         epoch: Epoch,
@@ -97,12 +98,12 @@ impl UnackedBuffer {
         self.next - 1
     }
 
-    /// Number of the last event that the log has.
+    /// Number of the last acknowledged event.
     pub(super) const fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Bytes of the events that are kept.
+    /// Bytes of the buffered events.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -111,12 +112,12 @@ impl UnackedBuffer {
         self.is_closed
     }
 
-    /// What the log says of the stream.
+    /// State of the stream in the log.
     pub(super) fn state(&self) -> State {
         self.close.filter(|_| self.is_closed).unwrap_or(State::Open)
     }
 
-    /// What it will say when it has everything.
+    /// State of the stream after all events are in the log.
     pub(super) fn ending(&self) -> State {
         self.close.unwrap_or(State::Open)
     }
@@ -125,7 +126,7 @@ impl UnackedBuffer {
         self.close.is_some()
     }
 
-    /// Whether the events that the log does not have yet fill the ring: then no more notifications are numbered.
+    /// Whether unacknowledged events fill the buffer. Further notifications are then not numbered.
     pub(super) fn is_full(&self) -> bool {
         let (mut count, mut bytes) = (0, 0);
         for entry in self.unacked() {
@@ -135,12 +136,12 @@ impl UnackedBuffer {
         count >= self.bounds.0 || bytes >= self.bounds.1
     }
 
-    /// Whether a whole batch waits.
+    /// Whether a full batch waits.
     pub(super) fn has_batch(&self) -> bool {
         self.last() - self.acked >= self.batch.0 as u64
     }
 
-    /// Numbers an event.
+    /// Numbers an event and adds it.
     pub(super) fn add(&mut self, event: NewEvent, plain: Bytes) -> u64 {
         let seq = self.next;
         self.next += 1;
@@ -154,12 +155,12 @@ impl UnackedBuffer {
         seq
     }
 
-    /// No event comes after those that were added.
+    /// Marks the stream as complete: no event follows.
     pub(super) const fn close(&mut self, state: State) {
         self.close = Some(state);
     }
 
-    /// Events that the log does not have yet, in order.
+    /// Unacknowledged events in order.
     pub(super) fn unacked(&self) -> impl Iterator<Item = &Entry> {
         let skip = self
             .entries
@@ -170,12 +171,12 @@ impl UnackedBuffer {
             .skip(usize::try_from(skip).unwrap_or(usize::MAX))
     }
 
-    /// Whether the store has to hear something.
+    /// Whether an `append` is needed.
     pub(super) const fn has_news(&self) -> bool {
         !self.is_created || self.acked < self.last() || (self.close.is_some() && !self.is_closed)
     }
 
-    /// What to send next; nothing but a question whether all is well if there are no news.
+    /// Builds the next `append`. Without new events it is empty, as an audit.
     pub(super) fn next_append(&self, deadline_in: Duration, about: &Bytes) -> Sent {
         let (mut events, mut bytes) = (Vec::new(), 0);
         for entry in self.unacked() {
@@ -207,7 +208,7 @@ impl UnackedBuffer {
         }
     }
 
-    /// What an answer means.
+    /// Applies a reply to the sent `append`.
     pub(super) fn answered(&mut self, sent: &Sent, reply: &Appended) -> Verdict {
         match reply {
             Appended::Done { tail, .. } => {
@@ -263,7 +264,7 @@ impl UnackedBuffer {
         self.acked = tail;
     }
 
-    /// The plain form of what the log has now, to be taken once: numbers, kinds, payloads.
+    /// Takes the plain form of acknowledged events, once: numbers, kinds, payloads.
     pub(super) fn take_plain(&mut self) -> Vec<(u64, Class, Bytes)> {
         let mut taken = Vec::new();
         for entry in self.entries.iter_mut().rev() {
@@ -280,12 +281,13 @@ impl UnackedBuffer {
         taken
     }
 
-    /// Number of the oldest event in the ring, or of the next one.
+    /// Number of the oldest buffered event, or of the next one.
     fn first(&self) -> u64 {
         self.entries.front().map_or(self.next, |entry| entry.seq)
     }
 
-    /// Only from the front, and only what the log has: a ring has no holes, because `append` numbers densely.
+    /// Removes acknowledged events from the front only: the buffer has no holes, because `append`
+    /// numbers densely.
     fn trim(&mut self) {
         while self.entries.len() > self.bounds.0 || self.bytes > self.bounds.1 {
             match self.entries.front() {
@@ -299,7 +301,7 @@ impl UnackedBuffer {
     }
 }
 
-/// An event as it is logged.
+/// Builds an event of the log.
 pub(super) const fn event(class: Class, question: Option<String>, payload: Bytes) -> NewEvent {
     NewEvent {
         class,
@@ -371,7 +373,7 @@ mod tests {
         let mut unacked = unacked(&NodeSettings::default());
         add(&mut unacked, 3);
         let sent = send(&unacked);
-        // Applied, but the reply was lost; more events came meanwhile.
+        // The append was applied but its reply was lost. More events came meanwhile.
         add(&mut unacked, 2);
         let again = send(&unacked);
         assert_eq!(sent.append.expect, again.append.expect);
@@ -450,7 +452,7 @@ mod tests {
         let sent = send(&unacked);
         assert_eq!(sent.append.create.as_ref().map(|c| c.start), Some(6));
         assert_eq!((sent.append.expect, sent.append.events.len()), (6, 4));
-        // A tail below the ring cannot be repaired.
+        // A tail before the oldest buffered event cannot be repaired.
         let reply = Appended::Tail {
             tail: 3,
             state: State::Open,

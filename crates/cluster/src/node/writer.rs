@@ -1,4 +1,4 @@
-//! The writer of a stream: what a request does with it, and how it ends. The work is done by its task (`task`).
+//! Writer of a stream, as its request uses it. Its task (`task`) does the I/O.
 
 mod task;
 
@@ -24,46 +24,47 @@ use crate::{
     store::{Class, Epoch, Principal, StreamKey},
 };
 
-/// Events and bytes that wait for the writer; beyond that, who pushes waits.
+/// Events and bytes of the queue to the task. `push` waits while the queue is full.
 const QUEUE: (usize, usize) = (64, 256 * 1024);
 
-/// A stream that a request opens.
+/// Parameters of a stream that a request opens.
 #[derive(Debug, Clone)]
 pub struct NewStream {
-    /// Which.
+    /// Key of the stream.
     pub stream: StreamKey,
-    /// Whose.
+    /// Principal of the session.
     pub principal: Principal,
     /// Key of the request among the running ones.
     pub rpc: String,
-    /// Time that the request has.
+    /// Time to the request's deadline.
     pub deadline: Duration,
-    /// What an new owner must know of the request, for [`super::Payloads::lost`].
+    /// Facts about the request for a new owner, for [`super::Payloads::lost`].
     pub about: Bytes,
-    /// Whose: under its key the payloads are sealed, and among its logs the stream counts.
+    /// Tenant of the stream. Payloads are sealed with its key, and the log counts as its log in
+    /// metrics.
     pub tenant: TenantId,
-    /// The span of the call.
+    /// Span of the call.
     pub trace: Option<Arc<Span>>,
 }
 
-/// Nothing can be written any more: the stream was finished, or another node owns it.
+/// Error of a write: the stream takes no more events or questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Over {
-    /// The stream is over, or no longer this node's.
+    /// The stream has ended, or another node owns it.
     #[error("the stream is over")]
     Over,
-    /// The request has as many questions open as it may (8), or this one already.
+    /// The request has the maximum number of open questions (8), or this question is already open.
     #[error("too many questions are open")]
     TooManyQuestions,
 }
 
-/// How a stream ends.
+/// End of a stream.
 #[derive(Debug)]
 pub(super) enum Ending {
     Final(Bytes),
     Cancelled,
     Lost(Lost),
-    /// The final response is in the log already.
+    /// The log already has the final response.
     Logged,
 }
 
@@ -79,30 +80,30 @@ struct Queue {
     items: VecDeque<Item>,
     bytes: usize,
     ending: Option<Ending>,
-    /// Nothing more is taken in.
+    /// The queue takes no more items.
     is_over: bool,
-    /// The task is to stop without a word.
+    /// The task stops without a final response.
     is_abandoned: bool,
-    /// Somebody missed the stream in the store.
+    /// A reader did not find the stream in the store.
     must_audit: bool,
 }
 
-/// What the handle and the task share.
+/// State that the handle and the task share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) stream: StreamKey,
-    /// Whose log it is.
+    /// Tenant of the stream.
     pub(super) tenant: TenantId,
-    /// Bytes in the ring and before it.
+    /// Bytes in the buffer and the queue.
     pub(super) held: AtomicUsize,
-    /// Bytes that went into the log.
+    /// Bytes that were appended to the log.
     pub(super) logged: AtomicU64,
     queue: Mutex<Queue>,
     work: Notify,
     room: Notify,
-    /// The work has to stop.
+    /// Cancelled when the work has to stop.
     fenced: CancellationToken,
-    /// The last word is in the log, or somebody else has it.
+    /// Cancelled when the end is in the log, or another node writes it.
     pub(super) done: CancellationToken,
 }
 
@@ -121,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// Ends the stream after what was pushed. The first ending counts.
+    /// Ends the stream after the queued events. The first ending counts.
     pub(super) fn finish(&self, ending: Ending) {
         let mut queue = lock(&self.queue);
         if !queue.is_over {
@@ -133,19 +134,19 @@ impl Shared {
         self.room.notify_waiters();
     }
 
-    /// Ends the stream, and the work with it.
+    /// Ends the stream and stops the work.
     pub(super) fn cut(&self, lost: Lost) {
         self.finish(Ending::Lost(lost));
         self.fenced.cancel();
     }
 
-    /// Looks whether the stream is still there and this writer's, also if there is nothing to write.
+    /// Requests an audit: whether the stream exists and still belongs to this writer.
     pub(super) fn audit(&self) {
         lock(&self.queue).must_audit = true;
         self.work.notify_one();
     }
 
-    /// The stream is nobody's business any more.
+    /// Stops the writer without a final response.
     pub(super) fn abandon(&self) {
         {
             let mut queue = lock(&self.queue);
@@ -165,12 +166,13 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Work that ends without an answer must not leave its client waiting.
+        // The client must receive an error if the work ends without a result.
         self.shared.finish(Ending::Lost(Lost::Stopped));
     }
 }
 
-/// Writes a stream. Cheap to clone; when the last one is dropped without an end, the stream ends with an error.
+/// Handle that writes a stream. Cheap to clone. If the last handle is dropped before the end, the
+/// stream ends with an error.
 #[derive(Clone)]
 pub struct StreamWriter(Arc<Handle>);
 
@@ -183,7 +185,7 @@ impl fmt::Debug for StreamWriter {
 }
 
 impl StreamWriter {
-    /// Writes an event; waits only while the queue is full.
+    /// Writes an event. Waits only while the queue is full.
     pub async fn push(&self, class: Class, payload: Bytes) -> Result<(), Over> {
         self.put(Item {
             class,
@@ -196,7 +198,7 @@ impl StreamWriter {
     async fn put(&self, item: Item) -> Result<(), Over> {
         let shared = &self.0.shared;
         loop {
-            // Before the look, so that no wake-up falls between.
+            // Registered before the check, so that no wake-up is missed.
             let room = shared.room.notified();
             {
                 let mut queue = lock(&shared.queue);
@@ -215,8 +217,9 @@ impl StreamWriter {
         Ok(())
     }
 
-    /// Asks the client, and waits for the answer as it came, result or error. `question` is the JSON-RPC id of the request in
-    /// `payload`, unguessable and unique in the session. Who gives up drops the future.
+    /// Sends a question to the client and returns the answer, result or error. `question` is the
+    /// JSON-RPC id of the request in `payload`; it is unguessable and unique in the session. Drop
+    /// the future to give up.
     pub async fn ask(&self, question: &str, payload: Bytes) -> Result<Bytes, Over> {
         struct Asked<'a>(&'a Inner, StreamKey, &'a str);
         impl Drop for Asked<'_> {
@@ -257,24 +260,24 @@ impl StreamWriter {
         self.0.shared.finish(Ending::Cancelled);
     }
 
-    /// Ends the stream with an honest error, because the work was stopped.
+    /// Ends the stream with an error, because the work was stopped.
     pub fn lose(&self, why: Lost) {
         self.0.shared.finish(Ending::Lost(why));
     }
 
-    /// Cancelled when the work has to stop: another node owns the stream, its session was ended, its time is long over, its log
-    /// overflows, or this node drains.
+    /// Token that is cancelled when the work has to stop: another node owns the stream, the session
+    /// was ended, the deadline is long over, the log overflows, or this node drains.
     pub fn fenced(&self) -> CancellationToken {
         self.0.shared.fenced.clone()
     }
 
-    /// Cancelled when the end of the stream is in the log.
+    /// Token that is cancelled when the end of the stream is in the log.
     pub fn committed(&self) -> CancellationToken {
         self.0.shared.done.clone()
     }
 }
 
-/// Starts the writer of a stream that a request opens here.
+/// Starts the writer of a stream that a request opens on this node.
 pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
     let shared = Arc::new(Shared::new(new.stream, new.tenant));
     let trace = new.trace.clone().filter(|span| span.is_recorded());
@@ -302,7 +305,7 @@ pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
     }))
 }
 
-/// Starts the writer of a stream that this node taken over, only to end it.
+/// Starts the writer of a stream that this node took over, only to end it.
 pub(super) fn finish_taken_over(
     inner: &Arc<Inner>,
     stream: StreamKey,
@@ -312,7 +315,7 @@ pub(super) fn finish_taken_over(
     trace: Option<Arc<Span>>,
     ending: Ending,
 ) {
-    // It has all the time it needs to reach the log.
+    // Long enough for the end to reach the log.
     let deadline = Instant::now() + inner.settings.hold * 10;
     let shared = Arc::new(Shared::new(stream, envelope::open(&envelope).tenant));
     shared.finish(ending);

@@ -1,4 +1,4 @@
-//! What scripts answer, read.
+//! Decoding of the scripts' replies.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use redis::Value;
 use super::messages::text::{parse_attempt, parse_class, parse_owner, parse_state};
 use crate::store::{Epoch, Event, NodeId, Result, State, StoreError, Version, View};
 
-/// The elements of an answer, taken one after the other.
+/// Elements of a reply, which are taken one after the other.
 #[derive(Debug)]
 pub(super) struct Answer {
     script: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// An answer that is a list.
+    /// Reads a reply that is a list.
     pub(super) fn list(script: &'static str, value: Value) -> Result<Self> {
         match value {
             Value::Array(values) => Ok(Self {
@@ -31,7 +31,7 @@ impl Answer {
         corrupt(self.script)
     }
 
-    /// How many elements are left.
+    /// Number of remaining elements.
     pub(super) fn left(&self) -> usize {
         self.values.len()
     }
@@ -66,7 +66,7 @@ impl Answer {
         }
     }
 
-    /// Eight hexadecimal digits.
+    /// Reads eight hexadecimal digits.
     pub(super) fn version(&mut self) -> Result<Version> {
         let text = self.bytes()?;
         std::str::from_utf8(&text)
@@ -91,7 +91,7 @@ impl Answer {
         parse_attempt(&text).ok_or_else(|| self.corrupt())
     }
 
-    /// `<number>:<start>:<mark>,` for each.
+    /// Reads `<number>:<start>:<mark>,` for each epoch.
     fn epochs(&mut self) -> Result<Vec<(u64, Epoch)>> {
         let text = self.bytes()?;
         let text = std::str::from_utf8(&text).map_err(|_| self.corrupt())?;
@@ -107,7 +107,7 @@ impl Answer {
             .ok_or_else(|| self.corrupt())
     }
 
-    /// `<seq>|<class>|<payload>` for each.
+    /// Reads `<seq>|<class>|<payload>` for each event.
     fn events(&mut self) -> Result<Vec<Event>> {
         let mut entries = Self::list(self.script, self.value()?)?;
         let mut events = Vec::with_capacity(entries.left());
@@ -118,7 +118,7 @@ impl Answer {
         Ok(events)
     }
 
-    /// What `attach` and `read` have in common.
+    /// Reads the common part of the replies of `attach` and `read`.
     pub(super) fn view(&mut self) -> Result<View> {
         let owner = self.owner()?;
         let state = self.state()?;
@@ -145,7 +145,7 @@ impl Answer {
     }
 }
 
-/// An answer that is a number.
+/// Reads a reply that is a number.
 pub(super) fn int(script: &'static str, value: &Value) -> Result<i64> {
     match value {
         Value::Int(number) => Ok(*number),
@@ -157,7 +157,7 @@ pub(super) fn corrupt(script: &str) -> StoreError {
     StoreError::Corrupt(format!("an answer of {script}"))
 }
 
-/// An entry of a log.
+/// Reads an entry of a log.
 fn event(entry: &Bytes) -> Option<Event> {
     let bar = entry.iter().take(20).position(|byte| *byte == b'|')?;
     let seq = std::str::from_utf8(&entry[..bar]).ok()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Connections that carry commands: a few, multiplexed, made again when they break.
+//! Connections for commands: a few, multiplexed, and made again when they break.
 
 use std::{
     sync::{
@@ -22,16 +22,16 @@ use crate::{
     store::{Result, StoreError},
 };
 
-/// Connecting, greeting included, takes no longer.
+/// Deadline of a connect, including the greeting.
 pub(super) const CONNECT: Duration = Duration::from_secs(1);
-/// No command waits longer for its answer.
+/// Deadline of a command's reply.
 pub(super) const RESPONSE: Duration = Duration::from_secs(1);
-/// After a failure to connect nobody tries for so long; operations fail at once.
+/// Pause after a failed connect. Operations fail at once meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Commands under way on one connection (§17.1 *Slow Redis*).
+/// Maximum number of commands in flight on one connection (§17.1 *Slow Redis*).
 const IN_FLIGHT: usize = 4096;
 
-/// What the connections to all servers have in common.
+/// State that the connections to all servers share.
 #[derive(Debug)]
 pub(super) struct Common {
     pub(super) keys: Keys,
@@ -54,24 +54,24 @@ impl Common {
         self.incarnation.subscribe()
     }
 
-    /// Owners have to look whether their streams are still there (§17.3).
+    /// Raises the incarnation, so that owners check whether their streams still exist (§17.3).
     pub(super) fn writes_may_be_lost(&self) {
         self.incarnation
             .send_modify(|incarnation| *incarnation += 1);
     }
 }
 
-/// A server, and what every connection to it needs.
+/// Server, with the state that every connection to it needs.
 #[derive(Debug)]
 pub(super) struct Server {
     client: Client,
     pub(super) common: Arc<Common>,
     is_cluster: AtomicBool,
-    /// Of the server that was seen last, and how many servers there had been.
+    /// Run id of the last server, and the number of servers so far.
     seen: Mutex<Option<(String, i64)>>,
 }
 
-/// What a server says about itself.
+/// Parts of a server's `INFO`.
 #[derive(Debug, Default)]
 struct Greeting {
     run_id: String,
@@ -92,12 +92,12 @@ impl Server {
         }
     }
 
-    /// Whether it belongs to a cluster; known once it was connected to.
+    /// Whether the server belongs to a cluster. Known after the first connect.
     pub(super) fn is_cluster(&self) -> bool {
         self.is_cluster.load(Ordering::Relaxed)
     }
 
-    /// A connection on which the server was recognised. Nothing else goes over it before (§17.3).
+    /// Opens a connection and identifies the server before any other command (§17.3).
     pub(super) async fn connect(
         &self,
         config: AsyncConnectionConfig,
@@ -120,7 +120,7 @@ impl Server {
             .unwrap_or_else(|_| Err(StoreError::Down("connecting took too long".to_owned())))
     }
 
-    /// Learns which server this is; raises the incarnation if it is another one than last time.
+    /// Identifies the server. Raises the incarnation if it differs from the last one.
     async fn greet(&self, connection: &mut MultiplexedConnection) -> Result<()> {
         let mut info = redis::cmd("INFO");
         info.arg("server").arg("replication").arg("memory");
@@ -134,8 +134,9 @@ impl Server {
         let is_cluster = greeting.mode == "cluster";
         self.is_cluster.store(is_cluster, Ordering::Relaxed);
         let number = if is_cluster {
-            // The count would be in one slot, which may be anywhere. What it tells beyond the server's own name is that a server came
-            // back whose place another one had taken: in a cluster the slots' map tells that.
+            // In a cluster, the key of the count may be on any server. The count detects a server
+            // that returned after another one took its place. The map of slots shows that in a
+            // cluster.
             0
         } else {
             self.count(connection, &greeting.run_id).await?
@@ -152,7 +153,7 @@ impl Server {
         Ok(())
     }
 
-    /// How many servers there have been.
+    /// Number of servers so far.
     async fn count(&self, connection: &mut MultiplexedConnection, run_id: &str) -> Result<i64> {
         let mut count = redis::cmd("EVAL");
         count
@@ -191,7 +192,7 @@ impl Greeting {
         greeting
     }
 
-    /// Whether this server can hold what the platform promises.
+    /// Checks whether this server meets the requirements.
     fn check(&self, evicting: bool) -> Result<()> {
         let major: u32 = self
             .version
@@ -218,12 +219,13 @@ impl Greeting {
     }
 }
 
-/// One connection that carries commands.
+/// One connection for commands.
 #[derive(Debug)]
 pub(super) struct Link {
     server: Arc<Server>,
     live: Mutex<Option<Live>>,
-    /// When connecting failed last, and how. Held while one connects, so that a thousand callers are one epoch.
+    /// Time and error of the last failed connect. Locked during a connect, so that a thousand
+    /// callers make one attempt.
     connecting: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
     permits: Semaphore,
     made: AtomicU64,
@@ -252,12 +254,12 @@ impl Link {
         }
     }
 
-    /// Commands that wait for an answer.
+    /// Number of commands that wait for a reply.
     pub(super) fn in_flight(&self) -> usize {
         IN_FLIGHT - self.permits.available_permits()
     }
 
-    /// Connects unless it is connected.
+    /// Connects if necessary.
     pub(super) async fn ready(&self) -> Result<()> {
         self.live().await.map(|_| ())
     }
@@ -293,14 +295,15 @@ impl Link {
         }
     }
 
-    /// One round trip. `count` is raised by one when the command goes out.
+    /// Runs a command in one round trip. `count` rises by one when the command is sent.
     pub(super) async fn send(&self, command: &Cmd, count: &AtomicU64) -> Result<Value> {
         self.try_send(command, count)
             .await
             .map_err(|failure| failure.error)
     }
 
-    /// One round trip of a script; a second one with its text where the server does not know it any more.
+    /// Runs a script in one round trip. If the server does not know it, a second one sends its
+    /// text.
     pub(super) async fn script(
         &self,
         script: &Source,
@@ -323,22 +326,23 @@ impl Link {
         count: &AtomicU64,
     ) -> std::result::Result<Value, Failure> {
         let Ok(_permit) = self.permits.try_acquire() else {
-            // An answer of this node and not of the server, which may be well: no reason to open a breaker.
+            // This refusal comes from the node, not from the server, so it does not open the
+            // breaker.
             return Err(StoreError::Refused("too many commands under way".to_owned()).into());
         };
         let mut live = self.live().await?;
         count.fetch_add(1, Ordering::Relaxed);
-        // The client's own limit covers only the wait for the answer, not that for a place in its queue.
+        // The client's own timeout covers only the wait for the reply, not the wait for its queue.
         let sent =
             tokio::time::timeout(RESPONSE, live.connection.send_packed_command(command)).await;
-        // An error of the server comes as a value like any other.
+        // An error of the server is returned as a value.
         let error = match sent.map(|answer| answer.and_then(Value::extract_error)) {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => error,
             Err(_) => RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)),
         };
         if error.is_io_error() || error.is_unrecoverable_error() || retire(&error) {
-            // What did not answer may never: the next one connects anew.
+            // A connection without a reply may never recover: the next command connects again.
             let mut current = lock(&self.live);
             if current
                 .as_ref()
@@ -355,11 +359,11 @@ impl Link {
     }
 }
 
-/// Why a command has no answer.
+/// Reason why a command has no reply.
 pub(super) struct Failure {
     pub(super) error: StoreError,
     no_script: bool,
-    /// Its slot is elsewhere, or on its way there: it was not done.
+    /// The slot is on another server or moves. The command was not applied.
     pub(super) is_misplaced: bool,
 }
 
@@ -373,12 +377,12 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Answers of a server that is no longer the one to talk to, although its connection holds.
+/// Whether the server is no longer the right one, although its connection works.
 fn retire(error: &RedisError) -> bool {
     matches!(error.code(), Some("READONLY" | "MASTERDOWN"))
 }
 
-/// §17.1: which failures mean *down*, and which *write refused*.
+/// Maps a failure to *down* or *write refused* (§17.1).
 pub(super) fn classify(error: &RedisError) -> StoreError {
     let text = || {
         error

@@ -7,17 +7,17 @@ use crate::store::{NodeId, Nonce, PARTITIONS, Partition, Principal, SessionKey, 
 /// Slots of a Redis Cluster.
 pub(super) const SLOTS: u16 = 16384;
 
-/// Where an operation's keys are.
+/// Location of an operation's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The slot that they share.
+    /// Slot of the keys.
     pub(super) slot: u16,
     /// Operations of the same turn keep their order.
     pub(super) turn: u8,
 }
 
 impl Place {
-    /// Of the list of nodes.
+    /// Location of the list of nodes.
     pub(super) fn of_nodes() -> Self {
         Self {
             slot: slot(NODES.as_bytes()),
@@ -25,7 +25,7 @@ impl Place {
         }
     }
 
-    /// Of the buckets of a tenant.
+    /// Location of a tenant's buckets.
     pub(super) fn of_shard(shard: &str) -> Self {
         Self {
             slot: slot(shard_tag(shard).as_bytes()),
@@ -43,10 +43,10 @@ impl From<Partition> for Place {
     }
 }
 
-/// Tag of what belongs to all nodes.
+/// Hash tag of the keys that all nodes share.
 const NODES: &str = "nodes";
 
-/// Tag of the buckets of a tenant.
+/// Hash tag of a tenant's buckets.
 fn shard_tag(shard: &str) -> String {
     let shard = shard
         .replace('%', "%25")
@@ -60,7 +60,7 @@ fn partition_slots() -> &'static [u16] {
     SLOTS_OF_LANES.get_or_init(|| tags().iter().map(|tag| slot(tag.as_bytes())).collect())
 }
 
-/// Names keys under one prefix.
+/// Builds the names of keys under one prefix.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     prefix: String,
@@ -73,7 +73,7 @@ impl Keys {
         }
     }
 
-    /// `pl1:{<n>}:`, before every key of a partition.
+    /// Prefix `pl1:{<n>}:` of every key of a partition.
     pub(super) fn partition(&self, partition: Partition) -> String {
         format!("{}:{{{}}}:", self.prefix, tags()[usize::from(partition.0)])
     }
@@ -98,7 +98,7 @@ impl Keys {
         )
     }
 
-    /// Before the nonce in the meta keys of a session.
+    /// Prefix before the nonce in the meta keys of a session.
     pub(super) fn metas(&self, session: SessionKey) -> String {
         format!(
             "{}m:{}:",
@@ -107,12 +107,12 @@ impl Keys {
         )
     }
 
-    /// Before `session:nonce` in the meta keys of a partition.
+    /// Prefix before `session:nonce` in the meta keys of a partition.
     pub(super) fn metas_of_partition(&self, partition: Partition) -> String {
         format!("{}m:", self.partition(partition))
     }
 
-    /// Which streams a session has.
+    /// Index of a session's streams.
     pub(super) fn index(&self, session: SessionKey) -> String {
         format!(
             "{}x:{}",
@@ -139,12 +139,12 @@ impl Keys {
         )
     }
 
-    /// Things in a record list.
+    /// Records of one list.
     pub(super) fn records(&self, shelf: SessionKey) -> String {
         format!("{}k:{}", self.partition(shelf.partition()), hex(&shelf.0))
     }
 
-    /// The rest of a thing in a record list.
+    /// Rest of a record.
     pub(super) fn rest(&self, item: StreamKey) -> String {
         format!(
             "{}r:{}",
@@ -153,7 +153,7 @@ impl Keys {
         )
     }
 
-    /// Open streams of a node in a partition; `None`: those without an owner.
+    /// Open streams of a node in a partition; `None`: streams without an owner.
     pub(super) fn owned(&self, partition: Partition, node: Option<NodeId>) -> Vec<u8> {
         let mut key = format!("{}o:", self.partition(partition)).into_bytes();
         key.extend_from_slice(owner(node.as_ref()));
@@ -168,17 +168,17 @@ impl Keys {
         format!("{}:{{{NODES}}}:i", self.prefix)
     }
 
-    /// A bucket of a limit; all of one shard are in one slot.
+    /// Bucket of a limit. All buckets of one shard are in one slot.
     pub(super) fn bucket(&self, shard: &str, bucket: &str) -> String {
         format!("{}:{{{}}}:{bucket}", self.prefix, shard_tag(shard))
     }
 
-    /// Sessions of a principal, of all partitions.
+    /// Sessions of a principal, in all partitions.
     pub(super) fn sessions(&self, principal: Principal) -> String {
         self.bucket(&hex(&principal.0), "s")
     }
 
-    /// Before the node in the name of its channel.
+    /// Prefix before the node in the name of its channel.
     pub(super) fn channels(&self) -> String {
         format!("{}:d:", self.prefix)
     }
@@ -190,12 +190,12 @@ impl Keys {
     }
 }
 
-/// How a node, or its absence, is written.
+/// Text of an owner, or `-`.
 pub(super) fn owner(node: Option<&NodeId>) -> &[u8] {
     node.map_or(b"-", |node| &node.0)
 }
 
-/// How a stream is named within its partition.
+/// Name of a stream within its partition.
 pub(super) fn member(stream: StreamKey) -> String {
     format!("{}:{}", hex(&stream.session.0), hex(&stream.nonce.0))
 }
@@ -220,7 +220,7 @@ pub(super) fn unhex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// `session:nonce`.
+/// Parses `session:nonce`.
 pub(super) fn parse_member(text: &[u8]) -> Option<StreamKey> {
     let (session, nonce) = text.split_at_checked(32)?;
     Some(StreamKey {
@@ -229,8 +229,8 @@ pub(super) fn parse_member(text: &[u8]) -> Option<StreamKey> {
     })
 }
 
-/// Hash tag of each partition: the smallest number, in base 36, whose slot is among the partition's. Lanes spread evenly over whatever
-/// slots the shards of a cluster have.
+/// Hash tag of each partition: the smallest number, in base 36, whose slot is in the partition's
+/// range. Partitions are thus spread evenly over the shards of a cluster.
 fn tags() -> &'static [String] {
     static TAGS: OnceLock<Vec<String>> = OnceLock::new();
     TAGS.get_or_init(|| {
@@ -262,7 +262,7 @@ fn base36(mut number: u32) -> String {
     }
 }
 
-/// CRC-16/XMODEM, modulo the number of slots, as Redis Cluster has it.
+/// Slot of a key: CRC-16/XMODEM modulo the number of slots, as in Redis Cluster.
 fn slot(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0_u16, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_tags_of_lanes_never_change() {
-        // §3: another table would be another key space, and every session in it lost.
+        // §3: another table would lead to other keys, and lose every session.
         assert_eq!(slot(b"123456789"), 0x31c3);
         assert_eq!(slot(b"foo"), 12182, "from the Cluster specification");
         let tags = tags();
@@ -302,7 +302,7 @@ mod tests {
     const PINNED: (&str, &str, &str, &str) = ("cv", "14", "z", "fv");
     const PINNED_SUM: u16 = 7815;
 
-    /// §3: every script is given keys of one slot, so that the same names serve a cluster.
+    /// §3: every script names keys of one slot, so that the same names work in a cluster.
     #[test]
     fn all_keys_of_a_session_are_in_the_slot_of_its_lane() {
         let keys = Keys::new("pl1");

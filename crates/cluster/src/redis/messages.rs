@@ -1,4 +1,5 @@
-//! messages over publish and subscribe: one connection for each process, one channel for each node (`streams.md` §8).
+//! Messages over publish and subscribe: one connection per process, one channel per node
+//! (`streams.md` §8).
 
 pub(super) mod text;
 
@@ -21,12 +22,12 @@ use crate::{
     subscribers::Subscribers,
 };
 
-/// A connection that says nothing is asked so often whether it is there.
+/// Interval at which a silent connection is checked with `PING`.
 const PING: Duration = Duration::from_secs(5);
-/// Longest wait between epochs to connect.
+/// Maximum pause between attempts to connect.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A node that wants to hear, and where to say that it does.
+/// Request to subscribe for a node, with the channel for its result.
 pub(super) type Wish = (NodeId, oneshot::Sender<Result<()>>);
 
 /// Keeps the subscriptions of the nodes in `subscribers` until `stop`.
@@ -40,7 +41,7 @@ pub(super) async fn subscribe(
     let mut state = Hearing::default();
     loop {
         let listen = async {
-            // In a cluster every server hears what is published on any of them.
+            // In a cluster, every server delivers messages that were published on any of them.
             match shards.next() {
                 Some(server) => listen(&server, &subscribers, &mut wishes, &mut state).await,
                 None => Err(StoreError::Down("no server is known".to_owned())),
@@ -67,10 +68,11 @@ pub(super) async fn subscribe(
     }
 }
 
-/// Whether the subscriber hears. Only a change is worth a line of the log: it tries twice a second for as long as the store is away.
+/// State of the subscriber. Only a change is logged, because it retries twice a second during an
+/// outage.
 #[derive(Debug, Default)]
 struct Hearing {
-    /// Since when it does not; never before the first connection.
+    /// Start of the outage; `None` before the first connection.
     deaf_since: Option<Instant>,
     messages: bool,
 }
@@ -84,7 +86,7 @@ impl Hearing {
         }
     }
 
-    /// Whether it did hear until now.
+    /// Records a lost connection. Returns whether it worked until now.
     fn lost(&mut self, error: &StoreError) -> bool {
         let did_hear = std::mem::take(&mut self.messages);
         if self.deaf_since.is_none() {
@@ -97,7 +99,7 @@ impl Hearing {
     }
 }
 
-/// One connection's life. Ends well if nobody can wish for anything any more.
+/// Runs one connection. Returns without an error if no further request can come.
 async fn listen(
     server: &Server,
     subscribers: &Arc<Subscribers>,
@@ -123,7 +125,7 @@ async fn listen(
     }
     state.connected();
     subscribers.messages(true);
-    // Whatever was notified while nobody listened.
+    // Messages that were published without a subscription are lost.
     subscribers.resync();
     loop {
         tokio::select! {
@@ -157,7 +159,7 @@ async fn within<T>(work: impl Future<Output = redis::RedisResult<T>>) -> Result<
     }
 }
 
-/// A message of a channel. Never waits.
+/// Passes a message to its node. Never waits.
 fn hear(subscribers: &Subscribers, channels: &[u8], message: &[Value]) {
     let [Value::BulkString(channel), Value::BulkString(payload)] = message else {
         return;
@@ -179,7 +181,7 @@ fn hear(subscribers: &Subscribers, channels: &[u8], message: &[Value]) {
 mod tests {
     use super::*;
 
-    /// Counts lines of the log that say more than `DEBUG`.
+    /// Counts log lines above `DEBUG`.
     #[derive(Default)]
     struct Lines(Arc<std::sync::atomic::AtomicUsize>);
 

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Whole milliseconds, and no more than a server takes for a life.
+/// Whole milliseconds, limited to the longest expiry that a server accepts.
 fn ms(duration: Duration) -> u64 {
     const CENTURY: u64 = 100 * 365 * 24 * 3600 * 1000;
     u64::try_from(duration.as_millis())
@@ -53,7 +53,7 @@ const fn close_text(close: Option<State>) -> &'static str {
 }
 
 impl RedisStore {
-    /// Tokens of buckets that share a place.
+    /// Takes tokens from buckets at one location.
     async fn lease_at(&self, place: Place, wanted: &[&LeaseWanted]) -> Result<Vec<Lease>> {
         let mut answer = self
             .run_list(place, &self.scripts().lease, |call| {
@@ -643,7 +643,7 @@ impl Store for RedisStore {
             let all: Vec<_> = wanted.iter().collect();
             return self.lease_at(first, &all).await;
         }
-        // The buckets of one script are in one slot.
+        // All buckets of one script are in one slot.
         let mut by_slot: BTreeMap<u16, (Place, Vec<usize>)> = BTreeMap::new();
         for (index, wanted) in wanted.iter().enumerate() {
             let place = place(wanted);
@@ -685,7 +685,7 @@ impl Store for RedisStore {
     }
 
     async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>> {
-        // Heard from now on, also if the subscriber has to connect first.
+        // Subscribed from now on, even if the subscriber connection has to be made first.
         let messages = self.subscribers.listen(node);
         let (done, opened) = oneshot::channel();
         let work = async {
@@ -714,7 +714,7 @@ impl Store for RedisStore {
     }
 
     async fn used_memory(&self) -> Result<Option<f64>> {
-        // The fullest server decides: what is sent to it is refused first.
+        // The fullest server decides, because it refuses writes first.
         let shards = self.shards.all();
         let asked = shards
             .iter()
@@ -750,5 +750,5 @@ fn routed(script: &'static str, answer: i64) -> Result<Routed> {
     }
 }
 
-/// Lanes are numbered by a byte.
+/// A byte numbers the partitions.
 const _: () = assert!(PARTITIONS == 256);

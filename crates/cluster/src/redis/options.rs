@@ -1,26 +1,26 @@
-//! How to reach Redis.
+//! Address and options of Redis.
 
 use std::fmt;
 
 use crate::store::Bounds;
 
-/// How to reach Redis, and as what.
+/// Address and options of Redis.
 #[derive(Clone)]
 pub struct RedisOptions {
     /// `redis://…` or `rediss://…`, with user, password and database.
     pub url: String,
-    /// Before every key and channel.
+    /// Prefix of every key and channel.
     pub prefix: String,
-    /// Connections that carry commands.
+    /// Number of connections for commands.
     pub connections: usize,
-    /// Go on although the server may evict keys when its memory is full.
+    /// Accept a server that may evict keys when its memory is full.
     pub allow_eviction: bool,
     /// Bounds of logs and records.
     pub bounds: Bounds,
 }
 
 impl RedisOptions {
-    /// The usual settings for a server.
+    /// Default options for a server.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -32,7 +32,7 @@ impl RedisOptions {
     }
 }
 
-/// The address may hold a password.
+/// Omits the address, which may contain a password.
 impl fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisOptions")

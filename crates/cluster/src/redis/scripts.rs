@@ -1,4 +1,4 @@
-//! The scripts. Each file says its keys, arguments and answers.
+//! The scripts. The head of each file lists its keys, arguments and replies.
 
 use redis::Script;
 
@@ -15,7 +15,7 @@ macro_rules! scripts {
                 Self { $($name: Source::new($file, include_str!(concat!("scripts/", $file, ".lua"))),)* }
             }
 
-            /// All of them.
+            /// All scripts.
             pub(super) fn all(&self) -> Vec<&Source> {
                 vec![$(&self.$name,)*]
             }
@@ -48,7 +48,7 @@ scripts! {
     inc: "inc",
 }
 
-/// One script.
+/// Script with its name and digest.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) name: &'static str,
@@ -87,7 +87,7 @@ mod tests {
                     script.name
                 );
             }
-            // §5, §17.2: those that write next to nothing go on when memory is full.
+            // §5, §17.2: scripts that write almost nothing run even when memory is full.
             let allowed = [
                 "begin", "attach", "end", "adopt", "detach", "cancel", "inc", "beat", "hold",
                 "owned", "forget",

@@ -1,4 +1,4 @@
-//! What operators watch of the server: its memory, and its clock against this machine's.
+//! Metrics of the server: its memory, and the difference between its clock and this machine's.
 
 use std::sync::atomic::AtomicU64;
 
@@ -7,7 +7,7 @@ use portolan_model::{Clock, Timestamp};
 use super::connection::{Link, text_of};
 use crate::store::Result;
 
-/// When a command went out, by this machine's clock.
+/// Time at which a command was sent, by this machine's clock.
 #[derive(Debug)]
 pub(super) struct Sent(Timestamp);
 
@@ -16,7 +16,8 @@ impl Sent {
         Self(Clock::system().now())
     }
 
-    /// The server said that it was `server` ms after the epoch. It is taken to have looked half-way.
+    /// Records the server's time, in ms after the epoch. It is assumed to be taken half-way between
+    /// command and reply.
     pub(super) fn answered(self, server: i64) {
         let skew = skew(self.0, Clock::system().now(), server);
         metrics::gauge!("clock_skew_seconds").set(skew);
@@ -27,7 +28,7 @@ impl Sent {
 fn skew(sent: Timestamp, answered: Timestamp, server: i64) -> f64 {
     let on_the_way: time::Duration = answered - sent;
     let middle = sent + on_the_way / 2;
-    // The server tells whole milliseconds, rounded down.
+    // The server reports whole milliseconds, rounded down.
     let server = Timestamp::UNIX_EPOCH
         + time::Duration::milliseconds(server)
         + time::Duration::microseconds(500);
@@ -35,7 +36,7 @@ fn skew(sent: Timestamp, answered: Timestamp, server: i64) -> f64 {
     skew.as_seconds_f64()
 }
 
-/// Asks the server how full it is.
+/// Reads the used share of the server's memory.
 pub(super) async fn used_memory(link: &Link) -> Result<Option<f64>> {
     let mut info = redis::cmd("INFO");
     info.arg("memory");
@@ -43,7 +44,7 @@ pub(super) async fn used_memory(link: &Link) -> Result<Option<f64>> {
     Ok(ratio(&text_of(answer)?))
 }
 
-/// Of the limit, or of the machine's memory where no limit is set.
+/// Used share of the limit, or of the machine's memory if no limit is set.
 fn ratio(info: &str) -> Option<f64> {
     let number = |name: &str| {
         info.lines()

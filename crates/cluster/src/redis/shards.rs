@@ -1,7 +1,9 @@
-//! Which server serves which slot: one server for all of them, or the masters of a Redis Cluster (`streams.md` §3, §17.1).
+//! Map from slots to servers: one server for all slots, or the masters of a Redis Cluster
+//! (`streams.md` §3, §17.1).
 //!
-//! All keys of an operation share a slot, so an operation goes to one server. Where a slot is, the cluster says: when asked, and by
-//! refusing what went to the wrong place. One task asks; operations that were refused wait a moment for it and try again.
+//! All keys of an operation share a slot, so an operation goes to one server. The cluster reports
+//! the server of a slot in the map of slots and by refusing misplaced commands. One task reads the
+//! map. Refused operations wait briefly for it and try again.
 
 use std::{
     sync::{
@@ -22,14 +24,15 @@ use super::{
 };
 use crate::store::{Result, StoreError};
 
-/// What is refused because its slot moves is tried again for so long (§3); then the store counts as slow.
+/// Maximum time for which an operation is retried while its slot moves (§3). After that the store
+/// counts as slow.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The first wait before such a try, and the longest.
+/// First and longest pause before such a retry.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
-/// Between two questions where the slots are, if nothing was refused; and at least, if much is.
+/// Interval of reads of the map without refusals, and minimum interval with many refusals.
 const ASK: (Duration, Duration) = (Duration::from_secs(10), Duration::from_millis(100));
 
-/// A server and the connections to it.
+/// Server and the connections to it.
 #[derive(Debug)]
 pub(super) struct Shard {
     address: ConnectionAddr,
@@ -38,17 +41,17 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Operations of a partition take the same connection and so keep their order.
+    /// Connection for a location. Operations of a partition share one and so keep their order.
     fn link(&self, place: Place) -> &Link {
         &self.links[usize::from(place.turn) % self.links.len()]
     }
 }
 
-/// Where the slots are.
+/// Map of slots.
 #[derive(Debug, Default)]
 struct Map {
     shards: Vec<Arc<Shard>>,
-    /// First and last slot of each range, and the shard that has it; in order.
+    /// First and last slot of each range with its shard, in order.
     ranges: Vec<(u16, u16, usize)>,
 }
 
@@ -59,7 +62,7 @@ impl Map {
         (slot <= *last).then(|| self.shards.get(*shard))?
     }
 
-    /// Whether some slot had a server and has another one: writes may have been lost on the way (§17.3).
+    /// Whether a slot moved from one server to another. Writes may have been lost then (§17.3).
     fn moved(&self, new: &Self) -> bool {
         (0..SLOTS).any(|slot| {
             let old = self.of(slot).map(|shard| &shard.address);
@@ -68,7 +71,7 @@ impl Map {
     }
 }
 
-/// One round trip, on whatever connection.
+/// One round trip on any connection.
 #[derive(Clone, Copy)]
 pub(super) enum Job<'a> {
     Command(&'a Cmd),
@@ -98,7 +101,7 @@ pub(super) struct Shards {
     common: Arc<Common>,
     seeds: Vec<ConnectionInfo>,
     connections: usize,
-    /// The server, if there is only one: then nothing is looked up.
+    /// The only server, if there is no cluster. No map is needed then.
     only: Option<Arc<Shard>>,
     map: RwLock<Arc<Map>>,
     is_stale: Notify,
@@ -106,7 +109,8 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    /// Connects to the first seed that answers, and to the masters that it names if it belongs to a cluster.
+    /// Connects to the first seed that replies. If it belongs to a cluster, connects to the masters
+    /// that it names.
     pub(super) async fn connect(
         common: Arc<Common>,
         seeds: Vec<ConnectionInfo>,
@@ -170,7 +174,7 @@ impl Shards {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Every server.
+    /// All servers.
     pub(super) fn all(&self) -> Vec<Arc<Shard>> {
         match &self.only {
             Some(only) => vec![Arc::clone(only)],
@@ -178,7 +182,8 @@ impl Shards {
         }
     }
 
-    /// A server for the subscriber: another one each time, so that a dead one is not asked for ever.
+    /// A server for the subscriber: another one each time, so that a dead server is not used
+    /// forever.
     pub(super) fn next(&self) -> Option<Arc<Server>> {
         let all = self.all();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -186,12 +191,12 @@ impl Shards {
             .map(|shard| Arc::clone(&shard.server))
     }
 
-    /// Whether operations of several slots have to be split.
+    /// Whether operations on several slots have to be split.
     pub(super) const fn is_cluster(&self) -> bool {
         self.only.is_none()
     }
 
-    /// Does a job where its slot is.
+    /// Runs a job on the server of its slot.
     pub(super) async fn run(&self, place: Place, job: Job<'_>, count: &AtomicU64) -> Result<Value> {
         match &self.only {
             Some(only) => job
@@ -216,7 +221,8 @@ impl Shards {
             if matches!(failure.error, StoreError::Down(_)) {
                 self.is_stale.notify_one();
             }
-            // What was refused for its place was not done; what got no answer may have been.
+            // A misplaced operation was not applied. An operation without a reply may have been
+            // applied.
             if !failure.is_misplaced || Instant::now() + pause > until {
                 return Err(failure.error);
             }
@@ -225,7 +231,7 @@ impl Shards {
         }
     }
 
-    /// Asks a server where the slots are.
+    /// Reads the map of slots from a server.
     async fn ask(&self, shard: &Shard) -> Result<Map> {
         let mut command = redis::cmd("CLUSTER");
         command.arg("SLOTS");
@@ -261,7 +267,7 @@ impl Shards {
         Ok(map)
     }
 
-    /// Asks one server after the other until one answers.
+    /// Reads the map from one server after the other until one replies.
     async fn refresh(&self) {
         let known = self.map();
         let seeds = self.seeds.iter().filter_map(|seed| {
@@ -288,7 +294,7 @@ impl Shards {
     }
 }
 
-/// Keeps the map of a cluster, until `over`.
+/// Keeps the map of a cluster current until `over`.
 pub(super) async fn follow(shards: Arc<Shards>, over: CancellationToken) {
     loop {
         tokio::select! {
@@ -307,7 +313,8 @@ pub(super) async fn follow(shards: Arc<Shards>, over: CancellationToken) {
     }
 }
 
-/// `CLUSTER SLOTS`: first and last slot, host and port of the master; an empty host is the one that was asked.
+/// Parses `CLUSTER SLOTS`: first and last slot, host and port of the master. An empty host means
+/// the server that replied.
 fn slots(answer: Value) -> Result<Vec<(u16, u16, String, u16)>> {
     let corrupt = || StoreError::Corrupt("CLUSTER SLOTS".to_owned());
     let number = |value: Option<&Value>| match value {
@@ -340,7 +347,7 @@ fn slots(answer: Value) -> Result<Vec<(u16, u16, String, u16)>> {
     Ok(slots)
 }
 
-/// The address of a server of the same cluster: reached in the same way.
+/// Address of a server of the same cluster, with the same scheme.
 fn beside(known: &ConnectionAddr, host: String, port: u16) -> ConnectionAddr {
     match known {
         ConnectionAddr::TcpTls {

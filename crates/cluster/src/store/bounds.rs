@@ -1,41 +1,46 @@
-//! How much a store keeps, and for how long (`streams.md` §10, §19).
+//! Bounds of what a store keeps, and for how long (`streams.md` §10, §19).
 
 use std::time::Duration;
 
 /// Bounds of logs (§10). The same for both implementations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
-    /// Events of one log before notifications are dropped down to three quarters.
+    /// Maximum number of events of a log. Beyond it, notifications are dropped down to three
+    /// quarters.
     pub events: usize,
-    /// Bytes of one log, likewise.
+    /// Maximum number of bytes of a log, with the same rule.
     pub bytes: usize,
     /// Life of a closed log.
     pub closed_for: Duration,
     /// The same while the store's memory is nearly full (§17.2).
     pub closed_for_if_full: Duration,
-    /// What an open log lives beyond its deadline.
+    /// Time that an open log is kept after its deadline.
     pub open_grace: Duration,
-    /// Events and bytes of one answer of `attach` and `read`: as much as may wait for a client (§8), because what finds no room is read again.
+    /// Events and bytes of one reply of `attach` and `read`. They equal the size of the queue to
+    /// the client (§8), because events that do not fit are read again.
     pub page: (usize, usize),
-    /// Largest event that a message carries.
+    /// Size of the largest event that a message carries, in bytes.
     pub inline: usize,
-    /// Running requests of a session.
+    /// Maximum number of running requests of a session.
     pub running: usize,
     /// Idle life of a session.
     pub idle: Duration,
-    /// How long a cancellation that came first is kept: it may overtake its request by so much. Not longer, because it may also have come
-    /// too late, and some clients use an id again.
+    /// Time for which a cancellation of an unknown request is kept, in case it overtook its
+    /// request. The time is short, because the cancellation may also have come too late, and some
+    /// clients reuse ids.
     pub tombstone: Duration,
-    /// Cancellations of unknown requests that a session keeps (B13).
+    /// Maximum number of such cancellations per session (B13).
     pub tombstones: usize,
-    /// After its deadline and this time on top, anybody may take a stream over from a living owner (§11 *Liveness*).
+    /// Time after the deadline from which any node may take a stream over from a living owner
+    /// (§11 *Liveness*).
     pub overdue: Duration,
-    /// How long a node that is dead stays in the list of members.
+    /// Time for which a dead node stays in the list of members.
     pub dead_for: Duration,
 }
 
 impl Bounds {
-    /// A record's life is prolonged only if that gains so much: most uses of a session then write nothing.
+    /// Minimum gain for which a record's life is prolonged. Most uses of a session thus write
+    /// nothing.
     pub(crate) fn touch(&self) -> Duration {
         (self.idle / 64).min(Duration::from_secs(60))
     }

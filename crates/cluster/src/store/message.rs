@@ -1,69 +1,69 @@
-//! What nodes tell each other through the store (`streams.md` §8).
+//! Messages that nodes send to each other through the store (`streams.md` §8).
 
 use bytes::Bytes;
 
 use super::{Epoch, Event, NodeId, SessionKey, State, StreamKey};
 
-/// A message between nodes. Losing, repeating or reordering one costs time and nothing else.
+/// Message to a node. A lost, repeated or reordered message only delays work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeMessage {
-    /// Something was appended to a stream that this node's connection holds.
+    /// Events were appended to a stream whose connection is on this node.
     Appended {
         /// The stream.
         stream: StreamKey,
-        /// Generation of the connection that it is for.
+        /// Generation of the connection that the message addresses.
         generation: u64,
-        /// Attempt of the writer.
+        /// Epoch of the writer.
         epoch: Epoch,
         /// Number of the last event.
         tail: u64,
-        /// Of the stream.
+        /// State of the stream.
         state: State,
-        /// The one event, if there was just one and it is small.
+        /// The event, if there was only one and it is small.
         event: Option<Event>,
     },
-    /// A connection of this generation was superseded.
+    /// A newer connection replaced the one of this generation.
     Superseded {
         /// The stream.
         stream: StreamKey,
-        /// Its generation.
+        /// Generation of the replaced connection.
         generation: u64,
     },
-    /// The stream has another owner; `None`: its owner gave it up.
+    /// The owner of the stream changed; `None` if its owner gave it up.
     Owner {
         /// The stream.
         stream: StreamKey,
-        /// The new one.
+        /// The new owner.
         owner: Option<NodeId>,
     },
-    /// A client answered a question of a request that runs here.
+    /// A client answered a question of a request that runs on this node.
     Answered {
         /// The stream that carried the question.
         stream: StreamKey,
         /// The question's id.
         question: String,
-        /// The answer if it is small; else it is to be taken.
+        /// The answer, if it is small. Otherwise the node reads it with `take_answer`.
         payload: Option<Bytes>,
     },
-    /// A request that runs here is cancelled.
+    /// A request that runs on this node is cancelled.
     Cancel {
-        /// Its session.
+        /// Session of the request.
         session: SessionKey,
-        /// Its key.
+        /// Key of the request.
         rpc: String,
     },
     /// The session was ended.
     Ended {
-        /// Which.
+        /// The session.
         session: SessionKey,
     },
-    /// Another node has something for the connection of a session that this node holds (`protocol.md` O-6).
+    /// Another node sends bytes for the connection of a session on this node (`protocol.md` O-6).
     Note {
-        /// Which.
+        /// The session.
         session: SessionKey,
-        /// What, in the words of whoever rang.
+        /// Bytes of the note, in a format of the sender.
         note: Bytes,
     },
-    /// messages may have been lost: look at everything.
+    /// Messages may have been lost. The node reads everything again.
     Resync,
 }

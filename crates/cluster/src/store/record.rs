@@ -1,7 +1,7 @@
-//! What is kept in a record list: things of one owner that somebody asks for later, each with a life of its own.
+//! Records: versioned bytes of one owner, each with its own life.
 //!
-//! A thing is named like a stream: the shelf stands where the session stands, and decides the partition. Its head is small and listed, its rest
-//! is fetched with the thing alone.
+//! A record is named like a stream. Its list takes the place of the session and decides the
+//! partition. The list shows the small head of each record; the rest is read with the record alone.
 
 use std::time::Duration;
 
@@ -9,63 +9,63 @@ use bytes::Bytes;
 
 use super::{Nonce, Version};
 
-/// What a shelf holds at most. Things that are over do not count.
+/// Bounds of a list of records. Expired records do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordBounds {
-    /// Things.
+    /// Maximum number of records.
     pub items: usize,
-    /// Bytes of all heads and rests together.
+    /// Maximum number of bytes of all heads and rests together.
     pub bytes: usize,
 }
 
-/// `put_record`: makes a thing, or changes one by compare and swap.
+/// Parameters of `put_record`, which creates a record or changes it by compare and swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PutRecord {
-    /// The version that it has to have; `None` makes it.
+    /// Version that the record must have; `None` creates the record.
     pub expect: Option<Version>,
-    /// How long a new one is kept. Changes do not prolong it.
+    /// Life of a new record. Changes do not prolong it.
     pub life: Duration,
-    /// What is listed.
+    /// Bytes that the list shows.
     pub head: Bytes,
-    /// What is not; `None` leaves it as it is.
+    /// Bytes that the list does not show; `None` leaves them unchanged.
     pub rest: Option<Bytes>,
-    /// What the shelf holds at most.
+    /// Bounds of the list.
     pub room: RecordBounds,
 }
 
-/// What became of a `put_record`.
+/// Reply of `put_record`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordPut {
-    /// It is there. The same bytes once more are the same.
+    /// The record has these bytes. A repetition with the same bytes changes nothing.
     Done(Version),
-    /// Somebody else was first: this is what there is.
+    /// Another writer changed the record first. This is the stored record.
     Conflict(Record),
-    /// There is no room. Nothing changed; what makes a thing smaller always fits.
+    /// The list is full, and nothing changed. A change that makes a record smaller always fits.
     Full,
-    /// There is no such thing, or no more.
+    /// The record does not exist or has expired.
     Unknown,
 }
 
-/// A thing in a record list.
+/// Record with all its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Raised by every change.
     pub version: Version,
-    /// What is left of its life.
+    /// Remaining life.
     pub left: Duration,
-    /// What is listed.
+    /// Bytes that the list shows.
     pub head: Bytes,
-    /// What is not.
+    /// Bytes that the list does not show.
     pub rest: Bytes,
 }
 
-/// A thing in the list of its shelf.
+/// Record as its list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordSummary {
-    /// Its name.
+    /// Name of the record.
     pub nonce: Nonce,
-    /// What is left of its life.
+    /// Remaining life.
     pub left: Duration,
-    /// What is listed.
+    /// Bytes that the list shows.
     pub head: Bytes,
 }

@@ -1,4 +1,4 @@
-//! One suite that every store has to pass: the same cases, the same answers (`streams.md` §18).
+//! One suite that every store has to pass: the same cases, the same replies (`streams.md` §18).
 
 mod attach;
 mod holds;
@@ -19,14 +19,14 @@ use crate::fixture::{Ground, Kind, cluster::RedisCluster, server::RedisServer};
 
 type Run = for<'a> fn(&'a Ground) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// A rule, and what shows it.
+/// A rule and the test that shows it.
 pub(crate) struct Case {
     name: &'static str,
     bounds: fn() -> Bounds,
     run: Run,
 }
 
-/// Cases by name; those that need other bounds than the usual ones say so.
+/// Cases by name. Some of them set other bounds than the default.
 macro_rules! cases {
     ($($name:ident $(with $bounds:expr)?),* $(,)?) => {
         pub(super) fn cases() -> Vec<$crate::contract::Case> {
@@ -47,7 +47,7 @@ macro_rules! first_of {
 
 use {cases, first_of};
 
-/// Those that need no time to pass.
+/// Cases that need no time to pass.
 pub(crate) fn quick() -> Vec<Case> {
     let mut cases = attach::cases();
     cases.extend(takeover::cases());

@@ -1,5 +1,5 @@
-//! The same random operations on Redis and on the model (layer D): every answer and every message must be the same.
-//! `PROPTEST_CASES` asks for more walks; a fifth of them go to a cluster.
+//! Runs the same random operations on Redis and on the model (layer D). Every reply and every
+//! message must be equal. `PROPTEST_CASES` sets the number of walks; a fifth of them use a cluster.
 
 use portolan_cluster::store::Store;
 use proptest::{
@@ -14,12 +14,12 @@ use crate::{
     walk::{Bases, Draw, Op, draws, perform},
 };
 
-/// How many walks: `PROPTEST_CASES`, or those of every push.
+/// Number of walks: `PROPTEST_CASES`, or the default of every push.
 fn walks() -> u32 {
     Config::default().cases.max(5_000)
 }
 
-/// The same walks on each run: a difference is found again without being written down.
+/// Uses the same walks on each run, so that a difference is found again without a file.
 fn runner() -> TestRunner {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     TestRunner::new_with_rng(Config::default(), rng)
@@ -57,7 +57,7 @@ async fn a_cluster_does_what_the_model_does() {
     println!("D: {count} sequences, {operations} operations on a cluster, 0 differences");
 }
 
-/// Some walks on a store that is one server.
+/// Runs some walks on a store with one server.
 pub(crate) async fn walk_through(store: &dyn Store, server: &RedisServer, count: u32) {
     let mut runner = runner();
     for walk in 0..count {

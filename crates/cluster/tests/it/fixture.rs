@@ -25,19 +25,19 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{cluster::RedisCluster, retry::Retry, server::RedisServer};
 
-/// Where stores come from.
+/// Kind of a store.
 pub(crate) enum Kind {
     Memory,
-    /// Memory behind operations that are slow or fail before they arrive; the caller repeats them.
+    /// Memory behind operations that are slow or fail before they arrive. The caller repeats them.
     Fault,
     Redis(RedisServer),
     /// Three masters.
     Cluster(RedisCluster),
-    /// Whatever answers there.
+    /// The server at this address.
     At(String),
 }
 
-/// An empty store, and how time passes in it.
+/// An empty store, with the control of its time.
 pub(crate) struct Ground {
     pub(crate) store: Arc<dyn Store>,
     clock: Option<Clock>,
@@ -91,7 +91,7 @@ impl Kind {
 }
 
 impl Ground {
-    /// Time passes: a test clock is moved, a real server is waited for.
+    /// Lets time pass: moves a test clock, or waits for a real server.
     pub(crate) async fn pass(&self, time: Duration) {
         match &self.clock {
             Some(clock) => clock.advance(time.try_into().expect("short")),
@@ -100,7 +100,7 @@ impl Ground {
     }
 }
 
-/// Options under a prefix of their own.
+/// Options with their own prefix.
 pub(crate) fn options(server: &RedisServer, bounds: Bounds) -> RedisOptions {
     options_at(server.url(), bounds)
 }
@@ -114,7 +114,7 @@ pub(crate) fn options_at(url: String, bounds: Bounds) -> RedisOptions {
     }
 }
 
-/// A store in an empty corner of the server.
+/// Connects to an empty part of the server.
 pub(crate) async fn connect(server: &RedisServer, bounds: Bounds) -> RedisStore {
     connect_with(options(server, bounds)).await
 }

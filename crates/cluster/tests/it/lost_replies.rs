@@ -1,4 +1,5 @@
-//! Every operation may be applied although its reply is lost, and is then repeated (`streams.md` §17.1 *down*).
+//! Every operation may be applied although its reply is lost, and is then repeated
+//! (`streams.md` §17.1 *down*).
 
 use std::sync::Arc;
 
@@ -151,7 +152,7 @@ async fn a_fault_does_what_its_name_says() {
     store.cut_off(false);
     begun(&store).await;
 
-    // messages of the time without a line are lost, and the node is told to look when it is back.
+    // Messages during the outage are lost, and the node receives `Resync` after it.
     let mut messages = store.subscribe(A).await.expect("heard");
     store
         .register(S, "i:1", A, None, MINUTE)

@@ -1,6 +1,7 @@
-//! The store: one contract suite for every implementation, a model, a comparison of both, and what only Redis can get wrong.
+//! Tests of the store: one contract suite for all implementations, a model, a comparison of both,
+//! and failures that only Redis can have.
 
-// What judges the chaos test judges the simulation too, and reads what it writes.
+// The checker of the chaos test also judges the simulation, which writes the same lines.
 #[expect(unreachable_pub, reason = "the chaos test is another crate")]
 #[expect(dead_code, reason = "the chaos test asks more of it")]
 #[path = "../../../../tests/src/checker.rs"]

@@ -1,5 +1,6 @@
-//! A reference model of the store, written from `streams.md` §3–§14 and not from an implementation: plain lists, no cleverness, the
-//! whole history kept. Random walks compare it with the memory store, answers and messages (layer M).
+//! Reference model of the store, written from `streams.md` §3–§14 and not from an implementation:
+//! simple lists with the whole history. Random walks compare its replies and messages with the
+//! memory store (layer M).
 
 use std::{
     collections::{BTreeMap, btree_map::Entry as Slot},
@@ -18,7 +19,7 @@ use crate::{
     walk::{Draw, Facts, Op, Outcome, coarse},
 };
 
-/// Small, so that every bound is met.
+/// Small bounds, so that walks reach all of them.
 pub(crate) fn bounds() -> Bounds {
     Bounds {
         events: 12,
@@ -32,7 +33,7 @@ pub(crate) fn bounds() -> Bounds {
 
 pub(crate) struct Model {
     bounds: Bounds,
-    /// Since the walk began.
+    /// Time since the walk began.
     pub(crate) now: Duration,
     sessions: BTreeMap<SessionKey, Session>,
     buckets: BTreeMap<String, u64>,
@@ -42,7 +43,7 @@ pub(crate) struct Model {
 #[derive(Default)]
 struct Session {
     record: Option<Record>,
-    /// How long it is remembered that it was ended.
+    /// End of the tombstone.
     ended: Option<Duration>,
     streams: BTreeMap<Nonce, Stream>,
     running: BTreeMap<String, Entry>,
@@ -66,7 +67,7 @@ struct Entry {
 
 struct Stream {
     owner: Option<NodeId>,
-    /// Attempts above 1 with their starts; the last one runs.
+    /// Epochs above 1 with their starts. The last one is current.
     epochs: Vec<(u64, Epoch)>,
     state: State,
     tail: u64,
@@ -76,7 +77,7 @@ struct Stream {
     deadline: Duration,
     until: Duration,
     about: Bytes,
-    /// Everything ever written, and whether it is still there.
+    /// All events ever written, and whether each one is still there.
     history: Vec<(Event, bool)>,
 }
 
@@ -119,7 +120,7 @@ impl Stream {
         })
     }
 
-    /// §8 rule 3: what both histories share ends where either leaves the other.
+    /// §8 rule 3: the common part ends where either history leaves the other.
     fn place(&self, cursor: Cursor) -> (u64, bool) {
         let Some(shown) = cursor.epoch else {
             return (cursor.seq, false);
@@ -204,7 +205,7 @@ impl Model {
         }
     }
 
-    /// What a step has to know to fit.
+    /// Facts that a step needs to fit the state.
     pub(crate) fn facts(&mut self, draw: &Draw) -> Facts {
         let key = draw.stream();
         let session = self.session(key.session);
@@ -244,7 +245,7 @@ impl Model {
                     Begin::Unknown
                 } else if let Some(record) = &mut session.record {
                     let until = now + bounds.idle.min(LIFE);
-                    // A write at most once in a while.
+                    // The life is written at most once per interval.
                     if until.saturating_sub(record.until) >= MINUTE {
                         record.until = until;
                     }
@@ -406,7 +407,8 @@ impl Model {
             (Slot::Vacant(slot), Some(made)) => slot.insert(made),
             (Slot::Vacant(_), None) => return Appended::Gone,
         };
-        // A first epoch has no mark that could differ, but a writer that says so is another one.
+        // The first epoch has no nonce that could differ. A writer that sends one is still another
+        // writer.
         if stream.owner != Some(append.owner) || stream.epoch() != append.epoch {
             return Appended::Fenced;
         }
@@ -435,7 +437,7 @@ impl Model {
                 asked.or_insert((key.nonce, None));
             }
         }
-        // §10: down to three quarters, the oldest notifications first, never the newest event.
+        // §10: down to three quarters, oldest notifications first, never the newest event.
         let full = |(count, bytes): (usize, usize)| count > bounds.events || bytes > bounds.bytes;
         if full(stream.size()) {
             for n in 0..stream.history.len() {
@@ -666,7 +668,8 @@ impl Model {
         Routed::Notified
     }
 
-    /// In tokens: none comes while a walk lasts, and the clock of a walk moves less than one token's time.
+    /// In whole tokens: no token is refilled during a walk, because its clock moves less than one
+    /// token's time.
     fn lease(&mut self, wanted: &LeaseWanted) -> Lease {
         let spent = self.buckets.entry(wanted.bucket.clone()).or_default();
         *spent = (*spent + wanted.debt).saturating_sub(wanted.back);

@@ -16,7 +16,7 @@ use crate::{
     walk::{Bases, Draw, Op, draws, perform},
 };
 
-/// messages of three nodes.
+/// Messages of three nodes.
 pub(crate) struct Ears(Vec<(NodeId, mpsc::Receiver<NodeMessage>)>);
 
 impl Ears {
@@ -28,7 +28,7 @@ impl Ears {
         Self(ears)
     }
 
-    /// What rang so far, for those that ring within a call.
+    /// The messages so far, for stores that send them within a call.
     fn heard(&mut self) -> Vec<(NodeId, NodeMessage)> {
         let mut heard = Vec::new();
         for (node, ears) in &mut self.0 {
@@ -39,7 +39,7 @@ impl Ears {
         heard
     }
 
-    /// Waits for everything that should have notified, in order for each node.
+    /// Waits for all expected messages, in order for each node.
     pub(crate) async fn expect(&mut self, notified: &[(NodeId, NodeMessage)]) {
         for (node, ears) in &mut self.0 {
             for (_, message) in notified.iter().filter(|(other, _)| other == node) {
@@ -65,7 +65,7 @@ async fn walk(draws: Vec<Draw>) {
         if let Op::Pass(time) = &op {
             clock.advance((*time).try_into().expect("short"));
         }
-        // No token comes in the model.
+        // The model refills no tokens.
         if matches!(op, Op::Lease(_)) && model.now > MINUTE {
             continue;
         }
@@ -84,10 +84,11 @@ async fn walk(draws: Vec<Draw>) {
     }
 }
 
-/// Walks of every push, over all four; `PROPTEST_CASES` asks for more.
+/// Number of walks of every push, over all four quarters; `PROPTEST_CASES` sets another.
 const WALKS: u32 = 20_000;
 
-/// Every answer and every message of the memory store is the model's (layer M). Four, so that none takes a minute.
+/// Every reply and message of the memory store equals the model's (layer M). Four tests, so that
+/// none takes a minute.
 macro_rules! quarters {
     ($($name:ident),*) => {
         proptest! {

@@ -1,5 +1,6 @@
-//! Scripts that are wrong on purpose: each must be found by the comparison with the model or by the contract (testing.md, layer M,
-//! *Mutation check*). Those of the reader and the writer are in `scripts/mutants.sh`.
+//! Scripts with deliberate defects. The comparison with the model, or the contract, must find each
+//! (testing.md, layer M, *Mutation check*). The mutants of reader and writer are in
+//! `scripts/mutants.sh`.
 
 use std::panic::AssertUnwindSafe;
 
@@ -14,7 +15,7 @@ use crate::{
 };
 
 struct Mutant {
-    /// What it breaks.
+    /// Rule that the mutant breaks.
     breaks: &'static str,
     text: &'static str,
     from: &'static str,
@@ -83,7 +84,7 @@ async fn store(between: &GoBetween, bounds: portolan_cluster::store::Bounds) -> 
     connect_with(options_at(between.url(), bounds)).await
 }
 
-/// Whether something notices.
+/// Runs the tests on a mutant. Returns the test that found it.
 async fn is_killed(server: &RedisServer, mutant: &Mutant) -> Option<&'static str> {
     assert_eq!(
         mutant.text.matches(mutant.from).count(),
@@ -140,7 +141,7 @@ async fn every_wrong_script_is_found() {
     assert!(alive.is_empty(), "alive: {alive:#?}");
 }
 
-/// The check itself: what is right is not killed.
+/// Tests the check itself: the correct scripts pass.
 #[tokio::test]
 async fn a_right_script_passes_both() {
     let server = RedisServer::start();

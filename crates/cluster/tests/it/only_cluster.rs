@@ -1,4 +1,5 @@
-//! What only a cluster can get wrong: where slots are, that they move, and that a part of it is away (`streams.md` §3, §17.1).
+//! Failures that only a cluster can have: wrong servers of slots, moving slots, and a missing part
+//! (`streams.md` §3, §17.1).
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +27,7 @@ async fn connect(cluster: &RedisCluster) -> RedisStore {
     connect_with(options_at(cluster.url(), Bounds::default())).await
 }
 
-/// The slot of a partition, as the cluster counts it: of any key that a session of the partition has.
+/// Slot of a partition, computed by the cluster for a key of one of its sessions.
 async fn slot_of(cluster: &RedisCluster, session: SessionKey) -> (u16, String) {
     for master in &cluster.masters {
         let Value::Array(keys) = master.command(&["KEYS", "*:s:*"]).await else {
@@ -45,7 +46,8 @@ async fn slot_of(cluster: &RedisCluster, session: SessionKey) -> (u16, String) {
     panic!("no record")
 }
 
-/// Sessions of all partitions, nodes and tenants; messages of every master come to the one subscriber.
+/// Sessions of all partitions, nodes and tenants. Messages of every master reach the one
+/// subscriber.
 #[tokio::test]
 async fn every_lane_is_served_by_its_master_and_rings_everybody() {
     let cluster = RedisCluster::start().await;
@@ -107,7 +109,7 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
     assert!(store.used_memory().await.expect("told").is_some());
 }
 
-/// A slot is moved by an operator: nothing is lost, and owners are told to look.
+/// An operator moves a slot. No data is lost, and owners audit their streams.
 #[tokio::test]
 async fn a_slot_that_moves_is_followed() {
     let cluster = RedisCluster::start().await;
@@ -138,7 +140,7 @@ async fn a_slot_that_moves_is_followed() {
         from.command(&["MIGRATE", "127.0.0.1", &port, &key, "0", "1000"])
             .await;
     }
-    // On the way: refused after half a second, and not done twice.
+    // During the move, the store refuses after half a second and does not apply the append twice.
     let on_the_way = store.append(stream(1), &append(2, vec![note("3")])).await;
     assert!(is_down(&on_the_way), "{on_the_way:?}");
     for master in &cluster.masters {
@@ -157,7 +159,8 @@ async fn a_slot_that_moves_is_followed() {
         .expect("there");
 }
 
-/// One master dies: its sessions wait, the others do not notice; it comes back empty: everybody looks.
+/// One master dies: its sessions wait, and others are unaffected. It returns empty: all nodes read
+/// everything.
 #[tokio::test]
 async fn a_master_that_dies_takes_only_its_own_lanes_along() {
     let mut cluster = RedisCluster::start().await;
@@ -197,7 +200,7 @@ async fn a_master_that_dies_takes_only_its_own_lanes_along() {
     assert!(incarnation.has_changed().expect("there"));
     incarnation.mark_unchanged();
 
-    // The subscriber's own master dies: another one is asked.
+    // The subscriber's own master dies: the subscriber uses another one.
     for master in 0..2 {
         cluster.masters[master].stop();
         let there = of_master[2][0];
@@ -205,7 +208,7 @@ async fn a_master_that_dies_takes_only_its_own_lanes_along() {
         assert_eq!(node, A);
         let until = std::time::Instant::now() + Duration::from_secs(10);
         loop {
-            // Until the subscriber has moved, what is notified is lost, and everybody is told to look.
+            // Until the subscriber has moved, messages are lost, and all nodes receive `Resync`.
             store
                 .register(there, "i:1", A, None, MINUTE)
                 .await
@@ -238,7 +241,7 @@ async fn several_addresses_are_a_cluster_or_a_mistake() {
         matches!(&refused, Err(StoreError::Refused(why)) if why.contains("no cluster")),
         "{refused:?}"
     );
-    // Any one of its masters leads to the others.
+    // Any of the masters leads to the others.
     let cluster = RedisCluster::start().await;
     let store = connect_with(options_at(cluster.masters[1].url(), Bounds::default())).await;
     for partition in [0, 100, 200] {

@@ -1,4 +1,5 @@
-//! What only a real server can get wrong: memory, restarts, forgotten scripts, keys without an end, cut connections.
+//! Failures that only a real server can have: full memory, restarts, forgotten scripts, keys
+//! without expiry, cut connections.
 
 use std::{
     collections::BTreeMap,
@@ -51,7 +52,7 @@ fn places() -> HoldWanted {
     }
 }
 
-/// §5.
+/// §5: counts the commands of each operation.
 #[tokio::test]
 async fn every_operation_is_one_round_trip() {
     let server = RedisServer::start();
@@ -121,7 +122,8 @@ async fn every_operation_is_one_round_trip() {
     spent("end");
 }
 
-/// §17.2, and found in an earlier draft (7): with `beat` refused, all nodes would have looked dead at once.
+/// §17.2, and found in an earlier draft (7): if a full store refused `beat`, all nodes would look
+/// dead at once.
 #[tokio::test]
 async fn out_of_memory_only_what_stores_much_is_refused_and_as_a_whole() {
     let server = RedisServer::start();
@@ -237,7 +239,7 @@ async fn a_server_that_forgot_the_scripts_is_told_them_again() {
     );
 }
 
-/// M: "no key without TTL". Only what counts the servers has none: one key.
+/// M: "no key without TTL". The only exception is the key that counts servers.
 #[tokio::test]
 async fn every_key_ends_by_itself() {
     let server = RedisServer::start();
@@ -275,7 +277,7 @@ async fn every_key_ends_by_itself() {
         };
         assert_eq!(ttl > 0, !key.ends_with(":i"), "{key}: {ttl}");
     }
-    // Nothing of a session is left after its end but the tombstone (found in an earlier draft, 8).
+    // After its end, a session leaves only its tombstone (found in an earlier draft, 8).
     store.end(S, ME, MINUTE).await.expect("ended");
     let left: Vec<_> = self::keys(&server)
         .await
@@ -298,12 +300,13 @@ async fn keys(server: &RedisServer) -> Vec<String> {
         .collect()
 }
 
-/// Whether tests are as large as testing.md has them (`make full`).
+/// Whether tests have the full size of testing.md (`make full`).
 fn is_full() -> bool {
     std::env::var_os("PORTOLAN_TEST_FULL").is_some()
 }
 
-/// §21, L11: 675 bytes for a session of 400 bytes; the gate is 750. The other kinds within 25 %. 100,000 of each kind in `make full`.
+/// §21, L11: 675 bytes for a session of 400 bytes; the limit is 750. Other kinds stay within 25 %.
+/// `make full` uses 100,000 of each kind.
 #[tokio::test]
 async fn memory_per_session_stays_within_the_plan() {
     let many: u64 = if is_full() { 100_000 } else { 4_000 };
@@ -374,7 +377,8 @@ async fn memory_per_session_stays_within_the_plan() {
     );
 }
 
-/// A session whose calls are answered by streams has as many as ended in the last five minutes; a new one does not ask after all of them.
+/// A session whose calls are answered by streams has an entry for each stream of the last five
+/// minutes. A new stream does not check all of them.
 #[tokio::test]
 async fn a_new_stream_costs_the_same_in_a_session_that_had_many() {
     const MANY: u64 = 400;
@@ -399,7 +403,7 @@ async fn a_new_stream_costs_the_same_in_a_session_that_had_many() {
     let each = (asked_after(&server).await - before) / MANY;
     println!("a new stream looks at {each} others");
     assert!(each <= 8, "{each}");
-    // What is gone leaves the list, although few are looked at.
+    // Entries of removed streams leave the list, although each script checks only a few.
     let all = keys(&server).await;
     for key in all.iter().filter(|key| key.contains("}:m:")) {
         server.command(&["DEL", key]).await;
@@ -418,7 +422,7 @@ async fn a_new_stream_costs_the_same_in_a_session_that_had_many() {
     );
 }
 
-/// How often scripts asked whether a key is there.
+/// Number of `EXISTS` calls by scripts.
 async fn asked_after(server: &RedisServer) -> u64 {
     let info = info(server, "commandstats").await;
     let line = info
@@ -444,7 +448,7 @@ async fn used(server: &RedisServer) -> u64 {
         .expect("a number")
 }
 
-/// §17.3.
+/// §17.3: the incarnation rises before any other command.
 #[tokio::test]
 async fn another_server_is_noticed_before_anything_goes_to_it() {
     let mut server = RedisServer::start();
@@ -478,12 +482,12 @@ async fn another_server_is_noticed_before_anything_goes_to_it() {
     incarnation.changed().await.expect("there");
     assert!(*incarnation.borrow() >= 1);
 
-    // Its node hears again, and was told to look at everything.
+    // The node receives messages again, and `Resync` made it read everything.
     assert_eq!(within(messages.recv()).await, Some(NodeMessage::Resync));
     nothing_else(&store, &mut messages, A).await;
 }
 
-/// Calls until the store answers.
+/// Repeats the call until the store replies.
 async fn until_up<T>(call: impl AsyncFn() -> Result<T, StoreError>) -> T {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
@@ -503,7 +507,7 @@ async fn within<T>(work: impl Future<Output = T>) -> T {
         .expect("in time")
 }
 
-/// §8: connections are cut; a reconnect is followed by the order to look at everything.
+/// §8: connections are cut. After a reconnect the node receives `Resync`.
 #[tokio::test]
 async fn cut_connections_come_back_without_a_changed_incarnation() {
     let server = RedisServer::start();
@@ -512,7 +516,7 @@ async fn cut_connections_come_back_without_a_changed_incarnation() {
     let mut messages = store.subscribe(A).await.expect("heard");
     let store = Retry(Arc::new(store));
     for _ in 0..3 {
-        // The first connection may have been made when the node was there already.
+        // The first connection may have been made after the node subscribed.
         while messages.try_recv().is_ok() {}
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
         assert_eq!(within(messages.recv()).await, Some(NodeMessage::Resync));
@@ -528,7 +532,8 @@ async fn cut_connections_come_back_without_a_changed_incarnation() {
     );
 }
 
-/// §5, §17.1: nobody waits longer than the bound, and what timed out is not waited for again.
+/// §5, §17.1: no operation waits longer than its deadline, and no one waits again for an operation
+/// that timed out.
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_down_after_a_second() {
     let server = RedisServer::start();
@@ -548,7 +553,7 @@ async fn a_server_that_does_not_answer_is_down_after_a_second() {
     );
 }
 
-/// §17.1: which failures mean that the store is down, and which that it refuses writes.
+/// §17.1: failures that mean *down*, and failures that mean *write refused*.
 #[tokio::test]
 async fn a_replica_is_down_and_a_lonely_primary_refuses_writes() {
     let server = RedisServer::start();
@@ -577,7 +582,7 @@ async fn a_replica_is_down_and_a_lonely_primary_refuses_writes() {
     assert_eq!(written, done(2, Some(A), 1));
 }
 
-/// §17.2.
+/// §17.2: eviction could remove sessions in use.
 #[tokio::test]
 async fn a_server_that_evicts_keys_is_refused_unless_told() {
     let server =
@@ -616,7 +621,7 @@ async fn nobody_answers_where_nobody_listens() {
     );
 }
 
-/// §0.6: connections and subscriptions grow with nodes alone; tasks end with the store.
+/// §0.6: connections and subscriptions grow with nodes only; tasks end with the store.
 #[tokio::test]
 async fn a_store_holds_few_connections_and_lets_them_go() {
     let server = RedisServer::start();
@@ -646,7 +651,8 @@ async fn a_store_holds_few_connections_and_lets_them_go() {
     drop(store);
 }
 
-/// S7: whoever writes into the store can destroy, but not crash a node or make it believe something.
+/// S7: a program that writes into the store can destroy data, but cannot crash a node or make it
+/// accept false data.
 #[tokio::test]
 async fn garbage_in_the_store_is_an_error_and_nothing_worse() {
     let server = RedisServer::start();

@@ -1,5 +1,6 @@
-//! Files of the product that are nothing but atomics, in every order of events that the memory model allows (testing.md, layer I). What runs
-//! is the very text of the files, with `loom`'s atomics in place of the standard library's.
+//! Runs files of the product that contain only atomics through every order of events that the
+//! memory model allows (testing.md, layer I). The files themselves are compiled, with `loom`'s
+//! atomics in place of the standard library's.
 
 use loom::{
     model,
@@ -17,7 +18,7 @@ mod counts;
 #[path = "../../src/node/running/known.rs"]
 mod known;
 
-/// One place, used by somebody else; the store has no more.
+/// One permit, used by another call; the store has no more.
 fn one_place_in_use() -> Arc<Counts> {
     let counts = Arc::new(Counts::new());
     counts.granted(1, false);
@@ -25,7 +26,8 @@ fn one_place_in_use() -> Arc<Counts> {
     counts
 }
 
-/// Kills the mutant that says *full* after the number: then both look past each other, and a place lies idle while somebody waits for it.
+/// Kills the mutant that stores the flag `is_full` after the number. Both threads then miss each
+/// other, and a permit stays unused while a call waits.
 #[test]
 fn a_place_that_is_given_back_while_the_store_says_full_is_taken_or_told() {
     model(|| {
@@ -34,7 +36,7 @@ fn a_place_that_is_given_back_while_the_store_says_full_is_taken_or_told() {
             let counts = Arc::clone(&counts);
             thread::spawn(move || counts.leave())
         };
-        // As `places::ask` does it for whoever waits.
+        // As `places::ask` does for a waiting call.
         counts.granted(1, true);
         assert!(counts.is_full());
         let is_in = counts.enter(None).is_some();
@@ -46,7 +48,8 @@ fn a_place_that_is_given_back_while_the_store_says_full_is_taken_or_told() {
     });
 }
 
-/// Kills a store in place of the swap in [`Listed::clear`]: then what was given back meanwhile is not seen, and not listed either.
+/// Kills a store in place of the swap in [`Listed::clear`]. A permit that was returned meanwhile
+/// would then be neither seen nor listed.
 #[test]
 fn a_place_that_is_given_back_while_the_store_is_asked_is_seen_or_listed_again() {
     model(|| {
@@ -66,7 +69,7 @@ fn a_place_that_is_given_back_while_the_store_is_asked_is_seen_or_listed_again()
     });
 }
 
-/// Kills an `enter` that adds without comparing, and a `hold` that writes what it read before.
+/// Kills an `enter` that adds without a comparison, and a `hold` that writes a stale value.
 #[test]
 fn no_more_places_are_used_than_held_and_none_is_forgotten() {
     model(|| {
@@ -78,7 +81,7 @@ fn no_more_places_are_used_than_held_and_none_is_forgotten() {
         };
         let giving_back = {
             let counts = Arc::clone(&counts);
-            // As `places::ask` does it with what is idle.
+            // As `places::ask` does with unused permits.
             thread::spawn(move || counts.hold(|_, used| used))
         };
         let is_in = counts.enter(None).is_some();
@@ -92,7 +95,8 @@ fn no_more_places_are_used_than_held_and_none_is_forgotten() {
     });
 }
 
-/// What the store has of a request whose stream closes. Kills a `tell` that does not look, and an `is_over` that is asked too early.
+/// Entry in the store of a request whose stream closes. Kills a `tell` without a check, and a check
+/// of `is_over` that is too early.
 #[test]
 fn no_entry_of_a_request_outlives_its_stream() {
     model(|| {
@@ -101,7 +105,7 @@ fn no_entry_of_a_request_outlives_its_stream() {
             let (known, entry) = (Arc::clone(&known), Arc::clone(&entry));
             thread::spawn(move || register(&known, &entry))
         };
-        // As the writer does it: the append that closes the stream takes the entry along.
+        // As the writer does: the append that closes the stream also removes the entry.
         known.end();
         *entry.lock().expect("no panic") = false;
         registering.join().expect("no panic");
@@ -109,7 +113,7 @@ fn no_entry_of_a_request_outlives_its_stream() {
     });
 }
 
-/// The same for one without a stream: its end takes the entry away if there may be one.
+/// The same for a request without a stream: its end removes the entry if there may be one.
 #[test]
 fn no_entry_of_a_request_outlives_it() {
     model(|| {
@@ -127,7 +131,7 @@ fn no_entry_of_a_request_outlives_it() {
     });
 }
 
-/// As `running::register_one` does it.
+/// As `running::register_one` does.
 fn register(known: &Known, entry: &Mutex<bool>) {
     if !known.tell() {
         return;

@@ -1,4 +1,5 @@
-//! A store that loses writes, as a failover to a replica that lags does (`streams.md` §11 *Two histories*, §17.3).
+//! A store that loses writes, like a failover to a replica with a lag
+//! (`streams.md` §11 *Two histories*, §17.3).
 
 use portolan_cluster::{
     fork,
@@ -39,7 +40,7 @@ async fn a_roll_back_raises_the_incarnation_and_makes_everybody_look() {
     assert!(store.is_empty(), "the record and the tombstone were lost");
 }
 
-/// Found in an earlier draft (1): an owner writes again what the store lost, and nobody notices.
+/// Found in an earlier draft (1): an owner writes again what the store lost, and no client notices.
 #[tokio::test]
 async fn an_owner_heals_its_stream_from_its_ring() {
     let store = store();
@@ -73,7 +74,7 @@ async fn an_owner_heals_its_stream_from_its_ring() {
     assert_eq!((seqs(&view.events), position, split), (vec![4], 3, false));
 }
 
-/// Found in an earlier draft (2): the store lost an takeover, and two owners used the same numbers.
+/// Found in an earlier draft (2): the store lost a takeover, and two owners used the same numbers.
 #[tokio::test]
 async fn a_client_of_a_lost_adoption_is_led_back_by_another_one() {
     let store = store();
@@ -86,7 +87,7 @@ async fn a_client_of_a_lost_adoption_is_led_back_by_another_one() {
         .await
         .expect("written");
     store.roll_back(&before);
-    // The former owner writes on: same numbers, other events.
+    // The former owner continues to write: the same numbers, other events.
     store
         .append(key, &append(2, vec![note("A3"), note("A4")]))
         .await
@@ -116,7 +117,7 @@ async fn a_client_of_a_lost_adoption_is_led_back_by_another_one() {
     assert_eq!((position, seqs(&view.events)), (4, vec![5]));
 }
 
-/// Found in an earlier draft (5): both adopters count to 2, and only the mark tells them apart.
+/// Found in an earlier draft (5): both new owners count to term 2, and only the nonce differs.
 #[tokio::test]
 async fn two_adopters_after_a_roll_back_do_not_pass_for_one() {
     let store = store();
@@ -147,7 +148,7 @@ async fn two_adopters_after_a_roll_back_do_not_pass_for_one() {
         (2, vec![3, 4, 5]),
         "nothing of the other branch is skipped"
     );
-    // The cursor of what it gets now lies in this history.
+    // The cursors of the events that the client receives now are in this history.
     for event in &view.events {
         let wrote = fork::attempt_of(event.seq, &view.epochs);
         let (_, position, split) = attach(&store, key, cursor(event.seq, wrote), A).await;
@@ -155,7 +156,7 @@ async fn two_adopters_after_a_roll_back_do_not_pass_for_one() {
     }
 }
 
-/// Found in an earlier draft (6), with the roll-back that brought it out.
+/// Found in an earlier draft (6), with the roll-back that shows it.
 #[tokio::test]
 async fn a_node_that_adopts_twice_is_fenced_from_its_first_attempt() {
     let store = store();

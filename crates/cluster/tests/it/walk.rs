@@ -1,4 +1,5 @@
-//! Random walks: what may be done to a store, drawn by proptest, and how the answers of two stores are compared.
+//! Random walks: operations on a store, drawn by proptest, and the comparison of the replies of two
+//! stores.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::fixture::names::{A, B, C, LIFE, ME, MINUTE, OTHER, S};
 
-/// What is done. Versions count from 0 for each record.
+/// Operation of a walk. Versions count from 0 for each record.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
     Begin(SessionKey, Principal, Option<u32>, Bytes),
@@ -30,11 +31,11 @@ pub(crate) enum Op {
     Answer(SessionKey, Principal, String, Bytes),
     TakeAnswer(SessionKey, String),
     Lease(Vec<LeaseWanted>),
-    /// Time passes; only where it can be made to.
+    /// Time passes. Only for stores with a test clock.
     Pass(Duration),
 }
 
-/// What came of it.
+/// Result of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
     Begin(Begin),
@@ -51,7 +52,7 @@ pub(crate) enum Outcome {
     Nothing,
 }
 
-/// What a step is drawn with; [`Draw::op`] makes an operation of it that fits what is there, or nearly.
+/// Random values of a step. [`Draw::op`] makes an operation of them that fits the state, or nearly.
 #[derive(Debug, Clone)]
 pub(crate) struct Draw {
     kind: u8,
@@ -59,7 +60,7 @@ pub(crate) struct Draw {
     nonce: u8,
     node: u8,
     other_node: u8,
-    /// 0 is right most of the time.
+    /// Usually 0, which means correct arguments.
     wrong: u8,
     size: u8,
     classes: Vec<u8>,
@@ -68,7 +69,7 @@ pub(crate) struct Draw {
     seq: i8,
 }
 
-/// What there is of a stream.
+/// Known facts about a stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) version: u32,
@@ -248,7 +249,7 @@ impl Draw {
         }
     }
 
-    /// The weights of the test plan, roughly.
+    /// Approximately the weights of the test plan.
     pub(crate) fn op(&self, facts: &Facts) -> Op {
         let (session, stream) = (self.session(), self.stream());
         let rpc = format!("i:{}", self.name);
@@ -313,7 +314,7 @@ impl Draw {
                     .map(|n| LeaseWanted {
                         shard: "t".to_owned(),
                         bucket: (n % 2).to_string(),
-                        // Slow enough that no token comes while a test runs.
+                        // Slow enough that no token is refilled during a test.
                         interval_us: 1_000_000_000_000,
                         burst: 20,
                         want: u64::from(self.name),
@@ -336,7 +337,7 @@ impl Draw {
 #[derive(Debug, Default)]
 pub(crate) struct Bases(HashMap<SessionKey, u32>);
 
-/// Does one operation on a store.
+/// Runs one operation on a store.
 pub(crate) async fn perform(store: &dyn Store, op: &Op, bases: &mut Bases) -> Outcome {
     perform_once(store, op, bases)
         .await
@@ -456,7 +457,7 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
     })
 }
 
-/// Real time passes between two stores: whether the deadline is over is all that is compared.
+/// Real time passes between two stores, so only an expired deadline is compared.
 pub(crate) const fn coarse(deadline_in: Duration) -> Duration {
     if deadline_in.is_zero() {
         deadline_in

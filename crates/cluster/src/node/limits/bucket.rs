@@ -1,4 +1,5 @@
-//! What a node holds of one bucket: leased tokens, debt, demand, and its local share for when the store is down. No I/O.
+//! State of one bucket on a node: leased tokens, debt, demand, and the local share for outages of
+//! the store. No I/O.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -6,26 +7,26 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{Rate, RetryAfter};
 
-/// A limit with fewer nodes per token than this admits the first request of a cold key at once.
+/// Minimum ratio of tokens to nodes at which the first request of a cold key is admitted at once.
 const COLD: u64 = 10;
 
-/// Somebody who waits for tokens.
+/// A request that waits for tokens.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) weight: u64,
     pub(super) reply: oneshot::Sender<Result<(), RetryAfter>>,
 }
 
-/// What is asked of the store for this bucket.
+/// Request to the store for this bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) want: u64,
     pub(super) debt: u64,
-    /// Waiters that the question is for.
+    /// Number of waiters that the request covers.
     pub(super) waiters: usize,
 }
 
-/// Requests of the last while, in two halves.
+/// Requested tokens of the current and the previous interval.
 #[derive(Debug, Clone, Copy)]
 struct Demand {
     since: Instant,
@@ -50,27 +51,27 @@ impl Demand {
 pub(super) struct Bucket {
     pub(super) rate: Rate,
     lots: VecDeque<(u64, Instant)>,
-    /// Let in, and charged to nobody yet.
+    /// Tokens that were admitted and are not charged yet.
     debt: u64,
-    /// The debt that went with the question under way.
+    /// Debt that the refill in flight pays.
     in_question: u64,
     demand: Demand,
     refused_until: Option<Instant>,
     pub(super) waiters: VecDeque<Waiter>,
-    /// On the list of the next refill, or asked for.
+    /// The bucket is listed for the next refill, or a refill is in flight.
     pub(super) is_listed: bool,
     used: Instant,
-    /// The local share: when the bucket would be empty. All that this node lets in counts, so that a store that falls silent makes
-    /// nobody a present of a second burst.
+    /// Time at which the local share would be full again. Every admission on this node counts, so
+    /// that an outage cannot grant a second burst.
     local: Option<Instant>,
 }
 
-/// What a bucket says at once.
+/// Immediate decision of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     Yes,
     No(RetryAfter),
-    /// Only the store can say.
+    /// Only the store can decide.
     Ask,
 }
 
@@ -120,7 +121,8 @@ impl Bucket {
         true
     }
 
-    /// Tries to take tokens without asking. `is_cold`: the key was unknown on this node until now.
+    /// Tries to take tokens without a store operation. `is_cold`: the key was unknown on this node
+    /// until now.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -150,7 +152,8 @@ impl Bucket {
         Taken::Ask
     }
 
-    /// Lets one in before it is charged, if nothing else is: the bound has room for one such token of each node (§16.1).
+    /// Admits a request before it is charged, if the bucket has no debt. The bound includes one
+    /// such token per node (§16.1).
     pub(super) fn take_on_credit(&mut self, now: Instant, nodes: u64, weight: u64) -> bool {
         let may = weight == 1
             && self.debt + self.in_question == 0
@@ -162,7 +165,7 @@ impl Bucket {
         may
     }
 
-    /// This node's part of the bucket.
+    /// This node's share of the bucket.
     fn share(&self, nodes: u64) -> Rate {
         Rate {
             interval_us: self.rate.interval_us.saturating_mul(nodes),
@@ -171,28 +174,28 @@ impl Bucket {
         }
     }
 
-    /// Counts what was let in by whatever right against the local share, which is never less than empty.
+    /// Counts every admission against the local share, which never falls below empty.
     fn note_share(&mut self, now: Instant, nodes: u64, weight: u64) {
         let share = self.share(nodes);
         let empty_at = self.local.unwrap_or(now).max(now) + share.wait(weight).0;
         self.local = Some(empty_at.min(now + share.wait(share.burst).0));
     }
 
-    /// Tokens to fetch before they are missed: the demand of the last while, but never so many that idle nodes strand what
-    /// others need. Small buckets lease nothing ahead.
+    /// Number of tokens to prefetch: the recent demand, but a limited share, so that idle nodes do
+    /// not hold tokens that others need. Small buckets are not prefetched.
     fn ahead(&self, nodes: u64) -> u64 {
         if self.rate.burst < 4 * nodes {
             return 0;
         }
         let demand = self.demand.now.max(self.demand.before);
-        // One request says nothing of the next.
+        // One request predicts no further request.
         if demand <= 1 {
             return 0;
         }
         demand.min(self.rate.burst / (4 * nodes))
     }
 
-    /// Whether the bucket should be on the list of the next refill.
+    /// Whether the bucket needs a refill.
     pub(super) fn is_due(&mut self, now: Instant, nodes: u64) -> bool {
         let is_refused = self.refused_until.is_some_and(|until| now < until);
         self.debt > 0
@@ -200,8 +203,9 @@ impl Bucket {
             || (!is_refused && self.in_hand(now) * 2 < self.ahead(nodes))
     }
 
-    /// What to ask for now. The debt goes with the question; who owes what its own share let in asks for nothing more, so that all nodes have
-    /// paid before one of them is given what the others owe.
+    /// Builds the request for the next refill, which carries the debt. A node whose debt exceeds
+    /// one token asks for nothing more. All nodes thus pay before one of them is granted the tokens
+    /// that the others owe.
     pub(super) fn ask(&mut self, now: Instant, nodes: u64) -> Ask {
         self.waiters.retain(|waiter| !waiter.reply.is_closed());
         let waiting: u64 = self.waiters.iter().map(|waiter| waiter.weight).sum();
@@ -215,7 +219,8 @@ impl Bucket {
         }
     }
 
-    /// The store's answer. `sent` is when it was asked: the tokens' life counts from there.
+    /// Applies the reply of the store. `sent` is the time of the request, from which the life of
+    /// the tokens counts.
     pub(super) fn granted(
         &mut self,
         (sent, now): (Instant, Instant),
@@ -229,17 +234,17 @@ impl Bucket {
         if tokens > 0 {
             self.lots.push_back((tokens, sent + life));
         }
-        // Who was let in meanwhile pays with the token that it did not wait for.
+        // A request that was admitted meanwhile pays with the token that it did not wait for.
         let paid = self.debt.min(self.in_hand(now));
         if self.spend(now, paid) {
             self.debt -= paid;
         }
         if tokens == 0 && ask.want > 0 {
             self.refused_until = Some(now + wait.max(Duration::from_millis(1)));
-            // The bucket is empty, and so is this node's part of it.
+            // The bucket is empty, and therefore also this node's share.
             self.note_share(now, nodes, self.share(nodes).burst);
         }
-        // A payment asks for nobody.
+        // A refill that only pays serves no waiters.
         let served = if ask.want > 0 { ask.waiters } else { 0 };
         for _ in 0..served {
             let Some(waiter) = self.waiters.pop_front() else {
@@ -258,7 +263,7 @@ impl Bucket {
         }
     }
 
-    /// The store did not answer: the debt is still to be paid, and the local share decides.
+    /// Handles a missing reply of the store. The debt remains, and the local share decides.
     pub(super) fn unanswered(&mut self, now: Instant, nodes: u64, ask: Ask) {
         self.debt += std::mem::take(&mut self.in_question);
         for _ in 0..ask.waiters {
@@ -270,8 +275,9 @@ impl Bucket {
         }
     }
 
-    /// GCRA with this node's share of rate and burst. What it lets in is owed, because the store may be there and its answer late, or it
-    /// may be full; but no more than the share holds, because a store that was away has filled its buckets meanwhile.
+    /// Applies GCRA with this node's share of rate and burst. Admissions become debt, because the
+    /// store may only be late or full. The debt is at most the share, because a store that was down
+    /// has refilled its buckets meanwhile.
     pub(super) fn take_local(
         &mut self,
         now: Instant,
@@ -294,7 +300,8 @@ impl Bucket {
         Err(RetryAfter(empty_at - latest))
     }
 
-    /// Whether nobody needs the bucket: it would be full by now. It may be forgotten if it owes nothing.
+    /// Whether the bucket is unused for long enough to be full again. It may be removed if it has
+    /// no debt.
     pub(super) fn is_idle(&self, now: Instant, life: Duration) -> bool {
         !self.is_listed
             && self.waiters.is_empty()
@@ -311,7 +318,7 @@ mod tests {
     use super::*;
 
     const LIFE: Duration = Duration::from_secs(1);
-    /// 10 a second, 20 at once.
+    /// 10 tokens a second, burst of 20.
     const RATE: Rate = Rate {
         limit: crate::node::Limit::TenantCalls,
         interval_us: 100_000,
@@ -346,7 +353,7 @@ mod tests {
         assert_eq!((ask.debt, ask.want), (1, 0));
         bucket.unanswered(now, 2, ask);
         assert_eq!(bucket.ask(now, 2).debt, 1, "still owed");
-        // Too many nodes for so small a bucket.
+        // The bucket is too small for this number of nodes.
         let (mut small, now) = self::bucket();
         assert_eq!(small.take(now, LIFE, 1, 3, true), Taken::Ask);
     }
@@ -359,7 +366,7 @@ mod tests {
             bucket.take(now, LIFE, 1, 1, false);
         }
         assert!(bucket.is_due(now, 1));
-        // A quarter of the bucket, less what is in hand.
+        // A quarter of the bucket, minus the tokens that the node has.
         assert_eq!(bucket.ask(now, 1).want, 3);
         assert!(
             !bucket.is_due(now, 6),

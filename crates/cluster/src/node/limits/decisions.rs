@@ -1,11 +1,11 @@
-//! `limit_decisions_total`: every decision of a limit, by limit, result and source (§20). Counting is one addition: each
-//! counter is looked up once.
+//! `limit_decisions_total`: every decision of a limit by limit, result and source (§20). Each
+//! counter is looked up once, so that counting is one addition.
 
 use std::{fmt, sync::OnceLock};
 
 use metrics::Counter;
 
-/// Which limit it is, for whoever watches.
+/// Limit, as metrics name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// Calls of a tenant.
@@ -14,20 +14,20 @@ pub enum Limit {
     ClientRequests,
     /// Calls of one tool.
     ToolCalls,
-    /// Streams that one person with one client opens.
+    /// Streams that one person opens with one client.
     StreamOpens,
-    /// Requests of one address before anybody is known.
+    /// Requests of one address before authentication.
     Address,
-    /// Calls of a tenant that run at once.
+    /// Calls of a tenant that run simultaneously.
     RunningCalls,
-    /// Streams of a tenant that are open at once.
+    /// Streams of a tenant that are open simultaneously.
     OpenStreams,
 }
 
 impl Limit {
     const COUNT: usize = 7;
 
-    /// The value of the label `limit`.
+    /// Value of the label `limit`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::TenantCalls => "tenant_calls",
@@ -41,16 +41,16 @@ impl Limit {
     }
 }
 
-/// What decided.
+/// Source of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// What was in hand, or a refusal that still holds.
+    /// Leased tokens or permits, or a refusal that is still valid.
     Token,
-    /// The store, just now.
+    /// A reply of the store.
     Refill,
-    /// Nothing: on credit, as the first of its key or because the store's answer is late.
+    /// Credit: the first request of a key, or a late reply of the store.
     Cold,
-    /// This node's share, while the store is silent.
+    /// This node's local share, while the store does not reply.
     Local,
 }
 
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// The counters.
+/// Counters of all decisions.
 #[derive(Default)]
 pub(super) struct Decisions([[[OnceLock<Counter>; 2]; Source::COUNT]; Limit::COUNT]);
 

@@ -1,14 +1,17 @@
-//! Limits on what is there at once, over all nodes: leases with return (`streams.md` §16.2).
+//! Limits on simultaneous use, over all nodes: leased permits that are returned
+//! (`streams.md` §16.2).
 //!
-//! A node holds places and hands them out without asking: entering and leaving is one atomic step each. Places are taken in blocks
-//! of `limit / 8N` and given back when they were idle for 5 s; a limit too small for blocks is asked for place by place
-//! and given back at once, so that none lies idle where nobody wants it. What a node holds lives as long as a beat: the share of
-//! a dead node is free again after that time.
+//! A node holds permits and grants them without a store operation: enter and leave are one atomic
+//! step each. Permits are leased in blocks of `limit / 8N` and returned after 5 s without use. A
+//! limit that is too small for blocks leases each permit alone and returns it at once, so that no
+//! idle permit blocks another node. A node's lease lives as long as a beat, so the share of a dead
+//! node becomes free after that time.
 //!
-//! Where there is none, a call waits for a while: for a place that becomes free here, and for what the store has the next time it
-//! is asked. So a limit does not refuse what it could admit a moment later, when load moves from node to node.
+//! If no permit is free, a call waits for a limited time: for a permit that becomes free on this
+//! node, and for the next reply of the store. The limit thus does not refuse calls while load moves
+//! from node to node.
 //!
-//! While the store is down each node has `limit / N`, what runs already included.
+//! While the store is down, each node has `limit / N`, including the calls that already run.
 
 mod counts;
 
@@ -31,27 +34,27 @@ use self::counts::{Counts, Listed};
 use super::{Limit, LimitKey, Limits, RetryAfter, decisions::Source};
 use crate::{lock, node::Inner, store::HoldWanted};
 
-/// How long places are idle before they are given back.
+/// Time without use after which permits are returned.
 const IDLE: Duration = Duration::from_secs(5);
-/// How long a refusal of the store is believed: it is not asked again before.
+/// Time for which a refusal of the store is valid. The node does not repeat the request before.
 const FULL: Duration = Duration::from_millis(50);
-/// Calls that wait for a place of one limit; more are refused at once.
+/// Maximum number of calls that wait for one limit. Further calls are refused at once.
 const WAITING: usize = 1_000;
-/// What a client is told to wait: nobody knows when a place becomes free.
+/// Retry time for the client. The time at which a permit becomes free is unknown.
 const COME_BACK: RetryAfter = RetryAfter(Duration::from_secs(1));
-/// Questions to the store at once.
+/// Maximum number of `hold` operations in flight.
 const AT_ONCE: usize = 256;
 
-/// The places of one limit on this node. Shared by all who ask for the same key.
+/// Permits of one limit on this node, shared by all users of the key.
 #[derive(Debug)]
 pub struct Places {
     key: LimitKey,
     limit: Limit,
     most: AtomicU64,
     counts: Counts,
-    /// Given back at once.
+    /// Permits are returned at once.
     is_tight: AtomicBool,
-    /// On the list, or asked for.
+    /// The limit is listed for a `hold`, or a `hold` is in flight.
     listed: Listed,
     queue: Mutex<Queue>,
     due: Arc<Due>,
@@ -61,12 +64,12 @@ pub struct Places {
 struct Queue {
     waiters: VecDeque<oneshot::Sender<Result<Place, RetryAfter>>>,
     full_until: Option<Instant>,
-    /// Since when more is held than needed.
+    /// Time since which the node holds more than it needs.
     idle_since: Option<Instant>,
     used_elsewhere: u64,
 }
 
-/// A place, until it is dropped.
+/// A permit, which is returned when it is dropped.
 #[derive(Debug)]
 pub struct Place(Arc<Places>);
 
@@ -81,14 +84,14 @@ impl Drop for Place {
     }
 }
 
-/// Places that should be asked about.
+/// Limits that need a `hold`.
 #[derive(Debug, Default)]
 struct Due {
     list: Mutex<Vec<Arc<Places>>>,
     wake: Notify,
 }
 
-/// All places of a node.
+/// All limits of a node.
 #[derive(Debug, Default)]
 pub(in crate::node) struct Concurrency {
     known: Mutex<HashMap<LimitKey, Weak<Places>>>,
@@ -103,31 +106,31 @@ impl Places {
         }
     }
 
-    /// How many may be there at once, over all nodes.
+    /// Maximum number of permits over all nodes.
     pub fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// How many are used: here now, and on the other nodes as far as they told.
+    /// Number of used permits: on this node now, and on the other nodes as of their last report.
     pub fn used(&self) -> u64 {
         self.counts.get().1 + lock(&self.queue).used_elsewhere
     }
 
-    /// This node's part while the store is silent.
+    /// This node's share while the store does not reply.
     fn share(&self, nodes: u64) -> u64 {
         (self.most() / nodes).max(1)
     }
 
     fn enter(self: &Arc<Self>, bound: Option<u64>) -> Option<Place> {
         let (held, used) = self.counts.enter(bound)?;
-        // The last one in hand: more, before somebody has to wait for it.
+        // The last free permit was taken. Lease more before a call has to wait.
         if used == held && !self.counts.is_full() && held < self.most() {
             self.list();
         }
         Some(Place(Arc::clone(self)))
     }
 
-    /// Gives what is free to those who wait.
+    /// Grants free permits to waiting calls.
     fn pass_on(self: &Arc<Self>) {
         let mut admitted = Vec::new();
         let mut queue = lock(&self.queue);
@@ -142,20 +145,20 @@ impl Places {
             admitted.push((waiter, Place(Arc::clone(self))));
         }
         drop(queue);
-        // Outside the lock: a place that nobody takes any more comes back through its drop.
+        // Outside the lock: a permit that its waiter does not take returns through its drop.
         for (waiter, place) in admitted {
             let _ = waiter.send(Ok(place));
         }
     }
 
-    /// Whether the store said a moment ago that there is none.
+    /// Whether a refusal of the store is still valid.
     fn is_refused(&self, within: Duration) -> bool {
         lock(&self.queue)
             .full_until
             .is_some_and(|until| Instant::now() < until + within)
     }
 
-    /// What this node should hold if so many are needed now.
+    /// Number of permits that this node should hold for the given need.
     fn target(&self, need: u64, held: u64, nodes: u64, now: Instant, queue: &mut Queue) -> u64 {
         let most = self.most();
         let block = if nodes == 1 {
@@ -186,7 +189,7 @@ impl Places {
 }
 
 impl Limits {
-    /// The places of a key, of which there are `most` over all nodes from now on.
+    /// Returns the permits of a key. `most` is the new limit over all nodes.
     pub fn places(&self, key: LimitKey, limit: Limit, most: u64) -> Arc<Places> {
         let concurrency = &self.0.concurrency;
         let mut known = lock(&concurrency.known);
@@ -208,7 +211,8 @@ impl Limits {
         places
     }
 
-    /// How many places of a key are used over all nodes, as of the last few seconds. `None`: the store does not say.
+    /// Number of used permits of a key over all nodes, as of the last few seconds. `None` if the
+    /// store does not reply.
     pub async fn in_use(&self, key: &LimitKey) -> Option<u64> {
         let inner = &*self.0;
         let known = lock(&inner.concurrency.known)
@@ -217,7 +221,7 @@ impl Limits {
         if let Some(places) = known.filter(|places| places.counts.get() != (0, 0)) {
             return Some(places.used());
         }
-        // Nothing is used or held here, and the question leaves it so.
+        // This node holds and uses nothing, and the operation leaves it so.
         let wanted = HoldWanted {
             shard: key.shard.clone(),
             bucket: key.bucket.clone(),
@@ -235,7 +239,7 @@ impl Limits {
         Some(held.await.ok()?.used_elsewhere)
     }
 
-    /// Takes a place if that can be said without asking the store. `None`: ask, by [`Limits::enter`].
+    /// Takes a permit if the decision needs no store operation. `None`: call [`Limits::enter`].
     pub fn try_enter(&self, places: &Arc<Places>) -> Option<Result<Place, RetryAfter>> {
         let inner = &*self.0;
         let decisions = &inner.buckets.decisions;
@@ -249,7 +253,7 @@ impl Limits {
         Some(Ok(place))
     }
 
-    /// Takes a place; waits for the store if there is none at hand.
+    /// Takes a permit, and waits for the store if none is free.
     pub async fn enter(&self, places: &Arc<Places>) -> Result<Place, RetryAfter> {
         if let Some(verdict) = self.try_enter(places) {
             return verdict;
@@ -272,7 +276,7 @@ impl Limits {
             _ if places.is_refused(inner.settings.place_wait) => {
                 (Source::Refill, places.enter(None).ok_or(COME_BACK))
             }
-            // The store said nothing.
+            // The store did not reply.
             _ => {
                 let place = places.enter(Some(places.share(inner.nodes())));
                 (Source::Local, place.ok_or(COME_BACK))
@@ -283,7 +287,7 @@ impl Limits {
     }
 }
 
-/// Asks for places, says again what is held, and gives back what is idle, until the node stops.
+/// Leases permits, renews the leases, and returns idle permits, until the node stops.
 pub(in crate::node) async fn keep(inner: Arc<Inner>) {
     let concurrency = &inner.concurrency;
     let mut again = tokio::time::interval(inner.settings.ttl / 3);
@@ -309,7 +313,7 @@ pub(in crate::node) async fn keep(inner: Arc<Inner>) {
 }
 
 impl Concurrency {
-    /// Lists what is held, and forgets what nobody knows any more.
+    /// Lists the limits that hold permits, and removes the ones without users.
     fn renew(&self) {
         let mut living = Vec::new();
         lock(&self.known).retain(|_, places| {
@@ -338,7 +342,7 @@ async fn ask(inner: &Inner, places: Arc<Places>) {
         let (held, used) = places.counts.get();
         let need = used + waiters as u64;
         let want = places.target(need, held, nodes, now, &mut queue);
-        // What is given back is not handed out any more before the store is notified of it.
+        // Permits that are returned must not be granted again before the store has the new number.
         let used = places.counts.hold(|held, used| held.min(want).max(used));
         let wanted = HoldWanted {
             shard: places.key.shard.clone(),
@@ -388,7 +392,7 @@ async fn ask(inner: &Inner, places: Arc<Places>) {
         places.listed.clear();
         !queue.waiters.is_empty()
     };
-    // Outside the lock: a place that nobody takes any more comes back through its drop.
+    // Outside the lock: a permit that its waiter does not take returns through its drop.
     for (waiter, place) in admitted {
         let _ = waiter.send(Ok(place));
     }

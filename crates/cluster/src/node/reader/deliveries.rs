@@ -1,4 +1,4 @@
-//! What a client's connection takes from the node, one delivery after the other.
+//! Deliveries to a client's connection, one after the other.
 
 use std::{
     fmt,
@@ -16,12 +16,12 @@ use crate::{
     node::{Inner, deferred_writes::DeferredWrite},
 };
 
-/// What a client gets of one stream, in order. Ends when the stream is over, or when the client had better come back. To drop it
-/// is to say that the client is gone.
+/// Deliveries of one stream to a client, in order. Ends when the stream ends, or when the client
+/// should reconnect. Dropping it reports that the client is gone.
 pub struct StreamReader {
     connection: Arc<Connection>,
     inner: Arc<Inner>,
-    /// When it ends, of a connection that was superseded.
+    /// Timer for the end of a superseded connection.
     ends: Option<Pin<Box<Sleep>>>,
 }
 
@@ -41,7 +41,7 @@ impl StreamReader {
         }
     }
 
-    /// Whether another connection of the client took the stream over. This one then receives nothing
+    /// Whether a newer connection of the client replaced this one. This one then receives nothing
     /// more and ends within seconds.
     pub fn is_superseded(&self) -> bool {
         self.connection.standing().phase == Phase::Demoted
@@ -59,7 +59,8 @@ impl Stream for StreamReader {
                 return Poll::Ready(None);
             }
             if inside.phase == Phase::Demoted {
-                // its client is elsewhere. Only such a connection has a timer of its own.
+                // the client has another connection. Only a superseded connection has its own
+                // timer.
                 let until = inside.since + this.inner.settings.superseded;
                 let ends = this
                     .ends

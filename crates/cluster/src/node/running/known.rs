@@ -1,16 +1,16 @@
-//! Whether the store knows of a request that runs here. Atomics and nothing else: `tests/it/orders.rs` runs this very file through every
-//! order of events that the memory model allows.
+//! Whether the store knows a request that runs on this node. Contains only atomics:
+//! `tests/it/orders.rs` runs this file through every order of events that the memory model allows.
 
 use super::atomic::{AtomicU8, Ordering};
 
-/// Nobody else knows of it.
+/// Only this node knows the request.
 const LOCAL: u8 = 0;
-/// The store knows it, or is being told.
+/// The store knows the request, or the registration is in flight.
 const TOLD: u8 = 1;
-/// It is over, or its stream is about to be, which takes the store's entry along.
+/// The request has ended, or its stream is about to be closed, which removes the store's entry.
 const OVER: u8 = 2;
 
-/// What the store knows of a request.
+/// Registration state of a request.
 #[derive(Debug)]
 pub(super) struct Known(AtomicU8);
 
@@ -19,8 +19,9 @@ impl Known {
         Self(AtomicU8::new(LOCAL))
     }
 
-    /// Before the store is told. False: it is over, and nothing is to be told of it any more. Whoever told the store looks at
-    /// [`Known::is_over`] afterwards, and takes the entry away again if it is.
+    /// Call before the registration. False if the request has ended and must not be registered.
+    /// After the registration, the caller checks [`Known::is_over`] and removes the entry if it is
+    /// true.
     #[must_use]
     pub(super) fn tell(&self) -> bool {
         let tell = |was| (was != OVER).then_some(TOLD);
@@ -29,7 +30,7 @@ impl Known {
             .is_ok()
     }
 
-    /// Whether the store was told, or is being told, of something that goes on.
+    /// Whether a running request is registered, or its registration is in flight.
     pub(super) fn is_told(&self) -> bool {
         self.0.load(Ordering::Acquire) == TOLD
     }
@@ -38,7 +39,7 @@ impl Known {
         self.0.load(Ordering::Acquire) == OVER
     }
 
-    /// It is over. True: the store may have an entry of it.
+    /// Records the end of the request. True if the store may have an entry of it.
     pub(super) fn end(&self) -> bool {
         self.0.swap(OVER, Ordering::AcqRel) == TOLD
     }

@@ -1,4 +1,5 @@
-//! The task of a writer: numbers events, commits them, then sends (`streams.md` §7, outage mode §17.1).
+//! Task of a writer: numbers events, commits them, then sends them
+//! (`streams.md` §7, outage mode §17.1).
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -26,7 +27,7 @@ use crate::{
     store::{Appended, Class, Cursor, Epoch, State, StoreError},
 };
 
-/// Between two tries while the store is down.
+/// Pause between two attempts while the store is down.
 const RETRY: Duration = Duration::from_millis(250);
 
 struct Task {
@@ -36,19 +37,19 @@ struct Task {
     rpc: String,
     about: Bytes,
     envelope: Bytes,
-    /// Until the end is in the log.
+    /// Span of the call, until the end is in the log.
     trace: Option<Arc<Span>>,
     deadline: Instant,
     is_overdue: bool,
-    /// The store takes nothing: events go to the local connection before the log has them.
+    /// Set in outage mode: events go to the local connection before the log has them.
     next_try: Option<Instant>,
     must_audit: bool,
-    /// How many alarms were answered with an audit.
+    /// Number of audit notifications that were handled.
     audits: u64,
     closed_at: Option<Instant>,
 }
 
-/// Starts it.
+/// Starts the task.
 pub(super) fn start(
     inner: &Arc<Inner>,
     shared: &Arc<Shared>,
@@ -80,7 +81,7 @@ pub(super) fn start(
     inner.spawn(task.run());
 }
 
-/// Whether the writer goes on.
+/// Whether the task continues.
 #[derive(PartialEq, Eq)]
 enum Go {
     On,
@@ -154,7 +155,7 @@ impl Task {
         Go::On
     }
 
-    /// Moves events from the queue to the ring, as far as they may be numbered now.
+    /// Moves events from the queue to the buffer, as far as they may be numbered now.
     fn take(&mut self) {
         let shared = Arc::clone(&self.shared);
         let mut has_taken = false;
@@ -172,7 +173,8 @@ impl Task {
             let is_unlogged = is_shedding
                 && item.class == Class::Notification
                 && self.send_unlogged(&item.payload);
-            // Without a client here that is up to date, a full ring waits and a mere shedding logs as ever.
+            // Without an up-to-date local connection, a full buffer waits, and a slow store still
+            // logs the event.
             if is_full && item.class == Class::Notification {
                 if !is_unlogged {
                     break;
@@ -266,7 +268,7 @@ impl Task {
         let verdict = self.unacked.answered(&sent, &reply);
         let outcome = match verdict {
             Verdict::Acked { healed: false } => "ok",
-            // A reply was lost, nothing else.
+            // Only a reply was lost.
             Verdict::Acked { healed: true } => "retry",
             Verdict::Rewound if reply == Appended::Gone => "gone",
             Verdict::Rewound => "repair",
@@ -319,14 +321,14 @@ impl Task {
         }
     }
 
-    /// The end of outage mode.
+    /// Leaves outage mode.
     fn answered(&mut self) {
         if self.next_try.take().is_some() {
             metrics::gauge!("mcp_outage_mode_streams").decrement(1.0);
         }
     }
 
-    /// The log has it: now the client may.
+    /// Delivers events to the client after the log has them.
     fn committed(&mut self, reply: &Appended, began: Since) {
         let plain = self.unacked.take_plain();
         let state = self.unacked.state();
@@ -382,7 +384,7 @@ impl Task {
         }
     }
 
-    /// Whoever is attached here looks into the log.
+    /// Marks the local connections of the stream for a read.
     fn read_locally(&self) {
         let stream = self.shared.stream;
         for connection in self.inner.connections.of(stream.session) {
@@ -392,7 +394,8 @@ impl Task {
         }
     }
 
-    /// Outage mode: the local connection gets events with their ids before the log has them; `expect` repairs the log later.
+    /// Outage mode: sends events with their ids to the local connection before the log has them.
+    /// `expect` repairs the log later.
     fn feed_unlogged(&self) {
         let Some((connection, generation)) = self.local_connection() else {
             return;
@@ -405,7 +408,7 @@ impl Task {
             })
         });
         let state = self.unacked.ending();
-        // What it cannot take now it reads later.
+        // The connection reads later what it cannot take now.
         connection.offer(
             generation,
             self.unacked.epoch(),
@@ -416,7 +419,8 @@ impl Task {
         );
     }
 
-    /// A notification goes out without an id, because the ring is full or the store is to be spared; but never before an older one.
+    /// Sends a notification without an id, because the buffer is full or the store is slow. Never
+    /// before an older event.
     fn send_unlogged(&self, payload: &Bytes) -> bool {
         let Some((connection, _)) = self.local_connection() else {
             return false;
@@ -425,7 +429,7 @@ impl Task {
             && connection.offer_unlogged(payload.clone())
     }
 
-    /// The newest connection here that holds the stream.
+    /// The newest local connection that holds the stream.
     fn local_connection(&self) -> Option<(Arc<Connection>, u64)> {
         let stream = self.shared.stream;
         self.inner

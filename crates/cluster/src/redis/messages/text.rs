@@ -1,12 +1,12 @@
-//! What stands in a message, and the words for epochs, states and classes that scripts use as well. Of nothing but bytes: the fuzz
-//! target `message` reads them, too.
+//! Text form of messages, and of epochs, states and classes, which scripts use too. Depends on
+//! bytes only, because the fuzz target `message` calls it.
 
 use crate::{
     redis::keys::{self, unhex},
     store::{Class, Epoch, Event, NodeId, NodeMessage, Nonce, SessionKey, State, StreamKey},
 };
 
-/// `<letter>` and fields `<length>:<bytes>`.
+/// Parses `<letter>` and fields `<length>:<bytes>`.
 pub(crate) fn parse(message: &[u8]) -> Option<NodeMessage> {
     let (letter, rest) = message.split_first()?;
     let mut fields = Fields(rest);
@@ -68,7 +68,7 @@ pub(crate) fn parse(message: &[u8]) -> Option<NodeMessage> {
     fields.0.is_empty().then_some(message)
 }
 
-/// The message that [`parse`] reads as a note; the others are written by scripts.
+/// Builds the message that [`parse`] reads as a note. Scripts build all other messages.
 pub(crate) fn note_message(session: SessionKey, note: &[u8]) -> Vec<u8> {
     let session = keys::hex(&session.0);
     let mut message = format!("M{}:{session}{}:", session.len(), note.len()).into_bytes();
@@ -103,12 +103,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// `<number>.<mark>`.
+/// Writes an epoch as `<number>.<mark>`.
 pub(crate) fn attempt_text(epoch: Epoch) -> String {
     format!("{}.{:04x}", epoch.number, epoch.mark)
 }
 
-/// The same, read.
+/// Parses the text of [`attempt_text`].
 pub(crate) fn parse_attempt(text: &[u8]) -> Option<Epoch> {
     let (number, mark) = std::str::from_utf8(text).ok()?.split_once('.')?;
     Some(Epoch {
@@ -136,7 +136,7 @@ pub(crate) fn parse_class(text: &[u8]) -> Option<Class> {
     }
 }
 
-/// A node, or `-` for none; `None` if it is neither.
+/// Parses a node, or `-` for no node. `None` if the text is neither.
 #[expect(clippy::option_option, reason = "a node, none, or nonsense")]
 pub(crate) fn parse_owner(text: &[u8]) -> Option<Option<NodeId>> {
     if text == keys::owner(None) {
@@ -177,7 +177,8 @@ mod tests {
             Some(b"|\0:".to_vec())
         );
         for end in 0..appended.len() {
-            // An event that is cut off whole reads as one that has to be fetched; all else is refused.
+            // A message without its whole event is valid: the node reads the event. All other
+            // truncated messages are refused.
             let cut = parse(&appended[..end]);
             assert!(
                 matches!(cut, None | Some(NodeMessage::Appended { event: None, .. })),

@@ -1,11 +1,14 @@
 #!lua flags=allow-oom
--- Compare and swap of a stream's owner (streams.md §12.2). Recognises itself when it is repeated.
+-- Changes the owner of a stream by compare and swap (streams.md §12.2).
+-- Recognises its own repetition.
 -- KEYS 1=meta 2=open streams of the old owner 3=open streams of the new owner
--- ARGV 1=old owner or '-' 2=new owner or '-' 3=after the deadline, ms: anybody may 4=highest number that a client showed
---      5=attempt of that cursor, 0 = none 6=mark of the new attempt 7='session:nonce' 8=prefix of the lane 9=prefix of channels
---      10=session 11=nonce
--- Answers {0} over or gone; {1} somebody else was first; {2, tail, attempt, about, ms to the deadline, final response is in the log}
--- Called by Store::adopt
+-- ARGV 1=old owner or '-' 2=new owner or '-'
+--      3=ms after the deadline from which any node may take the stream over
+--      4=highest number that a client showed 5=term of that cursor, 0 = none 6=nonce of the new epoch
+--      7='session:nonce' 8=prefix of the partition 9=prefix of channels 10=session 11=nonce
+-- Replies {0} ended or gone; {1} another node was first;
+--         {2, tail, epoch, about, ms to the deadline, final response is in the log}
+-- Called by Store::take_over
 local function int(x) return string.format('%.0f', x) end
 local function field(s) return #s .. ':' .. s end
 local m = redis.call('HMGET', KEYS[1], 'own', 'tail', 'st', 'dl', 'try', 'as', 'at', 'ab', 'fin', 'end')
@@ -18,7 +21,7 @@ local left = tonumber(m[4]) - t[1] * 1000 - math.floor(t[2] / 1000)
 local tail, try, shown = tonumber(m[2]), m[5], tonumber(ARGV[4])
 local n, mark = string.match(try, '^(%d+)%.(.*)$')
 n = tonumber(n)
--- The reply to this very adoption was lost?
+-- A repetition of this takeover, whose reply was lost?
 local again = m[1] == ARGV[2] and tail >= shown
               and (ARGV[2] == '-' or n > math.max(1, tonumber(ARGV[5])) and mark == ARGV[6])
 if not again then

@@ -1,9 +1,11 @@
 #!lua
--- Stores a client's answer to a question and rings the present owner of the stream that asked (streams.md §14).
+-- Stores a client's answer to a question and notifies the current owner of the stream
+-- (streams.md §14).
 -- KEYS 1=session 2=questions
--- ARGV 1=principal 2=question 3=payload 4=prefix of channels 5=session 6=largest payload in a doorbell 7=prefix of metas
+-- ARGV 1=principal 2=question 3=payload 4=prefix of channels 5=session
+--      6=largest payload inside a message 7=prefix of metas
 -- Entries: P (waiting) and nonce, or A (answered), nonce and payload
--- Answers 0 unknown; 1 stored; 2 another answer came first; 3 no such question
+-- Replies 0 unknown; 1 stored; 2 another answer came first; 3 no such question
 -- Called by Store::answer
 local function field(s) return #s .. ':' .. s end
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)

@@ -1,12 +1,16 @@
 #!lua
--- Create, fence, compare and swap, number, trim, close, ring the attached node (streams.md §7).
+-- Appends events: creates, fences, compares and swaps, numbers, trims and closes the stream, and
+-- notifies the attached node (streams.md §7).
 -- KEYS 1=meta 2=events 3=questions 4=running requests 5=index 6=session 7=open streams of the writer
--- ARGV 1=writer 2=attempt of the writer '<n>.<mark>' 3=number of the last event as the writer knows it
---      4=most events 5=most bytes 6=life of a closed log, ms 7=life beyond the deadline, ms 8=largest event in a doorbell
---      9=prefix of channels 10=session 11=nonce 12='-' or how it closes, 'C' or 'X' 13=key among the running requests
---      14='' or '1': make it 15=deadline from now, ms 16=number before the first event 17=what an adopter must know
---      18.. triples: class, '-' or '=' and the question's id, payload
--- Answers {1, tail, attached or '-', generation, overflow} done; {2} fenced; {3, tail, state} another tail; {4, state, tail} over; {5} gone
+-- ARGV 1=writer 2=epoch of the writer '<term>.<nonce>'
+--      3=number of the last event as the writer knows it 4=most events 5=most bytes
+--      6=life of a closed log, ms 7=life after the deadline, ms
+--      8=largest event inside a message 9=prefix of channels 10=session 11=nonce
+--      12='-', or the state in which it closes, 'C' or 'X' 13=key among the running requests
+--      14='' or '1': create it 15=deadline from now, ms 16=number before the first event
+--      17=facts for a new owner 18.. triples: class, '-' or '=' and the question's id, payload
+-- Replies {1, tail, attached or '-', generation, overflow} done; {2} fenced;
+--         {3, tail, state} another tail; {4, state, tail} ended; {5} gone
 -- Called by Store::append
 local function int(x) return string.format('%.0f', x) end
 local function field(s) return #s .. ':' .. s end
@@ -30,7 +34,8 @@ if not h[2] then
   redis.call('PEXPIREAT', m, int(over))
   if redis.call('HLEN', KEYS[5]) >= 64 then
     local pre = string.sub(m, 1, #m - #ARGV[11])
-    -- Some of them, more than are made: all of those of the last minutes would cost each new one more than the one before.
+    -- Check more entries than are created. A check of all entries of the last minutes would become
+    -- slower with each stream.
     for _, old in ipairs(redis.call('HRANDFIELD', KEYS[5], 8)) do
       if redis.call('EXISTS', pre .. old) == 0 then redis.call('HDEL', KEYS[5], old) end
     end

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Session check, take-over by a client's connection, missed events (streams.md §8, §9).
+-- Checks the session, attaches a client's connection, returns missed events (streams.md §8, §9).
 -- KEYS 1=session 2=meta 3=events
--- ARGV 1=principal 2=number of the cursor 3=attempt of the cursor, 0 = none 4=its mark 5=node 6=prefix of channels 7=session 8=nonce
---      9=most events 10=most bytes of an answer
--- Answers {0} session unknown; {1} stream gone;
---         {2, owner or '-', state, tail, dropped, generation, ms to the deadline, more, events, attempt, attempts, position, split,
---          what an adopter must know}
+-- ARGV 1=principal 2=number of the cursor 3=term of the cursor, 0 = none 4=its epoch's nonce 5=node
+--      6=prefix of channels 7=session 8=nonce 9=most events 10=most bytes of a reply
+-- Replies {0} session unknown; {1} stream gone;
+--         {2, owner or '-', state, tail, dropped, generation, ms to the deadline, more, events,
+--          epoch, epochs, position, split, facts for a new owner}
 -- Called by Store::attach
 local function int(x) return string.format('%.0f', x) end
 local function field(s) return #s .. ':' .. s end
@@ -15,7 +15,7 @@ local m = redis.call('HMGET', KEYS[2], 'own', 'tail', 'at', 'ag', 'st', 'drop', 
 if not m[2] then return {1} end
 local cur, shown, split = tonumber(ARGV[2]), tonumber(ARGV[3]), 0
 if shown > 0 then
-  -- The same as fork::place.
+  -- The same rules as fork::place.
   local known = shown == 1
   for a, s, mark in string.gmatch(m[9], '(%d+):(%d+):(%x*),') do
     a, s = tonumber(a), tonumber(s)   -- attempt a, marked, starts after number s
@@ -41,7 +41,7 @@ local out, bytes, more, most = {}, 0, 0, tonumber(ARGV[9])
 if cur < tail then
   local from = -math.min(tail - cur, math.max(1, redis.call('LLEN', KEYS[3])))
   while from < 0 and more == 0 do
-    -- An answer holds a part of a long log, and what it leaves is not looked at.
+    -- Read one page of a long log; later entries are not read.
     local ev = redis.call('LRANGE', KEYS[3], int(from), int(math.min(from + most, -1)))
     for i = 1, #ev do
       local s, at = string.match(ev[i], '^(%d+)|%a|()')

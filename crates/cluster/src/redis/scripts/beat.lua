@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Membership (streams.md §12.1). Allowed out of memory: a full store must not make all nodes look dead.
+-- Renews a membership (streams.md §12.1). Runs even when memory is full, because otherwise all
+-- nodes would look dead.
 -- KEYS 1=members (sorted set, node to unix ms until which it lives)
--- ARGV 1=node 2=life, ms 3=how long the dead are kept, ms
--- Answers {now, {node, until, ...}}
+-- ARGV 1=node 2=life, ms 3=time for which dead nodes are kept, ms
+-- Replies {now, {node, until, ...}}
 -- Called by Store::beat
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

@@ -1,12 +1,15 @@
 #!lua flags=allow-oom
--- Session check; coarse extension of the idle life; a record where there is neither record nor tombstone (streams.md §6 step 1).
+-- Checks a session, prolongs its idle life, and makes the record if there is neither record nor
+-- tombstone (streams.md §6 step 1).
 -- KEYS 1=session
--- ARGV 1=principal (16 bytes) 2=known version (8 hex digits or '') 3=life of the record, ms 4=least gain worth a write, ms 5=body of a new record
--- Answers {0} unknown; {1, version} alive and known; {1, version, body} alive; {2, version} made again
+-- ARGV 1=principal (16 bytes) 2=known version (8 hex digits or '') 3=life of the record, ms
+--      4=smallest gain that is written, ms 5=body of a new record
+-- Replies {0} unknown; {1, version} alive and known; {1, version, body} alive;
+--         {2, version} made again
 -- Called by Store::begin
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)
 if h == '' then
-  -- Seconds: no later record of this session will have the version of another body.
+  -- Seconds, so that no later record of this session has the version of another body.
   local v = string.format('%08x', redis.call('TIME')[1] % 4294967296)
   redis.call('SET', KEYS[1], 'A' .. v .. ARGV[1] .. ARGV[5], 'PX', ARGV[3])
   return {2, v}

@@ -1,8 +1,10 @@
 #!lua flags=allow-oom
--- Rings the node that runs a request and marks its entry, or leaves a tombstone (streams.md §14). Entries: see register.lua.
+-- Notifies the node that runs a request and marks its entry, or leaves a tombstone
+-- (streams.md §14). Entries: see register.lua.
 -- KEYS 1=session 2=running requests
--- ARGV 1=principal 2=key of the request 3=prefix of channels 4=session 5=life of a tombstone, ms 6=most tombstones 7=prefix of metas
--- Answers 0 unknown; 1 rung; 2 nobody runs it
+-- ARGV 1=principal 2=key of the request 3=prefix of channels 4=session
+--      5=life of a tombstone, ms 6=most tombstones 7=prefix of metas
+-- Replies 0 unknown; 1 notified; 2 no node runs it
 -- Called by Store::cancel
 local function field(s) return #s .. ':' .. s end
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)
@@ -14,7 +16,7 @@ local c = redis.call('HGET', KEYS[2], ARGV[2])
 if c and string.sub(c, 1, 1) ~= 'C' and lives(c) then
   local node, n = string.sub(c, 2, 15), string.match(c, '^([^|]*)', 16)
   redis.call('HSET', KEYS[2], ARGV[2], 'K' .. string.sub(c, 2))
-  -- After an adoption the request runs where its stream is owned.
+  -- After a takeover the request runs on the owner of its stream.
   if n ~= '-' then node = redis.call('HGET', ARGV[7] .. n, 'own') or node end
   if node == '-' then return 2 end
   redis.call('PUBLISH', ARGV[3] .. node, 'C' .. field(ARGV[4]) .. field(ARGV[2]))

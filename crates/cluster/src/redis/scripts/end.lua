@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Ends a session: removes all that belongs to it, leaves a tombstone, tells the nodes concerned. Idempotent.
+-- Ends a session: removes all its data, leaves a tombstone, notifies its nodes. Idempotent.
 -- KEYS 1=session 2=index of its streams 3=running requests 4=questions
--- ARGV 1=principal 2=life of the tombstone, ms 3=session 4=prefix of the lane 5=prefix of channels
--- Answers 1 ended; 0 ended before, or somebody else's
+-- ARGV 1=principal 2=life of the tombstone, ms 3=session
+--      4=prefix of the partition 5=prefix of channels
+-- Replies 1 ended; 0 ended before, or of another principal
 -- Called by Store::end
 local function field(s) return #s .. ':' .. s end
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Removes the record of a session that nobody has used for a while. Its id makes it again (design page, point 4).
+-- Removes the record of a session that was not used for a while.
+-- Its id makes it again (design page, point 4).
 -- KEYS 1=session
--- ARGV 1=principal 2=life that the record of a session has which was used since, ms
--- Answers 1 removed, or not there; 0 in use, ended, or somebody else's
+-- ARGV 1=principal 2=remaining life from which a record counts as used, ms
+-- Replies 1 removed, or no record; 0 in use, ended, or of another principal
 -- Called by Store::forget
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)
 if h == '' then return 1 end

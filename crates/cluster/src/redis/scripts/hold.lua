@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- What a node holds of a limit on what is there at once (streams.md §16.2). Allowed out of memory: it replaces one small entry,
--- and what is not needed must be given back.
+-- Sets what a node holds of a limit on simultaneous use (streams.md §16.2).
+-- Runs even when memory is full: it replaces one small entry, and unused permits must be returned.
 -- KEYS 1=limit (hash, node to held:used:until, the last in unix ms)
 -- ARGV 1=node 2=life, ms 3=limit 4=used by the node 5=wanted by the node, in all
--- Answers {held by the node, held by the others, used by the others}
+-- Replies {held by the node, held by the others, used by the others}
 -- Called by Store::hold
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

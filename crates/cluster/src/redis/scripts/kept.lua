@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- A thing on a shelf, unless it is over.
--- KEYS 1=shelf (hash, name to until|version|bytes of the rest|head) 2=rest of the thing
+-- Returns a record, unless it has expired.
+-- KEYS 1=list of records (hash, name to until|version|bytes of the rest|head) 2=rest of the record
 -- ARGV 1=name
--- Answers {version, ms left, head, rest}; {} none
--- Called by Store::kept
+-- Replies {version, ms left, head, rest}; {} none
+-- Called by Store::record
 local s = redis.call('HGET', KEYS[1], ARGV[1])
 if not s then return {} end
 local t = redis.call('TIME')

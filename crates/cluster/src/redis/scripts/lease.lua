@@ -1,8 +1,8 @@
 #!lua
--- Tokens out of buckets, exact GCRA (streams.md §16.1). The same sums as gcra::take.
+-- Takes tokens from buckets, exact GCRA (streams.md §16.1). The same arithmetic as gcra::take.
 -- KEYS buckets of one shard
--- ARGV for each: microseconds of one token, tokens that the bucket holds, tokens wanted, debt, tokens given back
--- Answers for each two numbers: granted, ms until one token
+-- ARGV for each: microseconds per token, capacity in tokens, tokens wanted, debt, tokens given back
+-- Replies two numbers for each: tokens granted, ms until one token
 -- Called by Store::lease
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Open streams of a node in a lane; forgets those that are over (streams.md §7, §12.2).
+-- Returns the open streams of a node in a partition; removes those that have ended
+-- (streams.md §7, §12.2).
 -- KEYS 1=open streams of the node
 -- ARGV 1=node or '-' 2=prefix of metas
--- Answers 'session:nonce' of each
+-- Replies 'session:nonce' of each
 -- Called by Store::owned_by
 local out = {}
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do

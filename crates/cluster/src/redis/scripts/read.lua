@@ -1,9 +1,11 @@
 #!lua flags=no-writes
--- Many streams of one lane: gaps, anti-entropy, audit (streams.md §8).
+-- Reads many streams of one partition: gaps, anti-entropy, audit (streams.md §8).
 -- KEYS pairs: meta, events
--- ARGV 1=most events 2=most bytes of one stream's answer; then for each: generation, position, owner or '-' and attempt as last seen
--- Answers for each 0 gone; 1 open and unchanged; or
---         {owner or '-', state, tail, dropped, generation, ms to the deadline, more, events, attempt, attempts, attached or '-'}
+-- ARGV 1=most events 2=most bytes of one stream's reply;
+--      then for each: generation, position, owner or '-' and epoch as last seen
+-- Replies for each 0 gone; 1 open and unchanged; or
+--         {owner or '-', state, tail, dropped, generation, ms to the deadline, more, events,
+--          epoch, epochs, attached or '-'}
 -- Called by Store::read
 local function int(x) return string.format('%.0f', x) end
 local answers, now, most = {}, nil, tonumber(ARGV[1])
@@ -19,7 +21,7 @@ for i = 1, #KEYS, 2 do
     if q[3] == ARGV[j] and cur < tail then
       local from = -math.min(tail - cur, math.max(1, redis.call('LLEN', KEYS[i + 1])))
       while from < 0 and more == 0 do
-        -- An answer holds a part of a long log, and what it leaves is not looked at.
+        -- Read one page of a long log; later entries are not read.
         local ev = redis.call('LRANGE', KEYS[i + 1], int(from), int(math.min(from + most, -1)))
         for k = 1, #ev do
           local s, at = string.match(ev[k], '^(%d+)|%a|()')

@@ -1,9 +1,12 @@
 #!lua
--- Makes a running request known, and learns of a cancellation that came first or whose doorbell was lost (streams.md §6 step 3, §14).
+-- Registers a running request. Reports a cancellation that came first or whose message was lost
+-- (streams.md §6 step 3, §14).
 -- KEYS 1=session 2=running requests
--- ARGV 1=key of the request 2=node 3=nonce of its stream or '-' 4=ms to its deadline 5=most requests of a session
--- Entries: R or K (cancelled), node (14 bytes), nonce or '-', '|', unix ms; or C (a cancellation that came first), '|', unix ms
--- Answers 0 done; 1 cancelled; 2 full; 3 the session was ended
+-- ARGV 1=key of the request 2=node 3=nonce of its stream or '-' 4=ms to its deadline
+--      5=most requests of a session
+-- Entries: R or K (cancelled), node (14 bytes), nonce or '-', '|', unix ms;
+--          or C (a cancellation that came first), '|', unix ms
+-- Replies 0 done; 1 cancelled; 2 full; 3 the session was ended
 -- Called by Store::register
 if redis.call('GETRANGE', KEYS[1], 0, 0) == 'E' then return 3 end
 local t = redis.call('TIME')

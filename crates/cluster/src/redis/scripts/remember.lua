@@ -1,9 +1,10 @@
 #!lua
--- Notes a session as the newest of its principal, takes those out of the list that are gone, and names those that are too many
--- (streams.md §10).
--- KEYS 1=sessions of the principal, by when they were noted
--- ARGV 1=session 2=most 3=most to be named at once 4=life of the list, ms 5.. sessions that are gone
--- Answers sessions that are too many, oldest first
+-- Adds a session to its principal's list as the newest, removes the sessions that are gone, and
+-- returns those beyond the limit (streams.md §10).
+-- KEYS 1=sessions of the principal, by time of the addition
+-- ARGV 1=session 2=limit 3=most sessions in the reply 4=life of the list, ms
+--      5.. sessions that are gone
+-- Replies the oldest sessions beyond the limit, oldest first
 -- Called by Store::remember
 local t = redis.call('TIME')
 for i = 5, #ARGV do redis.call('ZREM', KEYS[1], ARGV[i]) end

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- The things on a shelf that are not over, in no order.
--- KEYS 1=shelf (hash, name to until|version|bytes of the rest|head)
+-- Returns the records of a list that have not expired, in no order.
+-- KEYS 1=list of records (hash, name to until|version|bytes of the rest|head)
 -- ARGV none
--- Answers {name, ms left, head} for each, one after the other
--- Called by Store::shelf
+-- Replies {name, ms left, head} for each, one after the other
+-- Called by Store::records
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local all, out = redis.call('HGETALL', KEYS[1]), {}

@@ -1,9 +1,12 @@
 #!lua
--- Makes a thing on a shelf, or changes one by compare and swap on its version; what is over goes meanwhile. The same bytes once more are the same.
--- KEYS 1=shelf (hash, name to until|version|bytes of the rest|head) 2=rest of the thing
--- ARGV 1=name 2=expected version (8 hex digits), '' to make it 3=life of a new one, ms 4=most things 5=most bytes 6=head 7=1 if the rest changes 8=rest
--- Answers {0} no such thing; {1, version} done; {2, version, ms left, head, rest} somebody else was first; {3} no room
--- Called by Store::shelve
+-- Creates a record, or changes it by compare and swap on its version. Also removes expired records.
+-- The same bytes again change nothing.
+-- KEYS 1=list of records (hash, name to until|version|bytes of the rest|head) 2=rest of the record
+-- ARGV 1=name 2=expected version (8 hex digits), '' to create it 3=life of a new record, ms
+--      4=most records 5=most bytes 6=head 7=1 if the rest changes 8=rest
+-- Replies {0} no such record; {1, version} done; {3} the list is full;
+--         {2, version, ms left, head, rest} another writer was first
+-- Called by Store::put_record
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local all = redis.call('HGETALL', KEYS[1])
@@ -43,7 +46,7 @@ if v and head then
 end
 if not v then
   if items >= tonumber(ARGV[4]) or bytes + new > tonumber(ARGV[5]) then return {3} end
-  -- Seconds: no later thing of this name will have the version of another one.
+  -- Seconds, so that no later record of this name has the version of another one.
   v = string.format('%08x', t[1] % 4294967296)
   till, n = now + tonumber(ARGV[3]), #ARGV[8]
 end

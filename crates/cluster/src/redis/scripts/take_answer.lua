@@ -1,8 +1,9 @@
 #!lua flags=no-writes
--- The answer to a question, as long as the stream that asked is there (streams.md §14). Entries: see answer.lua.
+-- Returns the answer to a question, as long as its stream exists (streams.md §14).
+-- Entries: see answer.lua.
 -- KEYS 1=questions
 -- ARGV 1=question 2=prefix of metas
--- Answers the payload, or nothing
+-- Replies the payload, or nothing
 -- Called by Store::take_answer
 local c = redis.call('HGET', KEYS[1], ARGV[1])
 if not c or string.sub(c, 1, 1) ~= 'A' then return false end

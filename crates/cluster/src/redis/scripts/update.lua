@@ -1,8 +1,8 @@
 #!lua
--- New body of a session's record, compare and swap on its version (streams.md §3.1).
+-- Replaces the body of a session's record by compare and swap on its version (streams.md §3.1).
 -- KEYS 1=session
 -- ARGV 1=principal 2=expected version 3=body
--- Answers {0} no such record; {1, version} done; {2, version, body} somebody else was first
+-- Replies {0} no such record; {1, version} done; {2, version, body} another writer was first
 -- Called by Store::update
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)
 if string.sub(h, 1, 1) ~= 'A' or string.sub(h, 10, 25) ~= ARGV[1] then return {0} end

@@ -1,4 +1,4 @@
-//! A client's connection takes a stream over, on any node (`streams.md` §8, §9, §11).
+//! A client's connection attaches to a stream, on any node (`streams.md` §8, §9, §11).
 
 use portolan_cluster::store::{Append, Attached, Class, Epoch, NodeMessage, State, TakeOver};
 
@@ -105,7 +105,8 @@ async fn exactly_the_missed_events_follow_the_cursor(ground: &Ground) {
     }
 }
 
-/// §9: the store lost writes, the owner will write them again; what the client has is skipped.
+/// §9: the store lost writes, which the owner will write again. Events that the client has are
+/// skipped.
 async fn a_cursor_beyond_the_tail_is_held(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -142,7 +143,7 @@ async fn only_the_holder_of_the_generation_detaches(ground: &Ground) {
     store.detach(stream(9), B, 1).await.expect("of no stream");
 }
 
-/// A stream of three epochs: 1 wrote 1–3, 2 (mark 7) 4–6, 3 (mark 9) 7–8.
+/// A stream of three epochs: 1 wrote 1–3, 2 (nonce 7) 4–6, 3 (nonce 9) 7–8.
 async fn three_attempts(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -189,7 +190,7 @@ async fn a_cursor_of_a_lost_branch_is_moved_to_the_fork(ground: &Ground) {
     }
 }
 
-/// Found in an earlier draft (2, 5): two adopters after a roll-back count to the same number.
+/// Found in an earlier draft (2, 5): two new owners after a roll-back count to the same number.
 async fn equal_numbers_with_another_mark_are_another_branch(ground: &Ground) {
     three_attempts(ground).await;
     let store = &*ground.store;
@@ -207,7 +208,8 @@ async fn equal_numbers_with_another_mark_are_another_branch(ground: &Ground) {
     }
 }
 
-/// Found in earlier drafts (3, 4): a partial replay may not skip events, nor a moved position that the client never learns of.
+/// Found in earlier drafts (3, 4): a partial replay must not skip events, and a client must learn
+/// of a moved position.
 async fn an_event_belongs_to_the_attempt_that_wrote_it(ground: &Ground) {
     three_attempts(ground).await;
     let store = &*ground.store;
@@ -224,7 +226,8 @@ async fn an_event_belongs_to_the_attempt_that_wrote_it(ground: &Ground) {
         assert_eq!((position, split), (event.seq, false));
         assert_eq!(seqs(&rest.events), (event.seq + 1..=8).collect::<Vec<_>>());
     }
-    // Told of the gap, the client still shows the old cursor: it is moved to the same place again.
+    // After the gap notice the client still shows the old cursor. It is moved to the same position
+    // again.
     for _ in 0..2 {
         let (_, position, split) = attach(store, stream(1), cursor(5, epoch(2, 8)), B).await;
         assert_eq!((position, split), (3, true));

@@ -1,4 +1,4 @@
-//! Limits on what is there at once (`streams.md` §16.2).
+//! Limits on simultaneous use (`streams.md` §16.2).
 
 use std::time::Duration;
 
@@ -64,14 +64,14 @@ async fn the_share_of_a_node_that_died_is_free_again(ground: &Ground) {
     let store = &*ground.store;
     store.hold(A, ms(400), &wanted(7, 7)).await.expect("held");
     assert_eq!(hold(ground, B, wanted(0, 9)).await, held(3, 7, 7));
-    // Who says it again lives on.
+    // A node that renews its share keeps it.
     ground.pass(ms(250)).await;
     store.hold(A, ms(400), &wanted(7, 7)).await.expect("held");
     ground.pass(ms(250)).await;
     assert_eq!(hold(ground, B, wanted(0, 9)).await.held, 3);
     ground.pass(ms(300)).await;
     assert_eq!(hold(ground, B, wanted(0, 9)).await, held(9, 0, 0));
-    // It was only held up: what it uses is there, and nothing new until there is room.
+    // The node was only late. It keeps what it uses, and gets no more until permits are free.
     let back = store.hold(A, ms(400), &wanted(7, 9)).await.expect("held");
     assert_eq!(back, held(7, 9, 0));
 }

@@ -98,10 +98,10 @@ async fn what_is_given_back_can_be_taken_again(ground: &Ground) {
     assert_eq!(take(ground, wanted("x", 1, 0)).await.granted, 0);
     assert_eq!(take(ground, back(2)).await.granted, 0);
     assert_eq!(take(ground, wanted("x", 9, 0)).await.granted, 2);
-    // Never more than the bucket holds, and nothing for the next one.
+    // Never more than the capacity of the bucket, also not for the next request.
     take(ground, back(1_000)).await;
     assert_eq!(take(ground, wanted("x", 9, 0)).await.granted, 5);
-    // What was taken by the same question counts after what is given back by it.
+    // In one request, tokens are given back before others are taken.
     let exchange = LeaseWanted {
         back: 3,
         ..wanted("x", 9, 0)
@@ -126,7 +126,7 @@ async fn absurd_wishes_do_no_harm(ground: &Ground) {
     assert_eq!(take(ground, none).await.granted, 0);
 }
 
-/// C11, as far as the store is concerned.
+/// C11, for the part of the store.
 async fn no_more_is_admitted_than_the_rate_and_the_burst(ground: &Ground) {
     let one = LeaseWanted {
         interval_us: 5_000,

@@ -1,4 +1,4 @@
-//! How many sessions of one principal are kept (`streams.md` §10).
+//! Number of session records per principal (`streams.md` §10).
 
 use portolan_cluster::store::{Begin, Bounds, FORGET_AT_ONCE, SessionKey};
 
@@ -22,7 +22,7 @@ fn session(number: u8) -> SessionKey {
     SessionKey([number; 16])
 }
 
-/// Noted one after the other, as the clock of the store tells them apart.
+/// Added one after the other, at different times of the store's clock.
 async fn note(ground: &Ground, number: u8, most: usize) -> Vec<SessionKey> {
     ground.pass(ms(2)).await;
     let noted = ground.store.remember(session(number), ME, most, &[]);

@@ -1,4 +1,4 @@
-//! Answers and cancellations find the node that runs the request (`streams.md` §14).
+//! Answers and cancellations reach the node that runs the request (`streams.md` §14).
 
 use bytes::Bytes;
 use portolan_cluster::store::{Bounds, NodeMessage, Registered, Routed};
@@ -24,7 +24,7 @@ super::cases![
     writing_a_question_again_keeps_its_answer,
 ];
 
-/// However slow the machine is.
+/// Long enough for any slow machine.
 fn long_tombstone() -> Bounds {
     Bounds {
         tombstone: MINUTE,
@@ -82,7 +82,7 @@ async fn o_6_a_note_rings_the_node_that_holds_the_connection_of_a_session(ground
         let heard = heard(&mut b).await;
         assert_eq!(heard, NodeMessage::Note { session: S, note });
     }
-    // Nobody else hears it.
+    // No other node receives the message.
     nothing_else(store, &mut a, A).await;
 }
 
@@ -161,7 +161,7 @@ async fn a_cancellation_reaches_no_other_request_and_no_other_session(ground: &G
     assert_eq!(untouched, Ok(Registered::Done));
 }
 
-/// B13.
+/// B13: a session keeps a limited number of tombstones.
 async fn a_flood_of_cancellations_is_bounded(ground: &Ground) {
     let store = &*ground.store;
     for n in 0..200 {
@@ -231,7 +231,8 @@ async fn an_answer_rings_the_owner_with_the_payload(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     begun(store).await;
-    // Before the client moves on: in a cluster what was notified may come to who begins to listen a moment later.
+    // Subscribed before the client moves. In a cluster a message may otherwise reach a node that
+    // subscribes a moment later.
     let mut messages = store.subscribe(A).await.expect("heard");
     open(store, key, 0).await;
     attach(store, key, START, B).await;
@@ -294,7 +295,7 @@ async fn a_large_answer_is_fetched(ground: &Ground) {
     }
 }
 
-/// C7, B12.
+/// C7, B12: later answers are accepted and have no effect.
 async fn only_the_first_answer_counts(ground: &Ground) {
     let store = &*ground.store;
     let mut messages = store.subscribe(A).await.expect("heard");
@@ -406,7 +407,7 @@ async fn questions_go_with_their_stream(ground: &Ground) {
     );
 }
 
-/// §7: an owner that writes its ring again after a roll-back.
+/// §7: an owner that writes its events again after a roll-back.
 async fn writing_a_question_again_keeps_its_answer(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);

@@ -64,7 +64,7 @@ async fn the_body_is_given_only_to_those_who_do_not_have_it(ground: &Ground) {
     assert!(matches!(found, Ok(Begin::Alive { body: Some(body), .. }) if body == "body"));
 }
 
-/// S1, C1.
+/// S1, C1: the session's id is useless for another principal.
 async fn another_principal_learns_and_changes_nothing(ground: &Ground) {
     let store = &*ground.store;
     let version = begun(store).await;
@@ -162,7 +162,7 @@ async fn bodies_hold_any_bytes(ground: &Ground) {
     }
 }
 
-/// C9.
+/// C9: the tombstone lives for the rest of the absolute life.
 async fn an_ended_session_stays_ended_for_its_absolute_life(ground: &Ground) {
     let store = &*ground.store;
     begun(store).await;
@@ -199,7 +199,7 @@ async fn a_session_without_a_record_can_be_ended(ground: &Ground) {
     assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Unknown));
 }
 
-/// Found in an earlier draft (8): entries of open streams stayed behind.
+/// Found in an earlier draft (8): entries of open streams were left behind.
 async fn ending_takes_everything_along_and_may_be_repeated(ground: &Ground) {
     let store = &*ground.store;
     begun(store).await;

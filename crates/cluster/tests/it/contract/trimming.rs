@@ -1,4 +1,4 @@
-//! Bounds of logs, and what is never dropped (`streams.md` §10).
+//! Bounds of logs, and events that are never dropped (`streams.md` §10).
 
 use bytes::Bytes;
 use portolan_cluster::store::{Append, Appended, Bounds, Class, Epoch, TakeOver};
@@ -158,8 +158,8 @@ async fn the_newest_event_is_never_dropped(ground: &Ground) {
     assert_eq!((seqs(&view.events), view.dropped), (vec![2], 1));
 }
 
-/// The new owner goes on after what a client has shown, so that what the log ends with is not the newest event any more: it makes room like
-/// any other, and fills nothing.
+/// The new owner continues after the highest number that a client showed. The last event of the log
+/// is then no longer the newest, and may be dropped like any other.
 async fn the_last_event_below_what_an_adopter_was_shown_is_no_longer_the_newest(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -185,7 +185,7 @@ async fn the_last_event_below_what_an_adopter_was_shown_is_no_longer_the_newest(
     assert_eq!((seqs(&view.events), view.dropped), (vec![], 4));
 }
 
-/// L9.
+/// L9: a longer log is read page by page.
 async fn an_answer_holds_one_page(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);

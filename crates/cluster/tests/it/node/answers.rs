@@ -1,4 +1,5 @@
-//! Answers to questions that the store does not know, because it is away, full, or another one (§14, §17.1, §17.2).
+//! Answers to questions that the store does not know, because it is down, full, or another one
+//! (§14, §17.1, §17.2).
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::time::Duration;
@@ -12,10 +13,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::world::{ME, Member, TENANT, World, some, text};
 
-/// Longer than it takes to hear of anything, and shorter than people may think.
+/// Longer than any message takes, and shorter than a person may think.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A node that asks, another one, and the session.
+/// A node with a question, another node, and the session.
 async fn two(world: &World) -> (Member, Member, SessionKey) {
     let (a, b) = (world.node().await, world.node().await);
     let session = world.session(&a).await;
@@ -26,7 +27,7 @@ async fn two(world: &World) -> (Member, Member, SessionKey) {
     (a, b, session)
 }
 
-/// Asks; and when its client is told, does what the test wants.
+/// Sends a question, and runs `then` when the client has received it.
 async fn asked<T>(
     (writer, reader): (&StreamWriter, &mut StreamReader),
     question: &str,
@@ -55,7 +56,7 @@ async fn answer(
         .await
 }
 
-/// F4 of one node: nobody else can know that there is a question.
+/// F4 of one node: no other node can know the question.
 #[tokio::test(start_paused = true)]
 async fn an_answer_overtakes_the_question_of_a_node_that_is_cut_off() {
     let world = World::new();
@@ -67,7 +68,7 @@ async fn an_answer_overtakes_the_question_of_a_node_that_is_cut_off() {
         let began = Instant::now();
         let taken = answer(&b, session, "q1", "so").await;
         assert!(began.elapsed() < Duration::from_millis(50), "taken at once");
-        // What comes later is not the first.
+        // A later answer is not the first.
         let other = answer(&b, session, "q1", "otherwise").await;
         sleep(Duration::from_secs(4)).await;
         a.faults.cut_off(false);
@@ -79,7 +80,7 @@ async fn an_answer_overtakes_the_question_of_a_node_that_is_cut_off() {
     assert!(took < Duration::from_secs(9), "{took:?}");
 }
 
-/// F7. The store refuses the question and the answer, and takes both when it has room.
+/// F7. The store refuses the question and the answer, and accepts both when it has memory again.
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_a_full_store_and_needs_none_where_the_call_runs() {
     let world = World::new();
@@ -109,7 +110,7 @@ async fn an_answer_waits_for_a_full_store_and_needs_none_where_the_call_runs() {
     assert!(took < Duration::from_secs(13), "{took:?}");
 }
 
-/// §17.1: an answer waits for 20 s, and only then is its client told to come back.
+/// §17.1: an answer waits for 20 s. Only then the client receives an error and retries.
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_a_store_that_is_away() {
     let world = World::new();
@@ -142,7 +143,8 @@ async fn an_answer_waits_for_a_store_that_is_away() {
     assert!(least <= waited && waited < most, "{waited:?}");
 }
 
-/// F5, F6: the store that took over was not told of the question, and its owner has not noticed yet.
+/// F5, F6: the store after a failover does not know the question, and its owner has not noticed
+/// yet.
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_a_question_that_the_store_lost() {
     let world = World::new();
@@ -163,7 +165,8 @@ async fn an_answer_waits_for_a_question_that_the_store_lost() {
     assert!(took < Duration::from_secs(7), "{took:?}");
 }
 
-/// §14: an answer to nothing is taken at once and kept in no store, and does not turn up when its time is over.
+/// §14: an answer without a question is accepted at once, is not stored, and does not appear after
+/// its time.
 #[tokio::test(start_paused = true)]
 async fn an_answer_to_nothing_is_taken_at_once_and_forgotten() {
     let world = World::new();
@@ -184,11 +187,11 @@ async fn an_answer_to_nothing_is_taken_at_once_and_forgotten() {
     assert!(got.is_err(), "{got:?}");
 }
 
-/// Who says what nobody asked, over and over, costs the store little.
+/// A client that repeats answers without questions causes little load on the store.
 #[tokio::test(start_paused = true)]
 async fn few_answers_to_nothing_are_tried_again() {
     let mut world = World::new();
-    // Nothing else is to be counted.
+    // No other operation may be counted.
     world.settings.janitor = Duration::from_secs(3600);
     world.settings.beat = Duration::from_secs(3600);
     world.settings.ttl = Duration::from_secs(7200);
@@ -209,7 +212,7 @@ async fn few_answers_to_nothing_are_tried_again() {
     assert!((5..=10).contains(&one), "{one}");
     let many = operations(500).await;
     assert!((16 * 5..=16 * 10).contains(&many), "{many}");
-    // There is room again.
+    // There is space again.
     let one = operations(1).await;
     assert!((5..=10).contains(&one), "{one}");
 }

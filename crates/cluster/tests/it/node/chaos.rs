@@ -1,5 +1,5 @@
-//! Random schedules: whatever gets lost, a client sees each event once and in order, or is told of the gap, and every stream
-//! ends (§1, §11).
+//! Random schedules of failures. A client sees each event once and in order, or receives a gap
+//! notice, and every stream ends (§1, §11).
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc, time::Duration};
@@ -18,10 +18,10 @@ use super::{
     world::{ME, Member, NOTE, START, TENANT, World, cursor_of, text},
 };
 
-/// What may happen in a run.
+/// Failures that may occur in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Weather {
-    /// Calls and messages get lost.
+    /// Calls and messages are lost.
     Lossy,
     /// Nodes are cut off for long, or die.
     Cuts,
@@ -36,7 +36,7 @@ struct Client {
     seen: BTreeSet<u64>,
     last: u64,
     was_told: bool,
-    /// Numbers that a gap notice stood for.
+    /// Numbers that a gap notice covered.
     told: Vec<RangeInclusive<u64>>,
     gaps: usize,
     end: Option<String>,
@@ -91,7 +91,7 @@ async fn work(writer: StreamWriter, mut rng: NodeRng, count: u64) {
     }
     tokio::time::sleep(rng.ms(2000)).await;
     writer.finish(text("done"));
-    // A crashed process drops nothing.
+    // A crashed process drops no value.
     writer.committed().cancelled().await;
 }
 
@@ -119,7 +119,7 @@ async fn roll_back(world: &World, mut rng: NodeRng) {
     std::future::pending().await
 }
 
-/// Hops from node to node until it has the final response. `None`: the stream is gone.
+/// Moves from node to node until it has the final response. `None`: the stream is gone.
 async fn client(
     nodes: &[Member],
     stream: StreamKey,
@@ -154,7 +154,7 @@ async fn client(
             }
             patience -= 1;
         }
-        // Some connections are left open, as middleboxes do.
+        // Some connections stay open, as behind middleboxes.
         if rng.below(3) == 0 {
             abandoned.push(current);
         }
@@ -247,7 +247,8 @@ async fn run(seed: u64, weather: Weather) -> Client {
     seen
 }
 
-/// Every event that the log has below the final response was seen by the client, or it was told of a gap (C4).
+/// The client saw every event that the log has before the final response, or received a gap notice
+/// (C4).
 async fn retained_was_seen_or_told(on: &Member, stream: StreamKey, seen: &Client, seed: u64) {
     tokio::time::sleep(Duration::from_secs(30)).await;
     let Resumed::Reader(mut reader) = on.node.resume(TENANT, stream, ME, START).await.unwrap()
@@ -275,7 +276,8 @@ async fn retained_was_seen_or_told(on: &Member, stream: StreamKey, seen: &Client
 
 const SEEDS: u64 = 40;
 
-/// Runs under one weather. Returns how many ended with an new owner's error, and how many clients were told of gaps.
+/// Runs with one kind of failures. Returns the number of errors by a new owner, and of clients with
+/// gap notices.
 async fn runs(weather: Weather) -> (usize, usize) {
     let (mut taken_over, mut gaps) = (0, 0);
     for seed in 0..SEEDS {

@@ -18,7 +18,7 @@ fn key(bucket: &str) -> LimitKey {
     }
 }
 
-/// A small generator: the schedules must be the same in every run.
+/// A small generator, so that the schedules are the same in every run.
 struct NodeRng(u64);
 
 impl NodeRng {
@@ -46,13 +46,13 @@ async fn no_window_admits_more_than_burst_and_rate_and_the_leases_and_one_for_ea
         for _ in 0..count {
             nodes.push(world.node().await);
         }
-        // All know of all.
+        // All nodes know each other.
         tokio::time::sleep(Duration::from_secs(4)).await;
         let start = Instant::now();
         let mut admitted: Vec<Duration> = Vec::new();
         let (mut asked, mut pause) = (0_u64, 1);
         while start.elapsed() < Duration::from_secs(8) {
-            // Bursts, steady traffic and silence by turns.
+            // Bursts, steady traffic and pauses in turn.
             if rng.below(200) == 0 {
                 pause = [0, 1, 5, 40][usize::try_from(rng.below(4)).unwrap()];
             }
@@ -111,7 +111,7 @@ async fn a_limit_admits_what_it_promises_and_tells_when_to_come_back() {
     assert!(refused.0 <= Duration::from_millis(110), "{refused:?}");
     tokio::time::sleep(refused.0 + Duration::from_millis(10)).await;
     assert!(limits.take(&key("small"), rate, 1).await.is_ok());
-    // Other buckets know nothing of it; what can never fit is refused at once.
+    // Other buckets are not affected. A request above the capacity is refused at once.
     assert!(limits.take(&key("other"), rate, 5).await.is_ok());
     assert!(limits.try_take(&key("other"), rate, 6).unwrap().is_err());
 }
@@ -170,11 +170,12 @@ async fn without_the_store_the_nodes_together_admit_the_configured_limit() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // 20 at once and 10 a second, give or take one for each node.
+    // 20 at once and 10 a second, plus or minus one per node.
     assert!((66..=72).contains(&admitted), "{admitted}");
 }
 
-/// Takes from all nodes as fast as it may for so long; when each was let in.
+/// Takes from all nodes as fast as possible for the time `long`. Returns the times of the
+/// admissions.
 async fn admissions(world: &World, nodes: &[Member], rate: Rate, long: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let mut tasks = Vec::new();
@@ -201,7 +202,7 @@ async fn admissions(world: &World, nodes: &[Member], rate: Rate, long: Duration)
     all
 }
 
-/// Nowhere more than burst and rate and the leases and one for each node (§16.1).
+/// At no time more than burst, rate, leases and one per node (§16.1).
 fn is_within(admitted: &[Duration], rate: Rate, nodes: usize) -> Result<(), String> {
     let interval = Duration::from_micros(rate.interval_us).as_secs_f64();
     for (index, from) in admitted.iter().enumerate() {
@@ -219,7 +220,8 @@ fn is_within(admitted: &[Duration], rate: Rate, nodes: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// C11: a store that answers late answers all the same, and what is let in meanwhile is charged.
+/// C11: a late reply of the store still counts, and requests that were admitted meanwhile are
+/// charged.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_answers_late_admits_no_more_than_a_fast_one() {
     for (interval_us, burst) in [(2_000_000, 30), (100_000, 40), (50_000, 10), (200_000, 3)] {
@@ -241,7 +243,7 @@ async fn a_store_that_answers_late_admits_no_more_than_a_fast_one() {
         let long = Duration::from_secs(20);
         let admitted = admissions(&world, &nodes, rate, long).await;
         assert_eq!(is_within(&admitted, rate, 3), Ok(()), "{rate:?}");
-        // Nor much less: what is leased and not spent is lost.
+        // Nor much less: tokens that are leased and not used are lost.
         let ideal = burst + 20_000_000 / interval_us;
         let got = admitted.len() as u64;
         assert!(got * 4 >= ideal * 3, "{got} of {ideal}");
@@ -251,8 +253,8 @@ async fn a_store_that_answers_late_admits_no_more_than_a_fast_one() {
     }
 }
 
-/// C11, F7: nodes that decide for themselves have no second burst for who has used up the first, and what they let in is charged when the
-/// store takes writes again.
+/// C11, F7: nodes that decide alone grant no second burst to a caller that has used the first.
+/// Their admissions are charged when the store accepts writes again.
 #[tokio::test(start_paused = true)]
 async fn a_full_store_is_no_second_burst() {
     for (interval_us, burst) in [(100_000, 30), (50_000, 12), (300_000, 60), (20_000, 200)] {
@@ -288,7 +290,7 @@ async fn a_full_store_is_no_second_burst() {
     }
 }
 
-/// Buckets that nobody asks for again are forgotten, and pay before: the long-run rate holds exactly.
+/// Idle buckets are removed, and pay their debt before: the long-run rate holds exactly.
 #[tokio::test(start_paused = true)]
 async fn who_owes_pays_also_if_nobody_asks_again() {
     let world = World::new();
@@ -316,7 +318,7 @@ async fn who_owes_pays_also_if_nobody_asks_again() {
     a.faults.refuse_writes(true);
     assert_eq!(admitted(&a).await, 5, "its half");
     a.faults.refuse_writes(false);
-    // Buckets are looked through every 10 s, and this one would be full after 11.
+    // Idle buckets are removed every 10 s, and this one would be full after 11.
     tokio::time::sleep_until(begun + Duration::from_millis(30_200)).await;
     assert_eq!(admitted(&b).await, 5, "the other half");
 }

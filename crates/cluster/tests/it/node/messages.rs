@@ -1,4 +1,4 @@
-//! Cancellations and answers that arrive on another node than the one that runs the request (§14).
+//! Cancellations and answers that arrive on another node than the one with the request (§14).
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ async fn an_answer_on_another_node_reaches_the_call_that_asked() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
     let session = world.session(&a).await;
-    // Small enough for the message, and too big for it.
+    // Small enough for the message, and too large for it.
     for size in [10, 20_000] {
         let (writer, mut reader) = a.node.open(world.new_stream(session));
         let question = format!("q{size}");

@@ -28,7 +28,7 @@ async fn while_the_store_is_down_the_local_client_gets_events_with_their_ids_and
         assert_eq!(cursor_of(&came), Some(first(number)));
     }
     drop(reader);
-    // The client comes back elsewhere while all are cut off: held, not refused (§0.5).
+    // The client reconnects to another node while all are cut off: held, not refused (§0.5).
     let mut reader = b.resume(stream, first(4)).await;
     quiet(&mut reader, Duration::from_secs(10)).await;
     writer.push(NOTE, text("n5")).await.unwrap();
@@ -48,7 +48,7 @@ async fn a_call_may_even_end_during_the_outage_and_its_log_is_made_whole_later()
     let new = world.new_stream(session);
     let stream = new.stream;
     a.faults.cut_off(true);
-    // Not even the stream itself is known to the store.
+    // The store does not even know the stream.
     let (writer, mut reader) = a.node.open(new);
     writer.push(NOTE, text("n1")).await.unwrap();
     writer.finish(text("done"));
@@ -195,8 +195,9 @@ async fn what_the_owner_has_no_more_is_reported_as_lost() {
     assert_eq!(all.last().unwrap(), "11 Stream about", "{all:?}");
 }
 
-/// A stream whose owner died with the store's memory: its client is ended as soon as that is certain, and told the truth when it comes
-/// back, also if the store hiccups all the time (§9, §0.4).
+/// The owner of a stream died, and the store lost its data. The client's connection ends as soon as
+/// the loss is certain. When the client reconnects, it receives an error, also with repeated short
+/// outages of the store (§9, §0.4).
 #[tokio::test(start_paused = true)]
 async fn a_reader_of_a_stream_that_nobody_can_make_again_is_ended_in_seconds_whatever_hiccups() {
     for hiccup in [Duration::ZERO, Duration::from_secs(4)] {
@@ -225,7 +226,8 @@ async fn a_reader_of_a_stream_that_nobody_can_make_again_is_ended_in_seconds_wha
             began.elapsed()
         );
         drop(reader);
-        // It comes back, is held for as long as its owner could still be on its way, and is told then.
+        // The client reconnects, is held while its owner could still return, and then receives the
+        // error.
         let began = Instant::now();
         loop {
             match b.node.resume(TENANT, stream, ME, first(1)).await.unwrap() {
@@ -243,7 +245,7 @@ async fn a_reader_of_a_stream_that_nobody_can_make_again_is_ended_in_seconds_wha
     }
 }
 
-/// The opposite: nobody may be told that a stream is gone which its owner is about to write.
+/// The opposite: no client may receive the error for a stream that its owner is about to write.
 #[tokio::test(start_paused = true)]
 async fn a_reader_waits_for_a_stream_whose_owner_comes_back_later_than_the_store() {
     let world = World::new();
@@ -252,7 +254,7 @@ async fn a_reader_waits_for_a_stream_whose_owner_comes_back_later_than_the_store
     a.faults.cut_off(true);
     b.faults.cut_off(true);
     tokio::time::sleep(Duration::from_secs(3)).await;
-    // Made during the outage: the store has never heard of it.
+    // The stream was created during the outage, so the store does not know it.
     let new = world.new_stream(session);
     let stream = new.stream;
     let (writer, mut local) = a.node.open(new);
@@ -266,7 +268,7 @@ async fn a_reader_waits_for_a_stream_whose_owner_comes_back_later_than_the_store
     a.faults.cut_off(false);
     writer.push(NOTE, text("n2")).await.unwrap();
     assert_eq!(some(&mut reader, 1).await, ["2 n2"]);
-    // The store loses everything: who beats writes again.
+    // The store loses all data: an owner that sends beats writes again.
     world.memory.roll_back(&World::new().memory.snapshot());
     writer.finish(text("done"));
     assert_eq!(rest(&mut reader).await, ["3 done"]);

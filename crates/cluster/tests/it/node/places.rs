@@ -1,4 +1,4 @@
-//! What is there at once, over several nodes (§16.2).
+//! Limits on simultaneous use, over several nodes (§16.2).
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ async fn enter(member: &Member, places: &Arc<Places>) -> Option<Place> {
     member.node.limits().enter(places).await.ok()
 }
 
-/// As many as get in.
+/// Enters as often as possible.
 async fn fill(member: &Member, places: &Arc<Places>, tries: usize) -> Vec<Place> {
     let mut inside = Vec::new();
     for _ in 0..tries {
@@ -28,7 +28,7 @@ async fn fill(member: &Member, places: &Arc<Places>, tries: usize) -> Vec<Place>
     inside
 }
 
-/// Time for every node to know of every other.
+/// Waits until every node knows every other.
 async fn acquaint() {
     sleep(Duration::from_secs(4)).await;
 }
@@ -51,7 +51,7 @@ async fn all_nodes_together_never_admit_more_than_the_limit() {
             highest = highest.max(inside.len());
             assert!(inside.len() as u64 <= most, "{} of {most}", inside.len());
         }
-        // Blocks that lie idle elsewhere cost no more than an eighth and one for each node.
+        // Unused blocks of other nodes cost at most an eighth and one permit per node.
         let worst = most - most / 8 - most.min(3);
         assert!(highest as u64 >= worst.max(1), "{highest} of {most}");
     }
@@ -67,7 +67,7 @@ async fn a_small_limit_is_used_up_wherever_the_calls_come() {
     let second = fill(&b, &on_b, 5).await;
     assert_eq!((first.len(), second.len()), (2, 1));
     assert!(enter(&a, &on_a).await.is_none());
-    // What is free on one node is free for the others at once.
+    // A permit that is free on one node is available to the others at once.
     drop(first);
     sleep(Duration::from_millis(60)).await;
     assert_eq!(fill(&b, &on_b, 5).await.len(), 2);
@@ -88,7 +88,7 @@ async fn a_call_over_the_limit_waits_a_moment_for_a_place_that_becomes_free_here
         };
         let (place, ()) = tokio::join!(enter(&a, &on_a), one);
         assert!(place.is_some(), "{most}: passed on on the same node");
-        // Elsewhere it is refused, and not before there was a chance.
+        // The other node refuses, but only after a wait.
         let began = Instant::now();
         assert!(enter(&b, &on_b).await.is_none());
         let waited = began.elapsed();
@@ -169,7 +169,7 @@ async fn while_the_store_is_down_each_node_has_its_part() {
     assert_eq!(before.len(), 30);
     a.faults.cut_off(true);
     b.faults.cut_off(true);
-    // Until the breakers know.
+    // Until the breakers open.
     sleep(Duration::from_secs(8)).await;
     assert!(
         enter(&a, &on_a).await.is_none(),

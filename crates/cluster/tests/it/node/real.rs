@@ -1,4 +1,5 @@
-//! The same over a real Redis, in real time: nodes with connections of their own, and a server that dies.
+//! The same over a real Redis, in real time: nodes with their own connections, and a server that
+//! dies.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +14,7 @@ use super::world::{
 };
 use crate::fixture::{connect_with, options, server::RedisServer};
 
-/// Looks more often than usual. Beats stay slow: a busy machine must not look dead.
+/// Shorter intervals than the default. Beats stay slow, so that a busy machine does not look dead.
 fn watchful() -> NodeSettings {
     NodeSettings {
         anti_entropy: Duration::from_millis(500),
@@ -23,7 +24,7 @@ fn watchful() -> NodeSettings {
     }
 }
 
-/// Dies quickly.
+/// Settings with which a node is suspected quickly.
 fn frail() -> NodeSettings {
     NodeSettings {
         beat: Duration::from_millis(150),
@@ -48,7 +49,8 @@ async fn two_nodes(server: &RedisServer, settings: NodeSettings) -> (World, Memb
     (world, a, b)
 }
 
-/// Nodes that do nothing of their own accord, so that every command is the answer to something, and their stores, which count.
+/// Nodes without background work, so that every command is the result of an operation, with stores
+/// that count commands.
 async fn two_quiet_nodes(server: &RedisServer) -> (World, [Member; 2], [Arc<RedisStore>; 2]) {
     let hour = Duration::from_secs(3600);
     let mut world = World::new();
@@ -73,7 +75,8 @@ async fn two_quiet_nodes(server: &RedisServer) -> (World, [Member; 2], [Arc<Redi
     (world, nodes, stores)
 }
 
-/// L8 of the test plan, as a count: a small event for a client of another node travels inside of its message.
+/// L8 of the test plan, as a count: a small event for a client of another node travels inside its
+/// message.
 #[tokio::test]
 async fn l8_an_event_for_another_node_costs_one_append_and_no_read() {
     const EVENTS: u64 = 50;
@@ -101,8 +104,8 @@ async fn l8_an_event_for_another_node_costs_one_append_and_no_read() {
     assert_eq!(spent, [EVENTS, 0]);
 }
 
-/// L9 of the test plan, as a count: a whole log of 256 events and a mebibyte. What waits for a client is 16 events or 64 KiB (B11), and more is
-/// read when half of that is taken.
+/// L9 of the test plan, as a count: a whole log of 256 events and 1 MiB. At most 16 events or 64
+/// KiB wait for a client (B11). The next page is read when half of them are taken.
 #[tokio::test]
 async fn l9_a_resume_of_256_events_is_a_command_for_every_eight_of_them_at_most() {
     const EVENTS: usize = 256;
@@ -114,7 +117,7 @@ async fn l9_a_resume_of_256_events_is_a_command_for_every_eight_of_them_at_most(
     let new = world.new_stream(session);
     let stream = new.stream;
     let (writer, mut here) = a.node.open(new);
-    // With what the log keeps beside each, and what seals it, just below what a log may have.
+    // With the overhead and the seal of each event, just below the bound of a log.
     let payload = "x".repeat(3_800);
     for _ in 0..EVENTS {
         writer.push(NOTE, text(payload.as_str())).await.unwrap();
@@ -142,7 +145,7 @@ async fn over_redis_a_client_that_hops_gets_each_event_once_and_in_order() {
     let (writer, mut reader) = a.node.open(new);
     let work = world.tracker.spawn(async move {
         for number in 1..=200 {
-            // Some are too big for a message.
+            // Some are too large for a message.
             let size = if number % 10 == 0 { 20_000 } else { 1 };
             let payload = format!("n{number}{}", " ".repeat(size));
             writer.push(NOTE, text(payload)).await.unwrap();

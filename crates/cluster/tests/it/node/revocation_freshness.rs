@@ -1,4 +1,4 @@
-//! Which nodes judge tokens while revocations are not heard (ADR 25; attack case 136).
+//! Nodes that may check tokens while revocations are not received (ADR 25; attack case 136).
 
 use std::{
     sync::{
@@ -20,11 +20,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::world::World;
 
 const MOST: Duration = Duration::from_secs(60);
-/// Not yet so long.
+/// Just below the limit.
 const ALMOST: Duration = Duration::from_secs(59);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A process with a feed that can fall silent, and a store that it can lose.
+/// A process with a feed that can stop, and a store that it can lose.
 struct Process {
     revocations: Revocations,
     messages: Arc<AtomicBool>,
@@ -33,7 +33,7 @@ struct Process {
 }
 
 impl Process {
-    /// A node `judges`, other processes only tell.
+    /// Starts a process. A node `judges`; other processes only report.
     fn start(world: &World, judges: bool) -> Self {
         let memory: Arc<dyn Store> = Arc::new(world.memory.clone());
         let store = Arc::new(FaultStore::new(memory, 1, world.tracker.clone()));
@@ -74,7 +74,7 @@ impl Process {
     }
 }
 
-/// Everybody judges for so long, whenever one looks.
+/// All nodes check tokens for this time, at any moment.
 async fn all_judge(nodes: &[&Process], length: Duration) {
     let end = Instant::now() + length;
     while Instant::now() < end {
@@ -105,7 +105,7 @@ async fn a_node_that_alone_hears_nothing_judges_no_longer_and_does_again_when_it
     let (a, b) = (Process::start(&world, true), Process::start(&world, true));
     sleep(SECOND * 5).await;
     b.messages(false);
-    // What is said of the last second is as good as heard.
+    // Revocations of the last second count as received.
     all_judge(&[&a, &b], ALMOST).await;
     sleep(SECOND * 4).await;
     assert!(a.judges() && !b.judges());
@@ -129,12 +129,12 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
     let world = World::new();
     let (a, b) = (Process::start(&world, true), Process::start(&world, true));
     sleep(SECOND * 5).await;
-    // Redis alone.
+    // Redis alone is down.
     for node in [&a, &b] {
         node.store.cut_off(true);
     }
     all_judge(&[&a, &b], MOST * 2).await;
-    // And Postgres.
+    // Postgres is down, too.
     for node in [&a, &b] {
         node.messages(false);
     }
@@ -142,7 +142,8 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
     sleep(SECOND * 4).await;
     assert!(!a.judges() && !b.judges());
 
-    // Redis is back for both, Postgres for one: the other has still missed what the one hears.
+    // Redis is back for both nodes, Postgres for one. The other node has still missed the
+    // revocations that the first one receives.
     for node in [&a, &b] {
         node.store.cut_off(false);
     }
@@ -157,7 +158,8 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
     sleep(SECOND * 2).await;
     assert!(a.judges() && b.judges());
 
-    // Both away again, and only Redis comes back: nobody hears, as both learn from it.
+    // Both are down again, and only Redis returns. No process receives revocations, and both nodes
+    // learn that.
     for node in [&a, &b] {
         node.messages(false);
         node.store.cut_off(true);

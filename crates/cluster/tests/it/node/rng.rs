@@ -1,9 +1,9 @@
-//! The schedule of a run: numbers that look random, and are the same for the same seed.
+//! Random schedule of a run: the same seed gives the same numbers.
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::time::Duration;
 
-/// A sequence of them (`SplitMix64`).
+/// A sequence of random numbers (`SplitMix64`).
 #[derive(Debug, Clone)]
 pub(super) struct NodeRng(pub(super) u64);
 

@@ -1,4 +1,4 @@
-//! Sessions from a node's point of view (§6, §17.1; design page, point 4).
+//! Sessions as a node serves them (§6, §17.1; design page, point 4).
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn while_the_store_is_down_known_sessions_go_on_for_thirty_seconds_and_oth
         assert_eq!(state.body, "body");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    // Validated longer ago than a minute.
+    // The last check was more than a minute ago.
     let refused = a.node.begin(stale, ME, &fresh("body")).await;
     assert_eq!(refused, Err(SessionError::Unavailable));
     let asked = Instant::now();
@@ -75,7 +75,7 @@ async fn while_the_store_is_down_known_sessions_go_on_for_thirty_seconds_and_oth
     let waited = asked.elapsed().as_millis();
     assert!((1900..2400).contains(&waited), "{waited}");
     assert_eq!(a.node.end(known, ME, LIFE).await, Err(Unavailable));
-    // Who waits when the store comes back is served.
+    // A request that waits is served when the store returns.
     let new = fresh("new");
     let (served, ()) = tokio::join!(a.node.begin(stale, ME, &new), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -115,8 +115,8 @@ async fn every_operation_can_be_awaited_on_any_thread() {
     takes_send(node.drain()).await;
 }
 
-/// A call that began in a grace is not cancelled when its session turns out to be over: whoever waits is told that there is no such
-/// session, and not nothing (T-45).
+/// A call that began in a grace is not cancelled when its session turns out to be ended. Its client
+/// receives the error for an unknown session, instead of no reply (T-45).
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_taken_for_cancelled()
  {
@@ -125,7 +125,7 @@ async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_
     let session = world.session(&a).await;
     a.faults.cut_off(true);
     b.node.end(session, ME, LIFE).await.unwrap();
-    // Served from memory: this node cannot know.
+    // Served from memory, because this node cannot know of the end.
     a.node.begin(session, ME, &fresh("body")).await.unwrap();
     let running = a.node.run(session, "i:1", Duration::from_secs(60)).unwrap();
     a.faults.cut_off(false);
@@ -135,7 +135,7 @@ async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_
     let known = a.node.begin(session, ME, &fresh("body")).await;
     assert_eq!(known, Err(SessionError::Unknown), "no grace any more");
 
-    // A message says the same.
+    // A message has the same effect.
     let session = world.session(&a).await;
     let running = a.node.run(session, "i:1", Duration::from_secs(60)).unwrap();
     tokio::time::sleep(Duration::from_millis(40)).await;
@@ -151,7 +151,8 @@ async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_
     assert!(!running.is_session_over(), "a cancellation is one");
 }
 
-/// Design page, point 4, and `streams.md` §10: whoever makes a session for each call fills no memory, and harms nobody.
+/// Design page, point 4, and `streams.md` §10: a client that makes a session for each call neither
+/// fills the memory nor harms other clients.
 #[tokio::test(start_paused = true)]
 async fn a_principals_idle_sessions_beyond_a_few_leave_no_record_and_live_on() {
     let mut world = World::new();

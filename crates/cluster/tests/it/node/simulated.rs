@@ -1,7 +1,8 @@
-//! The simulation (testing.md, layer N): three nodes, clients and everything that may go wrong between them, in one thread and in a time
-//! of its own. A seed decides all of it, so that what was found is found again. Nodes are called as `mcp` calls them, without HTTP (ADR 30).
+//! The simulation (testing.md, layer N): three nodes, clients and all kinds of failures between
+//! them, in one thread and in simulated time. A seed decides everything, so each finding can be
+//! repeated. Nodes are called as `mcp` calls them, without HTTP (ADR 30).
 //!
-//! What clients see and what is run is written down as the chaos test does it, and its checker judges.
+//! The run is recorded in the format of the chaos test, whose checker judges it.
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 mod between;
@@ -37,20 +38,21 @@ use self::{
 use super::rng::NodeRng;
 use crate::history::Line;
 
-/// Seeds of every run of the tests; the variable `PORTOLAN_TEST_SEEDS` asks for more, and `PORTOLAN_TEST_SEED` for one.
+/// Number of seeds of every test run. The variable `PORTOLAN_TEST_SEEDS` sets another number, and
+/// `PORTOLAN_TEST_SEED` runs one.
 const SEEDS: u64 = 2_000;
-/// One of so many is run twice.
+/// One of this many seeds is run twice.
 const TWICE: u64 = 100;
-/// Clients that call one after the other.
+/// Clients that make one call after the other.
 const PARTITIONS: u64 = 5;
-/// Standing streams.
+/// Long-lived streams.
 const SUBSCRIBERS: usize = 2;
-/// After the last fault clients go on for so long.
+/// Time for which clients continue after the last fault.
 const AFTERWARDS: Duration = Duration::from_secs(4);
-/// Then it is quiet for so long before standing streams are looked at.
+/// Time without faults after that, before the long-lived streams are checked.
 const QUIET: Duration = Duration::from_secs(14);
 
-/// All that is known of a run.
+/// Record of a run.
 struct Run {
     lines: Vec<Line>,
     facts: Vec<(u64, Fact)>,
@@ -118,7 +120,8 @@ fn session(rng: &mut NodeRng, name: &str) -> Session {
     }
 }
 
-/// A client: call after call, in a session that may be ended meanwhile. Then it calls there a little longer, and takes another one.
+/// A client that makes call after call, in a session that may be ended meanwhile. It then continues
+/// in the ended session for a while, and takes another one.
 async fn partition(scene: Arc<Scene>, mut rng: NodeRng, numbers: Arc<AtomicU64>, until: Instant) {
     while Instant::now() < until {
         let number = numbers.fetch_add(1, Ordering::Relaxed);
@@ -151,7 +154,7 @@ async fn partition(scene: Arc<Scene>, mut rng: NodeRng, numbers: Arc<AtomicU64>,
     }
 }
 
-/// Lists change now and then.
+/// Changes lists at intervals.
 async fn change(scene: Arc<Scene>, mut rng: NodeRng, until: Instant) {
     let most = 1_000 + rng.below(14_000);
     loop {
@@ -165,7 +168,7 @@ async fn change(scene: Arc<Scene>, mut rng: NodeRng, until: Instant) {
     }
 }
 
-/// What many runs show.
+/// Summary of many runs.
 #[derive(Debug, Default)]
 struct Sum {
     seeds: u64,
@@ -178,7 +181,7 @@ struct Sum {
     outcomes: BTreeMap<String, usize>,
     kinds: BTreeMap<String, usize>,
     repeated: usize,
-    /// Seeds, and what they broke.
+    /// Seeds with the rules that they broke.
     broken: Vec<(u64, Vec<String>)>,
 }
 
@@ -250,7 +253,7 @@ fn asked(variable: &str) -> Option<u64> {
     Some(text.parse().expect("a number"))
 }
 
-/// One seed, with all that happened.
+/// Runs one seed and prints its record.
 #[expect(clippy::print_stdout, reason = "somebody asked for it")]
 fn show(seed: u64) {
     let Run { lines, facts } = run(seed, None);
@@ -270,8 +273,8 @@ fn show(seed: u64) {
     assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
 }
 
-/// Layer N. Whatever is done to them, nodes keep C1 to C10, C12 and C15; from a single fault to any outcome it takes 15 s at most; and no client
-/// gives up unless two faults overlap.
+/// Layer N. In spite of all faults, nodes keep C1 to C10, C12 and C15. From a single fault to any
+/// outcome it takes 15 s at most. No client gives up unless two faults overlap.
 #[test]
 fn nodes_keep_their_promises_in_every_simulated_run() {
     if let Some(seed) = asked("PORTOLAN_TEST_SEED") {
@@ -319,10 +322,10 @@ fn nodes_keep_their_promises_in_every_simulated_run() {
     assert!(sum.broken.is_empty(), "{} seeds", sum.broken.len());
 }
 
-/// Seeds in which something that is wrong has to be noticed.
+/// Number of seeds within which a defect has to be found.
 const NOTICED_WITHIN: u64 = 60;
 
-/// The check itself: what is done wrong is seen, each by the rule that it breaks.
+/// Tests the check itself: each defect is found by the rule that it breaks.
 #[expect(clippy::print_stdout, reason = "with which seed, for whoever looks")]
 fn noticed(wrong: Wrong, rule: &str) {
     let mut others = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The store is slow, or nearly full: nodes ask it for less (§17.1 *Slow Redis*, §17.2).
+//! The store is slow, or nearly full: nodes send it less (§17.1 *Slow Redis*, §17.2).
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use portolan_cluster::{
 
 use super::world::{ME, Member, NOTE, START, World, first, fresh, next, rest, show, some, text};
 
-/// Begins often for so long.
+/// Calls `begin` often, for the given time.
 async fn begin_for(member: &Member, world: &World, long: Duration) {
     let session = world.session(member).await;
     let until = tokio::time::Instant::now() + long;
@@ -32,7 +32,7 @@ fn slow() -> Rates {
     }
 }
 
-/// Whether tokens are there before they are asked for.
+/// Whether tokens are prefetched.
 async fn fetches_ahead(member: &Member, bucket: &str) -> bool {
     let key = LimitKey {
         shard: "ten_1".into(),
@@ -51,7 +51,7 @@ async fn fetches_ahead(member: &Member, bucket: &str) -> bool {
     member.node.limits().try_take(&key, rate, 1).is_some()
 }
 
-/// Whether another node's cancellation finds a request after so long.
+/// Whether another node's cancellation reaches a request after the given time.
 async fn is_known_after(world: &World, on: &Member, other: &Member, long: Duration) -> bool {
     let session = world.session(other).await;
     let _running = on
@@ -89,7 +89,8 @@ async fn a_slow_store_is_asked_for_less_until_it_is_fast_again() {
     assert!(fetches_ahead(&a, "again").await);
 }
 
-/// §17.2: `N` events not logged. What cannot be sent at once is logged as ever, so that nothing is lost.
+/// §17.2: events of class `N` are not logged. A notification that cannot be sent at once is still
+/// logged, so that none is lost.
 #[tokio::test(start_paused = true)]
 async fn when_memory_is_nearly_full_notifications_go_to_the_client_here_and_into_no_log() {
     let world = World::new();
@@ -101,13 +102,13 @@ async fn when_memory_is_nearly_full_notifications_go_to_the_client_here_and_into
     writer.push(NOTE, text("n1")).await.unwrap();
     assert_eq!(some(&mut reader, 1).await, ["1 n1"]);
     a.faults.set_fill(85);
-    // It looks every fifteen seconds.
+    // The memory is checked every fifteen seconds.
     tokio::time::sleep(Duration::from_secs(20)).await;
     writer.push(NOTE, text("n2")).await.unwrap();
     assert_eq!(show(&next(&mut reader).await.unwrap()), "- n2");
     writer.push(Class::Answer, text("kept")).await.unwrap();
     assert_eq!(some(&mut reader, 1).await, ["2 kept"]);
-    // The client is elsewhere: the log is the only way to it.
+    // The client is on another node, so events reach it only through the log.
     drop(reader);
     let mut reader = b.resume(stream, first(2)).await;
     writer.push(NOTE, text("n3")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Delivery: exactly the events of one stream, in order, on whatever node (§1, §8, §9).
+//! Delivery: exactly the events of one stream, in order, on any node (§1, §8, §9).
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ async fn a_client_that_resumes_on_another_node_gets_exactly_what_it_missed_and_t
         rest(&mut reader).await,
         ["6 live", "7 not yet the end", "8 done"]
     );
-    // The log of a finished stream is kept: again, from the start, on the first node.
+    // The log of a finished stream is kept. Read it again from the start, on the first node.
     let mut again = a.resume(stream, START).await;
     assert_eq!(rest(&mut again).await.len(), 8);
 }
@@ -93,7 +93,7 @@ async fn q10_a_take_over_silences_the_older_connection_and_ends_it_within_five_s
     assert!(older.is_superseded(), "on the same node");
     writer.push(NOTE, text("n2")).await.unwrap();
     assert_eq!(some(&mut newest, 1).await, ["2 n2"]);
-    // Not at once: two connections that both come back would take it from each other for ever.
+    // Not at once: two connections that both reconnect would otherwise replace each other forever.
     let taken_over = Instant::now();
     let both = async { tokio::join!(next(&mut oldest), next(&mut older)) };
     assert_eq!(
@@ -117,7 +117,7 @@ async fn the_lost_reply_of_an_append_is_repaired_without_loss_or_repetition() {
     let (writer, mut reader) = a.node.open(new);
     for number in 1..=9 {
         let fault = [Fault::Lost, Fault::Before, Fault::Refused][number % 3];
-        // The very next operation of this node is the append.
+        // The next operation of this node is the append.
         a.faults.next([fault]);
         writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
         assert_eq!(some(&mut reader, 1).await, [format!("{number} n{number}")]);
@@ -181,8 +181,8 @@ async fn a_slow_client_costs_its_bound_and_the_log_is_its_buffer() {
     }
 }
 
-/// §8 *Anti-entropy*, of a stream that is owned and attached on the same node: its writer has nothing more to say, so that nobody but the look at
-/// everything notices that the store did not answer.
+/// §8 *Anti-entropy*, of a stream whose owner and client are on the same node. Its writer is idle,
+/// so only anti-entropy notices that the store did not reply.
 #[tokio::test(start_paused = true)]
 async fn what_a_slow_client_has_missed_is_read_again_if_the_store_did_not_answer() {
     let world = World::new();
@@ -194,7 +194,7 @@ async fn what_a_slow_client_has_missed_is_read_again_if_the_store_did_not_answer
     }
     writer.finish(text("done"));
     writer.committed().cancelled().await;
-    // Too short for the node to take the store for away.
+    // Too short for the node to treat the store as down.
     a.faults.cut_off(true);
     assert_eq!(some(&mut reader, 16).await.last().unwrap(), "16 n16");
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -208,7 +208,7 @@ async fn what_a_slow_client_has_missed_is_read_again_if_the_store_did_not_answer
     );
 }
 
-/// The same if what was to be read is gone: its session was ended, and the message of that was lost.
+/// The same for a stream that is gone: its session was ended, and the message of that was lost.
 #[tokio::test(start_paused = true)]
 async fn a_slow_client_learns_of_the_end_of_its_session_although_no_doorbell_rang() {
     let world = World::new();
@@ -295,7 +295,7 @@ async fn strangers_ended_sessions_and_unknown_streams_are_told_apart() {
     assert!(matches!(resumed, Resumed::Unknown));
     let resumed = b.node.resume(TENANT, other, ME, START).await.unwrap();
     assert!(matches!(resumed, Resumed::Gone));
-    // E: ended on another node, the work stops and the connection ends.
+    // E: ended on another node. The work stops and the connection ends.
     b.node.end(session, ME, LIFE).await.unwrap();
     writer.fenced().cancelled().await;
     assert_eq!(next(&mut reader).await, None);

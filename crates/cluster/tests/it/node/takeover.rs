@@ -1,4 +1,4 @@
-//! Owners that die, wake up again, or are thought to be dead (§12).
+//! Owners that die, continue after a pause, or are suspected (§12).
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn the_janitor_ends_streams_of_the_dead_before_their_clients_return() {
         let (writer, reader) = a.node.open(new);
         writer.push(NOTE, text("n1")).await.unwrap();
         drop(reader);
-        // The work goes on without its client.
+        // The work continues without its client.
         writers.push(writer);
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -83,7 +83,7 @@ async fn an_owner_that_wakes_up_after_an_adoption_is_fenced_and_its_client_sees_
     assert!(writer.push(NOTE, text("n2")).await.is_err());
     let mut again = b.resume(stream, START).await;
     assert_eq!(rest(&mut again).await, ["1 n1", "2 Node about"]);
-    // The connection of the old owner was superseded meanwhile, or gets the same end.
+    // The connection of the old owner was superseded meanwhile, or receives the same end.
     assert!(rest(&mut local).await.len() <= 1);
 }
 
@@ -97,7 +97,7 @@ async fn a_client_that_saw_events_which_the_log_never_got_is_told_of_the_gap() {
     let (writer, mut local) = a.node.open(new);
     writer.push(NOTE, text("n1")).await.unwrap();
     assert_eq!(some(&mut local, 1).await, ["1 n1"]);
-    // Cut off: outage mode, §17.1. The janitor of the others ends the stream after event 1.
+    // Cut off: outage mode, §17.1. Another node's janitor ends the stream after event 1.
     a.faults.cut_off(true);
     writer.push(NOTE, text("n2")).await.unwrap();
     writer.push(NOTE, text("n3")).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_client_that_saw_events_which_the_log_never_got_is_told_of_the_gap() {
     tokio::time::sleep(Duration::from_secs(20)).await;
     let mut reader = b.resume(stream, first(3)).await;
     assert_eq!(rest(&mut reader).await, ["gap 3..2", "2 Node about"]);
-    // The same for its own connection when the owner is back.
+    // The same for the owner's own connection when the owner is back.
     a.faults.cut_off(false);
     writer.fenced().cancelled().await;
 }
@@ -125,7 +125,8 @@ async fn an_adoption_begins_after_the_highest_cursor_that_a_client_showed() {
         writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
     }
     assert_eq!(some(&mut local, 4).await.last().unwrap(), "5 n5");
-    // It comes to another node before the owner is suspected: held, then ended after what it saw.
+    // The client reconnects to another node before the owner is suspected. It is held, and then its
+    // stream ends after the events that it saw.
     let mut reader = b.resume(stream, first(5)).await;
     a.stop.cancel();
     assert_eq!(rest(&mut reader).await, ["6 Node about"]);
@@ -147,7 +148,7 @@ async fn nobody_is_declared_dead_when_the_store_was_away_for_all() {
     b.faults.cut_off(true);
     tokio::time::sleep(Duration::from_secs(40)).await;
     b.faults.cut_off(false);
-    // One comes back earlier than the other.
+    // One node returns earlier than the other.
     tokio::time::sleep(Duration::from_secs(5)).await;
     a.faults.cut_off(false);
     writer.push(NOTE, text("n2")).await.unwrap();
@@ -168,7 +169,7 @@ async fn a_lost_adoption_is_made_again_after_what_the_client_saw() {
     writer.push(NOTE, text("n1")).await.unwrap();
     some(&mut reader, 1).await;
     drop(reader);
-    // The client shows an event of a second epoch that this store knows nothing of.
+    // The client shows an event of a second epoch, which this store does not know.
     let shown = Cursor {
         seq: 4,
         epoch: Some(Epoch { number: 2, mark: 9 }),
@@ -176,7 +177,7 @@ async fn a_lost_adoption_is_made_again_after_what_the_client_saw() {
     let mut reader = b.resume(stream, shown).await;
     let all = rest(&mut reader).await;
     assert_eq!(all.last().unwrap(), "5 Node about", "{all:?}");
-    // This fences the owner that the store named.
+    // This fences the owner that the store names.
     let _ = writer.push(NOTE, text("n2")).await;
     writer.fenced().cancelled().await;
 }
@@ -221,7 +222,7 @@ async fn an_owner_that_is_alive_but_stuck_is_overruled_when_its_time_is_long_ove
     drop(reader);
     let mut reader = b.resume(stream, START).await;
     some(&mut reader, 1).await;
-    // Its writer cannot write, but it beats: only beats get through.
+    // Only beats reach the store, so the writer cannot write but is not suspected.
     a.stop.cancel();
     let beats = world.tracker.spawn({
         let (faults, id) = (a.faults.clone(), a.node.id());
@@ -241,8 +242,8 @@ async fn an_owner_that_is_alive_but_stuck_is_overruled_when_its_time_is_long_ove
     beats.abort();
 }
 
-/// §8: an event in a message is taken only in the epoch that the connection knows. Here the store lost event 2 of the first epoch, and
-/// the second epoch wrote another one under its number.
+/// §8: an event inside a message is taken only in the epoch of the connection. Here the store lost
+/// event 2 of the first epoch, and the second epoch wrote another event with its number.
 #[tokio::test(start_paused = true)]
 async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
     let world = World::new();
@@ -261,7 +262,7 @@ async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
     a.kill();
     world.memory.roll_back(&old);
     quiet(&mut reader, Duration::from_millis(100)).await;
-    // Somebody else takes over and writes, and all but the last message is lost.
+    // Another node takes over and writes. All messages but the last are lost.
     let lost = |thousandths| Rates {
         message_lost: thousandths,
         ..Rates::default()

@@ -1,4 +1,5 @@
-//! A store, its nodes, and a client. Time is tokio's, paused: a pump moves the store's clock along with it.
+//! A store, its nodes, and a client. Time is tokio's, paused: a task moves the store's clock along
+//! with it.
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::{
@@ -32,10 +33,10 @@ pub(super) const STRANGER: Principal = Principal([8; 16]);
 pub(super) const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 const STEP: Duration = Duration::from_millis(5);
 
-/// Whose all of it is.
+/// Tenant of all data.
 pub(super) const TENANT: TenantId = TenantId::from_uuid(Uuid::from_u128(7));
 
-/// Seals by adding the name of the place: a payload that was moved does not open.
+/// Seals by adding the location's name, so a moved payload does not open.
 #[derive(Debug)]
 pub(super) struct Named;
 
@@ -121,7 +122,7 @@ impl World {
         Member { node, faults, stop }
     }
 
-    /// A session that the store knows.
+    /// Creates a session that the store knows.
     pub(super) async fn session(&self, on: &Member) -> SessionKey {
         let session = self.unknown_session();
         on.node.begin(session, ME, &fresh("body")).await.unwrap();
@@ -155,7 +156,7 @@ impl World {
 }
 
 impl Member {
-    /// The process dies: nothing of it reaches the store any more.
+    /// Kills the process: none of its operations reaches the store any more.
     pub(super) fn kill(&self) {
         self.faults.cut_off(true);
         self.stop.cancel();
@@ -199,14 +200,14 @@ pub(super) async fn next(reader: &mut StreamReader) -> Option<Delivery> {
         .expect("nothing came")
 }
 
-/// Nothing comes for so long.
+/// Checks that no delivery comes for the given time.
 pub(super) async fn quiet(reader: &mut StreamReader, long: Duration) {
     if let Ok(came) = tokio::time::timeout(long, reader.next()).await {
         panic!("{came:?}");
     }
 }
 
-/// What comes until the end, as `number text`, `gap after..before` or `- text`.
+/// All deliveries until the end, as `number text`, `gap after..before` or `- text`.
 pub(super) async fn rest(reader: &mut StreamReader) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(delivery) = next(reader).await {
@@ -215,7 +216,7 @@ pub(super) async fn rest(reader: &mut StreamReader) -> Vec<String> {
     all
 }
 
-/// The next few.
+/// The next `count` deliveries.
 pub(super) async fn some(reader: &mut StreamReader, count: usize) -> Vec<String> {
     let mut all = Vec::new();
     for _ in 0..count {

@@ -1,13 +1,15 @@
-//! How many places are held and used, and whether somebody has to be told of a change. Atomics and nothing else: `tests/it/orders.rs` runs
-//! this very file through every order of events that the memory model allows.
+//! Numbers of held and used permits, and whether a change must be reported. Contains only atomics:
+//! `tests/it/orders.rs` runs this file through every order of events that the memory model allows.
 
 use super::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Places held and used, in one number so that they are never seen apart: the upper and the lower half.
+/// Held and used permits in one number, so that they are always read together: the upper and the
+/// lower half.
 #[derive(Debug)]
 pub(super) struct Counts {
     packed: AtomicU64,
-    /// The store had none left when it was asked last: somebody may wait for what is given back here.
+    /// The last reply of the store had no free permits. Calls may wait for permits that are
+    /// returned here.
     is_full: AtomicBool,
 }
 
@@ -23,12 +25,13 @@ impl Counts {
         split(self.packed.load(Ordering::Acquire))
     }
 
-    /// Whether the store had none left when it was asked last.
+    /// Whether the last reply of the store had no free permits.
     pub(super) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Uses one more if fewer than `bound` are used; `None`: than are held. Says how many are held and used then.
+    /// Takes a permit if fewer than `bound` are used; `None` means fewer than are held. Returns the
+    /// numbers of held and used permits after it.
     pub(super) fn enter(&self, bound: Option<u64>) -> Option<(u64, u64)> {
         let mut packed = self.packed.load(Ordering::Relaxed);
         loop {
@@ -48,14 +51,15 @@ impl Counts {
         }
     }
 
-    /// Uses one less. True: the store has no more of them, and whoever waits is to be told.
+    /// Returns a permit. True if the store has no free permits, so the caller must wake a waiting
+    /// call.
     #[must_use]
     pub(super) fn leave(&self) -> bool {
         self.packed.fetch_sub(1, Ordering::AcqRel);
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Changes what is held. Says how many are used.
+    /// Changes the number of held permits. Returns the number of used permits.
     pub(super) fn hold(&self, change: impl Fn(u64, u64) -> u64) -> u64 {
         let mut packed = self.packed.load(Ordering::Acquire);
         loop {
@@ -73,11 +77,12 @@ impl Counts {
         }
     }
 
-    /// The store's answer: so many are held, and whether there are no more. Whoever finds no place after this is told of the next one
-    /// that is given back.
+    /// Applies a reply of the store: the number of held permits, and whether none is free. A call
+    /// that finds no permit after this is woken by the next return.
     pub(super) fn granted(&self, held: u64, is_full: bool) {
-        // Before the number. Who leaves after the change of the number sees this; who left before it made room for the next `enter`. The
-        // other way round both could look past each other, also on x86.
+        // Stored before the number. A call that leaves after the change of the number sees this
+        // flag. A call that left before it freed a permit for the next `enter`. In the other order
+        // both could miss each other, also on x86.
         self.is_full.store(is_full, Ordering::Relaxed);
         self.hold(|_, _| held);
     }
@@ -87,7 +92,7 @@ const fn split(packed: u64) -> (u64, u64) {
     (packed >> 32, packed & 0xffff_ffff)
 }
 
-/// Whether something stands on a list, or is being looked after.
+/// Whether an entry is on a list, or is being processed.
 #[derive(Debug)]
 pub(super) struct Listed(AtomicBool);
 
@@ -96,15 +101,16 @@ impl Listed {
         Self(AtomicBool::new(false))
     }
 
-    /// True: it did not, and the caller puts it there.
+    /// Lists the entry. True if it was not listed, so the caller adds it to the list.
     #[must_use]
     pub(super) fn set(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 
-    /// It was looked after. What those changed who found it listed is seen from here on; later ones find it free.
+    /// Ends the processing. It sees all changes of callers that found the entry listed; later
+    /// callers can list it again.
     pub(super) fn clear(&self) {
-        // A swap and no store, which would let the next look read what stood there before.
+        // A swap, because after a store the next read could return the older value.
         self.0.swap(false, Ordering::AcqRel);
     }
 }

@@ -1,6 +1,6 @@
-//! What stands between a node and its way to the store. A node that reaches a store which lost writes is told so before it has an answer, as
-//! on a connection that had to be made anew (`streams.md` §17.3): each node by itself, in an order that can be repeated. And here is where
-//! things are done wrong on purpose, so that it is seen that they would be noticed.
+//! Proxy between a node and the store. When the store has lost writes, the proxy reports that to
+//! each node before the next reply, like a new connection (`streams.md` §17.3). The order is
+//! reproducible. The proxy also injects defects, to test that the checker finds them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -21,32 +21,32 @@ use portolan_cluster::{
 };
 use tokio::sync::{mpsc, watch};
 
-/// What is done wrong.
+/// Injected defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// messages are not heard, and nobody looks without one.
+    /// Messages are lost, and anti-entropy does not run.
     DeafAndBlind,
-    /// Who comes back is given the stream from one event too late.
+    /// A reconnecting client misses one event.
     OneTooLate,
-    /// Who comes back is given the last event again.
+    /// A reconnecting client receives its last event again.
     OneAgain,
-    /// An answer is given to another question that is open in the session.
+    /// An answer goes to another open question of the session.
     AnswerOfAnother,
-    /// The end of a session is forgotten.
+    /// The end of a session is lost.
     EndForgotten,
-    /// A cancellation is said to be on its way, and is not.
+    /// A cancellation is reported as delivered, but is lost.
     CancelForgotten,
-    /// What the log has of another session's stream is read.
+    /// A read returns the log of another session's stream.
     OtherStream,
-    /// Nobody is ever thought to be dead.
+    /// No node is ever suspected.
     NobodyDies,
-    /// The gateway sends a request once more whose connection broke.
+    /// The gateway repeats a request after its connection broke.
     SentAgain,
-    /// A change of a list is not told to who was away.
+    /// A client that was away receives no notice of a changed list.
     ChangeForgotten,
 }
 
-/// See the module.
+/// Proxy between a node and the store, see the module.
 #[derive(Debug)]
 pub(super) struct Between {
     inner: Arc<FaultStore>,
@@ -54,13 +54,13 @@ pub(super) struct Between {
     truth: watch::Receiver<u64>,
     incarnation: watch::Sender<u64>,
     wrong: Option<Wrong>,
-    /// Of questions that were asked through here: of which session, and which. For [`Wrong::AnswerOfAnother`].
+    /// Questions that passed, with their sessions. For [`Wrong::AnswerOfAnother`].
     asked: Arc<Mutex<Vec<(SessionKey, String)>>>,
-    /// The stream before this one. For [`Wrong::OtherStream`].
+    /// The previous stream. For [`Wrong::OtherStream`].
     attached: Arc<Mutex<Vec<StreamKey>>>,
 }
 
-/// What the wrong ones of all nodes know together.
+/// State that the proxies of all nodes share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gossip {
     asked: Arc<Mutex<Vec<(SessionKey, String)>>>,
@@ -91,7 +91,7 @@ impl Between {
         self.wrong == Some(wrong)
     }
 
-    /// An answer of the store as it is now: the node learns first that it is another one.
+    /// Passes a reply of the store on. The node first learns of a lost write.
     fn told<T>(&self, reply: Result<T>) -> Result<T> {
         let truth = *self.truth.borrow();
         if reply.is_ok() {

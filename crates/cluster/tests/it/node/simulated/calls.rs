@@ -1,4 +1,5 @@
-//! Calls, and what a node does with one: as `mcp` does it (`services/mcp/src/legacy/call.rs`), without the HTTP around it.
+//! Calls, and the work of a node for one of them: as in `mcp` (`services/mcp/src/legacy/call.rs`),
+//! without HTTP.
 
 use std::{
     sync::{
@@ -32,14 +33,14 @@ use crate::{
     history::{Outcome, What},
 };
 
-/// A call that takes longer is answered by a stream (`streams.md` §6).
+/// Time after which a call is answered by a stream (`streams.md` §6).
 const QUICK: Duration = Duration::from_secs(1);
-/// How long a call waits for an answer.
+/// Time for which a call waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What a request may take.
+/// Deadline of a request.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What a call does, one after the other.
+/// Step of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Think(Duration),
@@ -47,29 +48,29 @@ pub(super) enum Step {
     Ask,
 }
 
-/// A call, and the habits of its client.
+/// A call with the behaviour of its client.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) name: String,
     number: u64,
     pub(super) session: Session,
     pub(super) steps: Vec<Step>,
-    /// Its stream begins with an event that only has an id (revisions from 2025-11-25 on).
+    /// The stream begins with an event that only has an id (revisions from 2025-11-25 on).
     pub(super) is_primed: bool,
-    /// Between two events that its client takes.
+    /// Pause of the client between two events.
     pub(super) pace: Duration,
-    /// When its client changes its mind.
+    /// Time after which the client cancels the call.
     pub(super) cancel_after: Option<Duration>,
-    /// How long a person thinks about a question.
+    /// Time that a person needs to answer a question.
     pub(super) answer_after: Duration,
-    /// Its client said so: it takes the end of the stream for the answer.
+    /// The client has sent a cancellation, and treats the end of the stream as the reply.
     is_unwanted: AtomicBool,
-    /// That was accepted: the client does not come back.
+    /// The cancellation was accepted: the client does not reconnect.
     is_cancelled: AtomicBool,
 }
 
 impl Call {
-    /// Any call.
+    /// Draws a random call.
     pub(super) fn drawn(rng: &mut NodeRng, number: u64, session: Session) -> Self {
         let mut steps = Vec::new();
         let kind = rng.below(100);
@@ -83,7 +84,7 @@ impl Call {
         } else if kind < 40 {
             steps.push(Step::Think(Duration::from_millis(1_000 + rng.below(9_000))));
         } else if kind < 50 {
-            // More than waits in one batch or before one client.
+            // More events than one batch or one client's queue holds.
             for _ in 0..20 + rng.below(30) {
                 say(&mut steps);
             }
@@ -113,7 +114,7 @@ impl Call {
         }
     }
 
-    /// How long it takes at most where nothing is broken, milliseconds.
+    /// Maximum duration without faults, in milliseconds.
     pub(super) fn takes(&self) -> u64 {
         let way = 2 * WAY;
         let steps: u64 = self
@@ -169,20 +170,20 @@ pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).expect("short")
 }
 
-/// What a client gets.
+/// Reply to a client.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// One body, or an HTTP error.
     Whole(Outcome),
     /// An event stream.
     Stream(StreamReader),
-    /// The same, of which nothing but an error is left.
+    /// A resumed stream that has only an error left.
     Gone(Outcome),
-    /// 204: there is nothing more.
+    /// 204: there are no further events.
     Nothing,
 }
 
-/// Runs a call. Its client may go away meanwhile.
+/// Runs a call. Its client may disconnect meanwhile.
 pub(super) async fn serve(
     scene: Arc<Scene>,
     process: Arc<Process>,
@@ -238,7 +239,7 @@ pub(super) async fn serve(
         match why {
             Halt::Done | Halt::Unanswered => writer.finish(last),
             Halt::Cancelled => writer.cancel(),
-            // Another node answers now, or nobody may any more.
+            // Another node answers now, or no reply is allowed any more.
             Halt::Fenced => return,
         }
         writer.committed().cancelled().await;
@@ -264,7 +265,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// The answer is a stream from now on.
+    /// Upgrades the reply to a stream.
     fn open(&mut self) -> StreamWriter {
         if let Some(writer) = &self.writer {
             return writer.clone();
@@ -354,7 +355,8 @@ impl Work<'_> {
     }
 }
 
-/// A client comes back for its answer. A node that cannot ask whether the session lives holds it all the same.
+/// Resumes a call for a returning client. A node that cannot check the session still holds the
+/// client.
 pub(super) async fn resume(process: &Process, call: &Call, cursor: Cursor) -> Reply {
     let node = &process.node;
     let begun = node.begin(call.session.key, ME, &fresh("body")).await;

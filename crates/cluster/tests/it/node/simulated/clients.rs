@@ -1,5 +1,5 @@
-//! Clients of the worst known policy: two tries to come back, a second after the break unless the server said `retry`, and the count begins
-//! anew only after a clean end (`testing.md` §2).
+//! Clients with the strictest known retry policy: two attempts to reconnect, a second after the
+//! break unless the server sent `retry`. Only a clean end resets the count (`testing.md` §2).
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,20 +27,20 @@ use super::{
 };
 use crate::history::{Body, Outcome, What};
 
-/// Where the server says nothing.
+/// Pause if the server sent no `retry`.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
-/// Tries without a clean end between them.
+/// Number of attempts without a clean end between them.
 const TRIES: usize = 2;
-/// Longer than anything may take.
+/// Longer than any call may take.
 const HUNG: Duration = Duration::from_secs(150);
-/// A connection that its client left, and a middlebox keeps open, longest, milliseconds.
+/// Maximum time for which a middlebox keeps an abandoned connection open, in milliseconds.
 const LEFT_OPEN: u64 = 20_000;
-/// Between two tries to end a session, or to answer.
+/// Pause between two attempts to end a session, or to answer.
 const AGAIN: Duration = Duration::from_secs(1);
-/// For so long somebody tries to answer: longer than anybody waits for it.
+/// Time for which a person tries to answer: longer than any call waits.
 const ANSWERS: Duration = Duration::from_secs(30);
 
-/// One call, from its request to its outcome.
+/// Runs one call, from its request to its outcome.
 pub(super) async fn call(scene: Arc<Scene>, call: Arc<Call>, rng: NodeRng) {
     let takes = call.takes();
     scene.record.fact(Fact::Planned {
@@ -74,11 +74,11 @@ pub(super) async fn call(scene: Arc<Scene>, call: Arc<Call>, rng: NodeRng) {
     });
 }
 
-/// How a connection ended.
+/// End of a connection.
 enum End {
-    /// With the response.
+    /// The response arrived.
     Response(Outcome),
-    /// As HTTP ends.
+    /// A proper end of HTTP.
     Clean,
     Broken,
 }
@@ -87,11 +87,11 @@ struct Client {
     scene: Arc<Scene>,
     call: Arc<Call>,
     rng: NodeRng,
-    /// What it will show.
+    /// Cursor that the client will show.
     cursor: Option<Cursor>,
     has_answered: bool,
     tries: usize,
-    /// Streams that it has resumed.
+    /// Number of resumed streams.
     resumes: u32,
 }
 
@@ -105,7 +105,7 @@ impl Client {
         });
     }
 
-    /// The event that a stream begins with.
+    /// Records the position at which a stream begins.
     fn is_at(&mut self, place: Cursor) {
         let nonce = self.call.nonce();
         let id = match self.resumes {
@@ -159,7 +159,7 @@ impl Client {
         }
     }
 
-    /// Sends the call. The gateway does not send it again, unless that is what is done wrong.
+    /// Sends the call. The gateway does not send it again, unless that is the injected defect.
     async fn send(&mut self) -> Result<(Arc<Process>, Line, Reply), Broken> {
         let tries = 1 + usize::from(self.scene.wrong == Some(Wrong::SentAgain));
         for _ in 0..tries {
@@ -179,7 +179,7 @@ impl Client {
         Err(Broken)
     }
 
-    /// Tries to go on after the last event.
+    /// Resumes after the last event.
     async fn come_back(
         &mut self,
         cursor: Cursor,
@@ -189,7 +189,7 @@ impl Client {
                 return Err(Outcome::GaveUp("two tries".to_owned()));
             }
             self.tries += 1;
-            // The server says it together with the first event, drawn for each stream.
+            // The server sends `retry` with the first event, drawn for each stream.
             let retry = if self.call.is_primed {
                 Duration::from_millis(2_000 + self.rng.below(2_000))
             } else {
@@ -231,7 +231,7 @@ impl Client {
         }
     }
 
-    /// Takes what comes over one connection.
+    /// Reads the events of one connection.
     async fn read(&mut self, process: &Arc<Process>, line: &Line, mut reader: StreamReader) -> End {
         loop {
             let ways = (self.call.pace, self.rng.ms(WAY));
@@ -249,7 +249,7 @@ impl Client {
         }
     }
 
-    /// A connection broke, and its node may learn of it much later.
+    /// Abandons a broken connection. Its node may notice that much later.
     fn leave(&mut self, process: &Arc<Process>, reader: StreamReader) {
         let time = self.rng.ms(LEFT_OPEN);
         if process.is_dead() || self.rng.below(2) == 0 {
@@ -296,7 +296,8 @@ impl Client {
     }
 }
 
-/// A person answers a question, over a connection of its own, until somebody takes it. Some clients send it twice.
+/// A person answers a question over a separate connection, until the answer is accepted. Some
+/// clients send it twice.
 async fn answer(scene: Arc<Scene>, call: Arc<Call>) {
     let mut rng = scene.rng();
     sleep(call.answer_after).await;
@@ -328,7 +329,7 @@ async fn answer(scene: Arc<Scene>, call: Arc<Call>) {
     }
 }
 
-/// A client changes its mind, on whatever node.
+/// A client cancels a call, on any node.
 async fn cancel(scene: Arc<Scene>, call: Arc<Call>, after: Duration) {
     let mut rng = scene.rng();
     sleep(after).await;
@@ -350,7 +351,7 @@ async fn cancel(scene: Arc<Scene>, call: Arc<Call>, after: Duration) {
     }
 }
 
-/// Ends a session, and asks again until that is said to be done.
+/// Ends a session, and repeats that until it is confirmed.
 pub(super) async fn end(scene: Arc<Scene>, session: Session) {
     let mut rng = scene.rng();
     let asked = Instant::now();

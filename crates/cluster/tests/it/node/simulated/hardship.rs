@@ -1,4 +1,5 @@
-//! What is done to the nodes, the store and the network, by the seed. The letters and numbers are those of the chaos test (`testing.md` §3).
+//! Faults of nodes, store and network, chosen by the seed. Letters and numbers are those of the
+//! chaos test (`testing.md` §3).
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,37 +12,38 @@ use super::{
 };
 use crate::history::FaultKind;
 
-/// After a fault everything is as before within this time: who lost the store takes nobody for dead for 12 s (`streams.md` §12.1).
+/// Time after a fault until everything works as before: a node that lost the store suspects no node
+/// for 12 s (`streams.md` §12.1).
 pub(super) const RECOVERS: Duration = Duration::from_secs(14);
 
-/// Kinds of harm.
+/// Kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// F1: a node dies and is started again.
     Kill,
-    /// F2.
+    /// F2: a node drains and is started again.
     Drain,
-    /// F3.
+    /// F3: a node is suspended for a while.
     Hold,
-    /// F4: a node and the store.
+    /// F4: between a node and the store.
     Cut,
-    /// F4: all nodes and the store.
+    /// F4: between all nodes and the store.
     CutAll,
-    /// F4: messages of a node alone.
+    /// F4: messages to one node only.
     Deafen,
-    /// F5, F6: another store takes over, which was not told the last writes.
+    /// F5, F6: a failover to a store that does not have the last writes.
     RollBack,
-    /// F7: the store takes no writes that need room.
+    /// F7: the store refuses large writes.
     Fill,
     /// F8: operations and replies take up to two seconds.
     Slow,
-    /// Operations and replies get lost, and messages come late, twice or never.
+    /// Operations and replies are lost, and messages are late, repeated or lost.
     Lossy,
-    /// Only messages do.
+    /// The same for messages only.
     LossyMessages,
-    /// F10: clients and a node; connections are reset, and refused.
+    /// F10: between clients and a node; connections are reset and refused.
     CutClients,
-    /// F10: nothing comes through for a while; then connections are reset.
+    /// F10: no data passes for a while; then connections are reset.
     Silence,
 }
 
@@ -66,7 +68,7 @@ const KINDS: &[Kind] = &[
     Kind::Silence,
 ];
 
-/// One harm.
+/// One fault.
 #[derive(Debug, Clone)]
 pub(super) struct Harm {
     kind: Kind,
@@ -101,7 +103,8 @@ impl Harm {
     }
 }
 
-/// What will be done. Half of the runs have one fault, of which everything has to recover; the others none, two that overlap, or several.
+/// Plans the faults of a run. Half of the runs have one fault and must recover from it. The others
+/// have none, two that overlap, or several.
 pub(super) fn plan(rng: &mut NodeRng) -> Vec<Harm> {
     let mut at = Duration::from_millis(1_500 + rng.below(6_000));
     let (count, overlap) = match rng.below(20) {
@@ -124,7 +127,7 @@ pub(super) fn plan(rng: &mut NodeRng) -> Vec<Harm> {
     plan
 }
 
-/// Does it, and undoes it.
+/// Injects a fault, and ends it.
 pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::Instant) {
     sleep_until(start + harm.from).await;
     let mut rng = scene.rng();
@@ -197,7 +200,7 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
     scene.record.healed(number, fault);
 }
 
-/// What the store is like on top of what it is like always.
+/// Additional behaviour of the store.
 fn weather(kind: Kind, rng: &mut NodeRng) -> Weather {
     let mut often = |most: u32| 20 + u32::try_from(rng.below(u64::from(most))).expect("small");
     let rates = match kind {

@@ -1,5 +1,6 @@
-//! Lists that change, and the standing streams of those who want to hear of it (`streams.md` §15.1, §15.2). The registry is a number that
-//! everybody reads as it is, as Postgres is; what tells of its change is a message.
+//! Lists that change, and the long-lived streams of their subscribers (`streams.md` §15.1, §15.2).
+//! The registry is a number that all processes read directly, like Postgres. A notification
+//! announces its change.
 
 use std::{
     sync::{
@@ -29,12 +30,12 @@ use super::{
 
 /// Several changes become one notice.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// A notification that was not heard is made good for by then.
+/// Time after which a lost notification is repaired.
 const LOOK: Duration = Duration::from_secs(5);
-/// Streams of one session.
+/// Maximum number of streams of one session.
 const STREAMS: usize = 4;
 
-/// The truth about a list.
+/// Current state of a list.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     revision: AtomicU64,
@@ -46,7 +47,7 @@ impl Registry {
         self.revision.load(Ordering::Relaxed)
     }
 
-    /// The list is another one from now on.
+    /// Changes the list.
     pub(super) fn change(&self) -> u64 {
         let revision = self.revision.fetch_add(1, Ordering::Relaxed) + 1;
         self.message.notify_waiters();
@@ -54,11 +55,11 @@ impl Registry {
     }
 }
 
-/// What a stream was told last.
+/// Last revision that a stream was notified of.
 #[derive(Debug)]
 pub(super) struct Subscriber(AtomicU64);
 
-/// Tells the streams of a process of changes.
+/// Notifies the streams of a process of changes.
 pub(super) async fn feed(scene: Arc<Scene>, process: Arc<Process>) {
     let mut known = scene.registry.revision();
     loop {
@@ -80,7 +81,8 @@ pub(super) async fn feed(scene: Arc<Scene>, process: Arc<Process>) {
     }
 }
 
-/// Opens the stream of a subscriber that knows of a revision. Who was away is told of what it missed.
+/// Opens the stream of a subscriber that knows a revision. It receives a notice if it missed a
+/// change.
 async fn open(
     scene: &Scene,
     process: &Process,
@@ -107,7 +109,7 @@ async fn open(
     Some(stream)
 }
 
-/// Somebody who listens, and comes back whenever the stream breaks.
+/// A subscriber that reconnects whenever its stream breaks.
 pub(super) async fn subscribe(
     scene: Arc<Scene>,
     session: Session,

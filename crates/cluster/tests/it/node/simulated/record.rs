@@ -1,4 +1,4 @@
-//! What is written down of a run: the lines that the checker of the chaos test reads, and facts that it does not know.
+//! Record of a run: the lines that the checker of the chaos test reads, and additional facts.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -9,55 +9,55 @@ use tokio::time::Instant;
 
 use crate::history::{Fault, FaultKind, Line, What};
 
-/// What happened beside the lines.
+/// Fact beside the lines.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Fact {
-    /// A call will be sent. Alone and undisturbed it takes so long, milliseconds.
+    /// A call will be sent. Without faults it takes `takes` milliseconds.
     Planned { call: String, takes: u64 },
-    /// A node runs it.
+    /// A node runs the call.
     WorkBegan { call: String },
-    /// It does not any more.
+    /// The node has stopped to run it.
     WorkEnded { call: String, why: Halt },
-    /// A client says that it does not want its call any more.
+    /// A client is about to cancel its call.
     Cancelling { call: String },
-    /// A cancellation was answered with success.
+    /// A cancellation was accepted.
     CancelAccepted { call: String },
     /// A DELETE is about to be sent.
     Deleting { session: String },
-    /// An answer was accepted, by whatever node.
+    /// A node accepted an answer.
     Answered { question: String, answer: String },
-    /// A call got the answer to its question.
+    /// A call received the answer to its question.
     Heard { question: String, answer: String },
     /// A list changed.
     Changed { revision: u64 },
     /// A subscriber's stream is open.
     Subscribed { who: usize },
-    /// It was told of a revision.
+    /// The subscriber was notified of a revision.
     Told { who: usize, revision: u64 },
-    /// Its stream is over or broken.
+    /// Its stream ended or broke.
     Unsubscribed { who: usize },
-    /// Something is being done to the service, one of two words in the name of the fault.
+    /// A fault began. The number identifies it.
     Harm { number: usize },
-    /// It is over.
+    /// The fault ended.
     Healed { number: usize },
-    /// Operations of the store that a node did in its life.
+    /// Number of store operations of a node in its life.
     Operations { count: u64 },
 }
 
-/// Why a node stopped to run a call.
+/// Reason why a node stopped to run a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Halt {
-    /// It has a result.
+    /// The call has a result.
     Done,
     /// A question was not answered.
     Unanswered,
-    /// It was cancelled, or its session ended.
+    /// The call was cancelled, or its session ended.
     Cancelled,
-    /// Its stream is somebody else's.
+    /// Another node owns its stream.
     Fenced,
 }
 
-/// All of it, in the order in which it happened.
+/// All lines and facts, in order.
 #[derive(Debug)]
 pub(super) struct Record {
     start: Instant,
@@ -68,7 +68,7 @@ pub(super) struct Record {
 struct Written {
     lines: Vec<Line>,
     facts: Vec<(u64, Fact)>,
-    /// Faults under way, and how many of them take the store away.
+    /// Number of current faults, and of those that take the store away.
     under_way: (usize, usize),
     harms: usize,
 }
@@ -99,7 +99,7 @@ impl Record {
         self.written.lock().expect("whole").facts.push((at, fact));
     }
 
-    /// Something is done to the service. Gives its number, for [`Record::healed`].
+    /// Records the begin of a fault. Returns its number, for [`Record::healed`].
     pub(super) fn harm(&self, name: String, kind: FaultKind) -> usize {
         let number = {
             let mut written = self.written.lock().expect("whole");
@@ -113,7 +113,8 @@ impl Record {
         number
     }
 
-    /// It is undone. What excuses a fault ends for all of them with the last one: the lines know no names.
+    /// Records the end of a fault. Faults excuse calls until the last one ends, because the lines
+    /// have no names.
     pub(super) fn healed(&self, number: usize, kind: FaultKind) {
         let (is_quiet, is_back) = {
             let mut written = self.written.lock().expect("whole");
@@ -139,7 +140,7 @@ impl Record {
         }
     }
 
-    /// A line of a fault that is under way.
+    /// Writes a line of a current fault.
     pub(super) fn goes_on(&self, name: &str, kind: FaultKind) {
         self.line(What::Fault(Fault {
             name: name.to_owned(),
@@ -154,7 +155,7 @@ impl Record {
     }
 }
 
-/// A number for all that was written down: two runs that differ in anything have two.
+/// Digest of a record: two runs that differ have different digests.
 pub(super) fn digest(lines: &[Line], facts: &[(u64, Fact)]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for line in lines {

@@ -1,4 +1,5 @@
-//! Three nodes on one store, and the network that clients reach them by. Time is tokio's, paused; what is drawn comes from the seed.
+//! Three nodes on one store, and the network between them and the clients. Time is tokio's, paused;
+//! the seed decides all random values.
 
 use std::{
     collections::BTreeMap,
@@ -28,13 +29,13 @@ use super::{
     words::Seals,
 };
 
-/// How many nodes.
+/// Number of nodes.
 pub(super) const NODES: usize = 3;
-/// Between two tries of a node to start while the store is away.
+/// Pause between two attempts of a node to start while the store is down.
 const START_AGAIN: Duration = Duration::from_millis(500);
-/// A gateway takes a node that does not answer for dead after so long.
+/// Time after which a gateway treats a silent node as dead.
 const CONNECT: Duration = Duration::from_secs(1);
-/// Longest way of a message between a client and a node, milliseconds.
+/// Maximum latency between a client and a node, in milliseconds.
 pub(super) const WAY: u64 = 40;
 
 /// A session of the clients.
@@ -44,17 +45,17 @@ pub(super) struct Session {
     pub(super) key: SessionKey,
 }
 
-/// What the store is like for every node.
+/// Behaviour of the store for every node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Weather {
     pub(super) is_away: bool,
-    /// It takes no writes that need room.
+    /// The store refuses large writes.
     pub(super) is_full: bool,
     pub(super) rates: Rates,
 }
 
 impl Weather {
-    /// Both at once.
+    /// Combines two behaviours.
     fn and(self, other: Self) -> Self {
         let (one, two) = (self.rates, other.rates);
         Self {
@@ -73,30 +74,30 @@ impl Weather {
     }
 }
 
-/// What one node does not reach.
+/// Disconnected parts of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Cuts {
-    /// The store.
+    /// The store is disconnected.
     pub(super) is_off: bool,
-    /// Its messages.
+    /// Messages are disconnected.
     pub(super) is_deaf: bool,
 }
 
-/// How clients get to a node.
+/// State of the network between clients and a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Open,
-    /// Nothing comes through, and nobody is told.
+    /// No data passes, and no error is reported.
     Silent,
     /// Connections are refused.
     Closed,
 }
 
-/// The line between clients and a node; a new one after each break.
+/// Network between clients and a node; a new one after each break.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     way: Way,
-    /// All connections over it are reset.
+    /// All its connections are reset.
     pub(super) broken: CancellationToken,
     silence: Standstill,
 }
@@ -120,12 +121,12 @@ pub(super) struct Process {
     /// `SIGKILL`.
     pub(super) dead: CancellationToken,
     stop: CancellationToken,
-    /// It takes new requests.
+    /// The process accepts new requests.
     is_ready: AtomicBool,
     line: Mutex<Line>,
-    /// What was done to it alone, and what holds because of that and of the weather.
+    /// Disconnected parts by a fault of this node, and in effect together with the weather.
     cuts: Mutex<(Cuts, Cuts)>,
-    /// Standing streams.
+    /// Long-lived streams.
     pub(super) streams: Streams<news::Subscriber>,
 }
 
@@ -138,7 +139,7 @@ impl Process {
         self.line.lock().expect("whole").clone()
     }
 
-    /// What the network does from now on. What is closed is reset first.
+    /// Sets the state of the network. A closed one resets its connections first.
     pub(super) fn set_way(&self, way: Way) {
         let mut line = self.line.lock().expect("whole");
         match way {
@@ -153,12 +154,12 @@ impl Process {
         }
     }
 
-    /// Dies at once: nothing of it reaches the store any more, and all its connections break.
+    /// Kills the process: no operation reaches the store any more, and all connections break.
     pub(super) fn kill(&self) {
         self.dead.cancel();
         self.faults.cut_off(true);
         self.stop.cancel();
-        // What was stopped is gone too.
+        // Suspended tasks end, too.
         self.still.go_on();
     }
 
@@ -166,7 +167,8 @@ impl Process {
         self.dead.is_cancelled()
     }
 
-    /// Ends its service as a signal asks for it (`streams.md` §16.4): new requests go elsewhere, those that run are cut after a while.
+    /// Ends the service like a signal (`streams.md` §16.4): new requests go to other nodes, and
+    /// running ones are cut after a while.
     pub(super) async fn drain(&self, patience: Duration) {
         self.is_ready.store(false, Ordering::Relaxed);
         sleep(patience).await;
@@ -174,7 +176,7 @@ impl Process {
         self.kill();
     }
 
-    /// Runs something in the process: it stands still with it, and dies with it.
+    /// Runs a task in the process: it is suspended and killed with the process.
     pub(super) async fn host(self: Arc<Self>, task: impl Future<Output = ()>) {
         tokio::select! {
             biased;
@@ -183,7 +185,8 @@ impl Process {
         }
     }
 
-    /// What a client asks of the process, over a line that may break. `way` is how long a message takes, there and back.
+    /// Sends a request to the process over a network that may break. `way` is the latency in both
+    /// directions.
     pub(super) async fn request<T>(
         &self,
         line: &Line,
@@ -205,7 +208,7 @@ impl Process {
     }
 }
 
-/// All of it.
+/// State of a simulation.
 pub(super) struct Scene {
     pub(super) store: MemoryStore,
     pub(super) tracker: TaskTracker,
@@ -213,7 +216,7 @@ pub(super) struct Scene {
     pub(super) registry: Registry,
     pub(super) wrong: Option<Wrong>,
     slots: Mutex<Vec<Arc<Process>>>,
-    /// As it is always, and what is on top of it, by number.
+    /// The basic behaviour of the store, and the additional ones by number.
     weather: Mutex<(Weather, BTreeMap<usize, Weather>)>,
     rng: Mutex<NodeRng>,
     gossip: Gossip,
@@ -226,7 +229,7 @@ impl Scene {
         let mut rng = NodeRng(seed);
         let start = Instant::now();
         let clock = Clock::following(move || {
-            // Some day; only differences count.
+            // An arbitrary time; only differences count.
             1_700_000_000_000_000
                 + i64::try_from(start.elapsed().as_micros()).expect("less than 292,000 years")
         });
@@ -261,7 +264,7 @@ impl Scene {
         scene
     }
 
-    /// A sequence of random numbers of one's own.
+    /// Returns a separate sequence of random numbers.
     pub(super) fn rng(&self) -> NodeRng {
         NodeRng(self.rng.lock().expect("whole").draw())
     }
@@ -274,7 +277,7 @@ impl Scene {
             .fold(weather.0, |one, other| one.and(*other))
     }
 
-    /// What the store is like for all who live, and for who starts, on top of what it is like.
+    /// Adds a behaviour of the store, for all processes now and later.
     pub(super) fn add_weather(&self, number: usize, weather: Weather) {
         self.weather
             .lock()
@@ -284,7 +287,7 @@ impl Scene {
         self.expose_all();
     }
 
-    /// That is over.
+    /// Removes an added behaviour.
     pub(super) fn end_weather(&self, number: usize) {
         self.weather.lock().expect("whole").1.remove(&number);
         self.expose_all();
@@ -296,7 +299,7 @@ impl Scene {
         }
     }
 
-    /// A node is cut off from the store, or from its messages, or reaches them again.
+    /// Disconnects a node from the store or its messages, or connects it again.
     pub(super) fn cut(&self, process: &Process, change: impl FnOnce(&mut Cuts)) {
         change(&mut process.cuts.lock().expect("whole").0);
         self.expose(process);
@@ -319,7 +322,7 @@ impl Scene {
             is_off: wanted.is_off || weather.is_away,
             is_deaf: wanted.is_deaf || wanted.is_off || weather.is_away,
         };
-        // Only where it is another one: who is connected again looks at everything.
+        // Only if the state differs, because a reconnected node reads everything.
         if now.is_off != present.is_off {
             process.faults.cut_off(now.is_off);
         }
@@ -337,7 +340,7 @@ impl Scene {
         Arc::clone(&self.slots.lock().expect("whole")[slot])
     }
 
-    /// Another life in the place of one that is over.
+    /// Starts a new process in the slot of a dead one.
     pub(super) async fn restart(self: &Arc<Self>, slot: usize) {
         let process = self.start().await;
         self.slots.lock().expect("whole")[slot] = process;
@@ -391,7 +394,8 @@ impl Scene {
         process
     }
 
-    /// The node to which the gateway leads a client: any that is ready. Those that refuse are passed over, those that are silent cost time.
+    /// Chooses a ready node, as the gateway does for a client. Nodes that refuse are skipped;
+    /// silent nodes cost time.
     pub(super) async fn reach(&self, rng: &mut NodeRng) -> Option<(Arc<Process>, Line)> {
         let first = usize::try_from(rng.below(NODES as u64)).expect("small");
         for step in 0..NODES {
@@ -409,7 +413,7 @@ impl Scene {
         None
     }
 
-    /// Writes down how much each node did, so that two runs that only look alike are told apart.
+    /// Records the number of operations of each node, to distinguish runs with equal lines.
     pub(super) fn count_operations(&self) {
         for process in self.processes() {
             let count = process.faults.operations();
@@ -418,7 +422,7 @@ impl Scene {
     }
 }
 
-/// How long a message takes, there and back.
+/// Draws the latency of a message, in both directions.
 pub(super) fn way(rng: &mut NodeRng) -> (Duration, Duration) {
     (rng.ms(WAY), rng.ms(WAY))
 }

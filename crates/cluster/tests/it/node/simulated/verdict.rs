@@ -1,5 +1,5 @@
-//! Which promises a run broke: what the checker of the chaos test says (C1 to C6, C9, C12, C15), and what it does not look at (C7, C8, C10,
-//! who gives up, and how long things take).
+//! Broken promises of a run. The checker of the chaos test judges C1 to C6, C9, C12 and C15. This
+//! module judges C7, C8, C10, calls that were given up, and durations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,32 +13,32 @@ use crate::{
     history::{Line, Outcome, What},
 };
 
-/// From a single fault to the outcome of every call that it touched, milliseconds.
+/// Maximum time from a single fault to the outcome of every call that it touched, in milliseconds.
 pub(super) const LONGEST: u64 = 15_000;
-/// A node has noticed by then that a store is back which did not answer, milliseconds.
+/// Time in which a node notices the return of a store, in milliseconds.
 const NOTICES: u64 = 1_000;
-/// How much longer than planned a call may take where nothing is broken, milliseconds.
+/// Maximum delay of a call without faults, in milliseconds.
 const IN_TIME: u64 = 500;
-/// Whose session was ended comes back after `retry` to be told so, milliseconds.
+/// Time in which the client of an ended session reconnects and receives the error, in milliseconds.
 const COMES_BACK: u64 = 4_000;
-/// From the answer to a cancellation to the end of the work (C8).
+/// Maximum time from the reply to a cancellation to the end of the work (C8).
 const STOPS: u64 = 2_000;
-/// From a change to the notice of it (C10).
+/// Maximum time from a change to its notice (C10).
 const TELLS: u64 = 10_000;
 
-/// What a run shows.
+/// Findings of a run.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) report: Report,
     pub(super) violations: Vec<Violation>,
-    /// Calls that one fault touched, and the longest time from it to an outcome.
+    /// Number of calls that one fault touched, and the longest time from it to an outcome.
     pub(super) touched: usize,
     pub(super) longest: u64,
     pub(super) faults: usize,
     pub(super) given_up: usize,
 }
 
-/// From, until. Until everything was as before.
+/// Begin and end of a fault. The end is the time at which everything works as before.
 type Span = (u64, u64);
 
 #[derive(Default)]
@@ -52,7 +52,7 @@ struct Call<'h> {
     cancelled: Option<u64>,
 }
 
-/// Judges.
+/// Judges a run.
 pub(super) fn judge(lines: &[Line], facts: &[(u64, Fact)]) -> Verdict {
     let mut verdict = Verdict {
         report: checker::check(lines),
@@ -79,7 +79,8 @@ pub(super) fn judge(lines: &[Line], facts: &[(u64, Fact)]) -> Verdict {
     }
     answers(&mut verdict, facts);
     notices(&mut verdict, facts, &harms);
-    // What the checker cannot know: a DELETE takes effect before its client is notified of it; and whether two faults made a client give up.
+    // The checker does not know two things: a DELETE takes effect before its client receives the
+    // reply, and two faults may make a client give up.
     let mut of_checker = std::mem::take(&mut verdict.report.violations);
     of_checker.retain(|violation| {
         let name = violation.text.split([' ', ':']).next().unwrap_or_default();
@@ -87,7 +88,7 @@ pub(super) fn judge(lines: &[Line], facts: &[(u64, Fact)]) -> Verdict {
             && calls
                 .get(name)
                 .is_some_and(|call| is_deleted(&deleting, call));
-        // Both are looked at more closely here.
+        // This module checks both more precisely.
         let is_given_up = violation.text.contains(" was given up ");
         let is_late = violation.text.contains(" took ") && violation.text.ends_with(" ms");
         !is_early && !is_given_up && !is_late
@@ -96,7 +97,7 @@ pub(super) fn judge(lines: &[Line], facts: &[(u64, Fact)]) -> Verdict {
     verdict
 }
 
-/// Whether a DELETE of its session was on its way before the call had its outcome.
+/// Whether a DELETE of the session was in flight before the call had its outcome.
 fn is_deleted(deleting: &BTreeMap<&str, u64>, call: &Call<'_>) -> bool {
     deleting
         .get(call.session)
@@ -144,7 +145,7 @@ fn gather<'h>(lines: &'h [Line], facts: &'h [(u64, Fact)]) -> BTreeMap<&'h str, 
     calls
 }
 
-/// When each fault was done and undone; what was never undone lasts to the end.
+/// Begin and end of each fault. A fault without an end lasts to the end of the run.
 fn harms(facts: &[(u64, Fact)]) -> Vec<Span> {
     let mut harms = BTreeMap::new();
     for (at, fact) in facts {
@@ -172,14 +173,15 @@ fn touches(harm: Span, call: &Call<'_>) -> bool {
     harm.0 <= ended && call.began <= recovered(harm)
 }
 
-/// Whether nothing was broken from then to then, nor shortly before.
+/// Whether there was no fault between the two times, nor shortly before.
 fn is_quiet(harms: &[Span], from: u64, until: u64) -> bool {
     !harms
         .iter()
         .any(|harm| harm.0 <= until && from <= recovered(*harm))
 }
 
-/// Who is undisturbed has a result; whom one fault disturbs has an outcome soon; only two that overlap make a client give up.
+/// A call without a fault has a result. A call with one fault has an outcome soon. Only two
+/// overlapping faults may make a client give up.
 fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], is_deleted: bool) {
     let Some((ended, outcome)) = call.ended else {
         return;
@@ -204,7 +206,7 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
                 Outcome::Result { .. } => true,
                 Outcome::Http(404) => is_deleted,
                 Outcome::Error { code, .. } => *code == super::words::CANCELLED && call.is_unwanted,
-                // Its session was ended before there was an id.
+                // The session was ended before there was an event id.
                 Outcome::Refused(_) => is_deleted,
                 _ => false,
             };
@@ -230,14 +232,15 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
         }
         several => {
             let over = several.iter().map(|(_, until)| *until).max().unwrap_or(0) + NOTICES;
-            // Of two faults the first may keep an answer at the node that took it, and the second take that node, or the answer: then the call waits
-            // for as long as people may think. One fault alone loses none.
+            // The first of two faults may keep an answer on the node that received it. The second
+            // may take that node or the answer. The call then waits for as long as a person may
+            // think. One fault alone loses no answer.
             let gave_up = call.work.iter().filter_map(|(_, end)| match end {
                 Some((at, Halt::Unanswered)) => Some(*at),
                 _ => None,
             });
             let due = gave_up.fold(over.max(call.began + call.takes), u64::max);
-            // In a session that was ended nobody is owed an outcome, also where a fault brings it back to life.
+            // In an ended session no outcome is required, also if a fault restores the session.
             if ended > due + LONGEST && !is_deleted {
                 verdict.broken(
                     "C5",
@@ -248,7 +251,7 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
     }
 }
 
-/// C8.
+/// Checks C8: a cancelled call has no result, and its work ends in time.
 fn cancellation(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span]) {
     if let (Some((_, Outcome::Result { .. })), [(_, Some((_, Halt::Cancelled)))]) =
         (call.ended, call.work.as_slice())
@@ -270,7 +273,7 @@ fn cancellation(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Spa
     }
 }
 
-/// C7.
+/// Checks C7: a call receives the answer to its own question, once.
 fn answers(verdict: &mut Verdict, facts: &[(u64, Fact)]) {
     let mut heard = BTreeSet::new();
     for (_, fact) in facts {
@@ -287,10 +290,10 @@ fn answers(verdict: &mut Verdict, facts: &[(u64, Fact)]) {
     }
 }
 
-/// C10.
+/// Checks C10: a subscriber receives a notice of every change in time.
 fn notices(verdict: &mut Verdict, facts: &[(u64, Fact)], harms: &[Span]) {
     let mut changes: Vec<(u64, u64)> = Vec::new();
-    // Who is subscribed, since when, and what it knows.
+    // Subscribers with the time of their subscription and the known revision.
     let mut streams: BTreeMap<usize, (Option<u64>, u64)> = BTreeMap::new();
     for (at, fact) in facts {
         match fact {

@@ -1,4 +1,4 @@
-//! What events say, in place of JSON: `cluster` carries bytes and never reads them.
+//! Contents of events, in place of JSON: `cluster` carries bytes and never reads them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,10 +14,10 @@ use crate::{
     history::{Body, Outcome},
 };
 
-/// What a client is told when its own SDK has given the call up because it was cancelled.
+/// Error for a client whose SDK has cancelled the call.
 pub(super) const CANCELLED: i64 = -32800;
 
-/// What an event says.
+/// Contents of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
     Progress(u64),
@@ -27,12 +27,12 @@ pub(super) enum Word {
     Error(i64),
 }
 
-/// What the result of a call holds beside its name: a client sees whether it is whole.
+/// Padding of a call's result, with which a client checks that it is complete.
 pub(super) fn padding(call: &str) -> String {
     format!("{call} is done, and this is all of it")
 }
 
-/// The bytes of an event.
+/// Encodes an event.
 pub(super) fn say(call: &str, word: &Word) -> Bytes {
     let text = match word {
         Word::Progress(n) => format!("P|{call}|{n}"),
@@ -44,7 +44,7 @@ pub(super) fn say(call: &str, word: &Word) -> Bytes {
     text.into()
 }
 
-/// Whose event it is, and what it says.
+/// Decodes an event: its call and contents.
 pub(super) fn read(bytes: &[u8]) -> Option<(&str, Word)> {
     let mut parts = std::str::from_utf8(bytes).ok()?.splitn(3, '|');
     let (kind, call, rest) = (parts.next()?, parts.next()?, parts.next()?);
@@ -59,7 +59,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<(&str, Word)> {
     Some((call, word))
 }
 
-/// The same as a line in the history of `own` has it.
+/// The event as a line in the history of `own`.
 pub(super) fn body(own: &str, bytes: &[u8]) -> Body {
     let Some((call, word)) = read(bytes) else {
         return Body::Other(String::from_utf8_lossy(bytes).into_owned());
@@ -72,7 +72,8 @@ pub(super) fn body(own: &str, bytes: &[u8]) -> Body {
             whole: text == padding(call),
             again: false,
         }),
-        // The checker knows whose these two kinds are (C1); what else names another call is written as one of them.
+        // The checker knows the owners of these two kinds (C1). All other kinds that name another
+        // call are written as one of them.
         _ if call != own => Body::Progress { of, n: 0 },
         Word::Question(question) => Body::Other(question),
         Word::Failure => Body::Response(Outcome::ToolError(of)),
@@ -80,7 +81,7 @@ pub(super) fn body(own: &str, bytes: &[u8]) -> Body {
     }
 }
 
-/// An error that says that nobody knows whether the call took effect.
+/// Error with an unknown effect of the call.
 pub(super) fn error(code: i64) -> Outcome {
     Outcome::Error {
         code,
@@ -88,7 +89,7 @@ pub(super) fn error(code: i64) -> Outcome {
     }
 }
 
-/// How a call ends for a client that cancelled it.
+/// Outcome of a call for a client that cancelled it.
 pub(super) const fn cancelled() -> Outcome {
     Outcome::Error {
         code: CANCELLED,
@@ -96,7 +97,7 @@ pub(super) const fn cancelled() -> Outcome {
     }
 }
 
-/// An event id as the service writes it, but for its seal.
+/// Event id in the format of the service, without its seal.
 pub(super) fn id(nonce: Nonce, cursor: Cursor) -> String {
     let epoch = cursor.epoch.unwrap_or(Epoch { number: 0, mark: 0 });
     let mut bytes = vec![b'A'];
@@ -107,7 +108,7 @@ pub(super) fn id(nonce: Nonce, cursor: Cursor) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The same place under the id that a resumed stream begins with: another one each time.
+/// The same position under the id with which a resumed stream begins: another one each time.
 pub(super) fn place(nonce: Nonce, cursor: Cursor, time: u32) -> String {
     let id = URL_SAFE_NO_PAD
         .decode(id(nonce, cursor))
@@ -116,7 +117,8 @@ pub(super) fn place(nonce: Nonce, cursor: Cursor, time: u32) -> String {
     URL_SAFE_NO_PAD.encode([b"R", &time.to_be_bytes()[..], rest].concat())
 }
 
-/// Seals a payload by adding a number of its place, or not at all: then what is moved is opened all the same, and has to be noticed elsewhere.
+/// Seals a payload by adding a number of its location, or not at all. Without a seal a moved
+/// payload opens, and another check must find it.
 #[derive(Debug)]
 pub(super) struct Seals {
     pub(super) are_on: bool,
