@@ -1,4 +1,5 @@
-//! The redirect back to the client (`auth.md` A6, A7, A12): parameters appended to the registered URI, `iss` always and once.
+//! The redirect back to the client (`auth.md` A6, A7, A12): parameters appended to the registered
+//! URI, `iss` always and once.
 
 use askama::Template;
 use axum::response::{IntoResponse, Response};

@@ -63,7 +63,8 @@ enum Stage {
     Codes(Vec<Secret<String>>),
 }
 
-/// A QR code as one path of an SVG: dark squares in a field of `size` by `size` units, four of them margin on each side.
+/// A QR code as one path of an SVG: dark squares in a field of `size` by `size` units, four of them
+/// margin on each side.
 struct Picture {
     size: i32,
     path: Secret<String>,
