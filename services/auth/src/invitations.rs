@@ -143,8 +143,8 @@ struct AcceptForm {
     form_token: String,
 }
 
-/// Makes a member, once. The role is at most the inviter's present one. An invitation by a person
-/// who may not invite any more is void (case 161).
+/// Makes a member, once. The role is at most the inviter's present one. An invitation is void if
+/// its sender may no longer invite (case 161).
 async fn accept(
     State(state): State<AuthState>,
     browser: Browser,
