@@ -11,8 +11,8 @@ use portolan_net::layers::Fault;
 use portolan_storage::StorageError;
 use serde::Serialize;
 
-/// Error codes of RFC 6749 §4.1.2.1 and §5.2, RFC 7591 §3.2.2, RFC 8707 §2 and OpenID Connect Core
-/// §3.1.2.6.
+/// Error codes of RFC 6749 §4.1.2.1 and §5.2, RFC 7591 §3.2.2, RFC 8707 §2 and OpenID Connect
+/// Core §3.1.2.6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     /// Malformed request.

@@ -44,8 +44,8 @@ impl Parameters {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Returns true if a parameter other than `resource` is repeated, known or not (RFC 6749 §3.1;
-    /// RFC 8707 §2 lets `resource` repeat).
+    /// Returns true if a parameter other than `resource` is repeated, known or not
+    /// (RFC 6749 §3.1; RFC 8707 §2 lets `resource` repeat).
     pub(crate) fn has_repeated(&self) -> bool {
         self.0.iter().enumerate().any(|(at, (name, _))| {
             name != "resource" && self.0[..at].iter().any(|(other, _)| other == name)

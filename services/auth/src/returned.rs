@@ -1,5 +1,5 @@
-//! Parameters with which another authorization server redirects a browser back (RFC 6749 §4.1.2,
-//! RFC 9207): at a sign-in with a provider, and when an account is connected.
+//! Parameters with which another authorization server redirects a browser back
+//! (RFC 6749 §4.1.2, RFC 9207): at a sign-in with a provider, and when an account is connected.
 
 use portolan_upstream::oauth::Callback;
 use serde::Deserialize;

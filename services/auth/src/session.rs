@@ -180,7 +180,8 @@ pub(crate) fn has_cookie(headers: &HeaderMap, state: &AuthState) -> bool {
 }
 
 /// Starts a session for `user` in the caller's transaction and returns its id and cookie. The id is
-/// new at every sign-in. The browser's former session ends, whoever owned it (S3, case 39).
+/// new at every sign-in. The browser's former session ends, also another
+/// person's (S3, case 39).
 pub(crate) async fn start(
     tx: &mut SystemTx,
     state: &AuthState,

@@ -48,7 +48,7 @@ pub(super) struct UndoQuery {
     token: Option<Secret<String>>,
 }
 
-/// Shows the question. Reading changes nothing.
+/// Shows the form to confirm. Reading changes nothing.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,

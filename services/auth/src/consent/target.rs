@@ -50,8 +50,8 @@ pub(crate) enum Target {
     },
     /// The person picks.
     Pick(Vec<Offered>),
-    /// The named workspace is unknown, or the person is no member. Both get the same answer (case
-    /// 96).
+    /// The named workspace is unknown, or the person is no member. Both get the same answer
+    /// (case 96).
     NoAccess,
     /// The person has no workspace yet.
     NoWorkspace,

@@ -1,5 +1,5 @@
-//! Service accounts of a workspace: programs that act in it without a person (`auth.md` C17, T12,
-//! M9).
+//! Service accounts of a workspace: programs that act in it without a person
+//! (`auth.md` C17, T12, M9).
 
 use axum::{Json, extract::State};
 use http::StatusCode;

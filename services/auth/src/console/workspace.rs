@@ -55,8 +55,8 @@ impl Workspace {
         }
     }
 
-    /// 403 with the path of the confirmation page, unless the session has a recent sign-in (S2,
-    /// case 157).
+    /// 403 with the path of the confirmation page, unless the session has a recent sign-in
+    /// (S2, case 157).
     pub fn require_recent(&self, now: Timestamp, page: ConsolePage) -> Result<(), ConsoleError> {
         self.require_recent_for(now, || Target::Workspace(self.slug.clone(), page))
     }
@@ -119,8 +119,8 @@ impl Workspace {
     }
 }
 
-/// 403 with the path of the confirmation page, unless the session has a recent sign-in (S2, case
-/// 157).
+/// 403 with the path of the confirmation page, unless the session has a recent sign-in
+/// (S2, case 157).
 pub(super) fn require_recent(
     session: &BrowserSession,
     now: Timestamp,

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! - An identity is known by provider, issuer and subject, never by an address (F3). A known
-//!   address alone opens nothing: its owner signs in to that account first, and connects then (F4,
-//!   case 159).
+//!   address alone opens nothing: its owner signs in to that account first, and connects then
+//!   (F4, case 159).
 //! - Each provider has a callback of its own, so that none can answer for another (F1, case 158).
 //! - Tokens of providers are used in the request that received them, and then dropped (F8).
 //!

@@ -117,8 +117,8 @@ pub(super) struct SignupForm {
     password: Secret<String>,
 }
 
-/// Opens a verification. Only the message shows whether the address has an account already (L5,
-/// case 149).
+/// Opens a verification. Only the message shows whether the address has an account already
+/// (L5, case 149).
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

@@ -1,5 +1,5 @@
-//! Texts of messages. Links are absolute and built from configuration, never from a request (S10,
-//! case 154).
+//! Texts of messages. Links are absolute and built from configuration, never from a request
+//! (S10, case 154).
 
 use portolan_model::member::Role;
 

@@ -19,7 +19,8 @@ pub struct KnownFault {
     fits: fn(&Attempt) -> bool,
 }
 
-/// Returns true if name or user agent of the client, in lower case, contain these words.
+/// Returns true if the client's name, id or user agent contains one of these words. The words are
+/// in lower case.
 fn calls_itself(attempt: &Attempt, words: &[&str]) -> bool {
     attempt.steps.iter().any(|event| {
         [&event.client_name, &event.client_id, &event.agent]

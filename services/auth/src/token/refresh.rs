@@ -174,8 +174,8 @@ pub(super) async fn refresh(
         Verdict::Rotate | Verdict::ReplayInWindow | Verdict::ReplayLostAnswer => {}
     }
     let Some(standing) = issue::standing(state, client, &locked.state)? else {
-        // This is permanent: a later membership or unlocking must not revive the old token (case
-        // 126).
+        // This is permanent: a later membership or unlocking must not revive the old token
+        // (case 126).
         return Err(kill(state, visitor, tx, client, grant, "not_active").await?);
     };
     // Scopes and audience are checked before anything is consumed (K14, K15).

@@ -1,5 +1,5 @@
-//! The client credentials grant: a service account gets a token for itself (`auth.md` T12,
-//! AX-1…AX-5; the extension `io.modelcontextprotocol/oauth-client-credentials`).
+//! The client credentials grant: a service account gets a token for itself
+//! (`auth.md` T12, AX-1…AX-5; the extension `io.modelcontextprotocol/oauth-client-credentials`).
 //!
 //! Programs request tokens far more often than people sign in, so a proof by secret is cached for
 //! some seconds. The cache does not weaken a revocation: an entry includes the epochs that the

@@ -1,5 +1,5 @@
-//! A new password without the old one, and a person's changes of their account (`auth.md` L9, L10,
-//! S2–S4, R5; cases 40, 149, 150, 152–154, 157).
+//! A new password without the old one, and a person's changes of their account
+//! (`auth.md` L9, L10, S2–S4, R5; cases 40, 149, 150, 152–154, 157).
 
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};

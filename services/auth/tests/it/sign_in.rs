@@ -1,5 +1,5 @@
-//! Sign-in, its throttle, and forms of other sites (`auth.md` L5, L6, S5, S8; cases 28, 29, 43, 44,
-//! 143–145).
+//! Sign-in, its throttle, and forms of other sites
+//! (`auth.md` L5, L6, S5, S8; cases 28, 29, 43, 44, 143–145).
 
 use axum::body::Body;
 use http::{Request, StatusCode, header};

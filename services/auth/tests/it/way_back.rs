@@ -1,5 +1,5 @@
-//! The target of a sign-in, and the notice about the session before (S8; bugs 1 and 13, friction
-//! 1).
+//! The target of a sign-in, and the notice about the session before
+//! (S8; bugs 1 and 13, friction 1).
 
 use http::StatusCode;
 use time::Duration;

@@ -1,5 +1,5 @@
-//! Service accounts at the token endpoint, and proof by key (`auth.md` C13, C16, C17, T12;
-//! AX-1…AX-5; cases 62, 66, 68, 71, 74, 130).
+//! Service accounts at the token endpoint, and proof by key
+//! (`auth.md` C13, C16, C17, T12; AX-1…AX-5; cases 62, 66, 68, 71, 74, 130).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};

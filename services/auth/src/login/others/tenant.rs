@@ -114,8 +114,8 @@ async fn joining<'a>(
 
 impl Arrived<'_> {
     /// Signs in to the tenant and to nothing else. A new person becomes a member if the tenant has
-    /// proved the domain of their address. A person with an account signs in to that first (case
-    /// 107). A confirmation must come from the same person.
+    /// proved the domain of their address. A person with an account signs in to that first
+    /// (case 107). A confirmation must come from the same person.
     pub(super) async fn sign_in_to(
         self,
         tenant: TenantId,
