@@ -81,7 +81,10 @@ async fn s1_a_workspace_that_imports_much_keeps_no_other_waiting() -> Result<()>
         ensure!(status == StatusCode::OK, "{status} {body}");
         shortest = shortest.min(begun.elapsed());
     }
-    ensure!(shortest < OTHERS_WAIT, "another workspace waited {shortest:?}");
+    ensure!(
+        shortest < OTHERS_WAIT,
+        "another workspace waited {shortest:?}"
+    );
 
     // The clients go away, and with them their connections.
     drop(imports);

@@ -1,7 +1,8 @@
-//! A person's own pages: password, address, signed-in browsers, connected apps (R5). Plain forms; script is for passkeys
-//! and comforts alone.
+//! A person's own pages: password, address, signed-in browsers, connected apps (R5). The pages are
+//! plain forms; script serves passkeys and comfort only.
 //!
-//! What changes who can get in asks for a recent proof of who one is ([`confirm`], S2). Forms are bound to the browser and its session.
+//! A change of sign-in methods requires a recent sign-in ([`confirm`], S2). Forms are bound to the
+//! browser and its session.
 
 mod apps;
 mod confirm;
@@ -40,9 +41,9 @@ use crate::{
     state::AuthState,
 };
 
-/// The pages.
+/// Routes of the pages.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
-    // Links that send a browser somewhere: nothing that only looks may follow them.
+    // Links that redirect a browser; a HEAD request must not follow them.
     let not_allowed = || async { StatusCode::METHOD_NOT_ALLOWED };
     let router = Router::new()
         .route("/account", get(overview::show).post(overview::rename))
@@ -86,25 +87,25 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     pages::protect(router, &state.site, FormTarget::HereWithScript)
 }
 
-/// Parameters of a page that says what was just done there: a word of a fixed set, or any.
+/// The parameter of a page that reports the action just done: a word of a fixed set, or any.
 #[derive(Debug, Default, Deserialize)]
 struct Done {
     done: Option<String>,
 }
 
 impl Done {
-    /// What, as a word.
+    /// The action, as a word.
     fn what(&self) -> Option<&str> {
         self.done.as_deref()
     }
 
-    /// The notice of a page where only one thing can be done.
+    /// The notice of a page that has only one action.
     fn notice(&self, text: &'static str) -> Option<&'static str> {
         self.done.is_some().then_some(text)
     }
 }
 
-/// The session, or the way to the sign-in page and back to `page`.
+/// The session, or a redirect to the sign-in page and back to `page`.
 fn signed_in(
     session: Option<BrowserSession>,
     page: AccountPage,
@@ -112,7 +113,7 @@ fn signed_in(
     session.ok_or_else(|| PageError::Elsewhere(Target::Account(page).on("/login")))
 }
 
-/// The way to [`confirm`] and back, unless the person proved lately who they are (case 157).
+/// Redirects to [`confirm`] and back, unless the session has a recent sign-in (case 157).
 fn recent(state: &AuthState, session: &BrowserSession, page: AccountPage) -> Result<(), PageError> {
     if session.is_recent(state.now()) {
         return Ok(());
@@ -122,8 +123,11 @@ fn recent(state: &AuthState, session: &BrowserSession, page: AccountPage) -> Res
     ))
 }
 
-/// The same before a change of factors. Whoever has one has to prove it: else a password alone would add another, and do for what asks
-/// for more than a password (L14). The first one is free. The way leads on to `request`, which leads here again if it still wants a factor.
+/// Does the same as [`recent`] before a change of factors.
+///
+/// A person with a factor has to prove it. Otherwise a password alone could add another factor, and
+/// so meet a rule that requires more than a password (L14). The first factor needs no such proof.
+/// The redirect leads on to `request`, which leads back here if it still requires a factor.
 async fn may_change_factors(
     state: &AuthState,
     session: &BrowserSession,
@@ -136,7 +140,8 @@ async fn may_change_factors(
     }
 }
 
-/// The way to the proof that a change of factors takes, unless it was given. To look at them takes none.
+/// The path of the proof that a change of factors requires; `None` if the session has it. Viewing
+/// the factors requires none.
 async fn proof_first(
     state: &AuthState,
     session: &BrowserSession,
@@ -163,7 +168,7 @@ async fn proof_first(
     }))
 }
 
-/// The token of a signed-in person's forms. A sign-in in between makes older forms stale.
+/// The form token of a signed-in person. A new session makes older forms stale.
 fn form_token(state: &AuthState, browser: &Browser, session: &BrowserSession) -> String {
     forms::token(&state.keys, &binding(browser, session))
 }
@@ -190,7 +195,7 @@ fn binding<'a>(browser: &'a Browser, session: &'a BrowserSession) -> [&'a [u8]; 
     ]
 }
 
-/// An entry of what a person did to their account.
+/// An audit entry for a person's action on their own account.
 fn event(session: &BrowserSession, action: &'static str, detail: Value) -> Event {
     Event {
         tenant: None,

@@ -1,6 +1,8 @@
-//! Which AI clients may connect to a workspace (`auth.md` M7, C15, C16): the rule and the decisions of [`portolan_storage`], the proof of
-//! [`crate::clients::verified`], put together. Asked where a person allows something, where a code or refresh token becomes an access
-//! token (K16), and where a change ends what runs (R7).
+//! Decides which AI clients may connect to a workspace (`auth.md` M7, C15, C16). It combines the
+//! rule and the decisions of [`portolan_storage`] with the proof of [`crate::clients::verified`].
+//!
+//! It is used when a person allows a client, when a code or refresh token becomes an access token
+//! (K16), and when a change ends connections (R7).
 
 use std::collections::HashMap;
 
@@ -27,19 +29,19 @@ use crate::{
     visitor::Visitor,
 };
 
-/// What a workspace says about a client, to a person.
+/// A workspace's verdict on a client, for one person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Whether it may connect.
+    /// Whether the client may connect.
     pub(crate) admission: Admission,
-    /// The person asked for it already.
+    /// True if the person already requested it.
     pub(crate) has_asked: bool,
-    /// They wait for too many others to ask for one more.
+    /// True if the person has too many pending requests for another.
     pub(crate) waits_for_enough: bool,
 }
 
 impl Verdict {
-    /// Whether an administrator can be asked to allow the client.
+    /// Returns true if the person can request an administrator's approval of the client.
     pub(crate) fn can_be_asked_for(self) -> bool {
         self.admission == Admission::NeedsApproval && !self.has_asked && !self.waits_for_enough
     }
@@ -50,7 +52,7 @@ impl Verdict {
 pub(crate) struct Offered {
     /// The workspace.
     pub(crate) choice: Choice,
-    /// What it says about the client.
+    /// Its verdict on the client.
     pub(crate) verdict: Verdict,
 }
 
@@ -70,7 +72,7 @@ pub(crate) fn judge(
     Admission::of(rule, decision, is_verified, belonging)
 }
 
-/// The verdicts of these workspaces, in their order.
+/// The verdicts of these workspaces, in the same order.
 pub(crate) async fn offered(
     tx: &mut SystemTx,
     client: &Client,
@@ -112,7 +114,8 @@ pub(crate) async fn present(
     }))
 }
 
-/// Ends what runs in a tenant under clients that it does not admit any more (R7). The turn must have been taken.
+/// Ends connections of clients that a tenant does not admit any more (R7). The caller must hold the
+/// tenant's lock.
 pub(crate) async fn end_unadmitted(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -134,7 +137,7 @@ pub(crate) async fn end_unadmitted(
     Ok(ended)
 }
 
-/// Ends what runs in a tenant under one client (R7).
+/// Ends the connections of one client in a tenant (R7).
 pub(crate) async fn end_client(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -149,8 +152,9 @@ pub(crate) async fn end_client(
     connected_apps::end(tx, which, "client_not_admitted", state.now()).await
 }
 
-/// Files a person's wish, and tells the administrators, at most [`crate::oauth::OAuthParts`]'s budget of a workspace. Returns the letters to
-/// be delivered after the commit.
+/// Stores a person's request for a client and notifies the administrators. The mails are limited by
+/// the workspace's budget in [`crate::oauth::OAuthParts`]. Returns the messages to deliver after
+/// the commit.
 pub(crate) async fn ask(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -174,7 +178,7 @@ pub(crate) async fn ask(
     };
     audit::record(tx, &event, &visitor.origin(), now).await?;
     metrics::counter!("oauth_client_requests_total").increment(1);
-    // The list in the console has them all; a mail for each of very many helps nobody.
+    // The console lists all requests, so mails beyond the budget are not needed.
     if state
         .oauth
         .admission_mails
@@ -199,7 +203,7 @@ pub(crate) async fn ask(
     Ok(letters)
 }
 
-/// Why a client may not connect, for the person in front of the page: what it is, and what to do.
+/// Why a client may not connect, as a text for the person: the reason and the remedy.
 pub(crate) const fn words(verdict: Verdict) -> &'static str {
     match verdict.admission {
         Admission::Admitted => "",

@@ -1,4 +1,5 @@
-//! The redirect back to the client (`auth.md` A6, A7, A12): parameters appended to the registered URI, `iss` always and once.
+//! The redirect back to the client (`auth.md` A6, A7, A12): parameters appended to the registered
+//! URI, `iss` always and once.
 
 use askama::Template;
 use axum::response::{IntoResponse, Response};
@@ -10,14 +11,14 @@ use crate::{
     pages::{self, PageError},
 };
 
-/// Where the browser goes with the answer.
+/// The redirect with the answer.
 #[derive(Clone)]
 pub(crate) struct Answer {
     location: String,
 }
 
 impl Answer {
-    /// The person allowed it.
+    /// The answer after an approval.
     pub(crate) fn code(issuer: &str, redirect_uri: &str, state: Option<&str>, code: &str) -> Self {
         Self::build(
             redirect_uri,
@@ -29,7 +30,7 @@ impl Answer {
         )
     }
 
-    /// It was refused.
+    /// The answer after a refusal.
     pub(crate) fn error(
         issuer: &str,
         redirect_uri: &str,
@@ -57,7 +58,7 @@ impl Answer {
             }
             location.push_str(name);
             location.push('=');
-            // `%20` is read alike by form decoders and by `decodeURIComponent`; `+` is not.
+            // Form decoders and `decodeURIComponent` both read `%20` as a space, but not `+`.
             for piece in url::form_urlencoded::byte_serialize(value.as_bytes()) {
                 location.push_str(if piece == "+" { "%20" } else { piece });
             }
@@ -65,18 +66,18 @@ impl Answer {
         Self { location }
     }
 
-    /// As text, to be sealed for a second submission (N5).
+    /// The location as text, to be sealed for a second submission (N5).
     pub(crate) fn as_str(&self) -> &str {
         &self.location
     }
 
-    /// Reads what [`Answer::as_str`] gave.
+    /// Reads the text of [`Answer::as_str`].
     pub(crate) fn from_text(location: String) -> Self {
         Self { location }
     }
 
-    /// 303 with an empty body; for a custom scheme a page with the link, because browsers stay where they are after handing
-    /// over to an app, and people take that for a failure (A12).
+    /// Responds with 303 and an empty body. For a custom scheme it responds with a page with the
+    /// link: browsers stay on the page after opening an app, which looks like a failure (A12).
     pub(crate) fn into_response(self, client_name: &str) -> Result<Response, PageError> {
         let is_app = matches!(
             redirect::destination(self.location.split('?').next().unwrap_or_default()),
@@ -106,7 +107,7 @@ impl Answer {
     }
 }
 
-/// "Return to the app".
+/// The page "Return to the app".
 #[derive(Debug, Template)]
 #[template(path = "return_to_app.html")]
 struct ReturnToApp<'a> {

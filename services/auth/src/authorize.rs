@@ -1,8 +1,9 @@
 //! `GET /oauth/authorize` (`auth.md` §1.2).
 //!
-//! The order of checks is the security of this endpoint (A2): first the client, then the redirect URI, then everything else.
-//! Until the redirect URI is proved to be the client's, every fault is a page and never a redirect. What passes becomes a row,
-//! bound to the browser; the login and consent pages refer to it by id.
+//! The order of checks is the security of this endpoint (A2): the client, then the redirect URI,
+//! then everything else. Until the redirect URI is proved to be the client's, every fault is a page
+//! and never a redirect. A valid request becomes a row that is bound to the browser; the login and
+//! consent pages refer to it by id.
 
 use askama::Template;
 use axum::{
@@ -46,7 +47,7 @@ const MAX_STATE: usize = 2 * 1024;
 /// Requests that one browser may have open.
 const MAX_OPEN: i64 = 100;
 
-/// A fault before the redirect URI is proved: what the page says.
+/// A fault before the redirect URI is proved, with the text of its page.
 #[derive(Debug)]
 struct Fault {
     status: StatusCode,
@@ -76,7 +77,7 @@ struct FaultPage<'a> {
     request_id: &'a str,
 }
 
-/// A fault after it: what the client is told.
+/// A fault after the redirect URI is proved: the error that the redirect carries to the client.
 type Refusal = (ErrorCode, &'static str);
 
 /// The handler.
@@ -131,7 +132,8 @@ pub(crate) async fn authorize(
         Err(refusal) => return back(step, refusal),
     };
     if details.prompt.none {
-        // Never a silent success for a client without a key (A10).
+        // `prompt=none` never succeeds, because a client without a key must not get a code silently
+        // (A10).
         let refusal = match session.0 {
             None => (ErrorCode::LoginRequired, "the user has to sign in"),
             Some(_) => (
@@ -176,7 +178,7 @@ pub(crate) async fn authorize(
     Ok((browser, pages::see_other(&consent_path(request.id))?).into_response())
 }
 
-/// The request as the flight recorder keeps it.
+/// The first step of the request for the connection diagnostics.
 fn first_step(state: &AuthState, visitor: &Visitor, parameters: &Parameters) -> NewEvent {
     let resource = recorder::named(state, parameters);
     let mut step = recorder::step(state, visitor, Step::Authorize).resource(resource.as_ref());
@@ -187,13 +189,14 @@ fn first_step(state: &AuthState, visitor: &Visitor, parameters: &Parameters) -> 
     step.sent("state", parameters.first("state").is_some())
 }
 
-/// Where the person decides.
+/// The path of the page on which the person decides.
 pub(crate) fn consent_path(id: RequestId) -> String {
     format!("/oauth/consent/{id}")
 }
 
-/// Whether the person has to prove again who they are before this request may be decided (A10): `prompt=login` or
-/// `select_account` want a sign-in that is newer than the request, `max_age` one that is not older than it says.
+/// Returns true if the person has to sign in again before this request may be decided (A10).
+/// `prompt=login` and `select_account` require a sign-in that is newer than the request. `max_age`
+/// requires one that is at most that many seconds old.
 pub(crate) fn needs_sign_in(
     request: &AuthorizationRequest,
     auth_time: Timestamp,
@@ -283,7 +286,8 @@ async fn client_and_redirect(
             "The app wants to return to an address that it did not register: redirect_uri does not match.",
         )));
     }
-    // A client that cannot be sent its state back whole must not be sent back at all (A6).
+    // A redirect must return the whole `state`; a request whose `state` is too long gets a page
+    // (A6).
     let echo = parameters.first("state");
     if echo.is_some_and(|value| value.len() > MAX_STATE) {
         return Ok(Err(Fault::new(
@@ -302,7 +306,7 @@ async fn find_client(
     client_id: &str,
     parameters: &Parameters,
 ) -> Result<Result<Client, Fault>, PageError> {
-    // A string that begins like a URL can never be a registered id (C1).
+    // A `client_id` that begins like a URL can never be a registered id (C1).
     if client_id.starts_with("https://") || client_id.starts_with("http://") {
         return match metadata_document::resolve(state, client_id, visitor).await {
             Ok(client) => {
@@ -335,7 +339,7 @@ async fn find_client(
 struct Details {
     code_challenge: String,
     scopes: ScopeSet,
-    /// Canonical; `None` means the workspace picker.
+    /// Canonical. `None` leads to the workspace picker.
     resource: Option<String>,
     prompt: Prompt,
     max_age: Option<i32>,
@@ -419,7 +423,8 @@ impl Details {
         };
         Ok(Self {
             code_challenge: challenge.to_owned(),
-            // `mcp` is what opens anything: a request for offline access alone means both (A8).
+            // `mcp` is the scope that opens everything: a request for offline access alone means
+            // both (A8).
             scopes: scopes.with(scope::MCP),
             resource,
             prompt,

@@ -1,7 +1,7 @@
-//! Which browser this is, signed in or not: the cookie `__Host-bid` (`auth.md` A11).
+//! Identifies a browser, signed in or not: the cookie `__Host-bid` (`auth.md` A11).
 //!
-//! It carries no authority (S3). Sign-up, sign-in and authorization requests are bound to it, so that a link to somebody else's
-//! half-done request opens nothing (case 30).
+//! The cookie carries no authority (S3). Sign-up, sign-in and authorization requests are bound to
+//! it, so that a link to another person's unfinished request opens nothing (case 30).
 
 use std::convert::Infallible;
 
@@ -18,11 +18,11 @@ use crate::{pages::PageError, state::AuthState};
 
 /// Name of the cookie without prefix.
 const COOKIE: &str = "bid";
-/// A year: it only tells browsers apart.
+/// One year. The cookie only distinguishes browsers.
 const MAX_AGE_SECONDS: i64 = 365 * 86_400;
 
-/// The browser of the request. Extracting makes a new one when there is none; put it into the answer,
-/// `(browser, page)`, so that the browser gets to know it.
+/// The browser of the request. The extractor makes a new one if there is none. Return it with the
+/// response, `(browser, page)`, so that the browser receives the cookie.
 #[derive(Debug, Clone)]
 pub struct Browser {
     digest: Digest,
@@ -30,12 +30,12 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// What it is known by at rest.
+    /// The stored form of its id.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// True if the request came without the cookie.
+    /// Returns true if the request came without the cookie.
     pub fn is_new(&self) -> bool {
         self.set_cookie.is_some()
     }

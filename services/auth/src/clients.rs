@@ -1,4 +1,4 @@
-//! OAuth clients: who they are, and how they prove it (`auth.md` §1.4, T10, T13–T16).
+//! Authentication of OAuth clients (`auth.md` §1.4, T10, T13–T16).
 
 mod alone;
 mod assertion;
@@ -27,7 +27,7 @@ use portolan_storage::{
 
 use crate::{error::OAuthError, parameters::Parameters, state::AuthState, visitor::Visitor};
 
-/// What a request offers as proof.
+/// The proof that a request offers.
 enum Offer {
     /// `client_id` alone.
     Name(String),
@@ -35,7 +35,7 @@ enum Offer {
     Basic { client_id: String, secret: String },
     /// `client_id` and `client_secret` in the form.
     Post { client_id: String, secret: String },
-    /// A signed JWT, which says itself for whom (RFC 7523).
+    /// A signed JWT, which names the client itself (RFC 7523).
     Assertion { client_id: String, jwt: String },
 }
 
@@ -50,7 +50,8 @@ impl Offer {
     }
 }
 
-/// Finds the client of a token or revocation request and checks its proof with the method it registered (T14).
+/// Finds the client of a token or revocation request and checks its proof with the registered
+/// method (T14).
 pub(crate) async fn authenticate(
     state: &AuthState,
     visitor: &Visitor,
@@ -61,8 +62,9 @@ pub(crate) async fn authenticate(
     Ok(client)
 }
 
-/// The same, with the transaction in which the client was read, to go on in: for a public client, of whom nothing was written. What is noted
-/// of other proofs must last, whatever becomes of the request.
+/// Does the same as [`authenticate`], and returns the transaction that read the client. The caller
+/// continues in it. It is `None` after a proof that writes, because those writes must last whatever
+/// becomes of the request.
 pub(crate) async fn authenticate_in(
     state: &AuthState,
     visitor: &Visitor,
@@ -81,7 +83,7 @@ pub(crate) async fn authenticate_in(
         _ => Vec::new(),
     };
 
-    // The comparison runs for unknown clients too, against nothing (T15).
+    // The comparison runs for unknown clients too, with an empty list of secrets (T15).
     let proved = match &offer {
         Offer::Name(_) => None,
         Offer::Basic { secret, .. } => Some((
@@ -127,9 +129,12 @@ pub(crate) async fn authenticate_in(
     }
 }
 
-/// T14: the registered method and no other. AX-4: libraries choose freely between the two ways to send a secret, and the text of the
-/// extension and its example disagree, so that a service account may use either; and so may a client that an administrator registered, who
-/// cannot know what the program does with the secret (C16).
+/// Returns true if the client may use this method: the registered one and no other (T14).
+///
+/// A service account may send its secret in either of the two ways (AX-4). Libraries choose freely
+/// between them, and the text of the extension and its example disagree. So may a client that an
+/// administrator registered, because the administrator cannot know how the program sends the secret
+/// (C16).
 fn fits(client: &Client, registered: AuthMethod, used: AuthMethod) -> bool {
     registered == used
         || (matches!(client.kind, ClientKind::Service | ClientKind::Static)
@@ -137,7 +142,7 @@ fn fits(client: &Client, registered: AuthMethod, used: AuthMethod) -> bool {
             && used.has_secret())
 }
 
-/// `invalid_client`, in the way that belongs to how the request offers its proof (T10).
+/// `invalid_client`, with the status and header that fit how the request offers its proof (T10).
 pub(crate) fn refused(headers: &HeaderMap, description: &'static str) -> OAuthError {
     if matches!(basic_credentials(headers), Ok(Some(_))) {
         OAuthError::BasicRefused { description }
@@ -146,15 +151,16 @@ pub(crate) fn refused(headers: &HeaderMap, description: &'static str) -> OAuthEr
     }
 }
 
-/// Who a request says it is, unproved.
+/// The client that a request claims to come from, unproved.
 pub(crate) struct Claim {
-    /// Of which client it speaks.
+    /// The claimed client id.
     pub(crate) client_id: String,
-    /// What the presented secret is remembered by, for clients that prove themselves with one: a digest over id and secret.
+    /// The cache key of the presented secret: a digest over id and secret. `None` for clients
+    /// without one.
     pub(crate) secret: Option<Digest>,
 }
 
-/// Reads who a request says it is.
+/// Reads the client that a request claims to come from.
 pub(crate) fn claim(headers: &HeaderMap, form: &Parameters) -> Result<Claim, OAuthError> {
     let offer = read_offer(headers, form)?;
     Ok(Claim {
@@ -168,7 +174,7 @@ pub(crate) fn claim(headers: &HeaderMap, form: &Parameters) -> Result<Claim, OAu
     })
 }
 
-/// The client that a request names, if it offers no proof: as public clients do.
+/// The client that a request names without a proof, as public clients do.
 pub(crate) fn unproved(headers: &HeaderMap, form: &Parameters) -> Option<String> {
     match read_offer(headers, form) {
         Ok(Offer::Name(client_id)) => Some(client_id),
@@ -177,7 +183,8 @@ pub(crate) fn unproved(headers: &HeaderMap, form: &Parameters) -> Option<String>
 }
 
 fn which_secret(secret: &str, known: &[LiveSecret]) -> Option<ClientSecretId> {
-    // Secrets are ours and have 256 bits: a digest is right here, argon2 would be an open door for floods (T16).
+    // Portolan generates secrets with 256 bits, so a digest is enough; argon2 would invite floods
+    // (T16).
     let presented = SecretToken::parse(TokenForm::ClientSecret, secret)
         .map_or_else(|| digest(secret.as_bytes()), |token| token.digest());
     let decoy = Digest::from_bytes([0; 32]);
@@ -229,7 +236,8 @@ fn read_offer(headers: &HeaderMap, form: &Parameters) -> Result<Offer, OAuthErro
     })
 }
 
-/// Reads `Authorization: Basic`: split at the first colon, both halves form-decoded (T13). Other schemes are not for us.
+/// Reads `Authorization: Basic`: split at the first colon, both halves form-decoded (T13). Other
+/// schemes are ignored.
 fn basic_credentials(headers: &HeaderMap) -> Result<Option<(String, String)>, OAuthError> {
     let malformed = OAuthError::BasicRefused {
         description: "the Authorization header is malformed",
@@ -269,7 +277,7 @@ fn basic_credentials(headers: &HeaderMap) -> Result<Option<(String, String)>, OA
             .unwrap_or_default()
     };
     let (id, secret) = (decode(id), decode(secret));
-    // S-6: no client of ours has such a name, and no database takes it.
+    // S-6: no client of ours has such an id, and Postgres does not store it.
     if id.contains(char::is_control) || secret.contains(char::is_control) {
         return Err(malformed);
     }

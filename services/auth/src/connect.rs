@@ -1,8 +1,9 @@
-//! Connecting accounts at other people's MCP servers and APIs: the way to their authorization server and back (`spec/authorization.md` §8).
+//! Connecting accounts at upstream servers and APIs: the redirect to their authorization server,
+//! and the callback (`spec/authorization.md` §8).
 //!
-//! Two ways lead in: somebody who edits the registry connects the workspace's account from the console; a person connects their own from a
-//! page of ours, whose link a client showed (X-86, EL-11). Both come back to one address per source, so that no two authorization servers
-//! share one (AU-9: what `iss` does for those that send it).
+//! An administrator connects the workspace's account from the console. A person connects their own
+//! from a page whose link a client showed (X-86, EL-11). Both return to one address per source, so
+//! that no two authorization servers share one (AU-9: what `iss` does for servers that send it).
 
 mod callback;
 mod document;
@@ -28,35 +29,35 @@ use crate::{
 /// Why an account is not connected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    /// There is no such source, or it is not signed in to by OAuth.
+    /// The source does not exist, or has no OAuth sign-in.
     #[error("there is no such source that is signed in to")]
     Unknown,
-    /// AU-7: the client that the tenant entered is one of another authorization server.
+    /// AU-7: the client that the tenant entered belongs to another authorization server.
     #[error(
         "the client that was entered belongs to {known}, but the server now names {found}: enter the client that you have there"
     )]
     ClientOfAnother {
-        /// Where it was used.
+        /// The issuer of the client.
         known: String,
-        /// Who is asked now.
+        /// The present issuer.
         found: String,
     },
-    /// Nobody named the authorization server of an API.
+    /// The API has no entered authorization server.
     #[error("name the authorization server of this API first")]
     NoServer,
     /// Client credentials need a client with a secret or a key.
     #[error("enter a client id with a secret or a key first")]
     NoClient,
-    /// The authorization server.
+    /// The authorization server failed or refused.
     #[error("{0}")]
     Oauth(#[from] OauthError),
-    /// The database.
+    /// The database failed.
     #[error("storage")]
     Storage(#[from] StorageError),
-    /// A seal.
+    /// A sealed value could not be opened or made.
     #[error("a seal does not open")]
     Seal(#[from] SealError),
-    /// No randomness.
+    /// There was no randomness.
     #[error("keys")]
     Keys(#[from] KeysError),
     /// A bug.
@@ -64,19 +65,21 @@ pub(crate) enum ConnectError {
     Internal(&'static str),
 }
 
-/// Where answers for a source come. One for each source: an authorization server that sends no `iss` cannot pass for another (AU-9).
+/// The callback of a source. Each source has its own: an authorization server that sends no `iss`
+/// cannot pass for another (AU-9).
 pub(crate) fn redirect_uri(site: &Site, source: SourceId) -> String {
     site.url(&format!("/connect/callback/{source}"))
 }
 
-/// The address of our client metadata document for a source, which is our client id where servers know such documents (AU-6). One for
-/// each source, so that what a person allowed one workspace is not taken as allowed for another. Only `https` can be one (AC-11).
+/// The address of the client metadata document for a source. It is the client id for servers that
+/// support such documents (AU-6). Each source has its own, so that a person's consent for one
+/// workspace does not count for another. Only an `https` address can be one (AC-11).
 pub(crate) fn document_url(site: &Site, source: SourceId) -> Option<String> {
     let url = site.url(&format!("/connect/clients/{source}"));
     url.starts_with("https://").then_some(url)
 }
 
-/// Pages and addresses.
+/// Routes of the pages and callbacks.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     let router = Router::new()
         .route(

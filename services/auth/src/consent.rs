@@ -1,7 +1,8 @@
-//! The consent page (`auth.md` §1.8): what is asked, by whom, for which workspace; and the decision.
+//! The consent page (`auth.md` §1.8): the request, the client, the workspace; and the decision.
 //!
-//! Every look at a request needs the cookie of the browser that began it (A11): a link to somebody else's request shows nothing.
-//! The decision is one guarded `update`, together with the grant and the code; a second submission gets the same redirect.
+//! Reading a request needs the cookie of the browser that began it (A11): a link to another
+//! person's request shows nothing. The decision is one guarded `update`, together with the grant
+//! and the code. A second submission gets the same redirect.
 
 mod journey;
 mod target;
@@ -54,11 +55,11 @@ use crate::{
     visitor::Visitor,
 };
 
-/// A decision sooner than this after the page was shown was not made by a person who read it (N6).
+/// A faster decision than this after the page was shown was not made by a person who read it (N6).
 const MIN_LOOK: Duration = Duration::milliseconds(300);
-/// A second submission gets the same answer for this long (N5).
+/// How long a second submission gets the same answer (N5).
 const ANSWER_FOR: Duration = Duration::seconds(120);
-/// Grants of one client and person in a tenant; the least used end (M9).
+/// Most grants of one client and person in a tenant. Beyond that the least used are revoked (M9).
 const MAX_GRANTS: i64 = 50;
 
 /// `GET /oauth/consent/{request}`
@@ -87,7 +88,7 @@ pub(crate) async fn show(
     shown(&state, tx, &visitor, &request, &client, &session, None).await
 }
 
-/// What the page posts.
+/// Fields that the page posts.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Decision {
     #[serde(default)]
@@ -122,7 +123,8 @@ pub(crate) async fn decide(
     if is_pending && needs_sign_in(&request, session.auth_time, now) {
         return pages::see_other(&login_path(request.id, true));
     }
-    // Another account was signed in meanwhile, in another tab: what was shown is not what would be decided (case 31).
+    // The person signed in with another account in another tab: the page showed another decision
+    // (case 31).
     let notice = if is_pending && request.session != Some(session.id) {
         Some("You changed your account in another tab. Please look again before you decide.")
     } else {
@@ -181,7 +183,8 @@ pub(crate) async fn decide(
     .await
 }
 
-/// The request, if it is this browser's. Unknown, malformed and foreign ids look alike (case 30).
+/// Loads the request if it belongs to this browser. Unknown, malformed and foreign ids get the same
+/// error (case 30).
 async fn load(
     tx: &mut SystemTx,
     browser: &Browser,
@@ -201,7 +204,8 @@ async fn load(
     Ok((request, client))
 }
 
-/// Whether the client is still what it was when it asked: not blocked or deleted, and to be answered there (A2).
+/// Returns true if the client is neither blocked nor deleted, and still has the redirect URI of the
+/// request (A2).
 fn is_still_good(request: &AuthorizationRequest, client: &Client) -> bool {
     !client.is_blocked
         && client
@@ -210,7 +214,7 @@ fn is_still_good(request: &AuthorizationRequest, client: &Client) -> bool {
             .any(|registered| redirect::matches(registered, &request.redirect_uri))
 }
 
-/// The form's token: of this browser, this session and this request (case 27).
+/// The form's token. It is bound to this browser, this session and this request (case 27).
 fn form_token(
     state: &AuthState,
     request: &AuthorizationRequest,
@@ -227,7 +231,7 @@ fn form_token(
     )
 }
 
-/// Renders the page for whatever the person can decide, and notes that they saw it.
+/// Renders the page that fits the target, and records that the person saw it.
 async fn shown(
     state: &AuthState,
     mut tx: SystemTx,
@@ -238,7 +242,7 @@ async fn shown(
     notice: Option<&str>,
 ) -> Result<Response, PageError> {
     let target = Target::find(state, &mut tx, request, client, session).await?;
-    // L14: what the workspace asks of sign-ins comes before its consent page.
+    // L14: the second factor that the workspace requires comes before its consent page.
     if let Target::Fixed { offered, .. } | Target::NoServer { offered, .. } = &target
         && let Some(path) = lacking(&mut tx, request, session, &offered.choice).await?
     {
@@ -253,7 +257,8 @@ async fn shown(
     view::render(state, request, client, session, &target, notice)
 }
 
-/// The way to the factor that the workspace asks for and this session lacks (L14), and back to this request.
+/// The path to the factor that the workspace requires and this session has not proved (L14). It
+/// leads back to this request.
 async fn lacking(
     tx: &mut SystemTx,
     request: &AuthorizationRequest,
@@ -265,7 +270,7 @@ async fn lacking(
     Ok(lacking.map(|lacking| lacking.path(&choice.slug, &target)))
 }
 
-/// A decided request: the same redirect while it is young, then a page.
+/// The response to a decided request: the same redirect for [`ANSWER_FOR`], then a page.
 fn again(
     state: &AuthState,
     request: &AuthorizationRequest,
@@ -322,7 +327,8 @@ async fn approve(
         .chosen(workspace)
         .filter(|choice| choice.role.may(Action::CallTools));
     if let Some(choice) = chosen {
-        // Looked at again under the lock: whoever blocks the client at this moment ends what is allowed here, or was first (M7).
+        // Read again under the lock. A block of the client at this moment either came first, or
+        // revokes this grant afterwards (M7).
         client_admission::hold_still(&mut tx, choice.tenant).await?;
         let present = clients::get(&mut tx, client.id).await?;
         let now = admission::present(&mut tx, &present, choice.tenant, session.user).await?;
@@ -416,7 +422,8 @@ async fn approve(
     answer.into_response(&client.name)
 }
 
-/// The person asks an administrator to allow the client (M7). The request goes on waiting: once it is allowed, the same page lets them in.
+/// Requests an administrator's approval of the client (M7). The authorization request stays
+/// pending. After the approval the same page allows the decision.
 async fn ask(
     state: &AuthState,
     mut tx: SystemTx,
@@ -445,7 +452,7 @@ async fn ask(
     pages::see_other(&crate::authorize::consent_path(request.id))
 }
 
-/// The person wants to decide with another account: the session ends, and the sign-in page leads back to this request.
+/// Ends the session to decide with another account. The sign-in page leads back to this request.
 async fn switch(
     state: &AuthState,
     headers: &HeaderMap,
@@ -488,7 +495,8 @@ async fn deny(
     answer.into_response(&client.name)
 }
 
-/// Decides the request with its answer sealed beside it. False if somebody else was first.
+/// Decides the request and stores the sealed answer with it. Returns false if another submission
+/// was first.
 async fn settle(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -507,7 +515,8 @@ async fn settle(
     Ok(authorization_requests::decide(tx, request.id, session.id, approved, &sealed, now).await?)
 }
 
-/// A double click: the first decision stands, and both get its answer (cases 32, 33).
+/// The response to a double click: the first decision is valid, and both submissions get its answer
+/// (cases 32, 33).
 async fn settled_elsewhere(
     state: &AuthState,
     request: &AuthorizationRequest,
@@ -520,7 +529,7 @@ async fn settled_elsewhere(
     }
 }
 
-/// A workspace that the page did not offer was posted (case 41).
+/// Records a posted workspace that the page did not offer (case 41).
 async fn refuse(
     tx: &mut SystemTx,
     visitor: &Visitor,

@@ -1,8 +1,9 @@
 //! The JSON API of the console, under `/api/v1`, and its OpenAPI document.
 //!
-//! Routes and document come from one declaration. Who asks is the session of the cookie ([`crate::session::BrowserSession`]); in which
-//! workspace and as what is [`workspace::Workspace`]; what is sent is read by [`input`]; every refusal is an
-//! [`error::ConsoleError`]. A module serves one noun.
+//! Routes and document come from one declaration. [`crate::session::BrowserSession`] identifies the
+//! person by the session cookie. [`workspace::Workspace`] finds the workspace and the person's
+//! role. [`input`] reads requests, and every refusal is an [`error::ConsoleError`]. A module serves
+//! one noun.
 
 pub mod api_keys;
 pub mod apps;
@@ -67,7 +68,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use self::error::{ConsoleError, ErrorAnswer};
 use crate::state::AuthState;
 
-/// Most bytes of a request body. Imports have their own limit.
+/// Largest request body in bytes. Imports have their own limit.
 const BODY_LIMIT: usize = 1024 * 1024;
 
 /// One page of a list.
@@ -75,14 +76,14 @@ const BODY_LIMIT: usize = 1024 * 1024;
 pub struct Listing<T> {
     /// In the order of the list.
     pub items: Vec<T>,
-    /// Give it as `cursor` to get the next page; absent on the last one.
+    /// Send it as `cursor` to get the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub next_cursor: Option<String>,
 }
 
 impl<T> Listing<T> {
-    /// A list that is complete.
+    /// Makes a complete list of one page.
     pub fn whole(items: Vec<T>) -> Self {
         Self {
             items,
@@ -211,7 +212,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(connection::show_connection))
         .routes(routes!(calls::list_calls))
         .routes(routes!(calls::list_server_calls));
-    // What carries a document or a file: the inner limit wins over the one of the whole API.
+    // Routes whose body is a document or a file: their own limit replaces that of the whole API.
     let documents = OpenApiRouter::new()
         .routes(routes!(imports::preview_import))
         .routes(routes!(sources::list_sources, sources::create_source))
@@ -296,7 +297,7 @@ fn refusals() -> DocumentedResponse {
         .build()
 }
 
-/// The routes, guarded: our own pages only (S5), never cached, never framed.
+/// The guarded routes: requests of our own pages only (S5), responses never cached, never framed.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     let (router, _) = documented().split_for_parts();
     router

@@ -1,4 +1,5 @@
-//! Authorization server metadata (RFC 8414; `auth.md` E1, E2, §5.3). Only what is served is advertised.
+//! Authorization server metadata (RFC 8414; `auth.md` E1, E2, §5.3). It lists only what this
+//! service supports.
 
 use axum::{
     Json,
@@ -16,7 +17,8 @@ use crate::{
     visitor::Visitor,
 };
 
-/// The document. Members that do not apply are left out: clients with strict schemas refuse `null`.
+/// The document. Members that do not apply are left out, because clients with strict schemas refuse
+/// `null`.
 #[derive(Debug, Serialize)]
 struct Metadata<'a> {
     issuer: &'a str,
@@ -88,7 +90,7 @@ pub(crate) async fn metadata(State(state): State<AuthState>, visitor: Visitor) -
     response
 }
 
-/// The document of OpenID providers, which this is none of (E2).
+/// Refuses the document of OpenID providers, because this service is none (E2).
 pub(crate) async fn no_openid(State(state): State<AuthState>, visitor: Visitor) -> Response {
     let step = recorder::step(&state, &visitor, Step::ServerMetadata)
         .refused(Some("E2"), "there is no openid-configuration here");
@@ -96,8 +98,9 @@ pub(crate) async fn no_openid(State(state): State<AuthState>, visitor: Visitor) 
     not_found().await
 }
 
-/// Every other document below `/.well-known`: 404 in JSON, whatever the method, so that clients try the next form. A 200 under
-/// a path-suffixed name would carry an issuer that does not match its URL, and strict clients would stop there (E2, E4).
+/// Answers every other document below `/.well-known` with 404 in JSON, whatever the method, so that
+/// clients try the next form. A 200 under a path-suffixed name would carry an issuer that does not
+/// match its URL, and strict clients would stop there (E2, E4).
 pub(crate) async fn not_found() -> Response {
     (
         StatusCode::NOT_FOUND,

@@ -1,24 +1,26 @@
-//! Whether a session may act in a workspace, beside its person's role: it opens it, its person came from where the workspace wants (F7), and
-//! proved themselves as it wants (L14). One question for the console, consent and whatever else is done there.
+//! Requirements of a workspace on a session, apart from the person's role. The session must open
+//! the workspace, come from its required provider (F7), and include its required factor (L14). The
+//! console, consent and all other uses share this check.
 
 use portolan_model::{factor::SecondFactor, id::TenantId, member::Role};
 use portolan_storage::{StorageError, SystemTx};
 
 use crate::{factor, login::Target, session::BrowserSession, sso};
 
-/// What a session lacks.
+/// A requirement that a session does not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lacking {
-    /// It is one of another workspace's provider: to it this one is not there (case 107).
+    /// The session belongs to another workspace's provider, so this workspace does not exist for it
+    /// (case 107).
     Everything,
-    /// The proof of the workspace's provider.
+    /// The sign-in with the workspace's provider.
     Company,
-    /// A factor.
+    /// A second factor.
     Factor(SecondFactor),
 }
 
 impl Lacking {
-    /// The way to it, and back to `target`.
+    /// The path of the page that meets the requirement, and leads back to `target`.
     pub(crate) fn path(self, slug: &str, target: &Target) -> String {
         match self {
             Self::Everything => target.on("/login"),
@@ -28,7 +30,7 @@ impl Lacking {
     }
 }
 
-/// What this session lacks in this workspace, if anything.
+/// The first requirement that this session does not meet in this workspace, if any.
 pub(crate) async fn lacking(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -38,7 +40,7 @@ pub(crate) async fn lacking(
     if !session.opens(tenant) {
         return Ok(Some(Lacking::Everything));
     }
-    // Where the person has to come from, before how.
+    // The provider is checked before the factor.
     if sso::lacking(tx, tenant, role, session).await? {
         return Ok(Some(Lacking::Company));
     }

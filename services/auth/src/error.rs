@@ -1,5 +1,5 @@
-//! What the OAuth endpoints answer when they refuse (RFC 6749 §5.2; `auth.md` E11, T9, T10). The only place with their status
-//! codes. Faults of pages are in [`crate::pages`].
+//! Error responses of the OAuth endpoints (RFC 6749 §5.2; `auth.md` E11, T9, T10). This is the only
+//! place with their status codes. Faults of pages are in [`crate::pages`].
 
 use axum::{
     Json,
@@ -11,18 +11,19 @@ use portolan_net::layers::Fault;
 use portolan_storage::StorageError;
 use serde::Serialize;
 
-/// The words of RFC 6749 §4.1.2.1 and §5.2, RFC 7591 §3.2.2, RFC 8707 §2 and OpenID Connect Core §3.1.2.6.
+/// Error codes of RFC 6749 §4.1.2.1 and §5.2, RFC 7591 §3.2.2, RFC 8707 §2 and OpenID Connect
+/// Core §3.1.2.6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     /// Malformed request.
     InvalidRequest,
-    /// Who asks is not known, or did not prove it. Clients throw their registration away.
+    /// The client is unknown or did not authenticate. Clients then drop their registration.
     InvalidClient,
-    /// Code or refresh token is no good. Clients throw their tokens away.
+    /// Code or refresh token is invalid. Clients then drop their tokens.
     InvalidGrant,
     /// The client did not register for this grant type.
     UnauthorizedClient,
-    /// Grant type is not served.
+    /// Grant type is not supported.
     UnsupportedGrantType,
     /// `response_type` other than `code`.
     UnsupportedResponseType,
@@ -30,28 +31,28 @@ pub enum ErrorCode {
     InvalidScope,
     /// Resource is unknown or was not granted.
     InvalidTarget,
-    /// The person said no.
+    /// The person refused.
     AccessDenied,
-    /// `prompt=none`, and nobody is signed in.
+    /// `prompt=none`, and there is no session.
     LoginRequired,
     /// `prompt=none`, and the person has to decide.
     ConsentRequired,
-    /// `request` is not served.
+    /// `request` is not supported.
     RequestNotSupported,
-    /// `request_uri` is not served.
+    /// `request_uri` is not supported.
     RequestUriNotSupported,
     /// Registration: a redirect URI is not acceptable.
     InvalidRedirectUri,
     /// Registration: another member is not acceptable.
     InvalidClientMetadata,
-    /// Wait.
+    /// The client should retry later.
     TemporarilyUnavailable,
-    /// Our fault.
+    /// This service failed.
     ServerError,
 }
 
 impl ErrorCode {
-    /// The word on the wire.
+    /// The code on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -81,15 +82,15 @@ pub enum OAuthError {
     /// The request cannot be granted: 400, or 401 for `invalid_client`.
     #[error("{}: {description}", code.as_str())]
     Refused {
-        /// Code.
+        /// The error code.
         code: ErrorCode,
-        /// For the developer of the client: ASCII, without quote and backslash.
+        /// Text for the developer of the client: ASCII, without quote and backslash.
         description: &'static str,
     },
-    /// 401 with a `Basic` challenge, since that is what the request used (T10).
+    /// 401 with a `Basic` challenge, because the request used Basic (T10).
     #[error("invalid_client: {description}")]
     BasicRefused {
-        /// For the developer of the client.
+        /// Text for the developer of the client.
         description: &'static str,
     },
     /// The body is larger than the endpoint reads: 413.
@@ -98,13 +99,14 @@ pub enum OAuthError {
     /// The body came too slowly: 408.
     #[error("body is too slow")]
     TooSlow,
-    /// Too many: 429 with `Retry-After`. Never 401: clients would drop good tokens.
+    /// Too many requests: 429 with `Retry-After`. Never 401, which makes clients drop valid tokens.
     #[error("too many requests")]
     TooMany {
         /// Seconds to wait.
         retry_after: i64,
     },
-    /// Somebody else, who is needed, cannot be asked now: 503. Never 401: clients would drop their registration (T10).
+    /// Another server that is needed cannot be reached now: 503. Never 401, which makes clients
+    /// drop their registration (T10).
     #[error("the keys of the client cannot be fetched")]
     Away {
         /// Seconds to wait.
@@ -139,7 +141,7 @@ impl OAuthError {
         Self::refused(ErrorCode::InvalidGrant, description)
     }
 
-    /// The word for metrics: the code on the wire.
+    /// The code on the wire, as a label of metrics.
     pub const fn outcome(&self) -> &'static str {
         match self {
             Self::Refused { code, .. } => code.as_str(),

@@ -1,4 +1,5 @@
-//! What a workspace asks of how its members sign in (`auth.md` L14): looked at wherever a person acts in it.
+//! The workspace's rule for the sign-in of its members (`auth.md` L14). It is checked wherever a
+//! person acts in the workspace.
 
 use portolan_model::{factor::SecondFactor, id::TenantId};
 use portolan_storage::{StorageError, SystemTx, factor_rules};
@@ -11,7 +12,8 @@ pub(crate) async fn lacking(
     tenant: TenantId,
     session: &BrowserSession,
 ) -> Result<Option<SecondFactor>, StorageError> {
-    // Whoever comes by the workspace's own provider was asked there what the workspace wants asked.
+    // For a sign-in with the workspace's own provider, that provider is responsible for further
+    // factors.
     if session.only_tenant == Some(tenant) {
         return Ok(None);
     }
@@ -19,7 +21,7 @@ pub(crate) async fn lacking(
     Ok((!rule.is_met_by(&session.amr)).then_some(rule))
 }
 
-/// The way to what is lacking, and back to `target`.
+/// The path of the page that provides the factor, and leads back to `target`.
 pub(crate) fn path(slug: &str, target: &Target) -> String {
     format!("/account/factor?workspace={slug}&request={target}")
 }

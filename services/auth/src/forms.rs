@@ -1,22 +1,23 @@
-//! Tokens in forms against cross-site requests: the second half of S5, beside the fetch-site layer.
+//! Form tokens against cross-site requests: the second half of S5, beside the fetch-site layer.
 //!
-//! A token is a MAC over what the form is bound to. It is stable, so that two tabs do not kill each other.
+//! A token is a MAC over the values that the form is bound to. It is stable, so that two tabs do
+//! not invalidate each other.
 
 use portolan_keys::{Keys, Purpose};
 
-/// The token of a form that is bound to `binding`: the browser's digest at least; the session's and the request's id where there
-/// are such.
+/// Makes the token of a form that is bound to `binding`: at least the browser's digest, and the ids
+/// of session and request where they exist.
 pub fn token(keys: &Keys, binding: &[&[u8]]) -> String {
     keys.stamp(Purpose::FormToken, &scope(binding), b"")
 }
 
-/// True if `presented` was made for the same binding.
+/// Returns true if `presented` was made for the same binding.
 pub fn is_valid(keys: &Keys, binding: &[&[u8]], presented: &str) -> bool {
     keys.read_stamp(Purpose::FormToken, &scope(binding), presented)
         .is_some()
 }
 
-/// Each part with its length before it, so that two bindings never read as the same bytes.
+/// Encodes each part with its length before it, so that two bindings never have the same bytes.
 fn scope(binding: &[&[u8]]) -> Vec<u8> {
     let mut scope = Vec::with_capacity(binding.iter().map(|part| part.len() + 8).sum());
     for part in binding {

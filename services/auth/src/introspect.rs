@@ -1,5 +1,7 @@
-//! `POST /oauth/introspect` (RFC 7662; `auth.md` R8): a workspace's own service accounts may ask whether a token of that workspace is good.
-//! Nodes of ours do not ask here, they know (§4.2). What is not good is `{"active": false}` and nothing else, whatever the reason.
+//! `POST /oauth/introspect` (RFC 7662; `auth.md` R8): a workspace's own service accounts may check
+//! whether a token of that workspace is valid. Portolan's nodes do not use it, because they verify
+//! tokens themselves (§4.2). An invalid token is `{"active": false}` and nothing else, whatever the
+//! reason.
 
 use axum::{
     Json,
@@ -20,7 +22,7 @@ use serde_json::json;
 
 use crate::{clients, error::OAuthError, state::AuthState, token, visitor::Visitor};
 
-/// A good token (RFC 7662 §2.2). Nothing about the person but the id.
+/// A valid token (RFC 7662 §2.2). It contains nothing about the person but the id.
 #[derive(Serialize)]
 struct Active<'a> {
     active: bool,
@@ -70,7 +72,8 @@ pub(crate) async fn introspect(
     Ok(response)
 }
 
-/// Who may ask: a service account that is switched on. Everybody else is 401, whoever they are otherwise (case 142).
+/// Authenticates the caller, which must be an enabled service account. Every other caller gets 401
+/// (case 142).
 async fn asker(
     state: &AuthState,
     visitor: &Visitor,
@@ -89,7 +92,8 @@ async fn asker(
         .ok_or_else(refused)
 }
 
-/// The claims of a token that is good now and the asker's to know: of its tenant, and for its server if it may use one only.
+/// The claims of a valid token that the caller may see: of its tenant, and for its server if it may
+/// use one only.
 async fn good(
     state: &AuthState,
     asker: &Standing,
@@ -104,7 +108,7 @@ async fn good(
             .resource
             .as_ref()
             .is_none_or(|resource| *resource == claims.aud);
-    // The leeway of clocks is for nodes: here the time is the issuer's own.
+    // Clock leeway is for nodes; here the time is the issuer's own.
     if !is_theirs || claims.exp <= now.unix_timestamp() {
         return Ok(None);
     }
@@ -122,7 +126,8 @@ async fn good(
     Ok(Some(claims))
 }
 
-/// Whether whoever the token speaks for may still act, and nothing has moved since it was issued (§4.2).
+/// Returns true if the token's subject may still act, and no epoch has changed since the token was
+/// issued (§4.2).
 async fn has_present_epochs(tx: &mut SystemTx, claims: &AccessClaims) -> Result<bool, OAuthError> {
     Ok(match claims.sub {
         Subject::User(user) => {

@@ -1,7 +1,7 @@
-//! The pages behind an invitation (`auth.md` M5).
+//! Pages of an invitation (`auth.md` M5).
 //!
-//! The link in the mail says who invites where. Accepting takes more: an account with the invited address, proved. So an invitation
-//! that got into other hands is worth nothing there (case 161).
+//! The link in the mail shows the workspace and the inviter. Accepting requires an account with the
+//! invited address, proved. An invitation in other hands is therefore worthless (case 161).
 
 use askama::Template;
 use axum::{
@@ -35,7 +35,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// The pages.
+/// Routes of the pages.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     let router = Router::new()
         .route("/invitations", get(open_link))
@@ -51,9 +51,9 @@ struct Page<'a> {
     as_role: String,
     /// `Member`.
     role: String,
-    /// With an account of this address: the form to accept.
+    /// The fields of the form to accept, for an account with this address.
     form: Option<(String, String)>,
-    /// Who is signed in with another address.
+    /// The signed-in address, if it is another one.
     other: Option<&'a str>,
     login_path: String,
     signup_path: String,
@@ -65,7 +65,7 @@ struct LinkQuery {
     token: Option<Secret<String>>,
 }
 
-/// Says who invites where. Reading changes nothing (case 150).
+/// Shows the workspace and the inviter. Reading changes nothing (case 150).
 async fn open_link(
     State(state): State<AuthState>,
     browser: Browser,
@@ -101,7 +101,7 @@ async fn open_link(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// Asks whether to accept. To anybody else the page is not there.
+/// Shows the question whether to accept. For every other person the page does not exist.
 async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -129,22 +129,22 @@ async fn show(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// A role where it stands alone.
+/// The name of a role with a capital letter, for use on its own.
 fn capitalised(role: Role) -> String {
     let word = role.to_string();
     let (first, rest) = word.split_at(1);
     format!("{}{rest}", first.to_uppercase())
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Debug, Deserialize)]
 struct AcceptForm {
     #[serde(default)]
     form_token: String,
 }
 
-/// Makes a member, once. The role is no stronger than the inviter's at this moment, and who cannot invite any more has not
-/// invited (case 161).
+/// Makes a member, once. The role is at most the inviter's present one. An invitation is void if
+/// its sender may no longer invite (case 161).
 async fn accept(
     State(state): State<AuthState>,
     browser: Browser,
@@ -180,7 +180,7 @@ async fn accept(
         return dead(browser);
     };
     let role = invitation.role.min(inviter);
-    // Whoever got in by another way meanwhile keeps the role they have.
+    // A person who became a member by another path keeps that role.
     if members::role_of(&mut tx, invitation.tenant, session.user)
         .await?
         .is_none()
@@ -222,7 +222,7 @@ fn binding<'a>(
     ]
 }
 
-/// The open invitation, if it went to an address of this person.
+/// The open invitation, if it was sent to an address of this person.
 async fn find_mine(
     tx: &mut SystemTx,
     state: &AuthState,
@@ -239,7 +239,8 @@ async fn find_mine(
     )
 }
 
-/// Accepted, taken back, replaced, too old, for somebody else, or never one of ours: one answer for all.
+/// The one response to an invitation that is accepted, withdrawn, replaced, expired, forged, or for
+/// another person.
 fn dead(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,

@@ -1,4 +1,4 @@
-//! The published keys, and the rotation of what signs (`auth.md` J1, J2, J4).
+//! The published keys, and the rotation of the signing key (`auth.md` J1, J2, J4).
 
 use axum::{
     extract::State,
@@ -56,32 +56,34 @@ pub(crate) async fn jwks(State(state): State<AuthState>, headers: HeaderMap) -> 
     response
 }
 
-/// Keys could not be read or made.
+/// Why keys could not be read or made.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
-    /// From the database.
+    /// The database failed.
     #[error("signing keys could not be read or written")]
     Storage(#[from] StorageError),
-    /// From the crypto library, or a row sealed under another master secret.
+    /// The crypto library failed, or a row is sealed under another master secret.
     #[error("signing keys could not be made or opened")]
     Keys(#[from] KeysError),
     /// A row does not hold a key.
     #[error("a stored public key is not readable")]
     Json(#[from] serde_json::Error),
-    /// There is no such key, or it was removed before.
+    /// The key does not exist, or was removed before.
     #[error("there is no such key")]
     Unknown,
-    /// No key stands by, which [`rotate`] sees to every hour.
+    /// There is no standby key. [`rotate`] makes one every hour.
     #[error("no key stands by")]
     NoStandby,
-    /// Whoever asks has another master secret than the nodes: no node could open a key that is made here.
+    /// The caller's master secret differs from that of the nodes, so no node could open a key that
+    /// is made here.
     #[error("this master secret does not open the signing keys")]
     Foreign,
 }
 
-/// Makes the keys that are missing, loads what is there, and gives the public halves to this process's verifier.
+/// Makes missing keys, loads the signing keys, and passes the public halves to this process's
+/// verifier.
 ///
-/// To be called at start, before the service is ready, and every hour.
+/// Called at start, before the service is ready, and every hour.
 pub async fn rotate(state: &AuthState) -> Result<(), RotationError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::KeyRotation).await?;
@@ -90,7 +92,8 @@ pub async fn rotate(state: &AuthState) -> Result<(), RotationError> {
     take(state, &stored, now)
 }
 
-/// Reads the keys anew, as an operator's command or another node has left them, and makes none: when the doorbell rings, and every minute.
+/// Reads the keys again and makes none. Called on a notification of changed keys, and every minute,
+/// because an operator's command or another node may have changed them.
 pub async fn reload(state: &AuthState) -> Result<(), RotationError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::KeyRotation).await?;
@@ -98,8 +101,10 @@ pub async fn reload(state: &AuthState) -> Result<(), RotationError> {
     take(state, &stored, now)
 }
 
-/// Signs, publishes and verifies with these keys from now on. One that does not open signs nothing here, as long as another one does: else a
-/// single row would keep every process from hearing of the others. It is published all the same (J4): nodes accept what it signed elsewhere.
+/// Signs, publishes and verifies with these keys from now on. A key that does not open signs
+/// nothing here, as long as another key does. Otherwise a single row would keep every process from
+/// loading the others. The key is published all the same, because nodes accept tokens that another
+/// node signed with it (J4).
 fn take(state: &AuthState, stored: &[StoredKey], now: Timestamp) -> Result<(), RotationError> {
     let published = stored
         .iter()
@@ -131,7 +136,8 @@ fn take(state: &AuthState, stored: &[StoredKey], now: Timestamp) -> Result<(), R
         return Err(fault);
     }
     state.signing_keys.replace_and_publish(published, keys);
-    // Whether a token is good does not depend on what this process can open.
+    // Verification needs public keys only, and so does not depend on the private keys that this
+    // process can open.
     let jwks = state.signing_keys.jwks(now);
     state.oauth.verifier.set_keys(&jwks)?;
     Ok(())
@@ -148,7 +154,7 @@ fn open(keys: &Keys, row: &StoredKey, now: Timestamp) -> Result<SigningKey, Rota
     )?)
 }
 
-/// Makes the keys that are missing. Of several nodes one makes them: the others wait for its lock and find them.
+/// Makes missing keys. One of several nodes makes them; the others wait for its lock and find them.
 async fn ensure(
     tx: &mut SystemTx,
     keys: &Keys,
@@ -157,7 +163,7 @@ async fn ensure(
     let mut stored = signing_keys::list(tx, now).await?;
     if !plan(&times(&stored), now).is_empty() {
         signing_keys::lock_rotation(tx).await?;
-        // Again under the lock: another node may have been first.
+        // Read again under the lock, because another node may have been first.
         stored = signing_keys::list(tx, now).await?;
         for times in plan(&times(&stored), now) {
             make(tx, keys, times, now).await?;
@@ -167,8 +173,9 @@ async fn ensure(
     Ok(stored)
 }
 
-/// J2, on command: the standby takes over as soon as it has been published for a day, which it usually has, and gets a standby
-/// of its own. Returns the one that took over.
+/// Makes the standby key the signing key, on an operator's command (J2). The change takes effect
+/// once the standby has been published for a day, which it usually has. The new signing key gets a
+/// standby of its own. Returns the key that takes over.
 pub async fn hand_over(
     tx: &mut SystemTx,
     keys: &Keys,
@@ -184,10 +191,12 @@ pub async fn hand_over(
     Ok(standby)
 }
 
-/// J3: removes a key. The tokens it signed are refused everywhere as soon as the nodes hear of it; if nothing else signs, the
-/// standby does at once. Refresh tokens are not signed and stay good. Returns which key signs now.
+/// Removes a key (J3). Nodes refuse the tokens that it signed as soon as they receive the
+/// revocation. If no other key signs, the standby does so at once. Refresh tokens are not signed
+/// and stay valid. Returns the id of the key that signs now.
 ///
-/// Refused to whoever cannot open any key, or not the one that would sign. Others that do not open may be what has to be removed.
+/// Refused if the caller cannot open any key, or not the one that would sign. Other keys that do
+/// not open may be those to remove.
 pub async fn remove(
     tx: &mut SystemTx,
     keys: &Keys,
@@ -221,7 +230,8 @@ pub async fn remove(
     let stored = ensure(tx, keys, now).await?;
     let signs = active(&stored, now).ok_or(RotationError::NoStandby)?;
     open(keys, signs, now).map_err(|_| RotationError::Foreign)?;
-    // A standby that was made just now signs in a day: what signs goes on until then, even if its end was near.
+    // A standby that was made just now signs in a day. The signing key continues until then, even
+    // if its end was near.
     let next = stored
         .iter()
         .filter(|row| times_of(row).state(now) == KeyState::Pending)
@@ -238,7 +248,7 @@ pub async fn remove(
     Ok(signs.kid.clone())
 }
 
-/// The one that signs.
+/// The key that signs at `now`.
 fn active(stored: &[StoredKey], now: Timestamp) -> Option<&StoredKey> {
     stored
         .iter()
@@ -246,7 +256,7 @@ fn active(stored: &[StoredKey], now: Timestamp) -> Option<&StoredKey> {
         .max_by_key(|row| row.sign_from)
 }
 
-/// Writes the times that [`ring::hand_over`] gives, and returns the key that takes over.
+/// Writes the times that [`ring::hand_over`] returns, and returns the key that takes over.
 async fn move_times(
     tx: &mut SystemTx,
     stored: Vec<StoredKey>,

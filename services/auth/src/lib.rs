@@ -5,19 +5,20 @@
 //! | [`login`] | sign-up, verification, sign-in, sign-out: pages that work without script |
 //! | `account` | a person's own pages: password, address, browsers, apps |
 //! | [`console`] | the JSON API of the console, and its OpenAPI document |
-//! | `connect` | accounts at other people's MCP servers: to their authorization server and back |
-//! | `returned` | what another authorization server sends a browser back with |
-//! | [`session`] | who is signed in: extractors over the `sid` cookie |
-//! | [`browser`] | which browser this is, signed in or not: the `bid` cookie |
+//! | `connect` | accounts at upstream MCP servers: the sign-in at their authorization server and
+//! the callback |
+//! | `returned` | parameters with which another authorization server redirects a browser back |
+//! | [`session`] | the signed-in person: extractors over the `sid` cookie |
+//! | [`browser`] | the identity of a browser, signed in or not: the `bid` cookie |
 //! | [`forms`] | tokens in forms against cross-site requests |
 //! | [`pages`] | server-rendered HTML |
-//! | [`mail`] | messages: what they say, the outbox, SMTP |
+//! | [`mail`] | messages: their texts, the outbox, SMTP |
 //! | [`oauth`] | the OAuth endpoints: routes, settings, background work |
 //! | [`jwks`] | published keys and their rotation |
-//! | `admission` | which clients a workspace admits |
-//! | [`recorder`] | the flight recorder of connecting clients |
-//! | [`error`] | what OAuth endpoints answer when they refuse |
-//! | [`state`], [`config`] | what handlers reach, settings |
+//! | `admission` | the clients that a workspace admits |
+//! | [`recorder`] | recorded steps of connecting clients |
+//! | [`error`] | error responses of the OAuth endpoints |
+//! | [`state`], [`config`] | state of the handlers, settings |
 
 mod account;
 mod admission;

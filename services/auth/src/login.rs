@@ -1,9 +1,13 @@
-//! Sign-up, verification, sign-in and sign-out (`auth.md` §1.9, §1.10): plain forms, no script but that of passkeys.
+//! Sign-up, verification, sign-in and sign-out (`auth.md` §1.9, §1.10): plain forms; the only
+//! script is that of passkeys.
 //!
-//! Three promises hold on every page here. Nobody learns whether an address has an account: known and unknown addresses take the same way,
-//! with the same text, status and cost (L5). Every form carries a token that is bound to the browser, beside the fetch-site layer (S5). Where to go on
-//! afterwards is an enum, made from a stored request or from an address that can only be one of the console's, never a URL of the visitor's
-//! (S8, case 44).
+//! Three guarantees hold on every page here:
+//!
+//! - A page does not reveal whether an address has an account. Known and unknown addresses take the
+//!   same path, with the same text, status and cost (L5).
+//! - Every form carries a token that is bound to the browser, beside the fetch-site layer (S5).
+//! - The continuation is an enum, made from a stored request or from an address that can only be
+//!   one of the console's. It is never a URL that the visitor supplies (S8, case 44).
 
 pub mod breached;
 mod code;
@@ -45,7 +49,7 @@ use crate::{
     state::AuthState,
 };
 
-/// Pages before and around the session.
+/// Routes of the pages before and around the session.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     let router = Router::new()
         .route("/signup", get(signup::show).post(signup::submit))
@@ -66,7 +70,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/login/code", post(code::submit))
         .route("/login/code/passkey", post(passkey::submit_code))
         .route("/login/code/options", post(passkey::code_options));
-    // Whoever comes back from a provider may be asked for the second step, which a passkey can be.
+    // After a return from a provider the second step may follow, which a passkey can be.
     let with_script = with_script.merge(others::router());
     pages::protect(router, &state.site, FormTarget::Here).merge(pages::protect(
         with_script,
@@ -80,7 +84,8 @@ pub(crate) fn form_token(keys: &Keys, browser: &Browser) -> String {
     forms::token(keys, &[b"login", browser.digest().as_bytes()])
 }
 
-/// Refuses a form that is not of this browser. A browser without the cookie cannot have been given a form (login CSRF).
+/// Refuses a form of another browser. A browser without the cookie cannot have received a form
+/// (login CSRF).
 pub(crate) fn check_form(keys: &Keys, browser: &Browser, presented: &str) -> Result<(), PageError> {
     let is_ours = !browser.is_new()
         && forms::is_valid(keys, &[b"login", browser.digest().as_bytes()], presented);
@@ -91,7 +96,8 @@ pub(crate) fn check_form(keys: &Keys, browser: &Browser, presented: &str) -> Res
     }
 }
 
-/// The rules for a new password (L3), and that it is in no list of stolen ones (L4). `inputs` are known to a guesser.
+/// Checks the rules for a new password (L3), and that no list of stolen passwords has it (L4).
+/// `inputs` are texts that a guesser knows, such as the address.
 pub(crate) async fn check_password(
     state: &AuthState,
     password: &Secret<String>,

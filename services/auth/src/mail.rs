@@ -1,8 +1,9 @@
-//! Mail: what it says, and what becomes of it.
+//! Mail: the messages and their delivery.
 //!
-//! A message is a row, written in the transaction that causes it ([`portolan_storage::mails`]), so that a request never waits for a
-//! mail server and a message is not lost. [`outbox`] hands it to the mail server afterwards, with patience. `portolan dev` has
-//! nobody to send it: there it is shown on a page and in the log.
+//! A message is a row, written in the transaction that causes it ([`portolan_storage::mails`]). A
+//! request therefore never waits for a mail server, and no message is lost. [`outbox`] sends it to
+//! the mail server afterwards, with retries. `portolan dev` has no mail server: there a page and
+//! the log show the messages.
 
 mod letter;
 pub mod outbox;
@@ -32,26 +33,28 @@ use crate::{
 /// Path of the page with the messages.
 pub const MAILBOX_PATH: &str = "/dev/mail";
 
-/// Who takes messages after they were committed.
+/// The delivery of messages after their commit.
 #[derive(Debug, Clone)]
 pub enum Mailer {
-    /// Shown on [`MAILBOX_PATH`] and, with the subject, which has the code, in the log. Development only.
+    /// Shown on [`MAILBOX_PATH`], and in the log with the subject, which contains the code.
+    /// Development only.
     Page,
-    /// In the log, address and subject included: a trial on one's own machine without a mail server.
+    /// In the log, including address and subject: for a trial on one's own machine without a mail
+    /// server.
     Log,
-    /// Kept in the queue for whoever delivers it; the log says that there is one, without address and text.
+    /// Left in the queue for another process; the log records the message without address and text.
     Queue,
-    /// Handed to a mail server by [`outbox::run`], which is woken.
+    /// Sent to a mail server by [`outbox::run`], which is notified.
     Smtp(Arc<Notify>),
 }
 
 impl Mailer {
-    /// Whether a page shows the mail.
+    /// Returns true if a page shows the mail.
     pub const fn is_page(&self) -> bool {
         matches!(self, Self::Page)
     }
 
-    /// Tells of a message that is committed.
+    /// Starts the delivery of a committed message.
     pub fn deliver(&self, mail: &Mail) {
         match self {
             Self::Page | Self::Log => {
@@ -81,7 +84,7 @@ pub(crate) async fn queue(
     .await
 }
 
-/// The mailbox, where it exists.
+/// The route of the mailbox page, where it exists.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     if !state.mailer.is_page() {
         return Router::new();
@@ -111,7 +114,7 @@ struct Shown {
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// An address of ours, which the page makes a link.
+    /// An address of this service, which the page shows as a link.
     Link(String),
 }
 
@@ -135,7 +138,8 @@ fn show(mail: Mail, origin: &str) -> Shown {
     }
 }
 
-/// The text with its links apart. What a stranger wrote into it is no link, since only addresses of ours are.
+/// Splits the text into plain parts and links. Only addresses of this service become links, so a
+/// stranger's text does not.
 fn parts_of(body: &str, origin: &str) -> Vec<Part> {
     let mark = format!("{origin}/");
     let mut parts = Vec::new();

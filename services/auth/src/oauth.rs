@@ -1,4 +1,4 @@
-//! The OAuth part of the service: its routes, its state, and what it does in the background.
+//! The OAuth part of the service: its routes, its state, and its background work.
 
 use axum::{
     Router,
@@ -72,7 +72,8 @@ pub struct OutOfRange {
 }
 
 impl OAuthConfig {
-    /// Checked at start: a wrong lifetime is a security setting gone wrong, not something to round.
+    /// Checks the settings at start. A wrong lifetime is a security fault, so it is refused and not
+    /// rounded.
     pub fn check(&self) -> Result<(), OutOfRange> {
         for (setting, value, least, most) in [
             ("access_token_secs", self.access_token_secs, 300, 28_800),
@@ -103,18 +104,19 @@ impl OAuthConfig {
     }
 }
 
-/// What the OAuth handlers reach beside the common state.
+/// State of the OAuth handlers, in addition to the common state.
 #[derive(Debug)]
 pub struct OAuthParts {
     /// Settings.
     pub config: OAuthConfig,
     /// The site as a set of resources; its text is the issuer.
     pub resources: ResourceSite,
-    /// Verifies our own access tokens (revocation). In one process it is the MCP endpoint's too.
+    /// Verifies access tokens of this service (revocation). In a single process the MCP endpoint
+    /// shares it.
     pub verifier: Verifier,
-    /// What this process knows to be revoked. In one process it is the MCP endpoint's too.
+    /// Revocations that this process knows. In a single process the MCP endpoint shares them.
     pub revocations: Revocations,
-    /// Where steps of connecting clients are handed over (X2).
+    /// Receives the steps of connecting clients (X2).
     pub recorder: Recorder,
     pub(crate) fetches: Fetches,
     pub(crate) refreshes: Rates,
@@ -127,7 +129,7 @@ pub struct OAuthParts {
 }
 
 impl OAuthParts {
-    /// Puts the parts together. The verifier's keys are set by [`jwks::rotate`].
+    /// Puts the parts together. [`jwks::rotate`] sets the verifier's keys.
     pub fn new(
         config: OAuthConfig,
         resources: ResourceSite,
@@ -145,7 +147,8 @@ impl OAuthParts {
                 burst: 60,
                 per: Duration::MINUTE,
             }),
-            // A block may be a whole office: far more than people click, far less than a flood.
+            // A block may be a whole office: the budget is far above what people click, and far
+            // below a flood.
             authorizations: Rates::new(Budget {
                 burst: 300,
                 per: Duration::minutes(5),
@@ -158,13 +161,13 @@ impl OAuthParts {
                 burst: 5,
                 per: Duration::MINUTE,
             }),
-            // Each is a row for some minutes.
+            // Each assertion is a row for some minutes.
             assertions: Rates::new(Budget {
                 burst: 300,
                 per: Duration::MINUTE,
             }),
             services: Services::default(),
-            // Of a workspace: beyond that, administrators look into the console.
+            // The budget of a workspace. Beyond it, administrators find requests in the console.
             admission_mails: Rates::new(Budget {
                 burst: 20,
                 per: Duration::DAY,
@@ -173,10 +176,10 @@ impl OAuthParts {
     }
 }
 
-/// Largest form at the token and revocation endpoints (T8).
+/// Largest form of the token and revocation endpoints, in bytes (T8).
 const MAX_FORM: usize = 64 * 1024;
 
-/// Routes for machines, with CORS; then pages, without.
+/// Routes for programs, with CORS; then pages, without.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     let machine = |router: Router<AuthState>, limit| {
         router
@@ -249,14 +252,14 @@ impl From<Endpoints> for Router<AuthState> {
     }
 }
 
-/// axum would answer HEAD with the GET handler: link previews would then make rows (E5).
+/// axum would answer HEAD with the GET handler, and link previews would then make rows (E5).
 async fn method_not_allowed() -> StatusCode {
     StatusCode::METHOD_NOT_ALLOWED
 }
 
-/// One round of what has to be done from time to time: keys, and what must not be readable for longer than a day. To be called
-/// each hour by a tracked task, after [`jwks::rotate`] was called once before the service is ready. Rows that are over go by
-/// [`portolan_storage::expiry`].
+/// Runs one round of periodic work: keys, and data that must not be readable for longer than a day.
+/// A tracked task calls it each hour. [`jwks::rotate`] must have been called once before the
+/// service is ready. [`portolan_storage::expiry`] deletes expired rows.
 pub async fn maintain(state: &AuthState) {
     if let Err(error) = jwks::rotate(state).await {
         tracing::error!(error = %crate::error::chain(&error), "signing keys were not renewed");
@@ -266,7 +269,8 @@ pub async fn maintain(state: &AuthState) {
     }
 }
 
-/// K18: a superseded refresh token can be followed to its successor for a day.
+/// Deletes sealed successors older than a day (K18): until then a superseded refresh token leads to
+/// its successor.
 async fn forget_successors(state: &AuthState) -> Result<(), StorageError> {
     const BATCH: i64 = 1000;
     let before = state.now() - LOST_ANSWER_WINDOW;

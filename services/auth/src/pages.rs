@@ -1,7 +1,9 @@
-//! Server-rendered HTML: the frame of every page, and how one becomes an answer.
+//! Server-rendered HTML: the frame of every page, and its responses.
 //!
-//! Pages are typed askama templates over `assets/pages.css`, which documents its class names. They work without script, but for passkeys, which no browser has without;
-//! `page.js` only adds comforts: times of the reader's own clock, buttons that copy. Each page's template lives in `templates/`, and extends `layout.html`.
+//! Pages are typed askama templates over `assets/pages.css`, which documents its class names. They
+//! work without script, except for passkeys, which need it. `page.js` adds comfort only: times in
+//! the reader's time zone, buttons that copy. Each page's template is in `templates/`, and extends
+//! `layout.html`.
 
 mod fault;
 mod moment;
@@ -24,23 +26,26 @@ pub(crate) use moment::Moment;
 
 use crate::{config::Site, state::AuthState};
 
-/// S6 for our pages, whose only picture is a `data:` URL in the style sheet. With `form-action`: not for pages whose form ends at a
-/// client (N7).
+/// The policy of S6 for our pages, whose only image is a `data:` URL in the style sheet. It has
+/// `form-action`, so it does not fit pages whose form redirects to a client (N7).
 const PAGES_CSP: &str = "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; \
      frame-ancestors 'none'; form-action 'self'";
 
-/// The same for pages with script: passkeys, and comforts of the account. It is files of ours, nothing inline, and talks to us only.
+/// The same for pages with script: passkeys, and comfort on account pages. The script is our own
+/// files, nothing inline, and connects to this service only.
 const SCRIPT_CSP: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; \
      base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
-/// The first without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
+/// The first policy without `form-action`: browsers apply it to all redirects of a form, custom
+/// schemes included (N7).
 const CLIENT_REDIRECT_CSP: &str = "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; \
      frame-ancestors 'none'";
 
 /// Most bytes of a form.
 const FORM_LIMIT: usize = 64 * 1024;
 
-/// Both palettes have the names and values of `web/src/theme.ts`; dark is for who chose it, and for who chose nothing on a dark system.
+/// Both palettes have the names and values of `web/src/theme.ts`. Dark applies by choice, or by a
+/// dark system without a choice.
 const STYLES: &str = concat!(
     include_str!("../assets/fonts.css"),
     include_str!("../assets/light.css"),
@@ -54,7 +59,7 @@ const STYLES: &str = concat!(
 const PASSKEY_SCRIPT: &str = include_str!("../assets/passkey.js");
 const PAGE_SCRIPT: &str = include_str!("../assets/page.js");
 
-/// Serves what pages load.
+/// Routes of the files that pages load.
 pub(crate) fn router(_state: &AuthState) -> Router<AuthState> {
     Router::new()
         .route("/auth-assets/pages.css", get(styles))
@@ -90,17 +95,17 @@ fn script(text: &'static str) -> Response {
 /// Whether a page's form may end in a redirect to an AI client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormTarget {
-    /// Forms go to us: sign-in, sign-up.
+    /// Forms stay on this service: sign-in, sign-up.
     Here,
-    /// The same, on pages where passkeys are used, or `page.js` adds to what there is.
+    /// The same, on pages that use passkeys or `page.js`.
     HereWithScript,
-    /// The form's answer may be a redirect to a client: consent.
+    /// The form's response may redirect to a client: consent.
     Client,
 }
 
-/// What every router of pages needs: what comes in is text and comes in time (S-2, S-6), faults
-/// become pages, no other site can post (S5), nothing is cached, framed or loaded from
-/// elsewhere (S6, S7). COOP is `unsafe-none`, because clients open these pages in popups (N8).
+/// Adds the layers that every router of pages needs. Input is text and arrives in time (S-2, S-6).
+/// Faults become pages, and other sites cannot post (S5). Pages are never cached, framed or loaded
+/// from elsewhere (S6, S7). COOP is `unsafe-none`, because clients open these pages in popups (N8).
 pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Router<AuthState> {
     let csp = match target {
         FormTarget::Here => PAGES_CSP,
@@ -119,7 +124,7 @@ pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Ro
         .layer(headers.layer())
 }
 
-/// A rendered template as an answer.
+/// A rendered template as a response.
 pub fn html(status: StatusCode, page: &impl Template) -> Result<Response, PageError> {
     Ok(document(status, page.render()?))
 }
@@ -135,19 +140,19 @@ pub fn see_other(path: &str) -> Result<Response, PageError> {
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// A page that only says something.
+/// A page with a message only.
 #[derive(Debug, Template)]
 #[template(path = "message.html")]
 pub struct Message<'a> {
-    /// Big number of an error page.
+    /// The large number of an error page.
     pub status: Option<u16>,
     /// Headline.
     pub title: &'a str,
-    /// One or two sentences: what happened, what to do.
+    /// One or two sentences: the event and the remedy.
     pub text: &'a str,
-    /// Where to go on: label and path.
+    /// The next page: label and path.
     pub link: Option<(&'a str, &'a str)>,
-    /// Number for support.
+    /// The request id, for support.
     pub request_id: Option<&'a str>,
 }
 

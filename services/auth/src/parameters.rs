@@ -2,16 +2,17 @@
 
 use http::{HeaderMap, header};
 
-/// Parameters in the order in which they came. An empty value is as good as none (RFC 6749 §3.1).
+/// Parameters in the order of the request. An empty value counts as absent (RFC 6749 §3.1).
 #[derive(Debug, Default)]
 pub(crate) struct Parameters(Vec<(String, String)>);
 
-/// A parameter came twice.
+/// The error for a repeated parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Repeated;
 
 impl Parameters {
-    /// Reads a query string or a form body. Never fails: what is not UTF-8 becomes replacement characters, which match nothing.
+    /// Reads a query string or a form body. It never fails: bytes that are not UTF-8 become
+    /// replacement characters, which match nothing.
     pub(crate) fn parse(encoded: &[u8]) -> Self {
         Self(
             url::form_urlencoded::parse(encoded)
@@ -21,7 +22,7 @@ impl Parameters {
         )
     }
 
-    /// The value, if the parameter came exactly once.
+    /// The value, or `None` if the parameter is absent. Fails if it is repeated.
     pub(crate) fn one<'a>(&'a self, name: &'a str) -> Result<Option<&'a str>, Repeated> {
         let mut values = self.all(name);
         match (values.next(), values.next()) {
@@ -43,7 +44,8 @@ impl Parameters {
             .map(|(_, value)| value.as_str())
     }
 
-    /// True if anything but `resource` came twice, known or not (RFC 6749 §3.1; RFC 8707 §2 lets `resource` repeat).
+    /// Returns true if a parameter other than `resource` is repeated, known or not
+    /// (RFC 6749 §3.1; RFC 8707 §2 lets `resource` repeat).
     pub(crate) fn has_repeated(&self) -> bool {
         self.0.iter().enumerate().any(|(at, (name, _))| {
             name != "resource" && self.0[..at].iter().any(|(other, _)| other == name)
@@ -51,14 +53,14 @@ impl Parameters {
     }
 }
 
-/// True for `application/x-www-form-urlencoded`, with or without parameters.
+/// Returns true for `application/x-www-form-urlencoded`, with or without parameters.
 pub(crate) fn is_form(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|media_type| {
         media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded")
     })
 }
 
-/// True for `application/json`, with or without parameters.
+/// Returns true for `application/json`, with or without parameters.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     media_type(headers)
         .is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json"))

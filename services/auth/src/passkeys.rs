@@ -1,8 +1,9 @@
-//! Passkeys (`auth.md` L13): what authenticators are asked to sign, and what becomes of their answers.
+//! Passkeys (`auth.md` L13): the options for authenticators, and the checks of their answers.
 //!
-//! A challenge is a row that is good once, for five minutes, in the browser that asked and for what it asked. An answer uses it up
-//! before anything else is looked at, so that no second one can come (case 156). A passkey that is the only factor must have verified its
-//! person; beside a password its touch is enough.
+//! A challenge is a row that is valid once, for five minutes, in the browser that requested it and
+//! for one purpose. An answer uses it up before any other check, so that a second answer is
+//! impossible (case 156). A passkey that is the only factor must have verified its person; after a
+//! password a touch is enough.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_keys::{
@@ -30,12 +31,12 @@ use crate::{
 /// Most passkeys of a person.
 pub(crate) const MOST: usize = 20;
 
-/// What passkeys are bound to. The pages do not offer them where there is none.
+/// The relying party of passkeys. If there is none, the pages do not offer passkeys.
 fn party(state: &AuthState) -> Result<RelyingParty, PageError> {
     state.site.passkeys().ok_or(PageError::StartAgain)
 }
 
-/// Remembers a new challenge.
+/// Stores a new challenge.
 async fn challenge(state: &AuthState, asked: Asked<'_>) -> Result<String, PageError> {
     let bytes = random::bytes::<32>()?;
     let mut tx = state.store.system(Reason::SignIn).await?;
@@ -53,7 +54,8 @@ fn named(known: &[Passkey]) -> Vec<Value> {
         .collect()
 }
 
-/// What `navigator.credentials.create` is asked for: a discoverable passkey that verifies its person, on a device that has none of theirs yet.
+/// The options of `navigator.credentials.create`: a discoverable passkey that verifies its person,
+/// on a device without one of the person's passkeys.
 pub(crate) async fn creation_options(
     state: &AuthState,
     browser: &Browser,
@@ -93,7 +95,8 @@ pub(crate) async fn creation_options(
     }))
 }
 
-/// What `navigator.credentials.get` is asked for. Without a person any passkey of ours will do: nothing tells who has one.
+/// The options of `navigator.credentials.get`. Without a person they admit any passkey of this
+/// service, and so do not reveal who has one.
 pub(crate) async fn request_options(
     state: &AuthState,
     browser: &Browser,
@@ -126,24 +129,24 @@ const fn is_only_factor(purpose: Purpose) -> bool {
     !matches!(purpose, Purpose::SecondFactor)
 }
 
-/// Whether a person has any.
+/// Returns true if a person has a passkey.
 pub(crate) async fn has_any(state: &AuthState, user: UserId) -> Result<bool, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
     let host = state.site.passkey_host();
     Ok(passkeys::count(&mut tx, user, Some(host)).await? > 0)
 }
 
-/// What the script sends before it asks the authenticator.
+/// Fields that the script sends to get options.
 #[derive(Deserialize)]
 pub(crate) struct OptionsForm {
     #[serde(default)]
     pub(crate) form_token: String,
-    /// Of the second step of a sign-in.
+    /// The ticket of a sign-in's second step.
     #[serde(default)]
     pub(crate) ticket: String,
 }
 
-/// No more than people need: every page that can use a passkey asks, and each question is a row.
+/// Limits challenges per address: every page with passkeys requests one, and each is a row.
 pub(crate) async fn slow(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
     state
         .throttle
@@ -154,7 +157,7 @@ pub(crate) async fn slow(state: &AuthState, visitor: &Visitor) -> Result<(), Pag
         })
 }
 
-/// What the script fills into a form: base64url, as everything of this kind.
+/// Fields that the script fills into a form, in base64url.
 #[derive(Deserialize)]
 pub(crate) struct Signed {
     #[serde(default)]
@@ -169,22 +172,24 @@ pub(crate) struct Signed {
     user_handle: String,
 }
 
-/// What a signature came to.
+/// The result of checking a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// It is this person's, proved in these ways.
+    /// The passkey belongs to this person, and proved these methods.
     Good(UserId, Vec<&'static str>),
-    /// It is none. Why stands in the log.
+    /// The signature is invalid. The log has the reason.
     Bad,
-    /// It is good, but was not counted on: somebody may have a copy of the passkey. Its person was told.
+    /// The signature is valid, but its counter did not grow: there may be a copy of the passkey.
+    /// The person was notified.
     Copied,
 }
 
-/// For people: what [`Proof::Bad`] and [`Proof::Copied`] mean, and what to do.
+/// Texts for [`Proof::Bad`] and [`Proof::Copied`]: the meaning and the remedy.
 pub(crate) const BAD: &str = "This passkey was not accepted. Try again, or sign in another way.";
 pub(crate) const COPIED: &str = "This passkey was not accepted, because it may have been copied. Sign in another way and remove it from your account.";
 
-/// Checks what an authenticator signed. `user` is whom it must belong to; at a sign-in the passkey tells who that is.
+/// Checks the answer of an authenticator. `user` is the required owner; at a sign-in the passkey
+/// determines the person.
 pub(crate) async fn check(
     state: &AuthState,
     visitor: &Visitor,
@@ -222,7 +227,7 @@ pub(crate) async fn check(
         tx.commit().await?;
         return Ok(Proof::Bad);
     };
-    // A passkey that was found by itself says whose it is; one that was asked for may leave that out.
+    // A discovered passkey names its owner; a requested one may leave that out.
     let is_theirs = user.is_none_or(|user| user == passkey.user)
         && (handle == passkey.user.uuid_bytes() || (user.is_some() && handle.is_empty()));
     let assertion = Assertion {
@@ -259,7 +264,7 @@ pub(crate) async fn check(
     Ok(Proof::Good(passkey.user, words(said)))
 }
 
-/// How RFC 8176 names what was proved.
+/// The RFC 8176 values of the methods that a passkey proved.
 pub(crate) fn words(said: Said) -> Vec<&'static str> {
     let key = if said.is_backup_eligible {
         amr::SOFTWARE_KEY
@@ -273,7 +278,8 @@ pub(crate) fn words(said: Said) -> Vec<&'static str> {
     words
 }
 
-/// L13: the count did not grow, so the key is in two places, or was restored from a copy. The log has it and its person hears of it.
+/// Handles a counter that did not grow (L13): the key is in two places, or was restored from a
+/// copy. It writes an audit entry and notifies the person.
 async fn alert(
     state: &AuthState,
     visitor: &Visitor,
@@ -320,7 +326,7 @@ fn event(passkey: &Passkey, action: &'static str, detail: Value) -> Event {
     }
 }
 
-/// What a browser brings back of a new passkey.
+/// Fields that a browser sends for a new passkey.
 #[derive(Deserialize)]
 pub(crate) struct Created {
     #[serde(default)]
@@ -329,7 +335,7 @@ pub(crate) struct Created {
     pub(crate) attestation: String,
 }
 
-/// Checks a new passkey; `None` if it is none.
+/// Checks a new passkey. `None` if it is invalid.
 pub(crate) async fn read_new(
     state: &AuthState,
     browser: &Browser,

@@ -1,17 +1,19 @@
-//! Budgets per key, in this process: registrations, metadata fetches, refreshes, authorization requests.
+//! Budgets per key, in this process: registrations, metadata fetches, refreshes, authorization
+//! requests.
 //!
-//! The generic cell rate algorithm: one timestamp a key, no background work. With several nodes each has its own budget, which
-//! is what these limits can bear: they protect the node, they decide nothing about security. Those that do are counted over all
-//! nodes by [`crate::login::tries`], of which this is the part in the process.
+//! The generic cell rate algorithm: one timestamp per key, no background work. Each node has its
+//! own budgets. These limits protect the node and decide nothing about security.
+//! [`crate::login::tries`] counts security limits over all nodes, and uses this module for the
+//! count in the process.
 
 use portolan_model::Timestamp;
 use quick_cache::sync::Cache;
 use time::Duration;
 
-/// Keys that are remembered at most; the least used are forgotten, in their favour.
+/// Most keys in memory. The least used are dropped, which gives them a full budget.
 const KEYS: usize = 50_000;
 
-/// `burst` at once, and as many again in each `per`.
+/// A budget: `burst` at once, and as many again in each `per`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     /// Most at once.
@@ -20,7 +22,7 @@ pub(crate) struct Budget {
     pub(crate) per: Duration,
 }
 
-/// Budgets of one kind.
+/// The budgets of one kind.
 #[derive(Debug)]
 pub(crate) struct Rates {
     budget: Budget,
@@ -29,7 +31,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Nothing used yet.
+    /// Creates full budgets.
     pub(crate) fn new(budget: Budget) -> Self {
         Self {
             budget,
@@ -37,7 +39,7 @@ impl Rates {
         }
     }
 
-    /// Takes one from the key's budget; when it is empty, says how long to wait.
+    /// Takes one from the key's budget. If it is empty, returns how long to wait.
     pub(crate) fn take(&self, key: &str, now: Timestamp) -> Result<(), Duration> {
         let step = self.budget.per / self.budget.burst.max(1);
         let next = self.next.get(key).map_or(now, |next| next.max(now));
@@ -49,7 +51,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Counts one that was let in by another right, up to an empty budget.
+    /// Counts one that another budget admitted, down to an empty budget.
     pub(crate) fn note(&self, key: &str, now: Timestamp) {
         let step = self.budget.per / self.budget.burst.max(1);
         let next = self.next.get(key).map_or(now, |next| next.max(now));
@@ -57,7 +59,7 @@ impl Rates {
         self.next.insert(key.to_owned(), (next + step).min(used_up));
     }
 
-    /// Gives one back that was taken for nothing.
+    /// Gives one back.
     pub(crate) fn give_back(&self, key: &str) {
         if let Some(next) = self.next.get(key) {
             self.next.insert(

@@ -1,13 +1,13 @@
-//! The flight recorder of connecting clients (`auth.md` X2): each step of a client's way into a workspace is written down, so that its
-//! administrators see where it stopped and why.
+//! Connection diagnostics (`auth.md` X2): records each step of a client's connection to a
+//! workspace, so that administrators see the step at which it stopped, and the reason.
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | here | a step of a request as it is handed over; what may be kept of what a client sends (X1) |
-//! | [`rules`] | what each rule says, in words |
-//! | [`attempts`] | steps put together into attempts |
+//! | this module | the record of one step; the parameters of a client that may be stored (X1) |
+//! | [`rules`] | the text of each rule |
+//! | [`attempts`] | steps combined into attempts |
 //! | [`paging`] | attempts, page by page |
-//! | [`known`] | known faults of clients that fit an attempt |
+//! | [`known`] | known faults of clients that match an attempt |
 
 pub mod attempts;
 pub mod known;
@@ -29,7 +29,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// A step of the request of this visitor.
+/// Begins the record of a step, with the facts of the request.
 pub(crate) fn step(state: &AuthState, visitor: &Visitor, step: Step) -> NewEvent {
     bare(
         state.now(),
@@ -40,15 +40,15 @@ pub(crate) fn step(state: &AuthState, visitor: &Visitor, step: Step) -> NewEvent
     )
 }
 
-/// What can be said of a step while it is put together.
+/// Setters for the record of a step.
 pub(crate) trait Telling: Sized {
-    /// Of this client.
+    /// Sets the client.
     fn client(self, client_id: &str, name: Option<&str>) -> Self;
-    /// For the workspace that a resource names, if it names one.
+    /// Sets the workspace that a resource names, if it names one.
     fn resource(self, resource: Option<&Resource>) -> Self;
-    /// Refused, by this rule, with these words.
+    /// Marks the step as refused, with the rule and the text.
     fn refused(self, rule: Option<&'static str>, words: &str) -> Self;
-    /// Something that the client sent.
+    /// Adds a parameter of the request.
     fn sent(self, name: &str, value: impl Into<Value>) -> Self;
 }
 
@@ -81,7 +81,7 @@ impl Telling for NewEvent {
     }
 }
 
-/// The resource that a request names, as far as it can be read.
+/// The resource that a request names, if it is readable.
 pub(crate) fn named(state: &AuthState, parameters: &Parameters) -> Option<Resource> {
     match state.oauth.resources.read(parameters.first("resource")?) {
         Ok(Asked::Named(resource)) => Some(resource),
@@ -89,11 +89,11 @@ pub(crate) fn named(state: &AuthState, parameters: &Parameters) -> Option<Resour
     }
 }
 
-/// A URI as it is kept: without query and fragment, in which anything may stand.
+/// The stored form of a URI: without query and fragment, which may contain secrets.
 pub(crate) fn kept_uri(text: &str) -> Option<String> {
     let cut = text.find(['?', '#']);
     let uri = kept(&text[..cut.unwrap_or(text.len())])?;
-    // What stands before the host may be a password.
+    // The part before the host may be a password.
     let uri = match uri.split_once("://") {
         Some((scheme, rest)) => {
             let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -109,7 +109,8 @@ pub(crate) fn kept_uri(text: &str) -> Option<String> {
     })
 }
 
-/// What may be kept of an authorization or token request: never `state`, codes, verifiers, secrets (X1).
+/// The parameters of an authorization or token request that may be stored: never `state`, codes,
+/// verifiers, secrets (X1).
 pub(crate) fn kept_parameters(parameters: &Parameters) -> Map<String, Value> {
     let mut out = Map::new();
     for name in ["redirect_uri", "resource"] {
@@ -132,7 +133,7 @@ pub(crate) fn kept_parameters(parameters: &Parameters) -> Map<String, Value> {
     out
 }
 
-/// How an answer of the token or registration endpoint is told.
+/// Adds an error response of the token or registration endpoint.
 pub(crate) fn tell(event: NewEvent, error: &OAuthError) -> NewEvent {
     let failed = |mut event: NewEvent, words: &str| {
         event.outcome = StepOutcome::Failed;

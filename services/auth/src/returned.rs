@@ -1,13 +1,13 @@
-//! What somebody else's authorization server sends a browser back with (RFC 6749 §4.1.2, RFC 9207): where people sign in with an account
-//! elsewhere, and where they connect one.
+//! Parameters with which another authorization server redirects a browser back
+//! (RFC 6749 §4.1.2, RFC 9207): at a sign-in with a provider, and when an account is connected.
 
 use portolan_upstream::oauth::Callback;
 use serde::Deserialize;
 
-/// Longest `state`, code and issuer that are looked at.
+/// Longest accepted `state`, code and issuer, in bytes.
 const LONGEST: usize = 4096;
 
-/// The parameters of the address that it comes back to.
+/// The parameters of the callback.
 #[derive(Deserialize)]
 pub(crate) struct Returned {
     #[serde(default)]
@@ -18,8 +18,8 @@ pub(crate) struct Returned {
 }
 
 impl Returned {
-    /// The `state`, and what is to be checked against the attempt that it names. `None` without one, and for what is longer than anything
-    /// that we or a server wrote.
+    /// Returns `state`, and the parameters to check against the attempt that it names. `None`
+    /// without a `state`, or for a parameter that is too long.
     pub(crate) fn read(self) -> Option<(String, Callback)> {
         let Self {
             state,

@@ -1,4 +1,5 @@
-//! `POST /oauth/revoke` (RFC 7009; `auth.md` R1–R4). 200 for everything that is not the client's own fault, after the commit.
+//! `POST /oauth/revoke` (RFC 7009; `auth.md` R1–R4). It answers 200 after the commit for everything
+//! except the client's own faults.
 
 use axum::{
     body::Bytes,
@@ -36,7 +37,8 @@ pub(crate) async fn revoke(
     let presented = form
         .first("token")
         .ok_or(OAuthError::invalid_request("token is missing"));
-    // Whoever holds a key up may end it: the finder of a leaked one is nobody's client (C17).
+    // A presented API key may be revoked without a client: the finder of a leaked key has none
+    // (C17).
     if let Ok(token) = presented
         && let Some(key) = SecretToken::parse(TokenForm::ApiKey, token)
     {
@@ -45,7 +47,8 @@ pub(crate) async fn revoke(
     }
     let client = clients::authenticate(&state, &visitor, &headers, &form).await?;
     let presented = presented?;
-    // `token_type_hint` is an order of search at most (R3); our tokens say themselves what they are.
+    // `token_type_hint` only orders a search (R3). Our tokens show their type, so no search is
+    // needed.
     if let Some(refresh) = SecretToken::parse(TokenForm::Refresh, presented) {
         revoke_grant(&state, &visitor, &client, &refresh).await?;
     } else if let Ok(claims) = state.oauth.verifier.verify(presented, state.now()) {
@@ -62,7 +65,7 @@ fn done() -> Response {
         .into_response()
 }
 
-/// Ends an API key, once; nothing is told about one that is not there.
+/// Revokes an API key, once. The response for an unknown key is the same.
 async fn revoke_api_key(
     state: &AuthState,
     visitor: &Visitor,
@@ -88,7 +91,7 @@ async fn revoke_api_key(
     Ok(())
 }
 
-/// A refresh token stands for its whole grant (R4).
+/// Revokes the whole grant of a refresh token (R4).
 async fn revoke_grant(
     state: &AuthState,
     visitor: &Visitor,
@@ -124,7 +127,8 @@ async fn revoke_grant(
     Ok(())
 }
 
-/// Tells the nodes of this process at once what a transaction has ended; the others read it from the feed.
+/// Notifies the nodes of this process at once of a transaction's revocations; the others read them
+/// from the feed.
 pub(crate) fn tell(state: &AuthState, ended: &Ended) {
     let until = state.now() + grants::REVOCATION_MEMORY;
     for (id, _) in &ended.grants {
@@ -138,7 +142,8 @@ pub(crate) fn tell(state: &AuthState, ended: &Ended) {
     }
 }
 
-/// What the logs of the workspaces say of API keys that went with the apps of a person, in the order in which logs are written.
+/// Audit entries for API keys that were revoked together with a person's apps, in the order in
+/// which logs are written.
 pub(crate) fn keys_ended(ended: &Ended, by: UserId, why: &str) -> Vec<Event> {
     let event = |(id, tenant): &(ApiKeyId, TenantId)| Event {
         tenant: Some(*tenant),
@@ -152,7 +157,7 @@ pub(crate) fn keys_ended(ended: &Ended, by: UserId, why: &str) -> Vec<Event> {
     ended.keys.iter().map(event).collect()
 }
 
-/// An access token stands for itself (R4).
+/// Revokes one access token (R4).
 async fn revoke_access_token(
     state: &AuthState,
     visitor: &Visitor,

@@ -1,4 +1,5 @@
-//! The second factor: a code of an authenticator app, or a recovery code when the app is lost (`auth.md` L11, L12).
+//! The second factor: a code of an authenticator app, or a recovery code when the app is lost
+//! (`auth.md` L11, L12).
 
 use portolan_keys::{Purpose, Secret, TotpSecret, totp};
 use portolan_model::{
@@ -14,27 +15,27 @@ use portolan_storage::{
 
 use crate::{mail, pages::PageError, state::AuthState, visitor::Visitor};
 
-/// Recovery codes of a set.
+/// Recovery codes of one set.
 pub(crate) const RECOVERY_CODES: usize = 10;
 
-/// What a code came to.
+/// The result of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Factor {
     /// It was right.
     Right,
     /// It was wrong, or used before.
     Wrong,
-    /// Too many tries; seconds to wait.
+    /// Too many attempts, with the seconds to wait.
     TooEarly(i64),
 }
 
-/// Whether this person has to give a code.
+/// Returns true if this person needs a code.
 pub(crate) async fn is_needed(state: &AuthState, user: UserId) -> Result<bool, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
     Ok(second_factors::is_enrolled(&mut tx, user).await?)
 }
 
-/// Tries a code: five tries in five minutes, each code once, on whichever node (case 155).
+/// Checks a code: five attempts in five minutes, each code once, over all nodes (case 155).
 pub(crate) async fn check(
     state: &AuthState,
     visitor: &Visitor,
@@ -85,7 +86,7 @@ pub(crate) async fn check(
     Ok(Factor::Right)
 }
 
-/// L12: the person is told, and how many are left.
+/// Notifies the person of a used recovery code, with the number of the codes left (L12).
 async fn recovery_code_used(
     state: &AuthState,
     visitor: &Visitor,
@@ -115,7 +116,7 @@ async fn recovery_code_used(
     Ok(Some(mail::queue(tx, &person.email, &letter, now).await?))
 }
 
-/// What the app of a person shares with us.
+/// Opens the secret that a person's app shares with this service.
 pub(crate) fn open(state: &AuthState, user: UserId, totp: &Totp) -> Result<TotpSecret, PageError> {
     state
         .keys
@@ -129,7 +130,7 @@ pub(crate) fn open(state: &AuthState, user: UserId, totp: &Totp) -> Result<TotpS
         .map_err(|_| PageError::Internal("secret of an authenticator app"))
 }
 
-/// The same, to be stored.
+/// Seals the secret for storage.
 pub(crate) fn seal(
     state: &AuthState,
     user: UserId,
@@ -140,7 +141,7 @@ pub(crate) fn seal(
         .seal(Purpose::SecondFactor, secret.expose(), user.uuid_bytes())?)
 }
 
-/// A new set of recovery codes, written; to be shown once.
+/// Writes a new set of recovery codes, and returns them to be shown once.
 pub(crate) async fn new_recovery_codes(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -163,12 +164,12 @@ pub(crate) async fn new_recovery_codes(
     Ok(codes)
 }
 
-/// What the MAC of a recovery code is made of: a code of one person is none of another.
+/// The input of a recovery code's MAC. It binds the code to one person.
 fn recovery_message(user: UserId, code: &Secret<String>) -> Secret<String> {
     Secret::new(format!("{user} {}", code.expose()))
 }
 
-/// Six digits, however a person groups them.
+/// Reads six digits in any grouping.
 fn digits(typed: &str) -> Option<String> {
     let code: String = typed.chars().filter(|c| !c.is_whitespace()).collect();
     (code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit())).then_some(code)

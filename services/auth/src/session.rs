@@ -1,4 +1,4 @@
-//! Who is signed in: the cookie `__Host-sid` (`auth.md` S1–S4).
+//! The session of a signed-in browser: the cookie `__Host-sid` (`auth.md` S1–S4).
 
 use axum::extract::FromRequestParts;
 use axum_extra::extract::CookieJar;
@@ -21,36 +21,37 @@ use crate::{console::error::ConsoleError, pages::PageError, state::AuthState, vi
 /// Name of the cookie without prefix.
 const COOKIE: &str = "sid";
 
-/// A signed-in browser. As an extractor: 401 in the console's form when there is none. The bearer tokens of MCP open nothing here
-/// (S11).
+/// A signed-in browser. The extractor answers 401 in the console's form if there is none. Bearer
+/// tokens of MCP are not accepted here (S11).
 #[derive(Debug, Clone)]
 pub struct BrowserSession {
     /// The session.
     pub id: SessionId,
-    /// Whose.
+    /// The person.
     pub user: UserId,
-    /// As they call themselves.
+    /// The person's own display name.
     pub display_name: String,
     /// Primary address, as typed.
     pub email: String,
-    /// When the person last proved who they are.
+    /// Time of the last sign-in or confirmation.
     pub auth_time: Timestamp,
-    /// How (RFC 8176 words).
+    /// The methods of that sign-in (RFC 8176 words).
     pub amr: Vec<String>,
-    /// The one workspace that it opens, if it was begun on the word of that workspace's provider (F7).
+    /// The one workspace that the session opens, if that workspace's provider vouched for the
+    /// person (F7).
     pub only_tenant: Option<TenantId>,
 }
 
-/// How long a proof of who one is counts as recent (S2).
+/// How long a sign-in counts as recent (S2).
 pub const RECENT: time::Duration = time::Duration::minutes(10);
 
 impl BrowserSession {
-    /// Whether the person proved lately who they are: what sensitive changes ask for (S2, case 157).
+    /// Returns true if the sign-in is recent, as sensitive changes require (S2, case 157).
     pub fn is_recent(&self, now: Timestamp) -> bool {
         now - self.auth_time < RECENT
     }
 
-    /// Whether it opens this tenant, as far as the person does.
+    /// Returns true if the session opens this tenant, as far as the person may.
     pub fn opens(&self, tenant: TenantId) -> bool {
         self.only_tenant.is_none_or(|only| only == tenant)
     }
@@ -70,16 +71,17 @@ impl From<Session> for BrowserSession {
     }
 }
 
-/// A session, if there is one that is the person's own. For pages.
+/// A person's own session, if there is one. For pages.
 #[derive(Debug, Clone)]
 pub struct MaybeSession(pub Option<BrowserSession>);
 
-/// A session, if there is one; also one that opens a single workspace. For pages that look at [`BrowserSession::opens`]: to all others such a
-/// session is none, so that the provider of a workspace reaches nothing else of a person (case 107).
+/// A session, if there is one, including sessions for a single workspace. For pages that check
+/// [`BrowserSession::opens`]. All other pages ignore such a session, so that a workspace's provider
+/// gets no other access to a person (case 107).
 #[derive(Debug, Clone)]
 pub struct MaybeAnySession(pub Option<BrowserSession>);
 
-/// The same where there has to be one.
+/// The same, where a session is required.
 #[derive(Debug, Clone)]
 pub struct AnySession(pub BrowserSession);
 
@@ -113,7 +115,7 @@ impl FromRequestParts<AuthState> for MaybeSession {
     }
 }
 
-/// A session that is the person's own.
+/// Keeps only a person's own session.
 fn own(session: Option<BrowserSession>) -> Option<BrowserSession> {
     session.filter(|session| session.only_tenant.is_none())
 }
@@ -129,7 +131,7 @@ impl FromRequestParts<AuthState> for BrowserSession {
     }
 }
 
-/// Looks once per request; extractors of the same request share the answer.
+/// Reads the session once per request; extractors of the same request share the result.
 async fn load(
     parts: &mut Parts,
     state: &AuthState,
@@ -171,13 +173,15 @@ fn cookie_digest(headers: &HeaderMap, state: &AuthState) -> Option<Digest> {
     SecretToken::parse(TokenForm::Session, cookie.value()).map(|token| token.digest())
 }
 
-/// Whether the browser had a session: with none alive, it ended.
+/// Returns true if the request has a session cookie. Without a live session, that session has
+/// ended.
 pub(crate) fn has_cookie(headers: &HeaderMap, state: &AuthState) -> bool {
     cookie_digest(headers, state).is_some()
 }
 
-/// Starts a session for `user` in the caller's transaction and returns its id and cookie. The id is new at every sign-in, and the session that
-/// the browser had before ends, whoever's it was (S3, case 39).
+/// Starts a session for `user` in the caller's transaction and returns its id and cookie. The id is
+/// new at every sign-in. The browser's former session ends, also another
+/// person's (S3, case 39).
 pub(crate) async fn start(
     tx: &mut SystemTx,
     state: &AuthState,
@@ -204,7 +208,7 @@ pub(crate) async fn start(
         now,
     )
     .await?;
-    // What workspaces' providers proved of the same person goes on to hold (F7).
+    // Proofs of workspaces' providers about the same person stay valid (F7).
     if let Some((old, owner)) = old
         && owner == user
     {
@@ -263,7 +267,7 @@ fn event(user: UserId, action: &'static str, session: SessionId) -> Event {
     }
 }
 
-/// A `Set-Cookie` value that no log shows.
+/// Makes a `Set-Cookie` value that no log shows.
 fn sensitive(cookie: String) -> Result<HeaderValue, PageError> {
     let mut value = HeaderValue::try_from(cookie).map_err(|_| PageError::Internal("cookie"))?;
     value.set_sensitive(true);

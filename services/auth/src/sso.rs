@@ -1,4 +1,5 @@
-//! Where members of a workspace have to come from (`auth.md` F7): looked at wherever a person acts in it.
+//! The identity provider that members of a workspace must use (`auth.md` F7). It is checked
+//! wherever a person acts in the workspace.
 
 use portolan_model::audit::{Actor, Event, Outcome};
 use portolan_model::{Timestamp, id::TenantId, member::Role};
@@ -9,13 +10,13 @@ use portolan_storage::{
 
 use crate::{login::Target, session::BrowserSession, state::AuthState};
 
-/// What the name of a record begins with.
+/// The prefix of the record's name.
 const RECORD: &str = "_portolan";
-/// Domains that one round looks at.
+/// Most domains that one round checks.
 const ROUND: usize = 200;
 
-/// Whether the workspace wants its members to come by its provider, and this session did not. An owner with a passkey is let in all the same:
-/// the provider may be what is broken.
+/// Returns true if the workspace requires its provider, and this session did not use it. An owner
+/// with a passkey is exempt, because the provider may be broken.
 pub(crate) async fn lacking(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -31,7 +32,7 @@ pub(crate) async fn lacking(
     Ok(!stored::has_step(tx, session.id, tenant, required).await?)
 }
 
-/// Whether the person signed in with a passkey.
+/// Returns true if the person signed in with a passkey.
 pub(crate) fn has_passkey(session: &BrowserSession) -> bool {
     session
         .amr
@@ -39,12 +40,12 @@ pub(crate) fn has_passkey(session: &BrowserSession) -> bool {
         .any(|word| word == "hwk" || word == "swk")
 }
 
-/// The way to the provider of a workspace, and back to `target`.
+/// The path to a workspace's provider, and back to `target`.
 pub(crate) fn path(slug: &str, target: &Target) -> String {
     target.on(&format!("/login/company/{slug}"))
 }
 
-/// Name and text of the record that shows that a domain is a tenant's.
+/// Name and text of the DNS record that proves a tenant's domain.
 pub(crate) fn record(domain: &str, token: &str) -> (String, String) {
     (
         format!("{RECORD}.{domain}"),
@@ -52,20 +53,20 @@ pub(crate) fn record(domain: &str, token: &str) -> (String, String) {
     )
 }
 
-/// What a look at a domain came to.
+/// The result of checking a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looked {
     /// The record is there, and the domain is the tenant's.
     Proved,
-    /// It is not.
+    /// The record is missing.
     Missing,
-    /// It is, but another tenant was first.
+    /// The record is there, but another tenant proved the domain first.
     Taken,
-    /// No name server answered: nothing is known.
+    /// No name server answered, so the result is unknown.
     Unknown,
 }
 
-/// Looks for the record of a domain, and notes what was found.
+/// Checks the record of a domain, and stores the result.
 pub(crate) async fn look(
     state: &AuthState,
     tenant: TenantId,
@@ -98,7 +99,8 @@ pub(crate) async fn look(
         tx.commit().await?;
         return Ok(Looked::Missing);
     }
-    // The records of both stand under one name: who had it and does not say so any more has it no more.
+    // Both tenants use the same record name. The former holder loses the domain if its record is
+    // gone.
     if let Some((other, id, token)) = tenant_domains::holder(&mut tx, &domain.domain).await?
         && other != tenant
     {
@@ -144,7 +146,7 @@ async fn note(
     audit::record(tx, &event, &audit::Origin::default(), now).await
 }
 
-/// Looks again at domains that were proved a week ago, each on one node.
+/// Checks again domains whose last proof is a week old, each on one node.
 pub async fn look_again(state: &AuthState) -> Result<(), StorageError> {
     for _ in 0..ROUND {
         let mut tx = state.store.system(Reason::SignIn).await?;

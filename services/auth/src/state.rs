@@ -1,4 +1,4 @@
-//! What every handler of this service can reach.
+//! The state of every handler of this service.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -19,12 +19,14 @@ use crate::{
     turns::Turns,
 };
 
-/// Most that may go on after its answer at once: each waits for a connection to the database and is short.
+/// Most concurrent tasks that continue after their response. Each is short, and waits for a
+/// database connection.
 const MOST_LATER: usize = 1000;
-/// Looks of one tenant at servers of other people at once, by its members, and those that may wait.
+/// Concurrent requests of one tenant's members to upstream servers, and the number that may wait.
 const LOOKS: (usize, usize) = (2, 4);
 
-/// Made once by the binary, cheap to clone. Fields are reached through it: `state.store`, `state.keys` …
+/// The state of the service. The binary makes it once; it is cheap to clone. Its fields are reached
+/// through it: `state.store`, `state.keys` …
 #[derive(Debug, Clone)]
 pub struct AuthState {
     parts: Arc<AuthParts>,
@@ -32,7 +34,7 @@ pub struct AuthState {
     shared: Arc<Shared>,
 }
 
-/// What is dear, and shared by tenants.
+/// Expensive resources that tenants share.
 #[derive(Debug)]
 struct Shared {
     readers: Readers,
@@ -52,26 +54,27 @@ pub struct AuthParts {
     pub signing_keys: SigningKeys,
     /// argon2id behind its queue.
     pub passwords: PasswordHasher,
-    /// The only way out.
+    /// The only client for outgoing requests.
     pub egress: Egress,
     /// URLs and cookie names.
     pub site: Site,
     /// Limits of sign-in and sign-up.
     pub throttle: Throttle,
-    /// What becomes of queued mail.
+    /// The delivery of queued mail.
     pub mailer: Mailer,
-    /// What the OAuth endpoints need beside all this.
+    /// State of the OAuth endpoints.
     pub oauth: OAuthParts,
     /// Settings.
     pub config: AuthConfig,
-    /// What goes on after its answer; whoever stops the process waits for it.
+    /// Tasks that continue after their response. A stopping process waits for them.
     pub later: TaskTracker,
 }
 
 impl AuthState {
     /// Puts the parts together.
     pub fn new(parts: AuthParts) -> Self {
-        // Renewals are short, and what they gave is committed or lost with the process as much as any request.
+        // Renewals are short, and their results are committed or lost with the process like those
+        // of any request.
         let connections = Connections::new(
             parts.store.clone(),
             parts.keys.clone(),
@@ -89,12 +92,12 @@ impl AuthState {
         }
     }
 
-    /// Where documents are read.
+    /// The threads that read documents.
     pub(crate) fn readers(&self) -> &Readers {
         &self.shared.readers
     }
 
-    /// Turns at looking at servers of other people.
+    /// The queue of requests to upstream servers.
     pub(crate) fn looks(&self) -> &Turns {
         &self.shared.looks
     }
@@ -104,7 +107,8 @@ impl AuthState {
         &self.connections
     }
 
-    /// Goes on with something after the answer. False, and it is not begun, if too much is under way.
+    /// Continues with `work` after the response. Returns false, and does not begin it, if too many
+    /// tasks are running.
     pub(crate) fn later(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
         let may = self.parts.later.len() < MOST_LATER;
         if may {

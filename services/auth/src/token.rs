@@ -26,7 +26,7 @@ use crate::{
 
 use self::trail::Trail;
 
-/// A successful answer (T9). No nulls, nothing about the person.
+/// A successful response (T9). It has no nulls and nothing about the person.
 struct Tokens {
     access: Secret<String>,
     expires_in: i64,
@@ -119,8 +119,9 @@ async fn grant(
             if let Some(tokens) = refresh::at_once(state, visitor, headers, &form, trail).await? {
                 return Ok(("refresh_token", tokens));
             }
-            // The client first: one that is gone has to register again, whatever its token looks like (C12). Then the token's
-            // form, so that garbage costs no query among tokens (K6).
+            // The client comes first: one that is deleted has to register again, whatever its token
+            // looks like (C12). Then comes the token's form, so that malformed tokens need no query
+            // (K6).
             let (client, tx) = clients::authenticate_in(state, visitor, headers, &form).await?;
             trail.client_name = Some(client.name.clone());
             let presented = refresh::read(&form)?;
@@ -140,7 +141,7 @@ async fn grant(
     }
 }
 
-/// Names that must come in the body, where no proxy logs them (case 56).
+/// Parameters that must come in the body, because proxies log query strings (case 56).
 const BODY_ONLY: [&str; 10] = [
     "grant_type",
     "code",
@@ -154,7 +155,7 @@ const BODY_ONLY: [&str; 10] = [
     "token",
 ];
 
-/// T8, for this endpoint and revocation.
+/// Reads the form and applies T8, for this endpoint and revocation.
 pub(crate) fn read_form(
     query: Option<&str>,
     headers: &HeaderMap,
@@ -184,7 +185,8 @@ pub(crate) fn read_form(
     Ok(form)
 }
 
-/// The one `resource` of a token request, canonical. Two, or one that is not ours: `invalid_target`.
+/// Reads the one `resource` of a token request in canonical form. Two values, or a foreign one, are
+/// `invalid_target`.
 fn read_resource(
     state: &AuthState,
     form: &Parameters,

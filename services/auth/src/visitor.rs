@@ -1,4 +1,4 @@
-//! Who is at the door, before anybody is known: address, browser, request id.
+//! Facts about a request before authentication: address, browser, request id.
 
 use std::net::IpAddr;
 
@@ -10,23 +10,24 @@ use portolan_storage::audit::Origin;
 /// Facts of the request for throttles, session rows and the audit log.
 #[derive(Debug, Clone)]
 pub struct Visitor {
-    /// Address of the client, proxies of ours left out.
+    /// Address of the client, without our own proxies.
     pub ip: IpAddr,
     /// Request id, as in the log.
     pub request_id: String,
-    /// Browser in words: `Firefox on Linux`. For people who look at their sessions; never a whole user agent.
+    /// The browser in words: `Firefox on Linux`. It is shown in lists of sessions, and never
+    /// contains a whole user agent.
     pub ua_label: Option<String>,
-    /// What the program says that it is, cut: for the flight recorder alone (X2).
+    /// The program's `User-Agent`, cut: for connection diagnostics alone (X2).
     pub agent: Option<String>,
 }
 
 impl Visitor {
-    /// The network block that is kept: /24 of IPv4, /48 of IPv6.
+    /// The network block that is stored: /24 of IPv4, /48 of IPv6.
     pub fn ip_block(&self) -> String {
         client_ip::block(self.ip).to_string()
     }
 
-    /// For an audit entry.
+    /// The origin for an audit entry.
     pub fn origin(&self) -> Origin {
         Origin {
             request_id: Some(self.request_id.clone()),
@@ -53,9 +54,9 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
     }
 }
 
-/// Browser and system of a user agent, from fixed lists: nothing of the visitor's text is kept.
+/// Browser and system of a user agent, from fixed lists. No text of the request is stored.
 fn label(agent: &str) -> Option<String> {
-    // Order matters: every Chromium says Safari too, and Edge says Chrome.
+    // The order matters: every Chromium names Safari too, and Edge names Chrome.
     const BROWSERS: [(&str, &str); 6] = [
         ("Edg/", "Edge"),
         ("OPR/", "Opera"),

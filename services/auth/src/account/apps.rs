@@ -1,4 +1,5 @@
-//! Connected apps of a person: which may do what, since when, last use; and the end of it (R5).
+//! A person's connected apps: their access, when they were connected and last used; and
+//! disconnecting them (R5).
 
 use std::collections::HashMap;
 
@@ -31,7 +32,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// A connection that ended for safety is shown for this long.
+/// How long a connection that was revoked for safety is shown.
 const ENDED_FOR: Duration = Duration::days(30);
 
 #[derive(Template)]
@@ -39,7 +40,7 @@ const ENDED_FOR: Duration = Duration::days(30);
 struct Page {
     form_token: String,
     apps: Vec<Shown>,
-    /// Ended for safety, lately.
+    /// Connections that were revoked for safety within [`ENDED_FOR`].
     ended: Vec<Ended>,
     notice: Option<&'static str>,
 }
@@ -58,7 +59,7 @@ struct Shown {
     what: String,
     since: Moment,
     used: Option<Moment>,
-    /// When a renewal was repeated from another network (S-10).
+    /// Time when another network repeated a refresh (S-10).
     elsewhere: Option<Moment>,
     ends: Moment,
     place: Option<String>,
@@ -119,7 +120,7 @@ fn shown(app: ConnectedApp) -> Shown {
     }
 }
 
-/// What a button sends: an id, or `all`.
+/// Fields that a button sends: an id, or `all`.
 #[derive(Debug, Deserialize)]
 pub(super) struct AppsForm {
     #[serde(default)]
@@ -128,7 +129,7 @@ pub(super) struct AppsForm {
     grant: String,
 }
 
-/// Disconnects one, or all. Somebody else's id changes nothing and tells nothing.
+/// Disconnects one app, or all. Another person's id changes nothing and reveals nothing.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

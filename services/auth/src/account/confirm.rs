@@ -1,4 +1,5 @@
-//! Proving again who one is, before a sensitive change (S2). The session gets a new id, as at every elevation (S3).
+//! Confirms the person's identity before a sensitive change (S2). The session gets a new id, as at
+//! every elevation (S3).
 
 use askama::Template;
 use axum::{
@@ -38,25 +39,26 @@ struct Page<'a> {
     why: Why,
     email: &'a str,
     ways: Ways,
-    /// The session was proved by a passkey: what asks for one goes on asking, so it is proposed first.
+    /// True if a passkey proved the session. A rule that requires one still applies, so the page
+    /// offers it first.
     passkey_first: bool,
-    /// Accounts elsewhere that do as well.
+    /// Accounts at providers that are enough too.
     others: Vec<Other>,
     fault: Option<String>,
 }
 
-/// What the person can prove themselves with here.
+/// The methods with which the person can confirm.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ways {
-    /// There is a password, and it would do.
+    /// There is a password, and it is enough.
     pub(super) password: bool,
-    /// Whether a code of the second factor is asked for too.
+    /// True if a code of the second factor is required too.
     pub(super) needs_code: bool,
     /// There are passkeys.
     pub(super) passkeys: bool,
 }
 
-/// What the proof is for.
+/// The reason for the confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Why {
@@ -79,13 +81,13 @@ impl Why {
     }
 }
 
-/// What the page is about.
+/// The contents of the page.
 #[derive(Debug)]
 pub(super) struct About {
     pub(super) target: Target,
     pub(super) why: Why,
     pub(super) ways: Ways,
-    /// Providers with whom the person has an account that is connected, and would do: name in addresses, and for people.
+    /// Providers with a connected account that is enough: name in addresses, and name for people.
     pub(super) providers: Vec<(String, String)>,
 }
 
@@ -103,7 +105,7 @@ impl About {
             users::password_of(&mut tx, session.user).await?.is_some()
         };
         let has_passkeys = passkeys::has_any(state, session.user).await?;
-        // What the person does not have any more cannot be asked for.
+        // A method that the person no longer has cannot be required.
         let why = match why {
             Why::Passkey if !has_passkeys => Why::Change,
             Why::Required if !has_passkeys && !needs_code => Why::Change,
@@ -154,7 +156,7 @@ pub(super) async fn show(
     page(&state, browser, &session, &about, StatusCode::OK, None)
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct ConfirmForm {
     #[serde(default)]
@@ -168,7 +170,7 @@ pub(super) struct ConfirmForm {
     code: String,
 }
 
-/// Compares, and goes on with a new session.
+/// Checks the proof, and continues with a new session.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -216,7 +218,7 @@ pub(super) async fn submit(
     .await
 }
 
-/// Goes on with a new session, that was proved in these ways.
+/// Continues with a new session that these methods proved.
 pub(super) async fn confirmed(
     state: &AuthState,
     browser: Browser,
@@ -241,15 +243,15 @@ pub(super) async fn confirmed(
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
 }
 
-/// What a comparison came to.
+/// The result of a password check.
 pub(super) enum Checked {
     /// The password is right.
     Right,
-    /// It is not, or it was too early to try: status, sentence, and how long to wait.
+    /// The password is wrong, or the budget is empty: status, sentence, and how long to wait.
     Wrong((StatusCode, String, Option<crate::login::throttle::TooEarly>)),
 }
 
-/// Compares a password of the signed-in person, within the budget that sign-in has.
+/// Checks a password of the signed-in person, within the budget of sign-in.
 pub(super) async fn password_is_right(
     state: &AuthState,
     visitor: &Visitor,
@@ -257,7 +259,8 @@ pub(super) async fn password_is_right(
     password: &Secret<String>,
 ) -> Result<Checked, PageError> {
     let account = AccountKey::new(&state.keys, &session.user.to_string());
-    // A device of its own: a stranger who tries at the sign-in page does not use this budget up, nor the other way round.
+    // A device name of its own: attempts at the sign-in page do not use this budget up, nor the
+    // reverse.
     let paid = match state
         .throttle
         .sign_in(visitor.ip, &account, Some("signed-in"), state.now())

@@ -1,4 +1,5 @@
-//! Proving again who one is by a passkey (S2, L13). It has to verify its person: it is the only proof here.
+//! Confirms the person's identity by a passkey (S2, L13). The authenticator must verify its person,
+//! because it is the only proof here.
 
 use axum::{
     Form, Json,
@@ -24,7 +25,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// What to sign.
+/// The options that the authenticator signs.
 pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,
@@ -41,7 +42,7 @@ pub(super) async fn options(
     Ok(Json(options).into_response())
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct PasskeyForm {
     #[serde(default)]
@@ -54,7 +55,7 @@ pub(super) struct PasskeyForm {
     signed: Signed,
 }
 
-/// Checks what was signed, and goes on with a new session.
+/// Checks the signature, and continues with a new session.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

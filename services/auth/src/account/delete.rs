@@ -1,6 +1,6 @@
-//! The end of an account: who it was is erased, all that it opened is closed, and its workspaces go
-//! on without it. A workspace that has no other owner keeps the account until it has one, or is
-//! deleted (M1).
+//! Deletion of an account: the person's data is erased, all access is revoked, and its workspaces
+//! continue without it. The account cannot be deleted while it is the only owner of a workspace
+//! that is not deleted (M1).
 
 use askama::Template;
 use axum::{
@@ -46,7 +46,7 @@ use crate::{
 struct Page<'a> {
     form_token: String,
     email: &'a str,
-    /// Workspaces that would have no owner: name, and the path of their members.
+    /// Workspaces that would have no owner: name, and the path of their members page.
     orphans: Vec<(String, String)>,
     fault: Option<&'static str>,
 }
@@ -56,13 +56,13 @@ struct Mine {
     tenant: TenantId,
     name: String,
     slug: String,
-    /// There is no other owner.
+    /// True if there is no other owner.
     is_orphan: bool,
-    /// It was deleted, and goes by itself.
+    /// True if the workspace is deleted already, and will be removed.
     is_going: bool,
 }
 
-/// Says what it does, or what stands in the way.
+/// Shows the effects of the deletion, or the reason that prevents it.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -73,17 +73,17 @@ pub(super) async fn show(
     page(&state, browser, &session, StatusCode::OK, None).await
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Debug, Deserialize)]
 pub(super) struct DeleteForm {
     #[serde(default)]
     form_token: String,
-    /// The person's address, typed.
+    /// The person's address, as typed.
     #[serde(default)]
     email: String,
 }
 
-/// Ends the account: all of it or nothing.
+/// Deletes the account in one transaction.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -104,7 +104,7 @@ pub(super) async fn submit(
     if !end(&state, &visitor, &session).await? {
         return page(&state, browser, &session, StatusCode::CONFLICT, None).await;
     }
-    // The session ended with the account; this takes its cookie away.
+    // The session ended with the account; this clears its cookie.
     let cookie = session::end(&state, &headers, &visitor).await?;
     let page = Message {
         status: None,
@@ -124,7 +124,7 @@ fn is_same_address(typed: &str, known: &str) -> bool {
     }
 }
 
-/// False if a workspace would have no owner.
+/// Returns false if a workspace would have no owner.
 async fn end(
     state: &AuthState,
     visitor: &Visitor,
@@ -184,7 +184,7 @@ async fn end(
     for event in &events {
         audit::record(&mut tx, event, &visitor.origin(), now).await?;
     }
-    // Decided at commit: of two owners who go at once one stays (case 162).
+    // Decided at commit: of two owners who delete their accounts at once, one remains (case 162).
     if let Err(error) = tx.commit().await {
         return if error.is_refused_by(LAST_OWNER) {
             Ok(false)
@@ -217,7 +217,7 @@ fn event(session: &BrowserSession, action: &'static str, tenant: Option<TenantId
     }
 }
 
-/// The person's workspaces, also those that are stopped.
+/// The person's workspaces, suspended ones included.
 async fn workspaces(tx: &mut SystemTx, session: &BrowserSession) -> Result<Vec<Mine>, PageError> {
     let active = members::workspaces_of(tx, session.user).await?;
     let stopped = members::stopped_of(tx, session.user).await?;

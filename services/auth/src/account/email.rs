@@ -1,4 +1,5 @@
-//! Change of address (L10): the new one is proved by a code, the old one is told and can undo it.
+//! Change of address (L10): a code proves the new one; the old one gets a message with a link to
+//! undo.
 
 use askama::Template;
 use axum::{
@@ -60,7 +61,7 @@ pub(super) async fn show(
     )
 }
 
-/// What the first form sends.
+/// Fields of the first form.
 #[derive(Debug, Deserialize)]
 pub(super) struct EmailForm {
     #[serde(default)]
@@ -69,7 +70,7 @@ pub(super) struct EmailForm {
     email: String,
 }
 
-/// Sends a code to the new address. Whether it is somebody else's shows in the message alone (L5).
+/// Sends a code to the new address. Only the message shows whether another account has it (L5).
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -118,7 +119,7 @@ pub(super) async fn submit(
     Ok((browser, pages::see_other("/account/email")?).into_response())
 }
 
-/// What the second form sends.
+/// Fields of the second form.
 #[derive(Debug, Deserialize)]
 pub(super) struct CodeForm {
     #[serde(default)]
@@ -127,7 +128,7 @@ pub(super) struct CodeForm {
     code: String,
 }
 
-/// Tries a code: five tries, one success.
+/// Checks a code: five attempts, one success.
 pub(super) async fn confirm(
     State(state): State<AuthState>,
     browser: Browser,
@@ -183,7 +184,8 @@ pub(super) async fn confirm(
     let new = (change.address.as_str(), change.address_norm.as_str());
     let old = match users::replace_address(&mut tx, session.user, new, now).await {
         Ok(old) => old,
-        // Whoever stands here has the code, so this tells nothing to a stranger.
+        // The requester has the code from that mailbox, so the response reveals nothing to a
+        // stranger.
         Err(error) if error.is_conflict_on("user_emails_verified") => {
             drop(tx);
             return refuse(browser, "Another account now uses this address.");
@@ -216,7 +218,7 @@ pub(super) async fn confirm(
     Ok((browser, pages::see_other("/account?done=email")?).into_response())
 }
 
-/// What the MAC of a code covers.
+/// The input of a code's MAC.
 fn message(id: EmailChangeId, code: &str) -> Vec<u8> {
     format!("{id} {code}").into_bytes()
 }

@@ -1,4 +1,5 @@
-//! What a workspace asks of how one signs in, and the person does not have (L14): the way to it, and back to where she was.
+//! The second factor that a workspace requires and the person lacks (L14): leads to it, and back to
+//! the target.
 
 use askama::Template;
 use axum::{
@@ -38,7 +39,8 @@ pub(super) struct FactorQuery {
     request: String,
 }
 
-/// Goes on if the rule is met; to the proof if the person has what it takes; else shows how to get it.
+/// Redirects to the target if the rule is met, or to the proof if the person has the factor.
+/// Otherwise shows how to add one.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -52,7 +54,7 @@ pub(super) async fn show(
     let elsewhere =
         |browser: Browser, path: &str| Ok((browser, pages::see_other(path)?).into_response());
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // Of a workspace of strangers nothing is told: the target itself says what there is to say (M2).
+    // A workspace of strangers is not described: the target itself answers (M2).
     let workspace = members::workspace_of(&mut tx, session.user, &query.workspace).await?;
     let rule = match &workspace {
         Some(workspace) => factor_rules::of(&mut tx, workspace.tenant.id).await?,
@@ -70,7 +72,8 @@ pub(super) async fn show(
         let confirm = target.on_with("/account/confirm", &format!("for={rule}"));
         return elsewhere(browser, &confirm);
     }
-    // A new factor asks for a recent proof. From there the way leads to the target, and from it here again.
+    // A new factor requires a recent sign-in. That page leads to the target, and the target leads
+    // back here.
     if !session.is_recent(state.now()) {
         return elsewhere(browser, &target.on("/account/confirm"));
     }

@@ -1,4 +1,5 @@
-//! A person's accounts at other services, which tools use in their name; and the end of it.
+//! A person's connected accounts at upstream servers and APIs, which tools use on the person's
+//! behalf; and disconnecting them.
 
 use askama::Template;
 use axum::{
@@ -80,7 +81,7 @@ fn shown(account: Linked) -> Shown {
     }
 }
 
-/// What a button sends.
+/// Fields that a button sends.
 #[derive(Debug, Deserialize)]
 pub(super) struct LinkedForm {
     #[serde(default)]
@@ -91,7 +92,7 @@ pub(super) struct LinkedForm {
     source: String,
 }
 
-/// Disconnects one. Only the person's own can be named: nothing of anybody else changes.
+/// Disconnects one. A person can only disconnect their own.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

@@ -31,7 +31,7 @@ struct Page<'a> {
     notice: Option<&'static str>,
 }
 
-/// Shows the page. What was done is one word of a fixed set.
+/// Shows the page. `done` is a word of a fixed set.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -58,7 +58,7 @@ pub(super) async fn show(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// What the form of the name sends.
+/// Fields of the name form.
 #[derive(Debug, Deserialize)]
 pub(super) struct NameForm {
     #[serde(default)]
@@ -67,7 +67,8 @@ pub(super) struct NameForm {
     name: String,
 }
 
-/// Changes the name that others see. It opens nothing, so it takes no recent proof.
+/// Changes the name that others see. The name authorizes nothing, so this requires no recent
+/// sign-in.
 pub(super) async fn rename(
     State(state): State<AuthState>,
     browser: Browser,
@@ -107,7 +108,7 @@ fn unnamed(
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-/// What the form of the appearance sends.
+/// Fields of the appearance form.
 #[derive(Debug, Deserialize)]
 pub(super) struct ThemeForm {
     #[serde(default)]
@@ -115,7 +116,7 @@ pub(super) struct ThemeForm {
     theme: Theme,
 }
 
-/// Keeps the appearance in this browser, for these pages and the console.
+/// Stores the appearance in this browser, for these pages and the console.
 pub(super) async fn choose_theme(
     State(state): State<AuthState>,
     browser: Browser,

@@ -1,5 +1,6 @@
-//! The passkeys of a person: add, rename, remove (L13). Each change asks for a recent proof; a change of what signs in ends the other
-//! sessions and is told (S4, L16). To look at the list takes none.
+//! The passkeys of a person: add, rename, remove (L13). Each change requires a recent sign-in. A
+//! change of sign-in methods ends the other sessions and notifies the person (S4, L16). Viewing the
+//! list requires no recent sign-in.
 
 use askama::Template;
 use axum::{
@@ -31,7 +32,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Most characters of a name.
+/// Longest name, in characters.
 const NAME_LENGTH: usize = 60;
 
 #[derive(Template)]
@@ -40,10 +41,10 @@ struct Page {
     form_token: String,
     request: String,
     passkeys: Vec<Shown>,
-    /// Whether this service can have passkeys.
+    /// True if this service can have passkeys.
     is_possible: bool,
     suggested: String,
-    /// The way to the proof that changes take, unless it was given.
+    /// The path of the proof that changes require; `None` if the session has it.
     proof: Option<String>,
     notice: Option<&'static str>,
     fault: Option<&'static str>,
@@ -79,7 +80,7 @@ impl From<Passkey> for Shown {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct PasskeysQuery {
     done: Option<String>,
-    /// Where to go on afterwards.
+    /// The target of the redirect afterwards.
     request: Option<String>,
 }
 
@@ -108,7 +109,7 @@ pub(super) async fn show(
     page(&state, browser, &session, &visitor, request, said).await
 }
 
-/// What a new passkey is to be made of.
+/// The options for a new passkey.
 pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,
@@ -125,12 +126,12 @@ pub(super) async fn options(
     Ok(Json(options).into_response())
 }
 
-/// What the forms send.
+/// Fields of the forms.
 #[derive(Deserialize)]
 pub(super) struct PasskeysForm {
     #[serde(default)]
     form_token: String,
-    /// Which button.
+    /// The button that was pressed.
     #[serde(default)]
     what: String,
     #[serde(default)]
@@ -143,7 +144,7 @@ pub(super) struct PasskeysForm {
     created: Created,
 }
 
-/// Does what the button says.
+/// Performs the action of the button.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -185,7 +186,7 @@ pub(super) async fn submit(
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
 }
 
-/// What a button came to.
+/// The result of a button.
 enum Done {
     Nothing,
     Changed(&'static str),
@@ -193,18 +194,19 @@ enum Done {
     Refused(StatusCode, &'static str),
 }
 
-/// A name as it is kept; `None` if it is too long or holds what cannot be seen.
+/// Trims a name. `None` if it is too long or has invisible characters.
 fn tidy(name: &str) -> Option<&str> {
     let name = name.trim();
     let fits = name.chars().count() <= NAME_LENGTH && !name.chars().any(char::is_control);
     fits.then_some(name)
 }
 
-/// A name that none of the person's passkeys has: the browser, with a number from the second one on.
+/// Suggests a name that none of the person's passkeys has: the browser, with a number from the
+/// second one on.
 fn suggested(visitor: &Visitor, mine: &[Passkey]) -> String {
     let browser = visitor.ua_label.as_deref().unwrap_or("Passkey");
     let is_free = |name: &String| mine.iter().all(|one| one.name != *name);
-    // One more name than there can be passkeys.
+    // One name more than the greatest number of passkeys.
     std::iter::once(browser.to_owned())
         .chain((2..=MOST + 1).map(|number| format!("{browser} {number}")))
         .find(is_free)
@@ -240,7 +242,7 @@ async fn add(
     };
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // The person's row is locked: two at once are counted one after the other.
+    // The person's row is locked, so concurrent additions are counted one after the other.
     let host = state.site.passkey_host();
     if ways_in::of(&mut tx, session.user, host).await?.passkeys
         >= i64::try_from(MOST).unwrap_or(i64::MAX)
@@ -268,7 +270,8 @@ async fn add(
         }
         Err(error) => return Err(error.into()),
     };
-    // The session has just been proved by the passkey too, and gets a new id as at every elevation (S3).
+    // The new passkey proves the session too. The session gets a new id, as at every elevation
+    // (S3).
     let mut amr: Vec<&str> = session.amr.iter().map(String::as_str).collect();
     for word in passkeys::words(new.said) {
         if !amr.contains(&word) {
@@ -277,7 +280,7 @@ async fn add(
     }
     let (kept, cookie) =
         session::start(&mut tx, state, headers, visitor, session.user, &amr).await?;
-    // What was added is no proof of the time before it.
+    // The time of the sign-in stays: the new passkey does not prove the time before it.
     browser_sessions::proved_at(&mut tx, kept, session.auth_time).await?;
     changed(state, visitor, tx, session, kept, (id, name), "added").await?;
     Ok(Done::Added(cookie))
@@ -316,7 +319,7 @@ async fn remove(
         return Ok(Done::Nothing);
     };
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // Counted behind the lock: of two removals at once the later one sees what is left.
+    // Counted under the lock: the later one of two concurrent removals sees what is left.
     let host = state.site.passkey_host();
     ways_in::of(&mut tx, session.user, host).await?;
     let Some(name) = stored::remove(&mut tx, session.user, id).await? else {
@@ -332,7 +335,7 @@ async fn remove(
     Ok(Done::Changed("removed"))
 }
 
-/// S4 and L16: other sessions end, and the person is told.
+/// Ends the other sessions (S4) and notifies the person (L16).
 async fn changed(
     state: &AuthState,
     visitor: &Visitor,
@@ -366,7 +369,7 @@ async fn changed(
     Ok(())
 }
 
-/// What the page says at its top.
+/// The notice at the top of the page.
 #[derive(Default)]
 struct Said {
     status: StatusCode,

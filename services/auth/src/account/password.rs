@@ -1,4 +1,4 @@
-//! Change of password. The current one is asked for, which is a proof as good as any.
+//! Change of password. It requires the current password, which is as good as a recent sign-in.
 
 use askama::Template;
 use axum::{
@@ -38,17 +38,18 @@ use crate::{
 #[template(path = "account_password.html")]
 struct Page<'a> {
     form_token: String,
-    /// Where to go on afterwards.
+    /// The target of the redirect afterwards.
     request: &'a str,
     email: &'a str,
-    /// Why the page is shown to somebody who did not ask for it (L4), and the way past it.
+    /// True if the page is shown because the password is stolen (L4). It then explains the reason
+    /// and links to the target.
     is_stolen: bool,
     onward: String,
     fault: Option<String>,
     password_fault: Option<String>,
 }
 
-/// Parameters of the page, which its form keeps.
+/// Parameters of the page, which its form returns.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Asked {
     #[serde(default)]
@@ -58,7 +59,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Where it goes on.
+    /// The path of the target.
     async fn onward(
         &self,
         state: &AuthState,
@@ -87,14 +88,14 @@ pub(super) async fn show(
         users::password_of(&mut tx, session.user).await?.is_some()
     };
     if !has_password {
-        // There is nothing to compare with: the mailbox proves who sets the first one.
+        // There is no current password to compare with: the first one is set through a mailed link.
         return Err(PageError::Elsewhere("/reset".to_owned()));
     }
     let faults = (None, None);
     page(&state, browser, &session, &asked, StatusCode::OK, faults).await
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct PasswordForm {
     #[serde(default)]

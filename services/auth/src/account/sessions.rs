@@ -69,7 +69,7 @@ pub(super) async fn show(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// What a button sends: an id, or `others`.
+/// Fields that a button sends: an id, or `others`.
 #[derive(Debug, Deserialize)]
 pub(super) struct SessionsForm {
     #[serde(default)]
@@ -78,7 +78,7 @@ pub(super) struct SessionsForm {
     session: String,
 }
 
-/// Signs one out, or all others. Somebody else's id changes nothing and tells nothing.
+/// Signs one browser out, or all others. Another person's id changes nothing and reveals nothing.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

@@ -1,5 +1,5 @@
-//! Ways to sign in: the password, and accounts at providers, which are connected and disconnected here (F6). All that changes something asks
-//! for a recent proof (S2, case 157).
+//! Sign-in methods: the password, and accounts at providers, which are connected and disconnected
+//! here (F6). Every change requires a recent sign-in (S2, case 157).
 
 use askama::Template;
 use axum::{
@@ -69,7 +69,7 @@ pub(super) async fn show(
     page(&state, browser, &session, StatusCode::OK, notice, None).await
 }
 
-/// What a button sends.
+/// Fields that a button sends.
 #[derive(Debug, Deserialize)]
 pub(super) struct SignInForm {
     #[serde(default)]
@@ -78,7 +78,7 @@ pub(super) struct SignInForm {
     identity: String,
 }
 
-/// Disconnects one, unless nothing would be left to sign in with.
+/// Disconnects one, unless no sign-in method would be left.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -98,7 +98,7 @@ pub(super) async fn submit(
     };
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // Counted behind the lock: of two removals at once the later one sees what is left.
+    // Counted under the lock: the later one of two concurrent removals sees what is left.
     ways_in::of(&mut tx, session.user, state.site.passkey_host()).await?;
     let Some(provider) = identities::unlink(&mut tx, session.user, id).await? else {
         return back(browser, AccountPage::SignIn.path());
@@ -136,7 +136,8 @@ pub(super) async fn submit(
     back(browser, "/account/sign-in?done=removed")
 }
 
-/// Whether a person with these ways can still sign in. A provider that the platform does not have any more is none.
+/// Returns true if a person with these methods can still sign in. A provider that the platform no
+/// longer has does not count.
 pub(super) fn is_enough(state: &AuthState, ways: &WaysIn) -> bool {
     ways.has_password
         || ways.passkeys > 0
@@ -154,7 +155,7 @@ pub(super) struct LinkQuery {
     t: String,
 }
 
-/// Sends the browser to a provider, to connect the account that the person has there.
+/// Redirects the browser to a provider, to connect the person's account there.
 pub(super) async fn add(
     State(state): State<AuthState>,
     browser: Browser,
@@ -178,7 +179,7 @@ pub(super) async fn add(
     .await
 }
 
-/// Sends the browser to a provider, to prove again who the person is.
+/// Redirects the browser to a provider, to confirm the person's identity.
 pub(super) async fn confirm(
     State(state): State<AuthState>,
     browser: Browser,
@@ -222,7 +223,8 @@ async fn leave(
     others::begin(state, browser, visitor, provider, target, bound).await
 }
 
-/// Providers of the platform with whom a person has an account that is connected: name in addresses, and for people.
+/// Providers of the platform with a connected account of the person: name in addresses, and name
+/// for people.
 pub(super) async fn connected(
     state: &AuthState,
     user: UserId,

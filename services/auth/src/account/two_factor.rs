@@ -1,5 +1,6 @@
-//! Authenticator app and recovery codes: begin, take into use, remove (L11, L12). Each change asks for a recent proof, and ends the
-//! other sessions (S2, S4). To see whether it is on takes none.
+//! Authenticator app and recovery codes: begin, activate, remove (L11, L12). Each change requires a
+//! recent sign-in, and ends the other sessions (S2, S4). Viewing the status requires no recent
+//! sign-in.
 
 use askama::Template;
 use axum::{
@@ -34,42 +35,43 @@ use crate::{
 #[template(path = "account_two_factor.html")]
 struct Page {
     form_token: String,
-    /// Where to go on afterwards.
+    /// The target of the redirect afterwards.
     request: String,
-    /// Its path.
+    /// The path of the target.
     onward: String,
-    /// The way to the proof that changes take, unless it was given.
+    /// The path of the proof that changes require; `None` if the session has it.
     proof: Option<String>,
     stage: Stage,
     fault: Option<&'static str>,
 }
 
 enum Stage {
-    /// There is none.
+    /// There is no app.
     Off,
-    /// Begun: the secret is shown until one code was right.
+    /// Begun: the page shows the secret until one code was right.
     Begun {
         secret: Secret<String>,
-        /// The same in groups of four, as people read it.
+        /// The secret in groups of four characters.
         grouped: Secret<String>,
         uri: Secret<String>,
-        /// The same as a picture.
+        /// The URI as a QR code.
         picture: Option<Picture>,
     },
-    /// In use.
+    /// The app is active.
     On { codes_left: i64 },
-    /// Taken into use, or new codes made, just now: they are shown this once.
+    /// The app was just activated, or new codes were made: the page shows the codes once.
     Codes(Vec<Secret<String>>),
 }
 
-/// A QR code as one path of an SVG: dark squares in a field of `size` by `size` units, four of them margin on each side.
+/// A QR code as one path of an SVG: dark squares in a field of `size` by `size` units, four of them
+/// margin on each side.
 struct Picture {
     size: i32,
     path: Secret<String>,
 }
 
 impl Picture {
-    /// `None` for a text that is too long for any QR code: the key can be typed then.
+    /// `None` for a text that is too long for a QR code; the person can type the key then.
     fn of(text: &Secret<String>) -> Option<Self> {
         const MARGIN: i32 = 4;
         let code = QrCode::encode_text(text.expose(), QrCodeEcc::Medium).ok()?;
@@ -93,7 +95,7 @@ pub(super) struct TwoFactorQuery {
     request: String,
 }
 
-/// Shows where it stands.
+/// Shows the status.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -103,19 +105,19 @@ pub(super) async fn show(
     let session = signed_in(session, AccountPage::TwoFactor)?;
     let stage = stage(&state, &session).await?;
     if matches!(stage, Stage::Begun { .. }) {
-        // It shows the secret.
+        // The page shows the secret.
         may_change_factors(&state, &session, AccountPage::TwoFactor, &query.request).await?;
     }
     let said = (StatusCode::OK, query.request, None);
     page(&state, browser, &session, said, stage).await
 }
 
-/// What the forms send.
+/// Fields of the forms.
 #[derive(Deserialize)]
 pub(super) struct TwoFactorForm {
     #[serde(default)]
     form_token: String,
-    /// Which button.
+    /// The button that was pressed.
     #[serde(default)]
     what: String,
     #[serde(default)]
@@ -124,7 +126,7 @@ pub(super) struct TwoFactorForm {
     request: String,
 }
 
-/// Does what the button says.
+/// Performs the action of the button.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -177,7 +179,8 @@ pub(super) async fn submit(
                 return page(&state, browser, &session, said, stage).await;
             }
             let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
-            // The session has just been proved by the app too, and gets a new id as at every elevation (S3).
+            // The new app proves the session too. The session gets a new id, as at every elevation
+            // (S3).
             let mut amr: Vec<&str> = session.amr.iter().map(String::as_str).collect();
             for word in [amr::ONE_TIME_CODE, amr::MULTIPLE] {
                 if !amr.contains(&word) {
@@ -186,7 +189,7 @@ pub(super) async fn submit(
             }
             let (kept, cookie) =
                 session::start(&mut tx, &state, &headers, &visitor, session.user, &amr).await?;
-            // What was added is no proof of the time before it.
+            // The time of the sign-in stays: the new app does not prove the time before it.
             browser_sessions::proved_at(&mut tx, kept, session.auth_time).await?;
             let session = BrowserSession {
                 id: kept,
@@ -213,7 +216,7 @@ pub(super) async fn submit(
     }
 }
 
-/// S4 and L16: other sessions end, and the person is told.
+/// Ends the other sessions (S4) and notifies the person (L16).
 async fn changed(
     state: &AuthState,
     visitor: &Visitor,

@@ -1,5 +1,6 @@
-//! The way back to the former address (L10). Whoever reads that mailbox may take it, signed in or not: it is for the person whose
-//! account somebody else got into, so it ends every session, every app and the password too.
+//! Undoes a change of address (L10). The link works for every reader of the old mailbox, signed in
+//! or not. It serves a person whose account another person took over. It therefore ends every
+//! session and every app's access, and removes the password.
 
 use askama::Template;
 use axum::{
@@ -30,7 +31,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// How long before the change of address somebody else may have been at the account already.
+/// How long before the change of address an intruder may already have had access.
 const LOOK_BACK: time::Duration = time::Duration::days(3);
 
 #[derive(Template)]
@@ -47,7 +48,7 @@ pub(super) struct UndoQuery {
     token: Option<Secret<String>>,
 }
 
-/// Asks. Reading changes nothing.
+/// Shows the form to confirm. Reading changes nothing.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -65,7 +66,7 @@ pub(super) async fn show(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct UndoForm {
     #[serde(default)]
@@ -73,7 +74,7 @@ pub(super) struct UndoForm {
     token: Secret<String>,
 }
 
-/// Goes back, once.
+/// Restores the address, once.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -103,17 +104,18 @@ pub(super) async fn submit(
         return Err(error.into());
     }
     browser_sessions::end_all(&mut tx, link.user, None, EndReason::AddressChanged, now).await?;
-    // Whoever changed the address may have left a way in, before or after that. Accounts elsewhere are connected again in a moment; passkeys and
-    // apps of the person are older.
+    // The intruder may have added sign-in methods, before or after the change. Accounts at
+    // providers are quickly connected again. The person's own passkeys and authenticator app are
+    // older.
     identities::unlink_all(&mut tx, link.user).await?;
     let since = link.created_at - LOOK_BACK;
     let passkeys = passkeys::remove_since(&mut tx, link.user, since).await?;
     let app = second_factors::remove_since(&mut tx, link.user, since).await?;
-    // Whoever changed the address proved the password first (S-4). Without one the account opens by a mailed link only, or by a passkey that is
-    // older than all this.
+    // The intruder proved the password first (S-4). Without a password the account opens by a
+    // mailed link only, or by a passkey from before all this.
     users::forget_password(&mut tx, link.user).await?;
     account_links::consume_all(&mut tx, Purpose::Reset, link.user, now).await?;
-    // This mailbox was just proved: its owner need not wait for another message.
+    // This mailbox was just proved, so its owner need not wait for another message.
     let token = SecretToken::generate(TokenForm::Link)?;
     account_links::open(
         &mut tx,

@@ -1,5 +1,7 @@
-//! One fetch of a metadata document at a time in the whole cluster (`auth.md` C2, case 85): a row says who fetches. Whoever waits finds what
-//! the other one stored; a fetch that failed lets the next one try, and so does a node that died.
+//! Limits the whole cluster to one fetch of a metadata document at a time (`auth.md` C2, case 85).
+//!
+//! A row names the node that fetches. Waiting nodes find the document that it stored. A fetch that
+//! fails frees the row for the next node, and the row of a dead node expires.
 
 use std::time::Duration;
 
@@ -10,28 +12,30 @@ use uuid::Uuid;
 use super::metadata_document::cached;
 use crate::state::AuthState;
 
-/// A fetch has its own deadline of five seconds, and what it gave has to be stored.
+/// How long a turn lasts: a fetch has its own deadline of five seconds, and its result has to be
+/// stored.
 const AT_MOST: Duration = Duration::from_secs(8);
-/// Between two looks whether the other one is done: at first, and at most.
+/// Pause between two polls of a waiting node: at first, and at most.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
 
-/// What came of waiting for the turn.
+/// The result of waiting for the turn.
 pub(super) enum Turn {
-    /// It is ours: fetch, and give it back.
+    /// The turn is ours: fetch, and give it back.
     Fetch(Uuid),
-    /// Somebody stored a document that is fresh.
+    /// Another node stored a fresh document.
     Found(Box<Client>),
-    /// Others fetched for so long that nobody should wait any more.
+    /// Others fetched for longer than a request should wait.
     Busy,
 }
 
-/// Waits for the turn to fetch the document, or for the document. Who waits only looks; it writes when nobody fetches any more.
+/// Waits for the turn to fetch the document, or for the document. A waiting node only reads; it
+/// writes when the turn is free.
 pub(super) async fn wait(state: &AuthState, url: &str) -> Result<Turn, StorageError> {
     let end = Instant::now() + 2 * AT_MOST;
     let mut pause = LOOK_AGAIN.0;
     loop {
         let holder = at_once(state, url).await?;
-        // Also with the turn: the one before may have stored it between our last look and now.
+        // Read with the turn too: the node before may have stored the document since the last poll.
         if let Some((client, document)) = cached(state, url).await?
             && state.now() < document.fresh_until
         {
@@ -51,7 +55,7 @@ pub(super) async fn wait(state: &AuthState, url: &str) -> Result<Turn, StorageEr
     }
 }
 
-/// The turn, if nobody has it.
+/// Takes the turn if it is free.
 pub(super) async fn at_once(state: &AuthState, url: &str) -> Result<Option<Uuid>, StorageError> {
     let mut tx = state.store.system(Reason::OAuth).await?;
     if !client_fetches::is_free(&mut tx, url).await? {
@@ -63,7 +67,8 @@ pub(super) async fn at_once(state: &AuthState, url: &str) -> Result<Option<Uuid>
     Ok(is_ours.then_some(holder))
 }
 
-/// Lets the next one. If that fails, the next one waits until the time is over: what was fetched is good all the same.
+/// Frees the turn. If that fails, the next node waits until the turn expires; the fetched document
+/// stays valid.
 pub(super) async fn give_back(state: &AuthState, url: &str, holder: Uuid) {
     let released = async {
         let mut tx = state.store.system(Reason::OAuth).await?;

@@ -1,5 +1,7 @@
-//! Proof by key: `private_key_jwt` (RFC 7523; `auth.md` C13, AX-2). What is checked is in [`portolan_keys::assertion`]; here is with
-//! which keys, and that each assertion is good once in the whole cluster.
+//! Proof by key: `private_key_jwt` (RFC 7523; `auth.md` C13, AX-2).
+//!
+//! [`portolan_keys::assertion`] checks an assertion. This module finds the client's keys, and
+//! accepts each assertion once in the whole cluster.
 
 use portolan_keys::{Assertion, AssertionError, ClientKeys, assertion::Proof, digest};
 use portolan_model::client::{AuthMethod, ClientKind};
@@ -15,7 +17,8 @@ use crate::{error::OAuthError, parameters::Parameters, state::AuthState, visitor
 /// The one type of assertion.
 const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// Reads what a form offers. `client_id` may be left out, since the assertion names the client; if it is there it has to agree.
+/// Reads the assertion of a form. `client_id` may be absent, because the assertion names the
+/// client. A present one has to agree.
 pub(super) fn offer(form: &Parameters, body_id: Option<&str>) -> Result<Offer, OAuthError> {
     let (Some(jwt), Some(JWT_BEARER)) = (
         form.first("client_assertion"),
@@ -45,7 +48,8 @@ fn refused(error: AssertionError) -> OAuthError {
     OAuthError::invalid_client(error.description())
 }
 
-/// Checks the assertion of a client and uses it up. Returns the client as it is now.
+/// Checks the assertion of a client and uses it up. Returns the client as its document describes it
+/// now.
 pub(super) async fn check(
     state: &AuthState,
     visitor: &Visitor,
@@ -54,7 +58,8 @@ pub(super) async fn check(
 ) -> Result<Client, OAuthError> {
     let assertion = read(jwt)?;
     let (client, proof) = verify(state, visitor, client, &assertion).await?;
-    // After the proof: nobody else can use the budget up. A client with a document has many people behind it, whose refreshes are counted.
+    // Taken after the proof, so that only the account itself can use up its budget. A client with a
+    // document has many users; their refreshes are counted instead.
     if client.kind == ClientKind::Service
         && let Err(wait) = state.oauth.assertions.take(&client.client_id, state.now())
     {
@@ -70,7 +75,7 @@ pub(super) async fn check(
         proof.expires_at,
     )
     .await?;
-    // For itself: what becomes of the request does not give the assertion back.
+    // Committed separately: the assertion stays used whatever becomes of the request.
     tx.commit().await?;
     if is_first {
         Ok(client)
@@ -87,8 +92,9 @@ async fn verify(
     client: Client,
     assertion: &Assertion<'_>,
 ) -> Result<(Client, Proof), OAuthError> {
-    // S-17: the issuer alone (draft-ietf-oauth-rfc7523bis). An endpoint comes out of metadata that another authorization server may have
-    // written. The slash is what URL types add to the same issuer, that of the Python SDK among them.
+    // S-17: the audience is the issuer alone (draft-ietf-oauth-rfc7523bis). Another authorization
+    // server may have written the metadata that names an endpoint. URL types append the slash to
+    // the same issuer, that of the Python SDK among them.
     let issuer = state.site.issuer();
     let with_slash = format!("{issuer}/");
     let audiences = [issuer, &with_slash];
@@ -97,7 +103,7 @@ async fn verify(
     let client = described(state, visitor, client, false).await?;
     match check(&keys(state, visitor, &client).await?) {
         Ok(proof) => return Ok((client, proof)),
-        // Its keys may have been rotated a moment ago.
+        // The client may just have rotated its keys.
         Err(AssertionError::UnknownKey) => {}
         Err(error) => return Err(refused(error)),
     }
@@ -113,7 +119,7 @@ async fn verify(
     Ok((client, proof))
 }
 
-/// Where the client's keys stand, if they do not stand in what it registered.
+/// The `jwks_uri` of the client, if it registered one.
 fn key_uri(client: &Client) -> Option<&str> {
     client.metadata.get("jwks_uri").and_then(Value::as_str)
 }
@@ -133,7 +139,8 @@ async fn keys(
         .ok_or_else(|| refused(AssertionError::UnknownKey))
 }
 
-/// The client as its metadata document says now; a client without one as it is.
+/// The client as its metadata document describes it now. A client without a document is returned
+/// unchanged.
 async fn described(
     state: &AuthState,
     visitor: &Visitor,
@@ -143,7 +150,7 @@ async fn described(
     if client.kind != ClientKind::Cimd {
         return Ok(client);
     }
-    // Boxed: it asks somebody only now and then, and is larger than all the rest.
+    // Boxed, because it rarely fetches and is larger than the rest of the future.
     match Box::pin(metadata_document::renewed(
         state,
         client,

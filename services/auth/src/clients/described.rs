@@ -1,5 +1,5 @@
-//! What a client metadata document says, and which URL one may have (`auth.md` C1, C3). Of nothing but text: the fuzz target
-//! `client_document` reads it, too.
+//! Rules for a client metadata document and for its URL (`auth.md` C1, C3). The input is text
+//! alone; the fuzz target `client_document` uses this module too.
 
 use portolan_keys::{ClientKeys, InvalidKeys};
 use portolan_model::client::AuthMethod;
@@ -11,10 +11,10 @@ use super::{
     name, strict_json,
 };
 
-/// Why a text is not the URL of a document, or a document no client's. The text is for the page that its user sees.
+/// Why a URL or a document is refused. The text is for the page that the user sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unacceptable {
-    /// It cannot be the URL of a document, or of keys.
+    /// The text cannot be the URL of a document or of keys.
     #[error("not an acceptable URL: {0}")]
     Url(&'static str),
     /// The document breaks a rule.
@@ -22,7 +22,8 @@ pub(crate) enum Unacceptable {
     Content(&'static str),
 }
 
-/// C1. The text is used as it is; what a parser would repair is refused.
+/// Checks the URL of a document (C1). The text is used unchanged; a URL that a parser would repair
+/// is refused.
 pub(crate) fn check_url(text: &str) -> Result<Url, Unacceptable> {
     let fault = |why| Err(Unacceptable::Url(why));
     let Some(rest) = text.strip_prefix("https://") else {
@@ -73,22 +74,22 @@ pub(crate) fn check_url(text: &str) -> Result<Url, Unacceptable> {
     Ok(url)
 }
 
-/// What a good document says.
+/// The contents of a valid document.
 #[derive(Debug)]
 pub(super) struct Described {
-    /// As shown to people.
+    /// The name that people see.
     pub(super) name: String,
     pub(super) redirect_uris: Vec<String>,
-    /// Those that are served.
+    /// The grant types that this service supports.
     pub(super) grant_types: Vec<String>,
     pub(super) application_type: &'static str,
     pub(super) auth_method: AuthMethod,
-    /// What is stored of the document.
+    /// The members that are stored.
     pub(super) metadata: Map<String, Value>,
 }
 
 impl Described {
-    /// C3.
+    /// Reads a document by the rules of C3.
     pub(super) fn read(client_id: &str, body: &[u8]) -> Result<Self, Unacceptable> {
         let document = strict_json::object(body).ok_or(Unacceptable::Content(
             "it is not a JSON object, repeats a name or is nested too deeply",
@@ -115,7 +116,7 @@ impl Described {
                     "it authenticates by private_key_jwt, but has neither jwks nor jwks_uri",
                 ));
             }
-            // Negotiated, the stronger one first (C3).
+            // Negotiated, the stronger method first (C3).
             None if offers("private_key_jwt") && keys.is_some() => AuthMethod::PrivateKeyJwt,
             None if is_silent || offers("none") => AuthMethod::None,
             _ => {
@@ -163,8 +164,9 @@ impl Described {
     }
 }
 
-/// The member that names the document's keys, checked: `jwks`, else `jwks_uri`, which may be on another host (C3). Keys that nobody
-/// may know spoil a document, whether it means to use them or not; keys that are of no use here are no harm.
+/// The member that names the document's keys, checked: `jwks`, else `jwks_uri`, which may be on
+/// another host (C3). A private key in `jwks` invalidates the document, whether its client uses
+/// keys or not. Keys of an unsupported type are ignored.
 fn keys_of(document: &Map<String, Value>) -> Result<Option<(&'static str, Value)>, Unacceptable> {
     let uri = match document.get("jwks_uri") {
         None => None,

@@ -1,5 +1,6 @@
-//! Public keys at a client's `jwks_uri` (`auth.md` C2, C3, C13). The address is a stranger's: the same guards as for metadata
-//! documents hold. What was read is kept for all nodes, so that neither a busy client nor a flood of unknown key ids asks often.
+//! Public keys at a client's `jwks_uri` (`auth.md` C2, C3, C13). A stranger controls the address,
+//! so the guards of metadata documents apply. The database keeps each key set for all nodes, so
+//! that neither a busy client nor a flood of unknown key ids causes many fetches.
 
 use std::time::Duration as StdDuration;
 
@@ -19,26 +20,26 @@ use crate::{error::OAuthError, state::AuthState, visitor::Visitor};
 
 /// Largest key set.
 const MAX_BYTES: usize = 64 * 1024;
-/// Whole fetch (C2).
+/// Deadline of a whole fetch (C2).
 const TIMEOUT: StdDuration = StdDuration::from_secs(5);
-/// So long what was read is used without asking.
+/// How long a stored key set is used without a fetch.
 const FRESH: Duration = Duration::minutes(10);
-/// So long it is used while nobody can be asked (C4).
+/// How long a stored key set is used while its address cannot be reached (C4).
 const STALE: Duration = Duration::DAY;
-/// Between two fetches that unknown key ids force (case 72).
+/// Least time between two fetches that unknown key ids force (case 72).
 const PAUSE: Duration = Duration::MINUTE;
-/// Seconds to wait while the address does not answer.
+/// Seconds after which a client may retry while the address does not answer.
 const AGAIN: i64 = 10;
 
 /// Why a fetch found no keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
-    /// Nobody could be asked: what was read before is as good as it was.
+    /// The address could not be reached: the stored keys stay valid.
     Away {
         /// Seconds to wait.
         retry_after: i64,
     },
-    /// The address answered, and has no keys: what it had is not good any more.
+    /// The address answered without keys: the stored keys are not valid any more.
     Gone,
 }
 
@@ -53,7 +54,7 @@ impl From<Lost> for OAuthError {
     }
 }
 
-/// The client's keys: as kept, or read anew when they are old.
+/// The client's keys: as stored, or fetched again when they are old.
 pub(super) async fn present(
     state: &AuthState,
     visitor: &Visitor,
@@ -65,7 +66,7 @@ pub(super) async fn present(
     {
         return read(&kept.jwks);
     }
-    // Of many requests at once one asks; the others find what it kept.
+    // One of many concurrent requests fetches; the others find the keys that it stored.
     let flight = state.oauth.fetches.flight(uri);
     let _turn = flight.lock().await;
     let known = kept(state, client, uri).await?;
@@ -83,7 +84,8 @@ pub(super) async fn present(
     }
 }
 
-/// The client's keys read anew because one is missing; `None` if they were asked for less than a minute ago, on any node.
+/// Fetches the client's keys again because one is missing. `None` if any node did so less than a
+/// minute ago.
 pub(super) async fn newer(
     state: &AuthState,
     visitor: &Visitor,
@@ -112,14 +114,15 @@ fn read(jwks: &Value) -> Result<ClientKeys, OAuthError> {
     ClientKeys::read(jwks).map_err(|_| Lost::Gone.into())
 }
 
-/// Asks, and keeps what is there; what is gone is forgotten, so that it does not come back when next nobody can be asked.
+/// Fetches the keys and stores them. Removed keys are deleted, so that they do not return when the
+/// address cannot be reached.
 async fn fetch(
     state: &AuthState,
     visitor: &Visitor,
     client: &Client,
     uri: &str,
 ) -> Result<Result<ClientKeys, Lost>, StorageError> {
-    // Boxed: it is rare, and larger than all the rest.
+    // Boxed, because it is rare and larger than the rest of the future.
     let asked = Box::pin(ask(state, visitor, client, uri)).await;
     match &asked {
         Ok((jwks, _)) => {
@@ -173,7 +176,7 @@ async fn ask(
     let answer = state.egress.send(request).await.map_err(|error| {
         failed(&error);
         match error {
-            // Asking again would not help.
+            // A retry would not help.
             EgressError::TooLarge { .. } | EgressError::BlockedUrl { .. } => Lost::Gone,
             _ => Lost::Away { retry_after: AGAIN },
         }
@@ -183,7 +186,7 @@ async fn ask(
     })
 }
 
-/// The keys in an answer. A host in trouble, or one that wants to be asked less often, says nothing about the keys.
+/// Reads the keys in an answer. A server error or a rate limit says nothing about the keys.
 fn keys_in(
     status: StatusCode,
     headers: &HeaderMap,

@@ -1,10 +1,11 @@
-//! Members of client metadata (RFC 7591 §2), as a registration and a metadata document have them. Of nothing but JSON: the fuzz
-//! target `client_document` reads it, too.
+//! Members of client metadata (RFC 7591 §2) in a registration or a metadata document. The input is
+//! JSON alone; the fuzz target `client_document` uses this module too.
 
 use portolan_model::redirect;
 use serde_json::{Map, Value};
 
-/// 1–20 acceptable URIs, without doubles, in the order given (C14); or what is wrong with them.
+/// Returns 1–20 acceptable URIs, without duplicates, in the order given (C14), or the fault in
+/// them.
 pub(super) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>, &'static str> {
     let uris =
         strings(metadata, "redirect_uris").ok_or("redirect_uris must be a list of strings")?;
@@ -21,7 +22,7 @@ pub(super) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>
     Ok(out)
 }
 
-/// What is wrong with a redirect URI.
+/// The text for a fault of a redirect URI.
 pub(crate) const fn describe_redirect(error: redirect::InvalidRedirect) -> &'static str {
     use redirect::InvalidRedirect as Fault;
     match error {
@@ -40,10 +41,10 @@ pub(crate) const fn describe_redirect(error: redirect::InvalidRedirect) -> &'sta
     }
 }
 
-/// Longest link or word about the software that is kept.
+/// Longest link or software name that is stored, in bytes.
 const MAX_LINK: usize = 512;
 
-/// What a client says of itself beside what is acted on: links, over https only, and its software.
+/// Members that are shown but not acted on: links, over https only, and the client's software.
 pub(super) fn about(metadata: &Map<String, Value>) -> Map<String, Value> {
     [
         "client_uri",

@@ -1,8 +1,10 @@
-//! Client ID metadata documents: the `client_id` is the URL of a document that describes the client (`auth.md` C1–C5).
+//! Client ID metadata documents: the `client_id` is the URL of a document that describes the client
+//! (`auth.md` C1–C5).
 //!
-//! The URL comes from a stranger and is fetched by us, so the guard is the point: the text of the URL and what the document says are
-//! checked in [`super::described`], the address behind it by the egress client, and the document is read with limits in every
-//! direction. Only good documents are kept, errors never; a good one serves until it is a day old when its host is away.
+//! The URL comes from a stranger and this service fetches it, so three guards apply.
+//! [`super::described`] checks the text of the URL and the document, the egress client checks the
+//! address, and every size and time has a limit. Valid documents are stored, errors never. A stored
+//! document serves until it is a day old while its host cannot be reached.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration as StdDuration};
 
@@ -37,13 +39,13 @@ use crate::{
 
 /// Largest document (C2).
 const MAX_BYTES: usize = 5 * 1024;
-/// Whole fetch (C2).
+/// Deadline of a whole fetch (C2).
 const TIMEOUT: StdDuration = StdDuration::from_secs(5);
-/// Fetches of one host at once (C2).
+/// Most concurrent fetches from one host (C2).
 const PER_HOST: usize = 4;
-/// Freshness when the answer says nothing.
+/// Freshness in seconds when the response does not state it.
 const DEFAULT_FRESH: i64 = 3600;
-/// Bounds of what it says (C4).
+/// Bounds of the stated freshness, in seconds (C4).
 const FRESH_BOUNDS: (i64, i64) = (300, 86_400);
 
 /// Why a client of this kind cannot be used. The text is for the page that its user sees.
@@ -55,16 +57,16 @@ pub(crate) enum DocumentFault {
     /// Too many fetches for this requester.
     #[error("too many new apps were tried from your network, wait a minute")]
     TooMany,
-    /// It could not be fetched.
+    /// The document could not be fetched.
     #[error("the app's description could not be loaded from its address")]
     Fetch(#[source] EgressError),
-    /// The answer was not a document.
+    /// The response is not a document.
     #[error("the app's address did not answer with its description: {0}")]
     Answer(&'static str),
     /// The document breaks a rule.
     #[error("the app's description is not acceptable: {0}")]
     Content(&'static str),
-    /// Our database.
+    /// The database failed.
     #[error("storage failed")]
     Storage(#[from] StorageError),
 }
@@ -79,7 +81,7 @@ impl From<Unacceptable> for DocumentFault {
 }
 
 impl DocumentFault {
-    /// The rule that is broken.
+    /// The id of the broken rule.
     pub(crate) const fn rule(&self) -> &'static str {
         match self {
             Self::Url(_) => "C1",
@@ -95,7 +97,7 @@ pub(crate) struct Fetches {
     by_host: std::sync::Mutex<HashMap<String, Arc<Semaphore>>>,
     by_source: Rates,
     by_client: Rates,
-    /// Fetches that go on when nobody waits for them any more; each ends within seconds.
+    /// Fetches that continue after their request was cancelled; each ends within seconds.
     tasks: TaskTracker,
 }
 
@@ -124,7 +126,7 @@ impl Default for Fetches {
 }
 
 impl Fetches {
-    /// The lock of this URL: of a hundred requests for one document one fetches (case 85).
+    /// The lock of this URL: one of many concurrent requests for a document fetches it (case 85).
     pub(super) fn flight(&self, url: &str) -> Arc<Mutex<()>> {
         let mut map = self
             .by_url
@@ -159,7 +161,8 @@ pub(crate) async fn resolve(
     {
         return Ok(client);
     }
-    // In a task of its own: whoever asked may go away, and the others who wait must not wait for what nobody does any more.
+    // A task of its own continues when the first request is cancelled, because other requests wait
+    // for the same fetch.
     let (task_state, task_visitor) = (state.clone(), visitor.clone());
     let text = client_id.to_owned();
     let task = async move { in_turn(&task_state, &text, url, &task_visitor).await };
@@ -167,7 +170,7 @@ pub(crate) async fn resolve(
     done.unwrap_or(Err(DocumentFault::Answer("it could not be read")))
 }
 
-/// Fetches and stores the document when it is our turn, in this process and in the cluster.
+/// Fetches and stores the document when the turn is ours, in this process and in the cluster.
 async fn in_turn(
     state: &AuthState,
     client_id: &str,
@@ -176,7 +179,7 @@ async fn in_turn(
 ) -> Result<Client, DocumentFault> {
     let flight = state.oauth.fetches.flight(client_id);
     let _turn = flight.lock().await;
-    // Whoever waited finds what the first one stored.
+    // A request that waited finds the document that the first one stored.
     let known = cached(state, client_id).await?;
     if let Some((client, document)) = &known
         && state.now() < document.fresh_until
@@ -187,7 +190,7 @@ async fn in_turn(
         Some((client, document)) if state.now() < document.stale_until => Ok(client.clone()),
         _ => Err(fault),
     };
-    // Waiting for another node costs as much as fetching, and is paid for alike.
+    // Waiting for another node takes as long as a fetch, and counts as one.
     if take_fetch(state, visitor).is_err() {
         return stale(DocumentFault::TooMany);
     }
@@ -212,9 +215,9 @@ async fn in_turn(
     }
 }
 
-/// The client as it is at the token endpoint: its document is read again when it is old, or when a key is missing in `stored`; once a
-/// minute at most (C13). While it cannot be read what is stored serves, whatever its age: nobody is logged out because a host is
-/// away (C4).
+/// The client as the token endpoint uses it. Its document is read again when it is old, or when a
+/// key is missing in `stored`, once a minute at most (C13). While the document cannot be read, the
+/// stored one serves, whatever its age: an outage of its host ends no session (C4).
 pub(super) async fn renewed(
     state: &AuthState,
     stored: Client,
@@ -268,7 +271,7 @@ pub(super) async fn renewed(
     }
 }
 
-/// Takes a fetch from the budget of whoever causes it (C2), or says how long to wait.
+/// Takes a fetch from the budget of the requesting address (C2), or returns how long to wait.
 pub(super) fn take_fetch(state: &AuthState, visitor: &Visitor) -> Result<(), Duration> {
     if visitor.ip.is_loopback() && state.config.loopback_is_unthrottled {
         return Ok(());
@@ -345,7 +348,7 @@ async fn fetch_and_store(
     let mut tx = state.store.system(Reason::OAuth).await?;
     let client = match known {
         None => match clients::register(&mut tx, &new, now).await {
-            // Another node was first: what it stored is as good.
+            // Another node was first: the document that it stored is as good.
             Err(error) if error.is_conflict_on("oauth_clients_client_id_key") => {
                 drop(tx);
                 return cached(state, client_id)
@@ -391,7 +394,8 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
         })
 }
 
-/// C4: `max-age` between 5 minutes and a day; `no-store` and `no-cache` are 5 minutes.
+/// Freshness in seconds (C4): `max-age` between 5 minutes and a day; `no-store` and `no-cache` are
+/// 5 minutes.
 fn fresh_seconds(headers: &HeaderMap) -> i64 {
     let directives: Vec<String> = headers
         .get_all(header::CACHE_CONTROL)

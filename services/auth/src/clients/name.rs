@@ -1,14 +1,16 @@
-//! Names that clients give themselves: cleaned for display, and compared with those they might imitate (`auth.md` C7).
+//! Names that clients give themselves: cleaned for display, and compared with those they might
+//! imitate (`auth.md` C7).
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Longest name shown.
+/// Longest name shown, in characters.
 const MAX_CHARS: usize = 64;
 
-/// One line, NFC, without control, bidirectional and zero-width characters, at most 64 characters. `None` if nothing is left.
+/// Cleans a name: one line, NFC, without control, bidirectional and zero-width characters, at most
+/// 64 characters. `None` if nothing is left.
 pub(crate) fn clean(name: &str) -> Option<String> {
     let mut out = String::new();
-    // What stood apart for something invisible alone comes together.
+    // NFC joins characters that only an invisible one separated.
     for c in name.chars().filter(|c| !is_invisible(*c)).nfc() {
         let c = if c.is_whitespace() { ' ' } else { c };
         if c == ' ' && (out.is_empty() || out.ends_with(' ')) {
@@ -33,8 +35,9 @@ fn is_invisible(c: char) -> bool {
         )
 }
 
-/// What looks like a Latin letter, or is written for one, after compatibility decomposition and lower case (UTS 39, and more): other
-/// scripts, small capitals, letters with strokes and hooks, digits.
+/// Characters that look like a Latin letter, or are written for one, after compatibility
+/// decomposition and lower case (UTS 39, and more): other scripts, small capitals, letters with
+/// strokes and hooks, digits.
 const ALIKE: [(char, &str); 26] = [
     ('a', "аαɑ@4ᴀⱥꭺᎪꓮⲁ"),
     ('b', "вьβʙɓƀᏼꓐⲃ"),
@@ -64,7 +67,8 @@ const ALIKE: [(char, &str); 26] = [
     ('z', "ᴢƶȥꮓᏃꓜ"),
 ];
 
-/// Letters only, in lower case, with look-alikes turned into Latin: `Сlaudе  AI`, `ᴄʟᴀᴜᴅᴇ-ᴀɪ` and `Claude-A1` are `ciaudeai`.
+/// Reduces a name to its letters in lower case, with look-alikes as Latin letters: `Сlaudе  AI`,
+/// `ᴄʟᴀᴜᴅᴇ-ᴀɪ` and `Claude-A1` are `ciaudeai`.
 pub(crate) fn skeleton(name: &str) -> String {
     let mut out = String::new();
     for c in name.nfkd().flat_map(char::to_lowercase) {
@@ -77,7 +81,7 @@ pub(crate) fn skeleton(name: &str) -> String {
             out.push(if folded == 'l' { 'i' } else { folded });
         }
     }
-    // Two letters that look like one.
+    // Pairs of letters that look like one letter.
     out.replace("rn", "m").replace("vv", "w")
 }
 

@@ -1,7 +1,8 @@
 //! Dynamic client registration (RFC 7591; `auth.md` C8–C10, C14).
 //!
-//! Open to everybody, so a registration means nothing by itself: the person decides on the consent page. Clients register
-//! again and again (each process, each connect), so equal registrations of public clients get the same id.
+//! Any program may register, so a registration proves nothing: the person decides on the consent
+//! page. Clients register again in each process and at each connect, so equal registrations of
+//! public clients get the same id.
 
 use axum::{
     body::Bytes,
@@ -37,10 +38,10 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Longest body.
+/// Longest body, in bytes.
 pub(crate) const MAX_BODY: usize = 16 * 1024;
 
-/// What a client asked to be, after defaults (C9).
+/// The requested client metadata, with defaults applied (C9).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
     pub(crate) name: String,
@@ -49,7 +50,8 @@ pub(crate) struct Registration {
     pub(crate) grant_types: Vec<String>,
     pub(crate) application_type: &'static str,
     pub(crate) scope: String,
-    /// `client_uri`, `policy_uri`, `tos_uri`, `software_id`, `software_version`: kept as they are if they are short strings.
+    /// `client_uri`, `policy_uri`, `tos_uri`, `software_id`, `software_version`: stored unchanged
+    /// if they are short strings.
     pub(crate) links: Map<String, Value>,
 }
 
@@ -64,9 +66,10 @@ impl Registration {
             ));
         }
         let auth_method = match string(metadata, "token_endpoint_auth_method") {
-            // The default of RFC 7591 would be Basic, and breaks clients that leave it out.
+            // The default of RFC 7591 is Basic, which breaks clients that omit the member.
             None => AuthMethod::None,
-            // Proof by key needs keys, and those of strangers are read from metadata documents only (C9).
+            // Proof by key needs keys. Keys of strangers are read from metadata documents only
+            // (C9).
             Some(word) => AuthMethod::parse(word)
                 .filter(|method| *method != AuthMethod::PrivateKeyJwt)
                 .ok_or_else(|| invalid("token_endpoint_auth_method is not supported"))?,
@@ -99,7 +102,8 @@ impl Registration {
                 .unwrap_or_else(|| "Unnamed client".to_owned()),
             redirect_uris,
             auth_method,
-            // Absent, or lacking refresh: both. Everything that we do not serve is dropped.
+            // Without a list, or without refresh in it, a client gets both. Unsupported grant types
+            // are dropped.
             grant_types: vec!["authorization_code".to_owned(), "refresh_token".to_owned()],
             application_type,
             scope: scope
@@ -111,7 +115,7 @@ impl Registration {
         })
     }
 
-    /// What is stored and echoed.
+    /// The members that are stored and echoed.
     pub(crate) fn to_metadata(&self) -> Map<String, Value> {
         let mut out = Map::new();
         out.insert("client_name".to_owned(), json!(self.name));
@@ -128,7 +132,7 @@ impl Registration {
         out
     }
 
-    /// Digest of what makes two registrations the same client (C10).
+    /// Digest of the members that make two registrations the same client (C10).
     fn fingerprint(&self) -> portolan_model::Digest {
         let mut uris: Vec<_> = self
             .redirect_uris
@@ -233,7 +237,8 @@ async fn answer(
     tx.commit().await?;
     *step = step.clone().client(&client.client_id, Some(&client.name));
 
-    // The URIs of this request, all of which the client now has: a known client differs in loopback ports only, which are free.
+    // Echoes the URIs of this request; the client has all of them now. A known client differs in
+    // loopback ports only, which may vary.
     let mut answer = registration.to_metadata();
     answer.insert("client_id".to_owned(), json!(client.client_id));
     answer.insert(
@@ -251,7 +256,7 @@ async fn answer(
     Ok(response)
 }
 
-/// What the flight recorder keeps of a registration, good or not.
+/// Adds the contents of a registration to a diagnostics step, valid or not.
 fn note(step: &mut NewEvent, metadata: &Map<String, Value>) {
     let uris: Vec<String> = strings(metadata, "redirect_uris")
         .unwrap_or_default()
@@ -269,8 +274,8 @@ fn note(step: &mut NewEvent, metadata: &Map<String, Value>) {
     *step = sent;
 }
 
-/// New rows per network block: 20 an hour, 200 a day; the one just written counts, and goes with the transaction if it is too
-/// many. Registrations that found their row cost nothing and are not limited.
+/// Limits new rows per network block to 20 an hour and 200 a day. The row just written counts, and
+/// is rolled back if it is one too many. Registrations that match an existing row are not limited.
 async fn throttle(
     state: &AuthState,
     tx: &mut portolan_storage::SystemTx,

@@ -1,4 +1,5 @@
-//! JSON from strangers, read without leniency: no name twice, no deep nesting (`auth.md` C3, case 87).
+//! Strict JSON for input from strangers: no repeated names, no deep nesting
+//! (`auth.md` C3, case 87).
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use serde_json::{Map, Value};
 /// Deepest nesting.
 const MAX_DEPTH: u8 = 8;
 
-/// A JSON object without repeated names and at most eight deep.
+/// Reads a JSON object without repeated names and at most eight levels deep.
 pub(super) fn object(body: &[u8]) -> Option<Map<String, Value>> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let value = Strict(MAX_DEPTH).deserialize(&mut deserializer);
@@ -18,7 +19,7 @@ pub(super) fn object(body: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Levels that are still allowed.
+/// The levels of nesting that are still allowed.
 #[derive(Clone, Copy)]
 struct Strict(u8);
 

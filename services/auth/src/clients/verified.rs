@@ -1,5 +1,5 @@
-//! Clients whose maker is known (`auth.md` C15). What proves it is a host that only the maker controls: that of the metadata
-//! document, or of every redirect URI. A name proves nothing.
+//! Clients whose maker is known (`auth.md` C15). The proof is a host that only the maker controls:
+//! that of the metadata document, or of every redirect URI. A name proves nothing.
 
 use portolan_model::{client::ClientKind, redirect};
 use portolan_storage::clients::Client;
@@ -7,18 +7,19 @@ use url::Url;
 
 use super::name;
 
-/// A maker.
+/// A known maker of clients.
 #[derive(Debug)]
 pub(crate) struct Maker {
-    /// As shown beside the badge.
+    /// The name that the page shows beside the badge.
     pub(crate) name: &'static str,
     /// Hosts that the maker alone controls.
     hosts: &'static [&'static str],
-    /// What only it may call itself.
+    /// Names that are reserved for the maker.
     names: &'static [&'static str],
 }
 
-/// Names with fewer letters stand inside other words (`zed` in `organized`): they count as a word alone.
+/// A name with fewer letters occurs inside other words (`zed` in `organized`), so it must match a
+/// whole word.
 const SHORT: usize = 6;
 
 const MAKERS: &[Maker] = &[
@@ -121,18 +122,18 @@ const MAKERS: &[Maker] = &[
     },
 ];
 
-/// What the consent page says about a client.
+/// The consent page's judgement of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// Made by the named maker, proved by a host.
     Verified(&'static str),
-    /// Nobody has proved who made it.
+    /// The maker is not proved.
     Unverified,
-    /// Nobody has proved who made it, and it calls itself like a known one.
+    /// The maker is not proved, and the name imitates a known one.
     Imitates,
 }
 
-/// What is known about the client's maker.
+/// Determines the client's maker.
 pub(crate) fn trust(client: &Client) -> Trust {
     if let Some(maker) = MAKERS.iter().find(|maker| is_proved(maker, client)) {
         return Trust::Verified(maker.name);

@@ -1,4 +1,4 @@
-//! The answer of somebody else's authorization server (AU-9, AU-10).
+//! The callback of another authorization server (AU-9, AU-10).
 
 use axum::{
     extract::{Path, Query, State},
@@ -26,7 +26,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Takes the answer. Whatever is wrong with it is one page; what a stranger wrote is not on it.
+/// Handles the callback. Every fault is one page, which contains no text of the request.
 pub(super) async fn take(
     State(state): State<AuthState>,
     browser: Browser,
@@ -71,7 +71,7 @@ pub(super) async fn take(
         _ => "/account/linked".to_owned(),
     };
     let outcome = match slug {
-        // Who may not connect it any more connects nothing.
+        // A person who may not connect the account any more gets an error.
         None => Err(ConnectError::Unknown),
         Some(_) => {
             let answer = (token.as_str(), &callback);
@@ -100,7 +100,7 @@ pub(super) async fn take(
         return Ok((browser, pages::html(StatusCode::BAD_REQUEST, &page)?).into_response());
     }
     if in_console {
-        // What it offers can be seen now. That it cannot is noted there.
+        // The server's lists can be read now. [`upstreams::sync`] records a failure.
         let by = Actor::User(session.user);
         let looked = upstreams::sync(&state, account.tenant, source, Why::Look, by).await;
         if let Err(error) = looked {
@@ -118,8 +118,8 @@ pub(super) async fn take(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// The slug of the account's workspace, if the person may still connect it: the workspace's account is for those who edit the registry,
-/// one's own for those who call tools.
+/// The slug of the account's workspace, if the person may still connect it. The workspace's account
+/// needs a role that edits the registry; a person's own needs one that calls tools.
 async fn workspace_path(
     state: &AuthState,
     session: &BrowserSession,

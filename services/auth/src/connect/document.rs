@@ -1,4 +1,4 @@
-//! Our client metadata document (AU-6, AC-12): what an authorization server of others reads of us.
+//! Our client metadata document (AU-6, AC-12), which other authorization servers read.
 
 use axum::{
     Json,
@@ -13,7 +13,8 @@ use serde_json::json;
 use super::{document_url, redirect_uri};
 use crate::state::AuthState;
 
-/// Says the same of every source, known or not: it tells nobody which there are.
+/// Returns the same document for every source, known or not, so that it does not reveal which
+/// exist.
 pub(super) async fn show(State(state): State<AuthState>, Path(source): Path<String>) -> Response {
     let Ok(source) = source.parse::<SourceId>() else {
         return StatusCode::NOT_FOUND.into_response();

@@ -1,4 +1,4 @@
-//! From a source to its authorization server, and to tokens that are kept.
+//! Finds a source's authorization server, gets tokens there, and stores them.
 
 use std::time::Duration;
 
@@ -33,43 +33,43 @@ use uuid::Uuid;
 use super::{ConnectError, document_url, redirect_uri};
 use crate::{console::credentials::data_key, state::AuthState, visitor::Visitor};
 
-/// What people read on the consent pages of others.
+/// The client name on consent pages of other servers.
 pub(super) const CLIENT_NAME: &str = "Portolan";
-/// How long a browser may be on its way (AU-10).
+/// Time in which a browser must return (AU-10).
 const WAY: time::Duration = time::Duration::minutes(10);
-/// The longest wait for the challenge of a server.
+/// Deadline of the request for a server's challenge.
 const CHALLENGE: Duration = Duration::from_secs(15);
 
-/// Who wants to connect what.
+/// A request to connect an account.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
-    /// Workspace, source, and whose account it becomes.
+    /// Workspace, source, and owner of the account.
     pub(crate) account: Account,
-    /// Who is at the browser.
+    /// The person at the browser.
     pub(crate) user: UserId,
-    /// In which browser session.
+    /// The browser session.
     pub(crate) session: SessionId,
     /// `console` or `page`.
     pub(crate) back: &'static str,
 }
 
-/// Where the browser goes.
+/// The redirect of the browser.
 #[derive(Debug)]
 pub(crate) struct Begun {
     /// The authorization server's page.
     pub(crate) address: Url,
 }
 
-/// What only the holder of `state` can open.
+/// Data that only the holder of `state` can open.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Sealed {
     pub(super) verifier: String,
     pub(super) client: ClientIdentity,
 }
 
-/// A source that is signed in to, and its authorization server.
+/// A source with sign-in, and its authorization server.
 struct Found {
-    /// The address of the source, as it is stored: what is got here is for there only.
+    /// The stored address of the source: the tokens are sent there only.
     address: String,
     sign_in: SignIn,
     discovered: Discovered,
@@ -77,7 +77,8 @@ struct Found {
     scope: Option<String>,
 }
 
-/// Sends a browser on its way: finds the authorization server, makes us known there, and keeps what the answer is checked with.
+/// Begins a connection: finds the authorization server, registers there if needed, and stores the
+/// data that checks the callback.
 pub(crate) async fn begin(state: &AuthState, asked: Asked) -> Result<Begun, ConnectError> {
     let Account {
         tenant,
@@ -126,7 +127,7 @@ pub(crate) async fn begin(state: &AuthState, asked: Asked) -> Result<Begun, Conn
     Ok(Begun { address })
 }
 
-/// Connects the workspace by client credentials: no person is behind the account.
+/// Connects the workspace's account by client credentials, without a person.
 pub(crate) async fn by_client_credentials(
     state: &AuthState,
     account: Account,
@@ -181,8 +182,8 @@ pub(super) struct Fresh {
     pub(super) tokens: Tokens,
 }
 
-/// Keeps tokens, sealed, in the place of those that were there. Those are not given back: they are of the same grant, which some servers
-/// end with any of its tokens.
+/// Stores sealed tokens in place of the former ones. The former ones are not revoked: they belong
+/// to the same grant, which some servers revoke with any of its tokens.
 pub(super) async fn keep(
     state: &AuthState,
     new: Fresh,
@@ -223,7 +224,7 @@ pub(super) async fn keep(
         expires_at,
     };
     if !stored::connect(&mut tx, &connection, now).await? {
-        // The source moved while the browser was on its way.
+        // The source's address changed before the browser returned.
         return Err(ConnectError::Unknown);
     }
     let detail = json!({ "issuer": new.issuer, "own": owner.is_some() });
@@ -263,7 +264,7 @@ async fn record(
     audit::record(tx, &event, &visitor.origin(), now).await
 }
 
-/// Forgets an account and gives its tokens back. False if there was none.
+/// Deletes an account and revokes its tokens at the server. Returns false if there was none.
 pub(crate) async fn disconnect(
     state: &AuthState,
     account: Account,
@@ -289,7 +290,7 @@ pub(crate) async fn disconnect(
     .await?;
     tx.commit().await?;
     state.connections().forget(&account);
-    // It is forgotten here, whatever the server says to that.
+    // The account is deleted here whether or not the server revokes the tokens.
     let gone = Leaving {
         id: row.id,
         source: account.source,
@@ -302,7 +303,7 @@ pub(crate) async fn disconnect(
     Ok(true)
 }
 
-/// Gives tokens back whose accounts are forgotten here.
+/// Revokes the tokens of deleted accounts at their servers.
 async fn give_back(state: &AuthState, tenant: TenantId, gone: Vec<Leaving>) {
     let now = state.now();
     for gone in gone {
@@ -323,7 +324,7 @@ async fn give_back(state: &AuthState, tenant: TenantId, gone: Vec<Leaving>) {
     }
 }
 
-/// The same for many, whose servers may take their time: nobody waits for them.
+/// Does the same for many in the background, because their servers may be slow.
 pub(crate) fn give_back_later(state: &AuthState, tenant: TenantId, gone: Vec<Leaving>) {
     if gone.is_empty() {
         return;
@@ -332,7 +333,7 @@ pub(crate) fn give_back_later(state: &AuthState, tenant: TenantId, gone: Vec<Lea
     tracker.spawn(async move { give_back(&state, tenant, gone).await });
 }
 
-/// Everything that is known before a browser is sent anywhere.
+/// Collects all data that is needed before a browser is redirected.
 async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError> {
     let Account { tenant, source, .. } = account;
     let mut tx = state.store.tenant(tenant).await?;
@@ -346,10 +347,11 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
         return Err(ConnectError::Unknown);
     }
     let before = stored::connection(&mut tx, source, account.owner).await?;
-    // Somebody else's server must not hold a connection of ours.
+    // Released first: another operator's server must not hold a database connection.
     drop(tx);
     let (challenge, discovered) = match &sign_in.server {
-        // Who its tokens are for is the API's own matter: RFC 8707 is not for servers that were named, which may know nothing of it.
+        // An API determines the audience of its tokens itself. RFC 8707 is not used with entered
+        // servers, which may not support it.
         Some(server) => {
             let server = serde_json::from_value(server.clone());
             let server = server.map_err(|_| ConnectError::Internal("stored server"))?;
@@ -370,7 +372,8 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
         }
     };
     let before = before.filter(|before| before.issuer == discovered.server.issuer);
-    // AU-11: what was granted and what was missing, all of it again. Where the workspace says what it wants, that and what was missing.
+    // AU-11: requests again the granted and the missing scopes together. If the workspace
+    // configured scopes, it requests those and the missing ones.
     let missing = before.as_ref().and_then(|row| row.wanted_scope.as_deref());
     let missing = missing.unwrap_or_default();
     let granted = before.as_ref().and_then(|row| row.scope.as_deref());
@@ -393,7 +396,7 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
     })
 }
 
-/// The client that the authorization server did not know any more when the tokens were to be renewed.
+/// The client that the authorization server no longer knew when the tokens were to be renewed.
 fn forgotten_client(state: &AuthState, tenant: TenantId, before: &Connection) -> Option<String> {
     if before.reason.as_deref() != Some("client") {
         return None;
@@ -404,7 +407,8 @@ fn forgotten_client(state: &AuthState, tenant: TenantId, before: &Connection) ->
     held.ok().map(|held| held.client.client_id)
 }
 
-/// What a server says to somebody without a token. One that says nothing of use is asked by its well-known addresses all the same.
+/// Requests a server without a token and reads its challenge. If the challenge has no metadata,
+/// discovery uses the well-known addresses.
 async fn challenge(state: &AuthState, url: &Url) -> Challenge {
     let endpoint = Endpoint {
         url: url.clone(),
@@ -432,8 +436,8 @@ async fn challenge(state: &AuthState, url: &Url) -> Challenge {
     Challenge::read(challenge.as_deref())
 }
 
-/// Who we are at an authorization server (AU-6, AU-7): whom the tenant entered, else our document, else whom we register. A registration
-/// that the server has forgotten is made anew.
+/// Our client at an authorization server (AU-6, AU-7): the one that the tenant entered, else our
+/// document, else a registration. A registration that the server has forgotten is made anew.
 async fn client(
     state: &AuthState,
     tenant: TenantId,
@@ -491,7 +495,7 @@ async fn client(
                 client_name: CLIENT_NAME,
                 client_uri: state.site.origin(),
                 redirect_uri: &redirect_uri,
-                // Servers refuse a registration over a scope that is one of the resource only.
+                // Servers refuse a registration with a scope that only the resource knows.
                 scope: None,
             };
             let registered = register(&state.egress, server, &ourselves).await?;
@@ -502,7 +506,7 @@ async fn client(
     Ok(client)
 }
 
-/// Keeps who we are, for the next connection.
+/// Stores the client for the next connection.
 async fn keep_client(
     state: &AuthState,
     tenant: TenantId,
@@ -517,7 +521,7 @@ async fn keep_client(
     Ok(())
 }
 
-/// Seals a client into its row.
+/// Writes a client, sealed, into its row.
 pub(crate) async fn put_client(
     state: &AuthState,
     tx: &mut TenantTx,
@@ -542,7 +546,8 @@ pub(crate) async fn put_client(
     Ok(())
 }
 
-/// A registration that the server has forgotten is not used again: the next connection makes a new one.
+/// Deletes a registration that the server has forgotten, so that the next connection makes a new
+/// one.
 pub(super) async fn forget_client_if(
     state: &AuthState,
     tenant: TenantId,

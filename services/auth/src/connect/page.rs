@@ -1,5 +1,5 @@
-//! The page where a person connects their own account: opened by a link that a client showed, by the very person it was made for
-//! (EL-11, AU-14).
+//! The page where a person connects their own account. A client showed its link, and only
+//! the person for whom the link was made can open it (EL-11, AU-14).
 
 use askama::Template;
 use axum::{
@@ -36,21 +36,21 @@ struct Page {
     fault: Option<String>,
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Debug, Deserialize)]
 pub(super) struct ConnectForm {
     #[serde(default)]
     form_token: String,
 }
 
-/// A link that was found to be this person's.
+/// A link that belongs to this person.
 struct Meant {
     account: Account,
     session: BrowserSession,
     page: Page,
 }
 
-/// Shows what is to be connected.
+/// Shows the account to connect.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -64,7 +64,7 @@ pub(super) async fn show(
     Ok((browser, answer).into_response())
 }
 
-/// Goes to the server's authorization server.
+/// Redirects to the source's authorization server.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -111,7 +111,8 @@ fn binding<'a>(browser: &'a Browser, session: &'a BrowserSession, link: &'a str)
     ]
 }
 
-/// Whose link it is, or the page that says why it opens nothing. To whom it was not made it says nothing of what it is about.
+/// The contents of a link, or the page with the reason why it does not open. For another person the
+/// page does not reveal the link's subject.
 async fn meant(
     state: &AuthState,
     browser: &Browser,

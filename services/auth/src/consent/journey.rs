@@ -1,4 +1,5 @@
-//! What the flight recorder keeps of the consent page (`auth.md` X2). A person is named only to a workspace of which they are a member.
+//! Connection diagnostics of the consent page (`auth.md` X2). Only a workspace with the person as a
+//! member sees the person's name.
 
 use portolan_model::{id::TenantId, member::Action};
 use portolan_storage::{
@@ -17,7 +18,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// S-8, RFC 8707 §2.
+/// The text for a server that does not exist (S-8, RFC 8707 §2).
 pub(super) const NO_SERVER: &str = "there is no such MCP server in this workspace";
 
 fn step(
@@ -35,7 +36,7 @@ fn step(
     event
 }
 
-/// The person was sent to sign in.
+/// Records that the person was sent to sign in.
 pub(super) fn sign_in(
     state: &AuthState,
     visitor: &Visitor,
@@ -47,7 +48,7 @@ pub(super) fn sign_in(
     state.oauth.recorder.record(event);
 }
 
-/// The page was shown for the first time.
+/// Records that the page was shown for the first time.
 pub(super) fn shown(
     state: &AuthState,
     visitor: &Visitor,
@@ -82,7 +83,7 @@ pub(super) fn shown(
     state.oauth.recorder.record(event);
 }
 
-/// Why a workspace cannot be chosen.
+/// The reason why a workspace cannot be chosen.
 fn obstacle(offered: &Offered) -> Option<(&'static str, &'static str)> {
     if !offered.choice.role.may(Action::CallTools) {
         return Some((
@@ -100,7 +101,7 @@ fn obstacle(offered: &Offered) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The person allowed it.
+/// Records the approval.
 pub(super) fn approved(
     state: &AuthState,
     visitor: &Visitor,
@@ -116,7 +117,7 @@ pub(super) fn approved(
     state.oauth.recorder.record(event);
 }
 
-/// The person did not, or there is no such server.
+/// Records the denial by the person, or that there is no such server.
 pub(super) fn denied(
     state: &AuthState,
     visitor: &Visitor,
@@ -134,7 +135,7 @@ pub(super) fn denied(
     state.oauth.recorder.record(event);
 }
 
-/// A workspace was posted that may not be chosen.
+/// Records that a workspace was posted which may not be chosen.
 pub(super) fn refused(
     state: &AuthState,
     visitor: &Visitor,

@@ -1,4 +1,5 @@
-//! What a grant would be for: the workspaces that the person may choose, and what each says about the client (`auth.md` N3, M7, C16).
+//! The target of a grant: the workspaces that the person may choose, and each one's rule for the
+//! client (`auth.md` N3, M7, C16).
 
 use portolan_model::{id::TenantId, registry::ServerStatus, resource::Resource};
 use portolan_storage::{
@@ -19,36 +20,38 @@ use crate::{
 /// The one server that a client names.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// Its part of the URL.
+    /// Its segment of the URL.
     pub(crate) slug: String,
-    /// What people call it.
+    /// The name that people see.
     pub(crate) name: String,
-    /// It answers nobody until it is published again.
+    /// The server refuses all calls until it is published again.
     pub(crate) is_paused: bool,
 }
 
-/// What the grant would be for.
+/// The target of the grant.
 #[derive(Debug)]
 pub(crate) enum Target {
     /// The resource names the workspace, or there is only one.
     Fixed {
         /// The workspace.
         offered: Offered,
-        /// The one server; `None` is all of them.
+        /// The one server; `None` means all of them.
         server: Option<Named>,
-        /// What can be called there.
+        /// The tools that the grant would allow to call.
         tools: Vec<OfferedTool>,
     },
-    /// The resource names a server that this workspace of the person does not have, or has not published yet (S-8).
+    /// The resource names a server that this workspace does not have, or has not published yet
+    /// (S-8).
     NoServer {
         /// The workspace.
         offered: Offered,
-        /// What the client named.
+        /// The server name in the resource.
         slug: String,
     },
     /// The person picks.
     Pick(Vec<Offered>),
-    /// The named workspace is unknown, or the person is no member: one answer for both (case 96).
+    /// The named workspace is unknown, or the person is no member. Both get the same answer
+    /// (case 96).
     NoAccess,
     /// The person has no workspace yet.
     NoWorkspace,
@@ -65,7 +68,7 @@ impl Target {
         let resource = requested(state, request)?;
         if let Some(slug) = resource.as_ref().and_then(Resource::tenant) {
             let choice = workspace_hints::choice_by_slug(tx, session.user, slug).await?;
-            // Case 107: what another workspace's provider says opens this one no more than a stranger.
+            // Case 107: a sign-in by another workspace's provider does not open this one.
             let Some(choice) = choice.filter(|choice| session.opens(choice.tenant)) else {
                 return Ok(Self::NoAccess);
             };
@@ -79,7 +82,7 @@ impl Target {
         let mut choices = workspace_hints::choices(tx, session.user, client.id).await?;
         choices.retain(|choice| session.opens(choice.tenant));
         let has_none = choices.is_empty();
-        // C16: a client that one workspace registered cannot be picked for another.
+        // C16: a client that one workspace registered cannot be used in another.
         if let Some(own) = client.tenant {
             choices.retain(|choice| choice.tenant == own);
         }
@@ -92,7 +95,8 @@ impl Target {
         })
     }
 
-    /// One workspace, and the server that is named there. A draft is as if it did not exist: what it will be is not known yet.
+    /// One workspace, and the server that the resource names there. A draft counts as absent,
+    /// because its contents are not final.
     async fn fixed(
         tx: &mut SystemTx,
         offered: Offered,
@@ -121,7 +125,7 @@ impl Target {
         })
     }
 
-    /// The workspace that the form names, if it is among those that were offered.
+    /// The workspace that the form names, if the page offered it.
     pub(super) fn named(&self, workspace: &str) -> Option<&Offered> {
         let named = |offered: &&Offered| {
             workspace
@@ -135,7 +139,8 @@ impl Target {
         }
     }
 
-    /// The workspace that the form names, if it may be chosen: the person may use it there, and it admits the client.
+    /// The workspace that the form names, if it may be chosen: the person's role allows calls
+    /// there, and it admits the client.
     pub(super) fn chosen(&self, workspace: &str) -> Option<&Choice> {
         self.named(workspace)
             .filter(|offered| offered.verdict.admission.is_admitted())
@@ -150,7 +155,7 @@ pub(super) fn requested(
 ) -> Result<Option<Resource>, PageError> {
     match &request.resource_asked {
         None => Ok(None),
-        // It was written in canonical form; only a changed public URL makes it unreadable.
+        // The database has the canonical form; only a changed public URL makes it unreadable.
         Some(text) => state
             .oauth
             .resources

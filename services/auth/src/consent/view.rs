@@ -1,4 +1,4 @@
-//! The consent page as its template sees it (`auth.md` N1–N3, N11, C6, C7).
+//! The view model of the consent page (`auth.md` N1–N3, N11, C6, C7).
 
 use std::fmt::Write as _;
 
@@ -33,11 +33,11 @@ struct Entry {
     note: String,
     disabled: bool,
     checked: bool,
-    /// An administrator can be asked to allow the client here.
+    /// True if the person can request an administrator's approval of the client here.
     can_ask: bool,
 }
 
-/// The page.
+/// The view model of the page.
 #[derive(Debug, Template)]
 #[template(path = "consent.html")]
 struct Consent<'a> {
@@ -45,34 +45,34 @@ struct Consent<'a> {
     token: String,
     notice: Option<&'a str>,
     client_name: &'a str,
-    /// As an administrator would have to look it up.
+    /// The id by which an administrator finds the client.
     client_id: &'a str,
     initial: String,
-    /// Maker whose host proves it.
+    /// The maker that a host proves.
     verified: Option<&'static str>,
-    /// Calls itself like a known client, and nothing proves it.
+    /// True if the name imitates a known client and no host proves it.
     imitates: bool,
-    /// Where the client's word comes from: the host of its document, or "registered by itself".
+    /// The origin of the client's data: the host of its document, or "registered by itself".
     provenance: String,
-    /// Where the answer goes.
+    /// The destination of the redirect, in words.
     destination: String,
     loopback: bool,
-    /// The scheme that an app claims, if the answer goes to one.
+    /// The scheme of an app, if the redirect opens one.
     scheme: Option<String>,
     email: &'a str,
     offline: bool,
     fixed: Option<Entry>,
     server: Option<&'a Named>,
-    /// What can be called; `None` where the workspace is still to be chosen.
+    /// The tools that the grant would allow; `None` while the workspace is still to be chosen.
     tools: Option<Tools<'a>>,
     choices: Vec<Entry>,
     can_approve: bool,
 }
 
-/// Names of tools that are listed of each kind; the rest is a number.
+/// Most tool names listed of each kind; the page shows only the number of the others.
 const LISTED: usize = 50;
 
-/// The tools as they are told of.
+/// The tools as the page describes them.
 #[derive(Debug)]
 struct Tools<'a> {
     /// "14 tools", and "9 read only, 5 can make changes, 2 of them can delete or overwrite".
@@ -135,7 +135,8 @@ impl<'a> Tools<'a> {
     }
 }
 
-/// No workspace to give access to: two reasons, and a way back to the client.
+/// The page for a person without a workspace for this request: the reason, and a link back to the
+/// client.
 #[derive(Debug, Template)]
 #[template(path = "consent_no_workspace.html")]
 struct NoWorkspace<'a> {
@@ -143,9 +144,10 @@ struct NoWorkspace<'a> {
     token: String,
     client_name: &'a str,
     email: &'a str,
-    /// The client named a workspace that this person cannot use; false: the person has none at all.
+    /// True if the client named a workspace that this person cannot use; false if the person has
+    /// none at all.
     named: bool,
-    /// The workspace is theirs, and has no server of this name: workspace and name.
+    /// Workspace and server name, if the workspace is theirs but has no such server.
     missing: Option<(&'a str, &'a str)>,
     request: String,
 }
@@ -277,7 +279,7 @@ fn provenance(client: &Client) -> String {
     }
 }
 
-/// In words, whether it is this computer, and the scheme of an app.
+/// Returns the destination in words, whether it is this computer, and the scheme of an app.
 fn destination(redirect_uri: &str) -> (String, bool, Option<String>) {
     match redirect::destination(redirect_uri) {
         Ok(Destination::Web { host }) => (host, false, None),
@@ -286,7 +288,8 @@ fn destination(redirect_uri: &str) -> (String, bool, Option<String>) {
             let words = format!("the app that opens {scheme}: links");
             (words, false, Some(scheme))
         }
-        // It was matched against registered ones; a rule that became stricter since then is no reason to hide it.
+        // The URI matched a registered one; a rule that became stricter since then is no reason to
+        // hide it.
         Err(_) => (redirect_uri.to_owned(), false, None),
     }
 }

@@ -1,4 +1,5 @@
-//! API keys of a workspace (`auth.md` C17, §4.8, M9): each member's own, and those of service accounts.
+//! API keys of a workspace (`auth.md` C17, §4.8, M9): each member's own, and those of service
+//! accounts.
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -30,13 +31,13 @@ use super::{
 };
 use crate::{login::ConsolePage, state::AuthState, visitor::Visitor};
 
-/// Live keys that a workspace may have (M9).
+/// Most live keys of a workspace (M9).
 const MOST: i64 = 500;
-/// Live keys that one person may have in a workspace.
+/// Most live keys of one person in a workspace.
 const MOST_OF_ONE: usize = 20;
-/// Networks of one key.
+/// Most networks of one key.
 const MOST_NETWORKS: usize = 20;
-/// Days that a key lives when nothing is said, and at most (C17).
+/// Life of a key in days: by default, and at most (C17).
 const DAYS: i64 = 90;
 const MOST_DAYS: i64 = 366;
 
@@ -45,26 +46,26 @@ const MOST_DAYS: i64 = 366;
 pub struct ApiKey {
     #[schema(value_type = String, example = "key_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
     id: ApiKeyId,
-    /// As people call it.
+    /// Display name.
     name: String,
-    /// Its beginning.
+    /// Its first characters.
     hint: String,
-    /// For whom it speaks: a person (`usr_…`) or a service account (`svc_…`).
+    /// The subject that it authenticates: a person (`usr_…`) or a service account (`svc_…`).
     #[schema(value_type = String)]
     holder: Subject,
-    /// As that one is called.
+    /// Display name of the holder.
     holder_name: String,
     /// URL of the one server that it opens; absent if it opens the whole workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     resource: Option<String>,
-    /// From where it may be used, as CIDR blocks; empty is from everywhere.
+    /// Networks from which it may be used, as CIDR blocks. Empty means everywhere.
     networks: Vec<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
     #[serde(with = "time::serde::rfc3339")]
     expires_at: OffsetDateTime,
-    /// When it was last used, to five minutes.
+    /// Time of the last use, to five minutes.
     #[serde(
         with = "time::serde::rfc3339::option",
         skip_serializing_if = "Option::is_none"
@@ -90,7 +91,8 @@ impl From<api_keys::ApiKey> for ApiKey {
     }
 }
 
-/// The API keys that work, newest first: all of the workspace for admins and owners, one's own for everybody else.
+/// The valid API keys, newest first: all keys of the workspace for admins and owners, otherwise the
+/// person's own.
 #[utoipa::path(get, path = "/workspaces/{ws}/api-keys", tag = "keys", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The keys.", body = Listing<ApiKey>)))]
 pub(crate) async fn list_api_keys(
@@ -106,13 +108,13 @@ pub(crate) async fn list_api_keys(
     )))
 }
 
-/// What a new key is made of.
+/// A new API key.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewApiKeyBody {
-    /// As people call it: 1 to 80 characters.
+    /// Display name: 1 to 80 characters.
     name: String,
-    /// For which service account it speaks; absent for oneself. Admins and owners only.
+    /// The service account that it authenticates; absent for the person. Admins and owners only.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     service_account_id: Option<ServiceAccountId>,
@@ -120,24 +122,24 @@ pub struct NewApiKeyBody {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     server_id: Option<ServerId>,
-    /// From where it may be used: addresses or CIDR blocks. Empty is from everywhere.
+    /// Networks from which it may be used: addresses or CIDR blocks. Empty means everywhere.
     #[serde(default)]
     networks: Vec<String>,
-    /// Days until it ends: 1 to 366, 90 if absent.
+    /// Days until it expires: 1 to 366, 90 if absent.
     #[serde(default)]
     days: Option<i64>,
 }
 
-/// A key that was just made.
+/// A key that was just created.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CreatedApiKey {
-    /// As it is listed from now on.
+    /// The key as lists show it.
     key: ApiKey,
-    /// The key itself, shown this once.
+    /// The secret, shown only once.
     secret: String,
 }
 
-/// Makes an API key, for clients that cannot do OAuth.
+/// Creates an API key, for clients that cannot do OAuth.
 #[utoipa::path(post, path = "/workspaces/{ws}/api-keys", tag = "keys", params(("ws" = String, Path, description = "Slug")),
     request_body = NewApiKeyBody, responses((status = 201, description = "Made. It is shown this once.", body = CreatedApiKey)))]
 pub(crate) async fn create_api_key(
@@ -177,7 +179,7 @@ pub(crate) async fn create_api_key(
             .into_iter()
             .find(|account| account.id == id)
             .ok_or_else(|| ConsoleError::not_found("this service account"))?;
-        // A key opens no more than its account may use.
+        // A key cannot open more than its account may use.
         match (&account.resource, &resource) {
             (Some(own), Some(asked)) if own != asked => {
                 return Err(ConsoleError::invalid(
@@ -240,7 +242,7 @@ pub(crate) async fn create_api_key(
     Ok((StatusCode::CREATED, Json(created)))
 }
 
-/// Networks as CIDR blocks, without the bits of a host.
+/// Reads networks as CIDR blocks, with the host bits cleared.
 fn networks(texts: &[String]) -> Result<Vec<String>, ConsoleError> {
     let invalid =
         |message: String| ConsoleError::invalid("networks_invalid", message).field("networks");
@@ -259,7 +261,8 @@ fn networks(texts: &[String]) -> Result<Vec<String>, ConsoleError> {
         .collect()
 }
 
-/// Revokes a key: it is refused and its streams are closed within a second. One's own; any for admins and owners.
+/// Revokes a key: it is refused and its streams are closed within a second. Members revoke their
+/// own keys; admins and owners any.
 #[utoipa::path(delete, path = "/workspaces/{ws}/api-keys/{id}", tag = "keys",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Key")),
     responses((status = 204, description = "Revoked.")))]
@@ -283,7 +286,7 @@ pub(crate) async fn revoke_api_key(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Tells the nodes of this process at once; the others read it from the feed.
+/// Notifies the nodes of this process at once; the others read the revocation from the feed.
 pub(crate) fn tell(state: &AuthState, id: ApiKeyId) {
     state.oauth.revocations.insert(
         Revocation::Client(id.to_string()),

@@ -1,4 +1,4 @@
-//! AI apps that may use a workspace in somebody's name (`auth.md` R5, R6).
+//! AI apps that may use a workspace on a person's behalf (`auth.md` R5, R6).
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -17,41 +17,42 @@ use utoipa::ToSchema;
 use super::{Listing, error::ConsoleError, input::PathId, workspace::Workspace};
 use crate::{revoke, state::AuthState, visitor::Visitor};
 
-/// An app that may act for a person here.
+/// An app that may act for a person in this workspace.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ConnectedApp {
-    /// What the person allowed, once.
+    /// Id of the person's grant.
     #[schema(value_type = String)]
     id: GrantId,
-    /// As the app calls itself. Nothing proves it.
+    /// The app's own name, which is not verified.
     name: String,
-    /// The app on the wire: the address of its document, or an id that we gave it.
+    /// The app's `client_id`: the address of its document, or an id that this service assigned.
     client_id: String,
-    /// For whom it acts.
+    /// The person for whom it acts.
     #[schema(value_type = String)]
     user_id: UserId,
     user_name: String,
     user_email: String,
     /// The address of the server, or of all of them.
     resource: String,
-    /// What it may do.
+    /// The granted scopes.
     scopes: Vec<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// Its last request at a server, to the minute.
+    /// Time of its last request to a server, to the minute.
     #[serde(with = "time::serde::rfc3339::option")]
     last_used_at: Option<OffsetDateTime>,
-    /// When a renewal of its token was last repeated from another network than before.
+    /// Last time when another network than before repeated a refresh of its token.
     #[serde(with = "time::serde::rfc3339::option")]
     repeated_elsewhere_at: Option<OffsetDateTime>,
-    /// When it ends by itself.
+    /// Time when it expires.
     #[serde(with = "time::serde::rfc3339")]
     expires_at: OffsetDateTime,
-    /// How often it renewed its token.
+    /// Number of token refreshes.
     refreshes: i32,
 }
 
-/// The apps of a workspace, last used first: all of them for admins and owners, one's own for everybody else.
+/// The apps of a workspace, last used first: all of them for admins and owners, otherwise the
+/// person's own.
 #[utoipa::path(get, path = "/workspaces/{ws}/apps", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The apps.", body = Listing<ConnectedApp>)))]
 pub(crate) async fn list_connected_apps(
@@ -109,7 +110,7 @@ pub(crate) async fn disconnect_app(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What the person may see and end.
+/// The grants that the person may see and revoke.
 fn visible(workspace: &Workspace) -> Which {
     Which {
         tenant: Some(workspace.id),

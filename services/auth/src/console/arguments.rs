@@ -1,4 +1,4 @@
-//! Arguments of prompts and variables of templates, as the console's API has them.
+//! Arguments of prompts and variables of templates in the console's API.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,20 +20,20 @@ const LONGEST_VALUE: usize = 256;
 #[serde(deny_unknown_fields)]
 #[schema(as = PromptArgument)]
 pub struct ArgumentForm {
-    /// As placeholders name it: 1 to 64 letters, digits, `_`, `-` or `.`.
+    /// Its name in placeholders: 1 to 64 letters, digits, `_`, `-` or `.`.
     name: String,
-    /// For people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     title: Option<String>,
-    /// What it means.
+    /// Its meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     description: Option<String>,
-    /// Variables of a template always are.
+    /// Always true for variables of a template.
     #[serde(default)]
     required: bool,
-    /// What completion offers, in this order.
+    /// The values that completion offers, in this order.
     #[serde(default)]
     values: Vec<SuggestionForm>,
 }
@@ -44,7 +44,7 @@ pub struct ArgumentForm {
 #[schema(as = SuggestedValue)]
 pub struct SuggestionForm {
     value: String,
-    /// Offered only while these other arguments have these values, or are not chosen yet.
+    /// Offered only while these other arguments have these values, or have none yet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     when: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Who did what in a workspace.
+//! The audit log of a workspace.
 
 use axum::{
     Json,
@@ -31,9 +31,9 @@ use crate::{state::AuthState, visitor::Visitor};
 
 /// Entries of one page.
 const PAGE: usize = 50;
-/// Entries read at once for an export.
+/// Entries of one read of an export.
 const EXPORT_PAGE: i64 = 500;
-/// Name of the list inside its cursors.
+/// Name of the list in its cursors.
 const LIST: &str = "audit";
 
 /// An entry of the audit log.
@@ -44,14 +44,14 @@ pub struct AuditEvent {
     #[serde(with = "time::serde::rfc3339")]
     at: OffsetDateTime,
     actor: AuditActor,
-    /// What, as `noun.verb`: `source.created`.
+    /// The action, as `noun.verb`: `source.created`.
     #[schema(example = "source.created")]
     action: String,
     target_kind: String,
     target_id: String,
     /// `ok` or `refused`.
     outcome: String,
-    /// More, depending on the action.
+    /// Details, which depend on the action.
     #[schema(value_type = Object)]
     detail: Value,
 }
@@ -74,7 +74,7 @@ impl From<audit::Entry> for AuditEvent {
     }
 }
 
-/// A line of the export: the entry, and its place in the chain of the log.
+/// A line of the export: the entry, and its position in the hash chain of the log.
 #[derive(Serialize)]
 struct ExportedEvent {
     #[serde(flatten)]
@@ -83,7 +83,8 @@ struct ExportedEvent {
     chain: Option<ExportedPlace>,
 }
 
-/// `hash` is the SHA-256 of the bytes of `previous` followed by `entry`. The first entry follows 32 zero bytes.
+/// `hash` is the SHA-256 of the bytes of `previous` followed by `entry`. The first entry follows 32
+/// zero bytes.
 #[derive(Serialize)]
 struct ExportedPlace {
     seq: i64,
@@ -109,18 +110,19 @@ impl From<audit::Entry> for ExportedEvent {
     }
 }
 
-/// Who acted.
+/// The actor of an entry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditActor {
-    /// `user`, `anonymous`, `system`, or `operator`: who runs the installation; `detail.operator` says who.
+    /// `user`, `anonymous`, `system`, or `operator` of the installation, whom `detail.operator`
+    /// names.
     kind: String,
-    /// Who, for `user`.
+    /// The person, for `user`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, nullable = false)]
     user_id: Option<UserId>,
 }
 
-/// Where to go on.
+/// The wanted page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AuditQuery {
@@ -163,8 +165,9 @@ pub(crate) async fn list_audit_events(
     }))
 }
 
-/// The whole audit log as JSON Lines, newest first: one entry a line, as in the list, with its place in the chain of hashes that shows
-/// later changes (`chain`: `seq`, `previous`, `hash`, `entry`). For admins and owners.
+/// The whole audit log as JSON Lines, newest first, one entry a line as in the list. Each line has
+/// the entry's position in the hash chain that reveals later changes (`chain`: `seq`, `previous`,
+/// `hash`, `entry`). For admins and owners.
 #[utoipa::path(get, path = "/workspaces/{ws}/audit/export", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "One entry a line.", body = String, content_type = "application/jsonl")))]
 pub(crate) async fn export_audit_events(
@@ -188,7 +191,8 @@ pub(crate) async fn export_audit_events(
         (header::CONTENT_DISPOSITION, name),
     ];
     let tenant = workspace.id;
-    // A page at a time: a log of years is never in memory as a whole. A database that goes away cuts the answer short.
+    // Read page by page, so that a log of years is never in memory as a whole. If the database
+    // fails, the response ends early.
     let pages = stream::try_unfold(
         (state, None, false),
         move |(state, before, is_over)| async move {
@@ -202,7 +206,7 @@ pub(crate) async fn export_audit_events(
             let is_over = i64::try_from(entries.len()).is_ok_and(|count| count < EXPORT_PAGE);
             let mut lines = Vec::new();
             for entry in entries {
-                // What was read as JSON is written as JSON.
+                // The entry was read as JSON, so it can be written as JSON.
                 if serde_json::to_writer(&mut lines, &ExportedEvent::from(entry)).is_ok() {
                     lines.push(b'\n');
                 }

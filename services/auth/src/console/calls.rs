@@ -21,10 +21,10 @@ use crate::state::AuthState;
 
 /// Calls of one page.
 const PAGE: usize = 50;
-/// Name of the list inside its cursors.
+/// Name of the list in its cursors.
 const LIST: &str = "calls";
 
-/// Where to go on.
+/// The wanted page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct CallQuery {
@@ -32,7 +32,7 @@ pub struct CallQuery {
     cursor: Option<String>,
 }
 
-/// Calls of a workspace, newest first, without arguments and answers.
+/// Calls of a workspace, newest first, without arguments and results.
 #[utoipa::path(get, path = "/workspaces/{ws}/calls", tag = "calls", params(("ws" = String, Path, description = "Slug"), CallQuery),
     responses((status = 200, description = "A page of calls.", body = Listing<CallLog>)))]
 pub(crate) async fn list_calls(

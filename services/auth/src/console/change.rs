@@ -1,4 +1,5 @@
-//! A change of a workspace's registry: nodes hear of it and the audit log has it, in the transaction of the change itself.
+//! A change of a workspace's registry: the notification of the nodes and the audit entry belong to
+//! the same transaction.
 
 use portolan_storage::{TenantTx, audit, registry_news, trash};
 use serde::Serialize;
@@ -9,7 +10,7 @@ use utoipa::ToSchema;
 use super::{error::ConsoleError, workspace::Workspace};
 use crate::visitor::Visitor;
 
-/// Raises the registry's revision, writes the audit entry, commits.
+/// Raises the registry's revision, writes the audit entry, and commits.
 pub(super) async fn commit(
     mut tx: TenantTx,
     workspace: &Workspace,
@@ -30,16 +31,16 @@ pub(super) async fn commit(
     Ok(())
 }
 
-/// What a deletion answers.
+/// The response to a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Deleted {
-    /// Until then it can be restored.
+    /// End of the time in which it can be restored.
     #[serde(with = "time::serde::rfc3339")]
     undo_until: OffsetDateTime,
 }
 
 impl Deleted {
-    /// Deleted just now.
+    /// Makes the response for a deletion at `now`.
     pub(super) fn at(now: OffsetDateTime) -> Self {
         Self {
             undo_until: now + trash::KEPT,

@@ -1,4 +1,5 @@
-//! Which AI clients may connect to a workspace (`auth.md` M7, C15, R7): the rule, the clients that were seen, and who asks for one.
+//! The AI clients that may connect to a workspace (`auth.md` M7, C15, R7): the rule, the known
+//! clients, and pending requests for a client.
 
 use std::collections::HashMap;
 
@@ -39,17 +40,17 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Which clients may connect.
+/// The clients that may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdmissionRule {
-    /// Any, after the person's consent.
+    /// Any client, after the person's consent.
     Any,
-    /// Those whose maker is proved by a host.
+    /// Clients whose maker a host proves.
     Verified,
-    /// Those that were allowed.
+    /// Clients that an administrator allowed.
     List,
-    /// The same, and people ask for others.
+    /// The same, and people can request others.
     Approval,
 }
 
@@ -75,13 +76,13 @@ impl From<ClientRule> for AdmissionRule {
     }
 }
 
-/// What was decided about a client.
+/// A decision about a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdmissionDecision {
-    /// It may connect, whatever the rule says.
+    /// It may connect, regardless of the rule.
     Allowed,
-    /// It may not, whatever the rule says.
+    /// It may not connect, regardless of the rule.
     Blocked,
 }
 
@@ -103,7 +104,7 @@ impl From<ClientDecision> for AdmissionDecision {
     }
 }
 
-/// Somebody who asks for a client.
+/// A person who requests a client.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClientAsker {
     #[schema(value_type = String)]
@@ -114,17 +115,17 @@ pub struct ClientAsker {
     asked_at: OffsetDateTime,
 }
 
-/// A client that the workspace has to do with.
+/// A client that the workspace knows.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SeenClient {
-    /// Our id of it.
+    /// Internal id of the client.
     #[schema(value_type = String, example = "cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
     id: ClientId,
-    /// The client on the wire: the address of its document, or an id that we gave it.
+    /// Its `client_id`: the address of its document, or an id that this service assigned.
     client_id: String,
-    /// As it calls itself. Nothing proves it.
+    /// The client's own name, which is not verified.
     name: String,
-    /// The host of its document; absent for one that registered itself.
+    /// The host of its document; absent for a client that registered itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     host: Option<String>,
@@ -132,15 +133,15 @@ pub struct SeenClient {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     verified: Option<String>,
-    /// It calls itself like a known client, and nothing proves it.
+    /// True if its name imitates a known client and no host proves it.
     imitates: bool,
-    /// What was decided about it.
+    /// The decision about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     decision: Option<AdmissionDecision>,
-    /// Whether it may connect now.
+    /// True if it may connect now.
     admitted: bool,
-    /// People whom it acts for.
+    /// Number of people for whom it acts.
     people: i64,
     #[serde(
         with = "time::serde::rfc3339::option",
@@ -148,32 +149,33 @@ pub struct SeenClient {
     )]
     #[schema(nullable = false)]
     last_used_at: Option<OffsetDateTime>,
-    /// Who asks for it, first come first.
+    /// The people who request it, in the order of their requests.
     askers: Vec<ClientAsker>,
 }
 
-/// The rule with all clients.
+/// The rule with all known clients.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClientAdmission {
-    /// Which clients may connect.
+    /// The clients that may connect.
     rule: AdmissionRule,
-    /// Those that the workspace has to do with; those that somebody asks for first.
+    /// The known clients; requested ones first.
     clients: Vec<SeenClient>,
-    /// What each rule would end at once, if it were set now.
+    /// The connections that each rule would end at once.
     effects: Vec<RuleEffect>,
 }
 
-/// What a rule would end.
+/// The effect of a rule on present connections.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RuleEffect {
     rule: AdmissionRule,
-    /// Clients that are connected and could not connect any more.
+    /// Connected clients that could not connect any more.
     clients: usize,
     /// Their connections.
     apps: i64,
 }
 
-/// Of these clients and those that the workspace registered itself, which it always admits unless it blocked them.
+/// Computes the effects over these clients and those that the workspace registered itself. The
+/// latter are always admitted unless the workspace blocked them.
 fn effects(
     seen: &[client_admission::Seen],
     clients: &HashMap<ClientId, Client>,
@@ -261,7 +263,7 @@ fn host(client: &Client) -> Option<String> {
         .and_then(|url| url.host_str().map(str::to_owned))
 }
 
-/// The rule of a workspace, with the clients that it has to do with. For admins and owners.
+/// The rule of a workspace, with the clients that it knows. For admins and owners.
 #[utoipa::path(get, path = "/workspaces/{ws}/clients", tag = "clients", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "Rule and clients.", body = ClientAdmission)))]
 pub(crate) async fn show_client_admission(
@@ -273,22 +275,22 @@ pub(crate) async fn show_client_admission(
     Ok(Json(seen(&mut tx, &workspace, state.now()).await?))
 }
 
-/// Another rule.
+/// A new rule.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleBody {
-    /// Which clients may connect.
+    /// The clients that may connect.
     rule: AdmissionRule,
 }
 
-/// What a change came to.
+/// The effect of a change.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AdmissionChanged {
     /// Connections that ended, because their client may not connect any more.
     ended: usize,
 }
 
-/// Sets the rule. What runs under clients that may not connect any more is refused within a second.
+/// Sets the rule. Connections of clients that may not connect any more are refused within a second.
 #[utoipa::path(put, path = "/workspaces/{ws}/client-rule", tag = "clients", params(("ws" = String, Path, description = "Slug")),
     request_body = RuleBody, responses((status = 200, description = "Set.", body = AdmissionChanged)))]
 pub(crate) async fn set_client_rule(
@@ -303,7 +305,7 @@ pub(crate) async fn set_client_rule(
     let mut tx = state.store.system(Reason::Workspaces).await?;
     client_admission::take_turn(&mut tx, workspace.id).await?;
     let before = client_admission::rule(&mut tx, workspace.id).await?;
-    // Being stricter is always possible at once; admitting more gives access.
+    // A stricter rule needs no recent sign-in; a rule that admits more gives access.
     if rule.admits_more_than(before) {
         workspace.require_recent(now, ConsolePage::Clients)?;
     }
@@ -320,15 +322,16 @@ pub(crate) async fn set_client_rule(
     }))
 }
 
-/// A client that was not seen yet.
+/// A client that the workspace does not know yet.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AllowBody {
-    /// The client on the wire: the address of its metadata document, or the id that its registration gave it.
+    /// Its `client_id`: the address of its metadata document, or the id from its registration.
     client_id: String,
 }
 
-/// Allows a client before anybody connects it: by the address of its metadata document, or by the id that it got when it registered.
+/// Allows a client before its first connection: by the address of its metadata document, or by the
+/// id from its registration.
 #[utoipa::path(post, path = "/workspaces/{ws}/clients", tag = "clients", params(("ws" = String, Path, description = "Slug")),
     request_body = AllowBody, responses((status = 204, description = "Allowed.")))]
 pub(crate) async fn allow_client(
@@ -367,7 +370,7 @@ async fn by_wire_id(
     }
     let mut tx = state.store.system(Reason::Workspaces).await?;
     match clients::find(&mut tx, client_id).await? {
-        // What other workspaces registered is as unknown as what nobody did.
+        // A client that another workspace registered gets the same answer as an unknown one.
         Some(client) if client.tenant.is_none() => Ok(client),
         _ => invalid(
             "No client is known by this id. Copy it from the page that the person sees.".to_owned(),
@@ -379,12 +382,12 @@ async fn by_wire_id(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionBody {
-    /// The decision; null takes it back, and the rule decides again.
+    /// The decision. Null removes it, and the rule decides again.
     decision: Option<AdmissionDecision>,
 }
 
-/// Decides about a client. One that may not connect any more is refused within a second, with all its connections here. Who asked for one
-/// that is allowed gets a mail.
+/// Decides about a client. A client that may not connect any more is refused within a second, with
+/// all its connections in this workspace. People who requested an allowed client get a mail.
 #[utoipa::path(put, path = "/workspaces/{ws}/clients/{id}/decision", tag = "clients",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Client")),
     request_body = DecisionBody, responses((status = 200, description = "Decided.", body = AdmissionChanged)))]
@@ -405,7 +408,7 @@ pub(crate) async fn decide_client(
     Ok(Json(AdmissionChanged { ended }))
 }
 
-/// One of those on the list: others are as unknown as any (case 106).
+/// Finds a client of the list. Other clients get the answer for an unknown one (case 106).
 async fn seen_client(
     state: &AuthState,
     workspace: &Workspace,
@@ -474,7 +477,7 @@ async fn decide(
     Ok(ended.apps())
 }
 
-/// Turns down those who ask for a client, without deciding about it: they may ask again.
+/// Rejects the requests for a client without a decision about it. People may request it again.
 #[utoipa::path(delete, path = "/workspaces/{ws}/clients/{id}/askers", tag = "clients",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Client")),
     responses((status = 204, description = "Nobody asks any more.")))]

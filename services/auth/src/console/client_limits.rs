@@ -1,4 +1,5 @@
-//! What AI clients would stumble over: their limits on names and counts, simulated for one server (`clients.md` #36–#39).
+//! Problems that AI clients would have with a server: their limits on names and counts, simulated
+//! for one server (`clients.md` #36–#39).
 
 use portolan_model::registry::ToolState;
 use portolan_storage::servers::PublishedTool;
@@ -8,17 +9,18 @@ use utoipa::ToSchema;
 /// A limit that a server exceeds.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ClientWarning {
-    /// Which client; "All clients" when it concerns each.
+    /// The client; "All clients" if it concerns each.
     client: String,
-    /// What happens there, and what to do.
+    /// The effect there, and the remedy.
     message: String,
 }
 
-/// Server and tool name together, in Cursor (#36).
+/// Most characters of server and tool name together, in Cursor (#36).
 const CURSOR_NAMES: usize = 60;
-/// A tool's name after the client's prefix, in Claude Code and VS Code (#37): what model APIs take.
+/// Most characters of a tool's name after the client's prefix, in Claude Code and VS Code (#37):
+/// the limit of model APIs.
 const MODEL_NAMES: usize = 64;
-/// Tools of one request, in VS Code (#39).
+/// Most tools of one request, in VS Code (#39).
 const VSCODE_TOOLS: usize = 128;
 
 /// The warnings for a server that a person connects under its slug, as the snippets do.

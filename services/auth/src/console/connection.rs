@@ -1,4 +1,4 @@
-//! How to connect AI clients to a server: what to click, what to paste.
+//! Instructions for connecting AI clients to a server.
 
 use axum::{Json, extract::State};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -16,19 +16,19 @@ use super::{
 };
 use crate::state::AuthState;
 
-/// How to connect.
+/// Instructions for one server.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Connection {
     /// The server's URL.
     url: String,
     clients: Vec<ClientConnection>,
-    /// The same by the workspace's own URL, if it leads to this server.
+    /// The same with the workspace's own URL, if it leads to this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     short: Option<ShortConnection>,
 }
 
-/// How to connect to whatever is the default server of a workspace.
+/// Instructions for the present default server of a workspace.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShortConnection {
     /// The workspace's own URL.
@@ -36,22 +36,22 @@ pub struct ShortConnection {
     clients: Vec<ClientConnection>,
 }
 
-/// How to connect one client.
+/// Instructions for one client.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClientConnection {
     client: ClientName,
     label: String,
-    /// What to know before the first step, for instance that the client cannot reach this address.
+    /// A note before the first step, for instance that the client cannot reach this address.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     note: Option<String>,
-    /// What to do, in order.
+    /// The steps, in order.
     steps: Vec<String>,
-    /// What to paste.
+    /// The text to paste.
     snippet: String,
-    /// Of the snippet: `text`, `shell`, `json`, `toml`, `typescript` or `python`.
+    /// Language of the snippet: `text`, `shell`, `json`, `toml`, `typescript` or `python`.
     language: String,
-    /// Opens the client with everything filled in.
+    /// A link that opens the client with all fields filled in.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     deep_link: Option<String>,
@@ -117,8 +117,8 @@ pub(crate) async fn show_connection(
     }))
 }
 
-/// `slug` is the name inside clients: short, and of the characters that all of them take. Clients that
-/// cannot reach the address stand last.
+/// Makes the instructions of all clients. `slug` is the name inside clients: short, and of
+/// characters that all clients accept. Clients that cannot reach the address come last.
 fn instructions(slug: &str, name: &str, url: &str, is_published: bool) -> Vec<ClientConnection> {
     let mut clients = applications(slug, name, url);
     clients.extend(programs(slug, url));
@@ -128,7 +128,7 @@ fn instructions(slug: &str, name: &str, url: &str, is_published: bool) -> Vec<Cl
             let first = "Publish the server first. Until then it does not answer.";
             one.steps.insert(0, first.to_owned());
         }
-        // Connectors of web clients are called from their makers' machines, not from the person's browser.
+        // Web clients connect from their makers' machines, not from the person's browser.
         if !reachable && one.client.connects_from_outside() {
             one.note = Some(format!(
                 "{} connects from the internet. It can't reach this address, which only this machine \
@@ -288,7 +288,7 @@ fn applications(slug: &str, name: &str, url: &str) -> Vec<ClientConnection> {
     ]
 }
 
-/// What developers try a server with.
+/// Programs with which developers test a server.
 fn programs(slug: &str, url: &str) -> Vec<ClientConnection> {
     let remote = json!({ "command": "npx", "args": ["-y", "mcp-remote", url] });
     vec![
@@ -345,7 +345,8 @@ fn programs(slug: &str, url: &str) -> Vec<ClientConnection> {
     ]
 }
 
-/// A template with the server's URL in it. URLs of servers hold no character that a string literal escapes.
+/// A template with the server's URL in it. URLs of servers have no character that a string literal
+/// escapes.
 fn filled(template: &str, url: &str) -> String {
     template.trim_end().replace("SERVER_URL", url)
 }
@@ -354,7 +355,8 @@ const TYPESCRIPT: &str = include_str!("connection/client.ts.txt");
 const PYTHON: &str = include_str!("connection/client.py.txt");
 const CURL: &str = include_str!("connection/curl.sh.txt");
 
-/// As JavaScript's `encodeURIComponent`, but for spaces, which do not occur: `+` would not be read back.
+/// Encodes like JavaScript's `encodeURIComponent`, except for spaces, which do not occur: `+` would
+/// not be decoded.
 fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes())
         .collect::<String>()
@@ -365,7 +367,7 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// False for addresses that only this machine or a private network knows.
+/// Returns false for addresses of this machine or a private network.
 fn is_reachable(url: &str) -> bool {
     match Url::parse(url).ok().as_ref().and_then(Url::host) {
         Some(url::Host::Domain(name)) => {

@@ -1,4 +1,5 @@
-//! The flight recorder in the console (`auth.md` X2): tries of AI clients to connect to a workspace, and where each stopped.
+//! Connection diagnostics in the console (`auth.md` X2): attempts of AI clients to connect to a
+//! workspace, and the step at which each stopped.
 
 use axum::{Json, extract::State};
 use portolan_keys::digest;
@@ -23,17 +24,17 @@ use crate::{
     state::AuthState,
 };
 
-/// Steps that are read for one page, and at most, if no attempt is told whole by so few.
+/// Steps read for one page: at first, and at most if these include no whole attempt.
 const STEPS: i64 = 1_000;
 const MOST_STEPS: i64 = 16_000;
 /// Attempts of one page.
 const ATTEMPTS: usize = 50;
 
-/// A step of a client's way.
+/// A step of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectStep {
-    /// The server's address answered 401 and said where to read on.
+    /// The server's address answered 401 with the address of its metadata.
     Challenge,
     /// The resource's metadata was read.
     ResourceMetadata,
@@ -41,7 +42,7 @@ pub enum ConnectStep {
     ServerMetadata,
     /// The client registered itself.
     Register,
-    /// Its metadata document was looked at.
+    /// The client's metadata document was fetched.
     ClientDocument,
     /// The authorization request.
     Authorize,
@@ -75,75 +76,75 @@ impl From<Step> for ConnectStep {
     }
 }
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectOutcome {
-    /// As the client hoped.
+    /// The step succeeded.
     Ok,
-    /// Somebody has to do something.
-    Waiting,
-    /// A rule said no, or a person.
-    Refused,
-    /// The fault is ours.
-    Failed,
-}
-
-/// How an attempt stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ConnectState {
-    /// The client got in, and was not refused since.
-    Connected,
-    /// Somebody has to do something, or the client may go on.
+    /// A person has to act.
     Waiting,
     /// A rule refused it, or a person.
     Refused,
-    /// The fault is ours.
+    /// This service failed.
     Failed,
-    /// The client did not go on.
+}
+
+/// The state of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectState {
+    /// The client connected, and was not refused since.
+    Connected,
+    /// A person has to act, or the client may continue.
+    Waiting,
+    /// A rule refused it, or a person.
+    Refused,
+    /// This service failed.
+    Failed,
+    /// The client did not continue.
     Stopped,
 }
 
-/// What happened at one step.
+/// The record of one step.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ConnectEvent {
     #[serde(with = "time::serde::rfc3339")]
     at: OffsetDateTime,
     step: ConnectStep,
     outcome: ConnectOutcome,
-    /// Id of the request, as pages of faults show it.
+    /// Id of the request, as error pages show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request_id: Option<String>,
-    /// The rule that decided.
+    /// The id of the rule that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     rule: Option<String>,
-    /// What that rule says.
+    /// The text of that rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     rule_says: Option<String>,
-    /// What the client, or its user, was told.
+    /// The error text that the client or its user received.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     fault: Option<String>,
-    /// Network of whoever took the step.
+    /// Network of the requester.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     network: Option<String>,
-    /// What it says that it is.
+    /// Its `User-Agent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     agent: Option<String>,
-    /// What it sent: redirect URI, scope, resource, PKCE method. Never a secret.
+    /// Its parameters: redirect URI, scope, resource, PKCE method. Never a secret.
     #[schema(value_type = Object)]
     sent: Value,
-    /// How often it came again just so, if it did: a refresh that is refused.
+    /// Number of identical repetitions, if there were any: a refresh that is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     repeats: Option<i32>,
-    /// When it came again last.
+    /// Time of the last repetition.
     #[serde(
         with = "time::serde::rfc3339::option",
         skip_serializing_if = "Option::is_none"
@@ -152,14 +153,14 @@ pub struct ConnectEvent {
     last_at: Option<OffsetDateTime>,
 }
 
-/// A fault of a client that is known.
+/// A known fault of a client.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct KnownClientFault {
-    /// Whose.
+    /// The client with the fault.
     client: String,
-    /// What happens, and what to do.
+    /// The effect, and the remedy.
     text: String,
-    /// Where it is told.
+    /// Address of a description.
     source: String,
 }
 
@@ -173,38 +174,38 @@ impl From<&KnownFault> for KnownClientFault {
     }
 }
 
-/// One try of a client to connect.
+/// One attempt of a client to connect.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ConnectAttempt {
-    /// Stays the same while it goes on.
+    /// Id that stays the same while the attempt continues.
     id: String,
     state: ConnectState,
-    /// The last step that it came to.
+    /// The last step that it reached.
     reached: ConnectStep,
     #[serde(with = "time::serde::rfc3339")]
     began_at: OffsetDateTime,
     #[serde(with = "time::serde::rfc3339")]
     ended_at: OffsetDateTime,
-    /// As the client calls itself. Nothing proves it.
+    /// The client's own name, which is not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     client_name: Option<String>,
-    /// The client on the wire.
+    /// Its `client_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     client_id: Option<String>,
-    /// The one server that it asked for.
+    /// The one server that it requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     server: Option<String>,
-    /// Who decided, if they are a member.
+    /// The person who decided, if they are a member.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, nullable = false)]
     user_id: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     user_name: Option<String>,
-    /// Faults of clients that are known and fit.
+    /// Known faults of clients that match.
     known: Vec<KnownClientFault>,
     /// Its steps, in order.
     steps: Vec<ConnectEvent>,
@@ -269,14 +270,14 @@ fn shown(event: Event) -> ConnectEvent {
     }
 }
 
-/// Which attempts are wanted.
+/// The wanted attempts.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ConnectQuery {
-    /// The number on a page of a fault: the attempt in which that happened.
+    /// The request id of an error page: selects the attempt with that request.
     #[serde(default)]
     request_id: Option<String>,
-    /// Of this client, by its id on the wire.
+    /// Selects attempts of this client, by its `client_id`.
     #[serde(default)]
     client_id: Option<String>,
     /// `next_cursor` of the page before.
@@ -284,7 +285,7 @@ pub struct ConnectQuery {
     cursor: Option<String>,
 }
 
-/// Tries of AI clients to connect, the newest first. For admins and owners.
+/// Attempts of AI clients to connect, the newest first. For admins and owners.
 #[utoipa::path(get, path = "/workspaces/{ws}/connects", tag = "clients",
     params(("ws" = String, Path, description = "Slug"), ConnectQuery),
     responses((status = 200, description = "The attempts.", body = Listing<ConnectAttempt>)))]
@@ -331,7 +332,7 @@ pub(crate) async fn list_connects(
     }))
 }
 
-/// A place in the list, which tells nothing that the list does not tell.
+/// Reads a position in the list. It reveals nothing that the list does not show.
 fn read_cursor(text: &str) -> Result<Place, ConsoleError> {
     text.split_once('.')
         .and_then(|(nanos, number)| {

@@ -1,4 +1,5 @@
-//! What opens a source's API: set, forgotten, never shown. Sealed at rest under the workspace's data key (`auth.md` §3.5).
+//! Credentials of a source's API: set, deleted, never shown. They are sealed at rest under the
+//! workspace's data key (`auth.md` §3.5).
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -32,7 +33,7 @@ use super::{
 };
 use crate::{state::AuthState, visitor::Visitor};
 
-/// What may be shown of a credential.
+/// The visible part of a credential.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CredentialSummary {
     #[schema(value_type = CredentialKindName)]
@@ -117,7 +118,7 @@ enum CredentialKindName {
     OauthClientCredentials,
 }
 
-/// A credential to be set.
+/// A new credential.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schema(as = Credential)]
@@ -128,7 +129,7 @@ enum CredentialKindName {
 pub(crate) enum CredentialForm {
     /// One key.
     ApiKey {
-        /// Where it travels.
+        /// The place of the key in a request.
         #[serde(rename = "in")]
         place: KeyPlaceName,
         /// Name of the header, query parameter or cookie.
@@ -164,13 +165,13 @@ pub(crate) enum CredentialForm {
         /// Scopes, separated by spaces.
         #[schema(nullable = false)]
         scope: Option<String>,
-        /// How the client names itself; `basic` if absent.
+        /// How the client sends its secret; `basic` if absent.
         #[schema(nullable = false)]
         auth: Option<ClientAuthName>,
     },
 }
 
-/// Where an API key travels.
+/// The place of an API key in a request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = KeyPlace)]
@@ -183,7 +184,7 @@ pub(crate) enum KeyPlaceName {
     Cookie,
 }
 
-/// How an OAuth client names itself.
+/// How an OAuth client sends its secret.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ClientAuth)]
@@ -208,7 +209,8 @@ pub(crate) struct CredentialHeaderForm {
     value: String,
 }
 
-/// Sets a source's credential. The secret never comes back. To put one in the place of another takes a recent sign-in.
+/// Sets a source's credential. The API never returns the secret. Replacing a credential requires a
+/// recent sign-in.
 #[utoipa::path(put, path = "/workspaces/{ws}/sources/{id}/credential", tag = "sources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = CredentialForm, responses((status = 200, description = "Set.", body = CredentialSummary)))]
@@ -241,7 +243,8 @@ pub(crate) async fn set_credential(
         let message = "This source is signed in to. Stop that first: accounts that are connected are forgotten then.";
         return Err(ConsoleError::conflict("signed_in", message));
     }
-    // The first one is set-up; another in its place changes with what everybody's calls go out.
+    // The first credential is part of set-up. Replacing one changes the credential of every
+    // member's calls.
     if credentials::find(&mut tx, id).await?.is_some() {
         workspace.require_recent_at_source(now, id)?;
     }
@@ -268,7 +271,7 @@ pub(crate) async fn set_credential(
     }))
 }
 
-/// Forgets a source's credential.
+/// Deletes a source's credential.
 #[utoipa::path(delete, path = "/workspaces/{ws}/sources/{id}/credential", tag = "sources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 204, description = "Forgotten, or there was none.")))]
@@ -295,7 +298,7 @@ pub(crate) async fn delete_credential(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The workspace's newest data key, made when there is none.
+/// The workspace's newest data key, created if there is none.
 pub(crate) async fn data_key<E: From<StorageError> + From<KeysError>>(
     state: &AuthState,
     tx: &mut TenantTx,
@@ -313,7 +316,7 @@ pub(crate) async fn data_key<E: From<StorageError> + From<KeysError>>(
     Ok(key)
 }
 
-/// Seals under the workspace's newest data key, making the first one when there is none.
+/// Seals under the workspace's newest data key, and creates the first one if there is none.
 pub(super) async fn seal(
     state: &AuthState,
     tx: &mut TenantTx,

@@ -1,6 +1,8 @@
-//! The default server of a workspace: where the workspace's own URL leads, and `/mcp` for its tokens (`auth.md` §5.1).
+//! The default server of a workspace: the target of the workspace's own URL, and of `/mcp` for its
+//! tokens (`auth.md` §5.1).
 //!
-//! The first server that is published becomes it (see [`super::servers`]); from then on administrators choose.
+//! The first published server becomes the default (see [`super::servers`]). Afterwards
+//! administrators choose it.
 
 use axum::extract::State;
 use http::StatusCode;
@@ -13,20 +15,20 @@ use utoipa::ToSchema;
 use super::{change, error::ConsoleError, input::JsonBody, workspace::Workspace};
 use crate::{login::ConsolePage, state::AuthState, visitor::Visitor};
 
-/// What the audit log calls it.
+/// The action's name in the audit log.
 pub(super) const CHANGED: &str = "tenant.default_server_changed";
 
-/// Which server is the default one.
+/// The choice of the default server.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DefaultServer {
-    /// Null is none: the workspace's own URL answers like one that leads nowhere.
+    /// Null means none: the workspace's own URL then answers as for an unknown server.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(required, value_type = Option<String>)]
     server_id: Option<ServerId>,
 }
 
-/// Chooses the default server: where the workspace's own URL leads while that server is published.
+/// Sets the default server: the target of the workspace's own URL while that server is published.
 #[utoipa::path(put, path = "/workspaces/{ws}/default-server", tag = "servers", params(("ws" = String, Path, description = "Slug")),
     request_body = DefaultServer, responses((status = 204, description = "Chosen.")))]
 pub(crate) async fn choose_default_server(
@@ -36,7 +38,7 @@ pub(crate) async fn choose_default_server(
     JsonBody(choice): JsonBody<DefaultServer>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
-    // What opens no server by name opens this one.
+    // Tokens and keys that name no server open the default one.
     workspace.require_recent(state.now(), ConsolePage::Servers)?;
     let unknown = || ConsoleError::not_found("this server");
     let mut tx = state.store.tenant(workspace.id).await?;

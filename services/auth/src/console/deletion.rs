@@ -1,5 +1,5 @@
-//! The end of a workspace, by its owner (`auth.md` M6): everything stops at once and is destroyed after a month, until when it can be
-//! taken back.
+//! Deletion of a workspace by its owner (`auth.md` M6). Everything stops at once and is destroyed
+//! after a month; until then an owner can restore it.
 
 use axum::{Json, extract::State};
 use portolan_model::{
@@ -33,7 +33,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// A workspace of the person that does not work now.
+/// A workspace of the person that is stopped now.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StoppedWorkspace {
     #[schema(value_type = String, example = "ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
@@ -43,11 +43,11 @@ pub struct StoppedWorkspace {
     name: String,
     #[schema(value_type = RoleName)]
     role: Role,
-    /// Why, in the words of who runs this service; it was stopped by them if there are any.
+    /// The operator's reason. Present only if the operator stopped the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     message: Option<String>,
-    /// When it will be destroyed, if it was deleted. Until then an owner can restore it.
+    /// Time of its destruction, if it was deleted. Until then an owner can restore it.
     #[serde(
         skip_serializing_if = "Option::is_none",
         with = "time::serde::rfc3339::option"
@@ -69,23 +69,24 @@ impl From<Stopped> for StoppedWorkspace {
     }
 }
 
-/// What a deletion has to say.
+/// The confirmation of a deletion.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct WorkspaceDeletion {
-    /// The slug of the workspace, typed, so that nobody deletes the wrong one.
+    /// The slug of the workspace, typed, which prevents the deletion of a wrong one.
     slug: String,
 }
 
-/// What came of it.
+/// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WorkspaceDeleted {
-    /// Until then an owner can restore it.
+    /// End of the time in which an owner can restore it.
     #[serde(with = "time::serde::rfc3339")]
     delete_after: OffsetDateTime,
 }
 
-/// Deletes a workspace: its servers, tokens and console stop at once, and after 30 days everything in it is destroyed. For owners, with a
-/// proof of the last ten minutes; every owner gets a message.
+/// Deletes a workspace: its servers, tokens and console stop at once, and after 30 days all its
+/// data is destroyed. For owners, with a sign-in of the last ten minutes; every owner gets a
+/// message.
 #[utoipa::path(delete, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = WorkspaceDeletion, responses((status = 200, description = "It stopped.", body = WorkspaceDeleted)))]
 pub(crate) async fn delete_workspace(
@@ -104,7 +105,7 @@ pub(crate) async fn delete_workspace(
         return Err(ConsoleError::invalid("slug_differs", message).field("slug"));
     }
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    // Before the end: afterwards nobody is a member of anything.
+    // Read before the deletion, because a deleted workspace has no members.
     let owners = members::list(&mut tx, workspace.id).await?;
     if !endings::apply(&mut tx, workspace.id, Ending::Delete, now).await? {
         return Err(ConsoleError::not_found("this workspace"));
@@ -135,7 +136,8 @@ pub(crate) async fn delete_workspace(
     Ok(Json(WorkspaceDeleted { delete_after }))
 }
 
-/// Takes a deletion back, within its 30 days. For owners. Apps renew their tokens by themselves, unless they tried meanwhile.
+/// Restores a deleted workspace within its 30 days. For owners. Apps renew their tokens by
+/// themselves, unless they tried meanwhile.
 #[utoipa::path(post, path = "/workspaces/{ws}/restore", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 204, description = "It works again.")))]
 pub(crate) async fn restore_workspace(
@@ -153,7 +155,7 @@ pub(crate) async fn restore_workspace(
         return Err(ConsoleError::owners_only());
     }
     let tenant = stopped.tenant.id;
-    // Whoever deleted it may have done so to stop what had access.
+    // The deletion may have been meant to stop access, so restoring requires a recent sign-in.
     require_recent(&session, now, || Target::Console)?;
     if let Some(rule) = factor::lacking(&mut tx, tenant, &session).await? {
         let path = factor::path(stopped.tenant.slug.as_str(), &Target::Console);
@@ -191,7 +193,7 @@ async fn find(
         .find(|stopped| stopped.tenant.slug.as_str() == slug))
 }
 
-/// The slug in the path, of a workspace that the extractor [`Workspace`] does not find.
+/// The slug in the path of a workspace that the extractor [`Workspace`] does not find.
 #[derive(Debug)]
 pub(crate) struct StoppedSlug(String);
 

@@ -1,4 +1,4 @@
-//! Refusals of the console's API: one form, with a sentence that tells what to do.
+//! Refusals of the console's API, in one form, each with a sentence that states the remedy.
 
 use std::{borrow::Cow, error::Error};
 
@@ -18,10 +18,10 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Code of a refusal that is nothing to be alarmed at: somebody asks for more than their share.
+/// Code of refusals that need no alarm: a caller exceeds its share.
 const BUSY: &str = "busy";
 
-/// A refusal. Made by the functions below; `?` turns storage and key faults into one.
+/// A refusal. The functions below make it; `?` converts storage and key faults.
 #[derive(Debug)]
 pub struct ConsoleError {
     status: StatusCode,
@@ -30,7 +30,7 @@ pub struct ConsoleError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What is sent.
+/// The body of a refusal.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorAnswer {
     error: ErrorBody,
@@ -42,21 +42,21 @@ pub struct ErrorBody {
     /// For programs: `slug_taken`, `not_found`.
     #[schema(value_type = String)]
     code: Cow<'static, str>,
-    /// For people: what is wrong and what to do.
+    /// For people: the fault and the remedy.
     #[schema(value_type = String)]
     message: Cow<'static, str>,
     /// The member of the request that is at fault, as a dotted path.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<String>,
-    /// More, depending on `code`.
+    /// Details that depend on `code`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, nullable = false)]
     details: Option<Value>,
 }
 
 impl ConsoleError {
-    /// Any refusal. `code` never changes once a client knows it.
+    /// Makes any refusal. `code` never changes once a client uses it.
     pub fn new(
         status: StatusCode,
         code: impl Into<Cow<'static, str>>,
@@ -90,7 +90,7 @@ impl ConsoleError {
         self
     }
 
-    /// Keeps the cause for the log.
+    /// Attaches the cause for the log.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
@@ -119,7 +119,7 @@ impl ConsoleError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// 403: it takes an owner.
+    /// 403: only an owner may do this.
     pub fn owners_only() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
@@ -128,7 +128,7 @@ impl ConsoleError {
         )
     }
 
-    /// 403: the person has to prove again who they are. `path` is where.
+    /// 403: the person has to sign in again. `path` is the page for that.
     pub fn confirm_first(path: &str) -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
@@ -138,7 +138,8 @@ impl ConsoleError {
         .details(serde_json::json!({ "path": path }))
     }
 
-    /// 403: the workspace asks for more than the person signed in with (L14). `path` is where they get it.
+    /// 403: the workspace requires more than the person signed in with (L14). `path` is the page
+    /// that provides it.
     pub fn factor_first(rule: SecondFactor, path: &str) -> Self {
         let message = if rule == SecondFactor::Passkey {
             "This workspace asks its members to sign in with a passkey."
@@ -149,7 +150,7 @@ impl ConsoleError {
             .details(serde_json::json!({ "path": path }))
     }
 
-    /// 403: the workspace wants its members to come by its own provider (F7). `path` is where they go.
+    /// 403: the workspace requires its own provider (F7). `path` is the page that leads there.
     pub fn company_first(path: &str) -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
@@ -159,7 +160,8 @@ impl ConsoleError {
         .details(serde_json::json!({ "path": path }))
     }
 
-    /// 404: it does not exist, or not here, or not for this user: one answer for all (M2). `what` as in "this source".
+    /// 404: it does not exist, or not here, or not for this user, with one answer for all (M2).
+    /// `what` is a phrase like "this source".
     pub fn not_found(what: &str) -> Self {
         let mut chars = what.chars();
         let first = chars.next().unwrap_or_default();
@@ -174,7 +176,7 @@ impl ConsoleError {
         )
     }
 
-    /// 404: it was never there, or the time to restore it is over. `what` as in "source".
+    /// 404: it never existed, or the time to restore it is over. `what` is a noun like "source".
     pub fn not_restorable(what: &str) -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
@@ -194,7 +196,7 @@ impl ConsoleError {
         )
     }
 
-    /// 409: `code` says which clash.
+    /// 409: `code` names the conflict.
     pub fn conflict(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
     }
@@ -204,7 +206,7 @@ impl ConsoleError {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }
 
-    /// 500: `what` and the cause stand in the log only.
+    /// 500: only the log has `what` and the cause.
     pub fn internal(what: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         tracing::debug!(what, "internal fault");
         Self::new(
@@ -226,7 +228,7 @@ impl ConsoleError {
         error
     }
 
-    /// 503 with `Retry-After`: a part of the service has no room for this just now.
+    /// 503 with `Retry-After`: a part of the service has no capacity at present.
     pub fn busy(seconds: i64, message: &'static str) -> Self {
         let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, message);
         error.retry_after = Some(seconds);
@@ -244,7 +246,7 @@ impl ConsoleError {
         error
     }
 
-    /// The status it will have.
+    /// The status of the response.
     pub fn status(&self) -> StatusCode {
         self.status
     }

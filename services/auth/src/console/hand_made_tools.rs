@@ -1,4 +1,4 @@
-//! Tools made by hand, for an API without an OpenAPI document.
+//! Tools that are described by hand, for an API without an OpenAPI document.
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{state::AuthState, visitor::Visitor};
 
-/// A tool made by hand.
+/// A tool that is described by hand.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = HandMadeTool)]
 #[expect(
@@ -36,15 +36,15 @@ use crate::{state::AuthState, visitor::Visitor};
 pub(crate) struct HandMadeForm {
     /// 1 to 64 letters, digits, `_` or `-`.
     name: String,
-    /// For people.
+    /// Display name.
     #[schema(nullable = false)]
     title: Option<String>,
-    /// What it does: the model decides by this text.
+    /// Its function. The model chooses tools by this text.
     description: String,
     /// HTTP method.
     #[schema(example = "GET")]
     method: String,
-    /// Below the source's base URL; parameters in braces.
+    /// Path below the source's base URL, with parameters in braces.
     #[schema(example = "/pets/{id}")]
     path: String,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub(crate) struct HandMadeForm {
     enabled: Option<bool>,
 }
 
-/// A parameter of a tool made by hand.
+/// A parameter of a tool that is described by hand.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = HandMadeParameter)]
 #[expect(
@@ -64,11 +64,11 @@ pub(crate) struct HandMadeForm {
     reason = "only its schema is used: the value is http_tools::HandMade"
 )]
 pub(crate) struct HandMadeParameterForm {
-    /// As sent.
+    /// Its name in the request.
     name: String,
     #[serde(rename = "in")]
     location: ParameterPlace,
-    /// Path parameters always are.
+    /// Always true for path parameters.
     #[serde(default)]
     required: bool,
     #[schema(nullable = false)]
@@ -78,7 +78,7 @@ pub(crate) struct HandMadeParameterForm {
     schema: Value,
 }
 
-/// Where a parameter travels.
+/// The place of a parameter in a request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ParameterPlace {
@@ -92,7 +92,7 @@ pub(crate) enum ParameterPlace {
     Cookie,
 }
 
-/// The body of a tool made by hand.
+/// The body of a tool that is described by hand.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = HandMadeBody)]
 #[expect(
@@ -109,7 +109,7 @@ pub(crate) struct HandMadeBodyForm {
     required: bool,
 }
 
-/// The definition with the switch that is not part of it.
+/// The definition, with the switch that is not part of it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct NewHandMade {
     #[serde(flatten)]
@@ -118,7 +118,7 @@ pub(crate) struct NewHandMade {
     enabled: Option<bool>,
 }
 
-/// Checks a definition and makes what is stored of it.
+/// Checks a definition and makes the stored form.
 fn drafted(definition: &HandMade) -> Result<Imported, ConsoleError> {
     let draft: ToolDraft = definition.draft().map_err(|error| {
         ConsoleError::invalid("definition_invalid", error.message).field(error.field)
@@ -132,12 +132,12 @@ fn drafted(definition: &HandMade) -> Result<Imported, ConsoleError> {
         ));
     }
     let mut imported = imported(&draft, Some(stored))?;
-    // Two tools may call one address in two ways; the name tells them apart.
+    // Two tools may use one method and path; the name distinguishes them.
     imported.operation_key = format!("{}#{}", draft.key, definition.name);
     Ok(imported)
 }
 
-/// The tool of a hand-made source with this name, if there is one beside `except`.
+/// The tool of this source with this name, other than `except`.
 async fn named(
     tx: &mut TenantTx,
     source: SourceId,
@@ -166,7 +166,7 @@ fn taken(name: &str) -> ConsoleError {
     .field("name")
 }
 
-/// Makes a tool by hand. The source must be of kind `http`.
+/// Creates a tool from a description. The source must be of kind `http`.
 #[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/tools", tag = "tools",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = HandMadeForm, responses((status = 201, description = "Made.", body = ToolView)))]
@@ -213,7 +213,7 @@ pub(crate) async fn create_tool(
     Ok((StatusCode::CREATED, Json(view(made))))
 }
 
-/// Gives a hand-made tool another definition.
+/// Replaces the definition of a tool.
 #[utoipa::path(put, path = "/workspaces/{ws}/tools/{id}/definition", tag = "tools",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
     request_body = HandMadeForm, responses((status = 200, description = "Changed.", body = ToolView)))]
@@ -273,7 +273,7 @@ pub(crate) async fn redefine_tool(
     Ok(Json(view(after)))
 }
 
-/// Deletes a hand-made tool. Tools of a document are disabled instead.
+/// Deletes a tool that was described by hand. Tools of a document are disabled instead.
 #[utoipa::path(delete, path = "/workspaces/{ws}/tools/{id}", tag = "tools",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
     responses((status = 204, description = "Deleted.")))]

@@ -1,4 +1,4 @@
-//! OpenAPI documents: fetched or pasted, read, and shown before anything is kept.
+//! OpenAPI documents: fetched or pasted, read, and shown before anything is stored.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use utoipa::ToSchema;
 use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
 use crate::state::AuthState;
 
-/// Bytes of a request that carries a document: 10 MiB of text, with room for JSON's escapes.
+/// Most bytes of a request with a document: 10 MiB of text, and space for JSON's escapes.
 pub(super) const DOCUMENT_BODY_LIMIT: usize = 24 * 1024 * 1024;
 const REDIRECTS: usize = 5;
 const FETCH_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// An OpenAPI document, pasted or by its address.
+/// An OpenAPI document, as text or by its address.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum DocumentInput {
@@ -38,7 +38,7 @@ pub enum DocumentInput {
     },
 }
 
-/// What to look at.
+/// The document to preview.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct PreviewRequest {
     /// The document.
@@ -53,7 +53,8 @@ pub(super) struct Loaded {
     pub import: Import,
 }
 
-/// Fetches if need be, reads and imports. `names` are the names that tools of the source already have, by key.
+/// Fetches the document if needed, reads and imports it. `names` are the present names of the
+/// source's tools, by key.
 pub(super) async fn load(
     state: &AuthState,
     tenant: TenantId,
@@ -85,7 +86,7 @@ pub(super) async fn load(
     let (text, digest, read) = state.readers().read(tenant, work).await?;
     let import = read.map_err(|error| match error {
         ReadError::Document(error) => unusable(&error),
-        // A request that has ended is not answered.
+        // The client never sees this answer, because its request has ended.
         ReadError::TooLate | ReadError::Stopped => ConsoleError::invalid(
             "document_too_slow",
             "Reading the document took too long. Try again later, or split it by tag.",
@@ -127,8 +128,8 @@ fn unreachable(message: String) -> ConsoleError {
     ConsoleError::new(StatusCode::BAD_GATEWAY, "document_unreachable", message).field("input.url")
 }
 
-/// Fetches a document. It is public or not ours to see: no credential goes with the request, so redirects may lead to
-/// another origin; each hop is checked like the first.
+/// Fetches a document. The request carries no credential, so the document must be public, and
+/// redirects may lead to another origin. Each hop is checked like the first.
 async fn fetch(state: &AuthState, text: &str) -> Result<(Vec<u8>, Url), ConsoleError> {
     let refused =
         |message: String| ConsoleError::invalid("document_url_refused", message).field("input.url");
@@ -190,7 +191,7 @@ async fn fetch(state: &AuthState, text: &str) -> Result<(Vec<u8>, Url), ConsoleE
     ))
 }
 
-/// A document before it is kept.
+/// A document before it is stored.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ImportPreview {
     title: String,
@@ -201,7 +202,7 @@ pub struct ImportPreview {
     #[schema(nullable = false)]
     description: Option<String>,
     servers: Vec<ServerChoiceView>,
-    /// The server that would be taken.
+    /// The server that the import would use.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     base_url: Option<String>,
@@ -221,7 +222,7 @@ pub struct ServerChoiceView {
     description: Option<String>,
 }
 
-/// What became of an operation.
+/// The result for an operation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OperationPreview {
     /// METHOD and path.
@@ -237,7 +238,7 @@ pub struct OperationPreview {
     tags: Vec<String>,
     deprecated: bool,
     status: OperationStatus,
-    /// Why it was left out.
+    /// The reason why it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<String>,
@@ -250,13 +251,13 @@ pub struct OperationPreview {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationStatus {
-    /// It does.
+    /// It becomes a tool.
     Tool,
-    /// It does not; `reason` says why.
+    /// It is left out; `reason` states why.
     LeftOut,
 }
 
-/// What is wrong with a document, and where.
+/// A problem of a document, and its position.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemView {
@@ -274,7 +275,7 @@ pub struct ProblemView {
     column: Option<usize>,
 }
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Severity)]
@@ -300,7 +301,7 @@ impl From<Problem> for ProblemView {
     }
 }
 
-/// A credential that the API seems to want.
+/// A credential that the API seems to require.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = SecurityHint)]
 pub struct SecurityHintView {
@@ -321,7 +322,7 @@ pub struct SecurityHintView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     issuer: Option<String>,
-    /// Scopes that the document knows.
+    /// Scopes in the document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     scopes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,7 +330,7 @@ pub struct SecurityHintView {
     description: Option<String>,
 }
 
-/// Kinds of credentials that a document can ask for.
+/// Kinds of credentials that a document can require.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SecurityKind)]
@@ -341,7 +342,7 @@ pub(crate) enum SecurityKindName {
     OauthAuthorizationCode,
 }
 
-/// The stored hints in the form of the API; hints of another release that do not read are left out.
+/// The stored hints in the form of the API. Unreadable hints of another release are left out.
 pub(super) fn hint_views(stored: &serde_json::Value) -> Vec<SecurityHintView> {
     let items = stored.as_array().map(Vec::as_slice).unwrap_or_default();
     items
@@ -350,7 +351,7 @@ pub(super) fn hint_views(stored: &serde_json::Value) -> Vec<SecurityHintView> {
         .collect()
 }
 
-/// The hints as they are stored.
+/// The hints in their stored form.
 pub(super) fn stored_hints(hints: &[SecurityHint]) -> Result<serde_json::Value, ConsoleError> {
     serde_json::to_value(hints).map_err(|error| ConsoleError::internal("security hints", error))
 }
@@ -410,7 +411,7 @@ fn preview(loaded: Loaded) -> Result<ImportPreview, ConsoleError> {
     })
 }
 
-/// Reads a document and shows what each operation would become. Keeps nothing.
+/// Reads a document and shows the result for each operation. Stores nothing.
 #[utoipa::path(post, path = "/workspaces/{ws}/imports/preview", tag = "sources", params(("ws" = String, Path, description = "Slug")),
     request_body = PreviewRequest, responses((status = 200, description = "What it would become.", body = ImportPreview)))]
 pub(crate) async fn preview_import(

@@ -1,4 +1,5 @@
-//! What the console's API reads: bodies, queries, ids and cursors, each with a refusal in the API's own form.
+//! Input of the console's API: bodies, queries, ids and cursors, each with refusals in the API's
+//! form.
 
 use axum::{
     RequestPartsExt,
@@ -12,8 +13,10 @@ use serde::de::DeserializeOwned;
 
 use super::error::ConsoleError;
 
-/// A JSON body. 415 for another content type, 413 when too large, 400 when it is no JSON, 422 with the path of the fault when a member is
-/// missing or of the wrong type.
+/// A JSON body.
+///
+/// 415 for another content type, 413 if it is too large, 400 if it is no JSON. 422 with the path of
+/// the fault if a member is missing or of the wrong type.
 #[derive(Debug)]
 pub struct JsonBody<T>(pub T);
 
@@ -21,7 +24,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = ConsoleError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ConsoleError> {
-        // A form or text/plain can be sent by other sites without a preflight; JSON cannot (S5).
+        // Other sites can send forms and text/plain without a preflight, but not JSON (S5).
         if !is_json(request.headers()) {
             return Err(ConsoleError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -95,7 +98,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn sentence(text: &str) -> String {
-    // serde_json adds where in the text the fault is; the path says it better.
+    // serde_json adds the fault's position in the text; the path is clearer.
     let text = text.split(" at line ").next().unwrap_or(text);
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {
@@ -103,7 +106,7 @@ fn sentence(text: &str) -> String {
     })
 }
 
-/// A query string. 422 with the parameter's name when a value is not readable.
+/// A query string. 422 with the parameter's name if a value is not readable.
 #[derive(Debug)]
 pub struct QueryParameters<T>(pub T);
 
@@ -119,7 +122,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameter
     }
 }
 
-/// The id in a path. What is no id of this kind is as unknown as any other: 404 (case 106).
+/// The id in a path. A malformed id or one of another kind gets the answer for an unknown id: 404
+/// (case 106).
 #[derive(Debug)]
 pub struct PathId<K: Kind>(pub Id<K>);
 
@@ -135,7 +139,7 @@ impl<S: Send + Sync, K: Kind> FromRequestParts<S> for PathId<K> {
     }
 }
 
-/// A further id in a path, and what it is called there.
+/// A further id in a path, with its name there.
 pub trait Part {
     /// Name in the path.
     const NAME: &'static str;
@@ -143,7 +147,7 @@ pub trait Part {
     type Kind: Kind;
 }
 
-/// The id in the part of a path that `P` names. 404 for what is no such id, as with [`PathId`].
+/// The id in the part of a path that `P` names. 404 for a malformed id, as with [`PathId`].
 #[derive(Debug)]
 pub struct PathPart<P: Part> {
     /// The id.
@@ -162,7 +166,7 @@ impl<S: Send + Sync, P: Part> FromRequestParts<S> for PathPart<P> {
     }
 }
 
-/// A named part of the path.
+/// Reads a named part of the path.
 pub(super) async fn path_parameter(
     parts: &mut Parts,
     name: &'static str,
@@ -178,7 +182,7 @@ pub(super) async fn path_parameter(
     found.ok_or_else(|| ConsoleError::internal("path parameter", name))
 }
 
-/// A longer text of a person, trimmed; empty means none.
+/// A longer text of a person, trimmed. An empty text becomes `None`.
 pub(super) fn plain_text<'t>(
     field: &'static str,
     text: &'t str,
@@ -199,12 +203,13 @@ pub(super) fn plain_text<'t>(
     Ok((!text.is_empty()).then_some(text))
 }
 
-/// A cursor for the next page of `list` in a workspace: readable by us alone, good for that list only.
+/// Makes a cursor for the next page of `list` in a workspace. Only this service can read it, and
+/// only for that list.
 pub fn cursor(keys: &Keys, list: &'static str, workspace: TenantId, position: &[u8]) -> String {
     keys.stamp(Purpose::Cursor, &cursor_scope(list, workspace), position)
 }
 
-/// Reads back what [`cursor`] made. 422 for anything else.
+/// Reads a cursor of [`cursor`]. 422 for anything else.
 pub fn read_cursor(
     keys: &Keys,
     list: &'static str,
@@ -225,7 +230,8 @@ fn cursor_scope(list: &str, workspace: TenantId) -> Vec<u8> {
     format!("console {list} {workspace}").into_bytes()
 }
 
-/// For members of a change where absence and null differ: absent leaves the value, null resets it.
+/// For members of a change where an absent value and null differ: absent leaves the value, null
+/// resets it.
 pub(super) fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: serde::Deserializer<'de>,

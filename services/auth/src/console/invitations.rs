@@ -32,24 +32,24 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Invitations that a workspace may send in a day.
+/// Most invitations of a workspace in a day.
 const MOST_A_DAY: i64 = 100;
 
-/// An invitation that waits.
+/// A pending invitation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Invitation {
     #[schema(value_type = String)]
     id: InvitationId,
-    /// To whom.
+    /// The invited address.
     email: String,
-    /// As what.
+    /// The role after acceptance.
     #[schema(value_type = RoleName)]
     role: Role,
-    /// Who invited.
+    /// The person who invited.
     invited_by: String,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// Until then it works.
+    /// Time when it expires.
     #[serde(with = "time::serde::rfc3339")]
     expires_at: OffsetDateTime,
 }
@@ -67,7 +67,7 @@ impl From<invitations::Invitation> for Invitation {
     }
 }
 
-/// The invitations that wait. For admins and owners.
+/// The pending invitations. For admins and owners.
 #[utoipa::path(get, path = "/workspaces/{ws}/invitations", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The invitations, newest first.", body = Listing<Invitation>)))]
 pub(crate) async fn list_invitations(
@@ -82,12 +82,12 @@ pub(crate) async fn list_invitations(
     )))
 }
 
-/// Whom to invite.
+/// A new invitation.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct NewInvitationBody {
     /// Address.
     email: String,
-    /// Role, no stronger than one's own.
+    /// Role, no stronger than that of the inviter.
     #[schema(value_type = RoleName)]
     role: Role,
 }
@@ -97,12 +97,15 @@ pub struct NewInvitationBody {
 pub struct SentInvitation {
     #[serde(flatten)]
     invitation: Invitation,
-    /// It takes the place of one that waited for the same address: the link in the older message does not work any more.
+    /// True if it replaces a pending one for the same address. The link in the older message does
+    /// not work any more.
     sent_again: bool,
 }
 
-/// Invites somebody by mail; it takes a recent sign-in, whatever the role: each of them sees the workspace. A newer invitation replaces the
-/// older one to the same address. Whether the address has an account is not told. Owners hear of invitations of admins and owners.
+/// Invites a person by mail. It requires a recent sign-in for every role, because each role can see
+/// the workspace. A newer invitation replaces the older one to the same address. The response does
+/// not reveal whether the address has an account. Owners get a message about invitations of admins
+/// and owners.
 #[utoipa::path(post, path = "/workspaces/{ws}/invitations", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = NewInvitationBody, responses((status = 201, description = "On its way.", body = SentInvitation)))]
 pub(crate) async fn invite(
@@ -204,7 +207,7 @@ pub(crate) async fn invite(
     Ok((StatusCode::CREATED, Json(sent)))
 }
 
-/// Takes an invitation back.
+/// Withdraws an invitation.
 #[utoipa::path(delete, path = "/workspaces/{ws}/invitations/{id}", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Invitation")),
     responses((status = 204, description = "Taken back.")))]

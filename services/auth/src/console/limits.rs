@@ -1,4 +1,5 @@
-//! The limits of a workspace: what holds, what it may set, what was used and refused (`streams.md` §16).
+//! The limits of a workspace: the effective and configurable values, use and refusals
+//! (`streams.md` §16).
 
 use axum::{Json, extract::State};
 use portolan_model::{
@@ -24,7 +25,7 @@ const BUCKET: i64 = 5;
 /// Buckets of the plot: six hours.
 const BUCKETS: i64 = 72;
 
-/// The limits of a workspace, and what they did.
+/// The limits of a workspace, and their effects.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Limits {
     /// One for each name, always in the same order.
@@ -39,27 +40,28 @@ pub struct LimitView {
     #[schema(value_type = LimitNameName)]
     name: &'static str,
     unit: LimitUnit,
-    /// What holds; null = no limit.
+    /// The effective value; null = no limit.
     #[schema(required)]
     value: Option<u32>,
     /// The platform's default; null = no limit.
     #[schema(required)]
     default: Option<u32>,
-    /// What the workspace has set; null = the default holds.
+    /// The workspace's own value; null = the default applies.
     #[schema(required)]
     own: Option<u32>,
-    /// The least that can be set.
+    /// The least value that can be set.
     minimum: u32,
-    /// The most that can be set.
+    /// The greatest value that can be set.
     maximum: u32,
-    /// What is there now, over all nodes, some seconds old. Null for limits a minute, and where it is not known.
+    /// Present use over all nodes, some seconds old. Null for limits per minute, and if it is
+    /// unknown.
     #[schema(required)]
     in_use: Option<u64>,
     /// Requests that it refused in the time of `usage`.
     refused: i64,
 }
 
-/// Which limit.
+/// The name of a limit.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = LimitName)]
@@ -74,33 +76,33 @@ enum LimitNameName {
     ClientRequests,
     /// Calls of one tool.
     ToolCalls,
-    /// Calls of the workspace that run at once.
+    /// Concurrent calls of the workspace.
     RunningCalls,
-    /// Event streams of the workspace that are open at once.
+    /// Concurrent event streams of the workspace.
     OpenStreams,
     /// New event streams of one person with one AI client.
     StreamOpens,
-    /// Event streams of one session that are open at once.
+    /// Concurrent event streams of one session.
     SessionStreams,
-    /// `subscriptions/listen` streams of one person with one AI client that are open at once.
+    /// Concurrent `subscriptions/listen` streams of one person with one AI client.
     Listens,
-    /// Calls of one person with one AI client that wait for its answer at once.
+    /// Concurrent calls of one person with one AI client that wait for its answer.
     ParkedCalls,
-    /// Tasks of one person with one AI client on one server that are kept at once.
+    /// Stored tasks of one person with one AI client on one server.
     Tasks,
 }
 
-/// What a limit counts.
+/// The unit of a limit.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum LimitUnit {
-    /// What comes in a minute.
+    /// Events per minute.
     PerMinute,
-    /// What is there at once.
+    /// Items at the same time.
     AtOnce,
 }
 
-/// What happened in the last six hours.
+/// Use in the last six hours.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LimitUsage)]
 pub struct Usage {
@@ -108,14 +110,14 @@ pub struct Usage {
     #[serde(with = "time::serde::rfc3339")]
     from: OffsetDateTime,
     bucket_minutes: i64,
-    /// Oldest first, the present one last, empty ones too.
+    /// Oldest first, the present one last, empty ones included.
     buckets: Vec<UsageBucket>,
 }
 
 /// Some minutes.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UsageBucket {
-    /// Their beginning.
+    /// Beginning of the bucket.
     #[serde(with = "time::serde::rfc3339")]
     at: OffsetDateTime,
     /// Calls that began.
@@ -137,47 +139,47 @@ impl From<Bucket> for UsageBucket {
     }
 }
 
-/// What to change. Absent = leave, null = back to the platform's default.
+/// A change of limits. Absent = leave, null = back to the platform's default.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsChange {
-    /// Calls of the whole workspace, a minute.
+    /// Calls of the whole workspace per minute.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     tenant_calls: Option<Option<u32>>,
-    /// Requests of one person with one AI client, a minute.
+    /// Requests of one person with one AI client per minute.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     client_requests: Option<Option<u32>>,
-    /// Calls of one tool, a minute.
+    /// Calls of one tool per minute.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     tool_calls: Option<Option<u32>>,
-    /// Calls that run at once.
+    /// Concurrent calls.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     running_calls: Option<Option<u32>>,
-    /// Event streams that are open at once.
+    /// Concurrent event streams.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     open_streams: Option<Option<u32>>,
-    /// New event streams of one person with one AI client, a minute.
+    /// New event streams of one person with one AI client per minute.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     stream_opens: Option<Option<u32>>,
-    /// Event streams of one session that are open at once.
+    /// Concurrent event streams of one session.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     session_streams: Option<Option<u32>>,
-    /// `subscriptions/listen` streams of one person with one AI client that are open at once.
+    /// Concurrent `subscriptions/listen` streams of one person with one AI client.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     listens: Option<Option<u32>>,
-    /// Calls of one person with one AI client that wait for its answer at once.
+    /// Concurrent calls of one person with one AI client that wait for its answer.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     parked_calls: Option<Option<u32>>,
-    /// Tasks of one person with one AI client on one server that are kept at once.
+    /// Stored tasks of one person with one AI client on one server.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     tasks: Option<Option<u32>>,
@@ -200,7 +202,7 @@ impl LimitsChange {
     }
 }
 
-/// The limits of a workspace, and what was used.
+/// The limits of a workspace, and their use.
 #[utoipa::path(get, path = "/workspaces/{ws}/limits", tag = "limits", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The limits.", body = Limits)))]
 pub(crate) async fn show_limits(
@@ -211,7 +213,8 @@ pub(crate) async fn show_limits(
     view(&state, &workspace).await.map(Json)
 }
 
-/// Changes limits of a workspace, within what the platform allows. For admins and owners. What runs already goes on.
+/// Changes limits of a workspace, within the platform's bounds. For admins and owners. Running
+/// calls and streams continue.
 #[utoipa::path(patch, path = "/workspaces/{ws}/limits", tag = "limits", params(("ws" = String, Path, description = "Slug")),
     request_body = LimitsChange, responses((status = 200, description = "Changed.", body = Limits)))]
 pub(crate) async fn change_limits(
@@ -305,7 +308,7 @@ async fn view(state: &AuthState, workspace: &Workspace) -> Result<Limits, Consol
     })
 }
 
-/// The beginning of the plot: its last bucket is the present one.
+/// The beginning of the plot. Its last bucket is the present one.
 fn beginning(now: OffsetDateTime) -> OffsetDateTime {
     let bucket = BUCKET * 60;
     let present = now.unix_timestamp().div_euclid(bucket) * bucket;

@@ -1,4 +1,4 @@
-//! Who is signed in, and where they belong.
+//! The signed-in person and their workspaces.
 
 use axum::{Json, extract::State};
 use portolan_model::{
@@ -13,21 +13,22 @@ use utoipa::ToSchema;
 use super::{deletion::StoppedWorkspace, error::ConsoleError, workspaces::RoleName};
 use crate::{config::DemoApi, mail::MAILBOX_PATH, session::AnySession, state::AuthState};
 
-/// Who is signed in.
+/// The signed-in person.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Me {
     user: Person,
     /// Workspaces of the person, by name.
     workspaces: Vec<MyWorkspace>,
-    /// Workspaces of the person that do not work now: suspended, or deleted less than 30 days ago. Absent if there are none.
+    /// Workspaces of the person that are stopped now: suspended, or deleted less than 30 days ago.
+    /// Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     stopped_workspaces: Vec<StoppedWorkspace>,
-    /// Page with the mail of a development server.
+    /// The page of a development server that shows mail.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     dev_mailbox_url: Option<String>,
-    /// API that runs beside a development server, for a first import.
+    /// The API that runs beside a development server, for a first import.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     demo_api: Option<DemoApi>,
@@ -42,7 +43,7 @@ pub struct Person {
     display_name: String,
 }
 
-/// A workspace in the list of one's own.
+/// A workspace in the person's own list.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MyWorkspace {
     #[schema(value_type = String, example = "ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
@@ -54,7 +55,7 @@ pub struct MyWorkspace {
     role: Role,
 }
 
-/// Who is signed in, and where they belong.
+/// The signed-in person and their workspaces.
 #[utoipa::path(get, path = "/me", tag = "me", responses((status = 200, description = "The person of the session.", body = Me)))]
 pub(crate) async fn show_me(
     State(state): State<AuthState>,

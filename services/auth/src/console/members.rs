@@ -1,4 +1,4 @@
-//! Who belongs to a workspace, and as what (`auth.md` M1, R7).
+//! Members of a workspace and their roles (`auth.md` M1, R7).
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -40,17 +40,17 @@ use crate::{
 /// A member.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Member {
-    /// Who.
+    /// The person.
     #[schema(value_type = String, example = "usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
     user_id: UserId,
-    /// As they call themselves.
+    /// The person's own display name.
     display_name: String,
     /// Primary address.
     email: String,
     /// Role.
     #[schema(value_type = RoleName)]
     role: Role,
-    /// Since when.
+    /// Beginning of the membership.
     #[serde(with = "time::serde::rfc3339")]
     since: OffsetDateTime,
 }
@@ -82,7 +82,7 @@ pub(crate) async fn list_members(
     )))
 }
 
-/// What can be changed.
+/// A change of a member.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct MemberChange {
     /// Role.
@@ -90,8 +90,9 @@ pub struct MemberChange {
     role: Role,
 }
 
-/// Changes a member's role. Nobody gives a role above their own, and owners are changed by owners only. Tokens of the member's AI
-/// apps are refused within a second; the apps get new ones by themselves, unless the new role may not call tools.
+/// Changes a member's role. A person cannot give a role above their own, and only owners change
+/// owners. Tokens of the member's AI apps are refused within a second. The apps get new ones by
+/// themselves, unless the new role may not call tools.
 #[utoipa::path(patch, path = "/workspaces/{ws}/members/{id}", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Person")),
     request_body = MemberChange, responses((status = 200, description = "Changed.", body = Member)))]
@@ -151,7 +152,8 @@ pub(crate) async fn change_member(
     }))
 }
 
-/// Removes a member, or leaves. The person's AI apps lose this workspace within a second.
+/// Removes a member, or leaves the workspace. The person's AI apps lose access to it within a
+/// second.
 #[utoipa::path(delete, path = "/workspaces/{ws}/members/{id}", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Person")),
     responses((status = 204, description = "Removed.")))]
@@ -205,7 +207,7 @@ async fn find(tx: &mut SystemTx, tenant: TenantId, user: UserId) -> Result<Membe
         .ok_or_else(|| ConsoleError::not_found("this member"))
 }
 
-/// Who administers changes nobody of a stronger role, and gives none.
+/// Refuses to let a person change a stronger role than their own, or give one.
 pub(super) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), ConsoleError> {
     if role <= workspace.role {
         return Ok(());
@@ -220,7 +222,8 @@ pub(super) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), Consol
     ))
 }
 
-/// Queues a message to each owner but the person who acts: somebody is given a role that gives roles (S-3).
+/// Queues a message to each owner except the acting person, because a person gets a role that gives
+/// roles (S-3).
 pub(super) async fn tell_owners(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -249,7 +252,7 @@ pub(super) async fn tell_owners(
     Ok(notices)
 }
 
-/// M1, case 162: decided at commit, so of two owners who leave at once one stays.
+/// M1, case 162: decided at commit, so that of two owners who leave at once one remains.
 fn needs_owner(error: StorageError) -> ConsoleError {
     if error.is_refused_by(LAST_OWNER) {
         ConsoleError::conflict(
@@ -276,7 +279,7 @@ async fn disconnect(
     connected_apps::end(tx, which, reason, now).await
 }
 
-/// Writes for the feed that tokens of this membership from before `epoch` are over.
+/// Writes to the feed that tokens of this membership from before `epoch` are revoked.
 async fn publish(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -294,7 +297,7 @@ async fn publish(
     revocations::insert(tx, &revocation).await
 }
 
-/// The same for the nodes of this process, at once.
+/// Notifies the nodes of this process of the same, at once.
 fn tell(state: &AuthState, tenant: TenantId, user: UserId, epoch: i32, ended: &Ended) {
     let event = Revocation::Member {
         tenant,

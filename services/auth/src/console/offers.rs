@@ -1,4 +1,4 @@
-//! Which prompts and resources a server offers, beside its tools.
+//! The prompts and resources that a server offers beside its tools.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{state::AuthState, visitor::Visitor};
 
-/// Prompts, and resources, of one server.
+/// Most prompts, and most resources, of one server.
 const MOST: usize = 1_000;
 
 /// A prompt as a server offers it.
@@ -34,11 +34,11 @@ const MOST: usize = 1_000;
 pub struct ServerPrompt {
     #[schema(value_type = String)]
     prompt_id: PromptId,
-    /// The name that clients know.
+    /// Its name for clients.
     published_name: String,
     name: String,
     title: String,
-    /// The upstream it was found at.
+    /// The upstream server that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     source_name: Option<String>,
@@ -52,13 +52,13 @@ pub struct ServerPrompt {
 pub struct ServerResource {
     #[schema(value_type = String)]
     resource_id: ResourceId,
-    /// The URI or template that clients know.
+    /// Its URI or template for clients.
     published_uri: String,
     #[schema(value_type = super::resources::ShapeName)]
     shape: ResourceShape,
     name: String,
     title: String,
-    /// The HTTP source that answers, or the upstream it was found at.
+    /// The HTTP source that answers, or the upstream server that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     source_name: Option<String>,
@@ -107,7 +107,7 @@ pub struct PromptChoice {
 pub struct ChosenPrompt {
     #[schema(value_type = String)]
     prompt_id: PromptId,
-    /// The name that clients know; the prompt's own name if absent.
+    /// Its name for clients; the prompt's own name if absent.
     #[schema(nullable = false)]
     published_name: Option<String>,
 }
@@ -123,12 +123,14 @@ pub struct ResourceChoice {
 pub struct ChosenResource {
     #[schema(value_type = String)]
     resource_id: ResourceId,
-    /// The URI or template that clients know; the resource's own if absent. A template keeps its variables.
+    /// Its URI or template for clients; the resource's own if absent. A template keeps its
+    /// variables.
     #[schema(nullable = false)]
     published_uri: Option<String>,
 }
 
-/// What was chosen, each under its name; two under one name are refused with the names.
+/// The chosen items by their names. Two items with one name are refused with an error that lists
+/// the names.
 fn named<Id: Eq + Hash + Copy>(
     chosen: Vec<(Id, Option<String>)>,
     own: &HashMap<Id, String>,
@@ -198,7 +200,7 @@ fn refused(error: StorageError, field: &'static str) -> ConsoleError {
     }
 }
 
-/// What a server offers beside tools.
+/// The prompts and resources of a server.
 pub(super) async fn of_server(
     tx: &mut TenantTx,
     id: portolan_model::id::ServerId,
@@ -252,7 +254,8 @@ pub(crate) async fn choose_prompts(
     Ok(Json(answer))
 }
 
-/// A template under another URI has the same variables, or what it holds could not be filled.
+/// Returns true if both templates have the same variables. With others, the resource could not be
+/// filled.
 fn same_variables(own: &str, published: &str) -> bool {
     let names = |text: &str| -> Option<BTreeSet<String>> {
         let template = UriTemplate::parse(text).ok()?;

@@ -1,4 +1,4 @@
-//! Prompts: written here, offered by servers.
+//! Prompts: written in the console, offered by servers.
 
 use axum::{Json, extract::State};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -30,11 +30,11 @@ use super::{
 };
 use crate::{state::AuthState, visitor::Visitor};
 
-/// Prompts of one workspace.
+/// Most prompts of one workspace.
 const MOST_PROMPTS: usize = 1_000;
-/// Messages of one prompt.
+/// Most messages of one prompt.
 const MOST_MESSAGES: usize = 50;
-/// Bytes of all messages of one prompt.
+/// Most bytes of all messages of one prompt.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
 
 /// A prompt in a list.
@@ -42,12 +42,12 @@ const MOST_BYTES: usize = 2 * 1024 * 1024;
 pub struct PromptSummary {
     #[schema(value_type = String, example = "prm_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
     id: PromptId,
-    /// As AI clients know it, unless a server says otherwise.
+    /// Its name for AI clients, unless a server publishes it under another.
     name: String,
     title: String,
     description: String,
     arguments: Vec<ArgumentForm>,
-    /// The upstream it was found at; absent if it was written here.
+    /// The upstream server that has it; absent if it was written here.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     source_name: Option<String>,
@@ -82,7 +82,7 @@ pub(crate) struct MessageForm {
     content: BlockForm,
 }
 
-/// Who speaks.
+/// The role of a message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = PromptRole)]
@@ -91,7 +91,7 @@ pub(crate) enum SpeakerName {
     Assistant,
 }
 
-/// What a message holds. Texts and URIs may have placeholders: `{{name}}`.
+/// The content of a message. Texts and URIs may have placeholders: `{{name}}`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schema(as = PromptBlock)]
@@ -117,7 +117,7 @@ pub(crate) enum BlockForm {
         uri: String,
         #[schema(nullable = false)]
         mime_type: Option<String>,
-        /// This or `blob`.
+        /// Either this or `blob`.
         #[schema(nullable = false)]
         text: Option<String>,
         /// Base64.
@@ -136,17 +136,17 @@ pub(crate) enum BlockForm {
     },
 }
 
-/// A prompt to be made, or what it is to be.
+/// A new prompt, or the new content of one.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PromptDefinition)]
 pub struct PromptForm {
     /// 1 to 64 letters, digits, `_` or `-`.
     name: String,
-    /// For people.
+    /// Display name.
     #[schema(nullable = false)]
     title: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     #[schema(nullable = false)]
     description: Option<String>,
     #[serde(default)]
@@ -185,7 +185,7 @@ async fn found(tx: &mut TenantTx, id: PromptId) -> Result<Prompt, ConsoleError> 
         .ok_or_else(|| ConsoleError::not_found("this prompt"))
 }
 
-/// A media type as far as it matters: `type/subtype`, perhaps with parameters, short and printable.
+/// Returns true for a media type: `type/subtype`, perhaps with parameters, short and printable.
 pub(super) fn is_mime_type(text: &str) -> bool {
     let (kind, rest) = text.split_once('/').unwrap_or_default();
     !kind.is_empty()
@@ -198,7 +198,7 @@ fn message_fault(index: usize, text: impl Into<String>) -> ConsoleError {
     ConsoleError::invalid("message_invalid", text.into()).field(format!("messages[{index}]"))
 }
 
-/// A URI with placeholders, which may be all of it.
+/// Returns true for a URI with placeholders, or one placeholder alone.
 fn may_be_uri(uri: &str, names: &[String]) -> bool {
     ["1", "x:1"].iter().any(|value| {
         let values = names
@@ -361,7 +361,7 @@ impl Checked {
         }
     }
 
-    /// For the audit log: no text of the prompt.
+    /// The details for the audit log, without the prompt's text.
     fn entry(&self) -> Value {
         json!({ "name": self.name, "arguments": self.arguments.len(), "messages": self.messages.len() })
     }
@@ -414,7 +414,7 @@ pub(crate) async fn show_prompt(
     Ok(Json(view(found(&mut tx, id).await?)))
 }
 
-/// Writes a prompt.
+/// Creates a prompt.
 #[utoipa::path(post, path = "/workspaces/{ws}/prompts", tag = "prompts", params(("ws" = String, Path, description = "Slug")),
     request_body = PromptForm, responses((status = 201, description = "Made.", body = PromptView)))]
 pub(crate) async fn create_prompt(
@@ -443,7 +443,7 @@ pub(crate) async fn create_prompt(
     Ok((StatusCode::CREATED, Json(view(made))))
 }
 
-/// A prompt of an upstream is the upstream's to change.
+/// Refuses prompts of an upstream server, which only that server can change.
 fn written_here(prompt: &Prompt) -> Result<(), ConsoleError> {
     if prompt.source_id.is_some() {
         return Err(ConsoleError::conflict(
@@ -454,7 +454,7 @@ fn written_here(prompt: &Prompt) -> Result<(), ConsoleError> {
     Ok(())
 }
 
-/// Rewrites a prompt. Servers that offer it under its old name follow.
+/// Replaces a prompt. Servers that offer it under its old name follow.
 #[utoipa::path(put, path = "/workspaces/{ws}/prompts/{id}", tag = "prompts",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Prompt")),
     request_body = PromptForm, responses((status = 200, description = "Changed.", body = PromptView)))]
@@ -486,7 +486,7 @@ pub(crate) async fn rewrite_prompt(
     Ok(Json(view(after)))
 }
 
-/// Whether a prompt or resource can be published.
+/// A change of whether a prompt or resource can be published.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnabledChange {
@@ -544,7 +544,7 @@ pub(crate) async fn delete_prompt(
     Ok(Json(Deleted::at(now)))
 }
 
-/// Takes a deletion back.
+/// Restores a deleted prompt.
 #[utoipa::path(post, path = "/workspaces/{ws}/prompts/{id}/restore", tag = "prompts",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Prompt")),
     responses((status = 200, description = "Restored.", body = PromptView)))]

@@ -1,5 +1,5 @@
-//! Clients that administrators registered for their workspace (`auth.md` C14, C16, M9): for programs that want a client id, and perhaps a
-//! secret, typed in.
+//! Clients that administrators registered for their workspace (`auth.md` C14, C16, M9). They serve
+//! programs into which a person types a client id, and perhaps a secret.
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -40,14 +40,14 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Clients that a workspace may register (M9).
+/// Most registered clients of a workspace (M9).
 const MOST: usize = 100;
 
 /// How a client proves itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientProof {
-    /// Not at all: a program on people's computers, which PKCE protects.
+    /// Without a proof: a program on people's computers, which PKCE protects.
     None,
     /// A secret, in the header or in the form.
     ClientSecret,
@@ -55,17 +55,17 @@ pub enum ClientProof {
     PrivateKeyJwt,
 }
 
-/// A client that was registered here.
+/// A client that this workspace registered.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RegisteredClient {
-    /// Our id of it.
+    /// Internal id of the client.
     #[schema(value_type = String, example = "cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
     id: ClientId,
-    /// What is typed into the program.
+    /// The `client_id` that is typed into the program.
     client_id: String,
-    /// As people call it.
+    /// Display name.
     name: String,
-    /// Where it may be answered.
+    /// Its redirect URIs.
     redirect_uris: Vec<String>,
     /// How it proves itself.
     proof: ClientProof,
@@ -75,7 +75,7 @@ pub struct RegisteredClient {
     stopped: bool,
     /// Its secrets, oldest first.
     secrets: Vec<ClientSecret>,
-    /// Where its public keys stand.
+    /// The address of its public keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     jwks_uri: Option<String>,
@@ -83,11 +83,11 @@ pub struct RegisteredClient {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, nullable = false)]
     jwks: Option<Value>,
-    /// Connections that people allowed it.
+    /// Number of its present connections.
     apps: i64,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// When somebody last allowed it to connect.
+    /// Time when a person last allowed it to connect.
     #[serde(
         with = "time::serde::rfc3339::option",
         skip_serializing_if = "Option::is_none"
@@ -152,7 +152,7 @@ async fn view(
         .ok_or_else(|| ConsoleError::not_found("this client"))
 }
 
-/// The clients that were registered for a workspace, by name. For admins and owners.
+/// The registered clients of a workspace, by name. For admins and owners.
 #[utoipa::path(get, path = "/workspaces/{ws}/registered-clients", tag = "clients", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The clients.", body = Listing<RegisteredClient>)))]
 pub(crate) async fn list_registered_clients(
@@ -166,37 +166,37 @@ pub(crate) async fn list_registered_clients(
     )))
 }
 
-/// What a new client is made of.
+/// A new client.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewClientBody {
-    /// As people call it, and as the consent page shows it: 1 to 80 characters.
+    /// Display name, also on the consent page: 1 to 80 characters.
     name: String,
-    /// Where it may be answered: 1 to 20 addresses.
+    /// Its redirect URIs: 1 to 20 addresses.
     redirect_uris: Vec<String>,
-    /// How it is to prove itself.
+    /// How it proves itself.
     proof: ClientProof,
     /// Its public keys as a JWK set, for `private_key_jwt`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     jwks: Option<Value>,
-    /// Or where they stand: `https`, without query.
+    /// Or the address of its public keys: `https`, without query.
     #[serde(default)]
     jwks_uri: Option<String>,
 }
 
-/// What was made.
+/// A client that was just created.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CreatedClient {
     /// The client.
     client: RegisteredClient,
-    /// Its secret, shown this once; absent if it has none.
+    /// Its secret, shown only once; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     client_secret: Option<String>,
 }
 
-/// People read it on the consent page: cleaned as every client's (C7).
+/// Cleans the name like that of any client (C7), because the consent page shows it.
 fn client_name(text: &str) -> Result<String, ConsoleError> {
     let text = account_name(text)?;
     name::clean(text).ok_or_else(|| {
@@ -204,7 +204,7 @@ fn client_name(text: &str) -> Result<String, ConsoleError> {
     })
 }
 
-/// C14, without doubles, in the order given.
+/// Checks redirect URIs by C14 and returns them without duplicates, in the order given.
 fn checked_uris(uris: Vec<String>) -> Result<Vec<String>, ConsoleError> {
     let invalid = |message: String| {
         Err(ConsoleError::invalid("redirect_uris_invalid", message).field("redirect_uris"))
@@ -231,7 +231,7 @@ fn checked_uris(uris: Vec<String>) -> Result<Vec<String>, ConsoleError> {
     Ok(out)
 }
 
-/// Registers a client. Only this workspace can be chosen with it.
+/// Registers a client. It can connect to this workspace only.
 #[utoipa::path(post, path = "/workspaces/{ws}/registered-clients", tag = "clients", params(("ws" = String, Path, description = "Slug")),
     request_body = NewClientBody, responses((status = 201, description = "Made. The secret is shown this once.", body = CreatedClient)))]
 pub(crate) async fn register_client(
@@ -307,14 +307,14 @@ pub(crate) async fn register_client(
     Ok((StatusCode::CREATED, Json(created)))
 }
 
-/// What can be changed.
+/// A change of a client.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientChange {
-    /// As people call it.
+    /// Display name.
     #[serde(default)]
     name: Option<String>,
-    /// Where it may be answered.
+    /// Its redirect URIs.
     #[serde(default)]
     redirect_uris: Option<Vec<String>>,
     /// False switches it off: its connections are refused within a second.
@@ -347,7 +347,7 @@ pub(crate) async fn change_registered_client(
             Some(uris) => checked_uris(uris)?,
             None => client.redirect_uris.clone(),
         };
-        // Where codes go is what the client is.
+        // The redirect URIs determine the program that receives codes.
         if redirect_uris != client.redirect_uris {
             workspace.require_recent(now, ConsolePage::Clients)?;
         }
@@ -378,7 +378,7 @@ pub(crate) async fn change_registered_client(
     Ok(Json(client))
 }
 
-/// Deletes a client with its secrets and connections. What it held is refused within a second.
+/// Deletes a client with its secrets and connections. Its tokens are refused within a second.
 #[utoipa::path(delete, path = "/workspaces/{ws}/registered-clients/{id}", tag = "clients",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Client")),
     responses((status = 204, description = "Deleted.")))]
@@ -435,7 +435,8 @@ pub(crate) async fn replace_client_keys(
     Ok(Json(client))
 }
 
-/// Adds a second secret, so that the first can be replaced without a pause: put the new one into use, then revoke the old one.
+/// Adds a second secret, so that the first can be replaced without a pause. Put the new one into
+/// use, then revoke the old one.
 #[utoipa::path(post, path = "/workspaces/{ws}/registered-clients/{id}/secrets", tag = "clients",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Client")),
     responses((status = 201, description = "Made. It is shown this once.", body = NewSecret)))]
@@ -464,7 +465,8 @@ pub(crate) async fn add_client_secret(
     Ok((StatusCode::CREATED, Json(secret)))
 }
 
-/// Revokes a secret: from now on it proves nothing. Connections stay, and refresh with the other one.
+/// Revokes a secret: from now on it proves nothing. Connections stay, and refresh with the other
+/// one.
 #[utoipa::path(delete, path = "/workspaces/{ws}/registered-clients/{id}/secrets/{secret}", tag = "clients",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Client"),
         ("secret" = String, Path, description = "Secret")),

@@ -1,4 +1,4 @@
-//! Importing a source's document again: first what would change, then the change.
+//! Importing a source's document again: a preview of the changes, then the changes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -27,27 +27,27 @@ use super::{
 };
 use crate::{state::AuthState, visitor::Visitor};
 
-/// What importing again would change.
+/// The changes of importing a document again.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReimportPreview {
-    /// SHA-256 of the document, hexadecimal: send it back to apply this very document.
+    /// SHA-256 of the document, hexadecimal. Send it to apply this very document.
     digest: String,
     added: Vec<OperationPreview>,
     removed: Vec<RemovedTool>,
     changed: Vec<ChangedTool>,
-    /// Tools that stay as they are.
+    /// Number of tools that do not change.
     unchanged: usize,
     problems: Vec<ProblemView>,
 }
 
-/// A tool whose operation is gone.
+/// A tool whose operation is removed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RemovedTool {
     key: String,
     tool_name: String,
     /// Slugs of the servers that lose it.
     used_by_servers: Vec<String>,
-    /// Why, if the operation is still there but cannot be a tool any more.
+    /// The reason, if the operation is still there but cannot be a tool any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<String>,
@@ -58,11 +58,11 @@ pub struct RemovedTool {
 pub struct ChangedTool {
     key: String,
     tool_name: String,
-    /// Sentences.
+    /// The changes as sentences.
     changes: Vec<String>,
 }
 
-/// A document to be applied.
+/// A document to apply.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ReimportRequest {
     input: DocumentInput,
@@ -70,7 +70,7 @@ pub struct ReimportRequest {
     digest: String,
 }
 
-/// All tools of a source, whatever their state.
+/// All tools of a source, in any state.
 async fn tools_of(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Tool>, ConsoleError> {
     Ok(tools::list(
         tx,
@@ -101,7 +101,8 @@ struct Prepared {
     tools: Vec<Tool>,
 }
 
-/// Loads the new document with the names that are already given. Kept names make a re-import change nothing that it need not.
+/// Loads the new document with the present names of tools, so that importing again changes no name
+/// without need.
 async fn prepare(
     state: &AuthState,
     workspace: &Workspace,
@@ -126,7 +127,7 @@ async fn prepare(
     Ok(Prepared { loaded, tools })
 }
 
-/// Shows what importing a document again would change. Keeps nothing.
+/// Shows the changes of importing a document again. Stores nothing.
 #[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/reimport/preview", tag = "sources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = PreviewRequest, responses((status = 200, description = "What would change.", body = ReimportPreview)))]
@@ -147,7 +148,7 @@ pub(crate) async fn preview_reimport(
         .iter()
         .map(|tool| (tool.operation_key.as_str(), &tool.used_by))
         .collect();
-    // Schemas of thousands of tools are compared: not between requests of others.
+    // The comparison covers schemas of thousands of tools, so it runs outside the async threads.
     let compare = move |_, _: &_| (diff(&active, &loaded.import), loaded);
     let (difference, loaded) = state.readers().read(workspace.id, compare).await?;
     let added: HashSet<&String> = difference.added.iter().collect();
@@ -192,7 +193,8 @@ pub(crate) async fn preview_reimport(
     }))
 }
 
-/// Applies the document that was previewed. New tools come enabled; what the workspace wrote or switched stays.
+/// Applies the document that was previewed. New tools are enabled; the workspace's own texts and
+/// switches stay.
 #[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/reimport", tag = "sources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = ReimportRequest, responses((status = 200, description = "Applied.", body = SourceView)))]
@@ -218,7 +220,8 @@ pub(crate) async fn apply_reimport(
     let mut tx = state.store.tenant(workspace.id).await?;
     let source = found(&mut tx, id).await?;
     let hints = imports::stored_hints(&loaded.import.security)?;
-    // The condition on the digest is the lock: of two imports at once, one is told to look again.
+    // The condition on the digest serves as lock: the second of two concurrent imports has to
+    // preview again.
     if !sources::replace_document(
         &mut tx,
         id,

@@ -1,4 +1,5 @@
-//! Resources and templates of resources: written or uploaded here, or answered by an HTTP source; offered by servers.
+//! Resources and resource templates: written or uploaded here, or answered by an HTTP source;
+//! offered by servers.
 
 mod form;
 
@@ -30,7 +31,7 @@ use super::{
 };
 use crate::{state::AuthState, visitor::Visitor};
 
-/// Resources of one workspace.
+/// Most resources of one workspace.
 const MOST_RESOURCES: usize = 1_000;
 
 /// A resource or template in a list.
@@ -40,7 +41,7 @@ pub struct ResourceSummary {
     id: ResourceId,
     #[schema(value_type = ShapeName)]
     shape: ResourceShape,
-    /// URI, or URI template, as AI clients know it unless a server says otherwise.
+    /// URI, or URI template, for AI clients, unless a server publishes it under another.
     uri: String,
     name: String,
     title: String,
@@ -56,7 +57,7 @@ pub struct ResourceSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     size: Option<i32>,
-    /// The HTTP source that answers, or the upstream it was found at.
+    /// The HTTP source that answers, or the upstream server that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     source_name: Option<String>,
@@ -82,7 +83,7 @@ pub(crate) enum ShapeName {
     Template,
 }
 
-/// Where what a resource holds comes from.
+/// The origin of a resource's content.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ResourceBody)]
@@ -97,13 +98,13 @@ pub(crate) enum BodyName {
     Upstream,
 }
 
-/// A resource with what it holds, but for files.
+/// A resource with its content, except the bytes of files.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Resource)]
 pub struct ResourceView {
     #[serde(flatten)]
     summary: ResourceSummary,
-    /// Of a text.
+    /// The text, for a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     text: Option<String>,
@@ -206,7 +207,7 @@ pub(crate) async fn show_resource(
     Ok(Json(view(&mut tx, resource).await?))
 }
 
-/// Makes a resource or template.
+/// Creates a resource or template.
 #[utoipa::path(post, path = "/workspaces/{ws}/resources", tag = "resources", params(("ws" = String, Path, description = "Slug")),
     request_body = ResourceForm, responses((status = 201, description = "Made.", body = ResourceView)))]
 pub(crate) async fn create_resource(
@@ -243,7 +244,7 @@ pub(crate) async fn create_resource(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// A resource of an upstream is the upstream's to change.
+/// Refuses resources of an upstream server, which only that server can change.
 fn written_here(resource: &Resource) -> Result<(), ConsoleError> {
     if resource.source_id.is_some() {
         return Err(ConsoleError::conflict(
@@ -254,7 +255,8 @@ fn written_here(resource: &Resource) -> Result<(), ConsoleError> {
     Ok(())
 }
 
-/// Rewrites a resource. Servers that offer it under its old URI follow, and clients that subscribed to it are told.
+/// Replaces a resource. Servers that offer it under its old URI follow, and subscribed clients are
+/// notified.
 #[utoipa::path(put, path = "/workspaces/{ws}/resources/{id}", tag = "resources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Resource")),
     request_body = ResourceForm, responses((status = 200, description = "Changed.", body = ResourceView)))]
@@ -346,7 +348,7 @@ pub(crate) async fn delete_resource(
     Ok(Json(Deleted::at(now)))
 }
 
-/// Takes a deletion back.
+/// Restores a deleted resource.
 #[utoipa::path(post, path = "/workspaces/{ws}/resources/{id}/restore", tag = "resources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Resource")),
     responses((status = 200, description = "Restored.", body = ResourceView)))]

@@ -1,4 +1,4 @@
-//! What the workspace asks of how its members sign in (`auth.md` L14).
+//! The workspace's rule for the sign-in of its members (`auth.md` L14).
 
 use axum::{Json, extract::State};
 use portolan_model::{factor::SecondFactor, member::Action};
@@ -13,7 +13,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// What a workspace asks of its members.
+/// The second factor that a workspace requires.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = SecondFactorRule)]
@@ -27,19 +27,19 @@ pub(crate) enum RuleName {
     Passkey,
 }
 
-/// The rule, and who could meet it today.
+/// The rule, and the number of members that meet it today.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Security {
-    /// What members have to sign in with, beside their password.
+    /// The factor that members need beside their password.
     #[schema(value_type = RuleName)]
     second_factor: SecondFactor,
-    /// How many active members there are.
+    /// Number of active members.
     members: i64,
-    /// Of these, how many have an authenticator app or a passkey.
+    /// Number of these with an authenticator app or a passkey.
     members_with_factor: i64,
-    /// Of these, how many have a passkey.
+    /// Number of these with a passkey.
     members_with_passkey: i64,
-    /// Whether passkeys can be used at this service: it has to be reached by a name.
+    /// True if this service can use passkeys, which needs a host name.
     passkeys_possible: bool,
 }
 
@@ -59,7 +59,7 @@ async fn seen(
     })
 }
 
-/// What the workspace asks of sign-ins. For admins.
+/// The workspace's rule for sign-ins. For admins.
 #[utoipa::path(get, path = "/workspaces/{ws}/security", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The rule.", body = Security)))]
 pub(crate) async fn show_security(
@@ -71,7 +71,7 @@ pub(crate) async fn show_security(
     Ok(Json(seen(&state, &mut tx, &workspace).await?))
 }
 
-/// What to change.
+/// A change of the rule.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecurityChange {
@@ -79,8 +79,9 @@ pub struct SecurityChange {
     second_factor: SecondFactor,
 }
 
-/// Changes the rule. For admins, with a proof of the last ten minutes. A stricter one ends access tokens at once; apps of members who signed in without the
-/// factor have to be connected again.
+/// Changes the rule. For admins, with a sign-in of the last ten minutes. A stricter rule ends
+/// access tokens at once. Apps of members who signed in without the factor have to be connected
+/// again.
 #[utoipa::path(patch, path = "/workspaces/{ws}/security", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = SecurityChange, responses((status = 200, description = "Changed.", body = Security)))]
 pub(crate) async fn change_security(
@@ -97,7 +98,7 @@ pub(crate) async fn change_security(
         let message = "Passkeys cannot be used here, because this service is reached by an address and not by a name.";
         return Err(ConsoleError::invalid("passkeys_impossible", message).field("second_factor"));
     }
-    // Whoever sets a rule that they do not meet would lock themselves out with the same click.
+    // Without this check, an admin who does not meet the new rule would be locked out at once.
     if !rule.is_met_by(&workspace.session.amr) {
         let mut tx = state.store.system(Reason::Workspaces).await?;
         let (user, host) = (workspace.session.user, state.site.passkey_host());

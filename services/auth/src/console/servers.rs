@@ -1,4 +1,4 @@
-//! Servers: what a workspace publishes under one URL.
+//! Servers: the items that a workspace publishes under one URL.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -35,11 +35,11 @@ use super::{
 };
 use crate::{state::AuthState, upstreams::LONGEST_NAME, visitor::Visitor};
 
-/// Servers of one workspace.
+/// Most servers of one workspace.
 const MOST_SERVERS: usize = 200;
-/// Tools of one server.
+/// Most tools of one server.
 const MOST_TOOLS: usize = 1_000;
-/// The constraint of slugs.
+/// The database constraint of slugs.
 const SLUG_TAKEN: &str = "servers_tenant_id_slug_key";
 
 /// A server.
@@ -48,25 +48,25 @@ const SLUG_TAKEN: &str = "servers_tenant_id_slug_key";
 pub struct ServerView {
     #[schema(value_type = String, example = "srv_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
     id: ServerId,
-    /// Its part of the URL.
+    /// Its segment of the URL.
     slug: String,
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     description: Option<String>,
-    /// For models.
+    /// Instructions for models.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     instructions: Option<String>,
     #[schema(value_type = ServerStatusName)]
     status: ServerStatus,
-    /// What people give to their AI client.
+    /// The URL that people enter in their AI client.
     url: String,
-    /// The workspace's own URL, if it leads to this server: it is the default one.
+    /// The workspace's own URL, if this server is the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     workspace_url: Option<String>,
-    /// Tools that clients see.
+    /// Number of tools that clients see.
     tool_count: i64,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
@@ -80,7 +80,7 @@ pub struct ServerView {
     published_at: Option<OffsetDateTime>,
 }
 
-/// Whether a server answers.
+/// The state of a server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ServerStatus)]
@@ -94,7 +94,7 @@ pub(crate) enum ServerStatusName {
     Paused,
 }
 
-/// A server with what it offers.
+/// A server with its tools, prompts and resources.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ServerDetail {
     #[serde(flatten)]
@@ -103,9 +103,9 @@ pub struct ServerDetail {
     tools: Vec<ServerTool>,
     /// By published name.
     prompts: Vec<ServerPrompt>,
-    /// By published URI, templates among them.
+    /// By published URI, including templates.
     resources: Vec<ServerResource>,
-    /// What some AI clients would stumble over.
+    /// Problems that some AI clients would have.
     warnings: Vec<ClientWarning>,
 }
 
@@ -114,7 +114,7 @@ pub struct ServerDetail {
 pub struct ServerTool {
     #[schema(value_type = String)]
     tool_id: ToolId,
-    /// The name that clients call.
+    /// Its name for clients.
     published_name: String,
     title: String,
     method: String,
@@ -214,19 +214,19 @@ pub(crate) async fn list_servers(
     )))
 }
 
-/// A server to be made.
+/// A new server.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = NewServer)]
 pub struct NewServerRequest {
-    /// What people call it.
+    /// Display name.
     name: String,
-    /// Its part of the URL, for ever.
+    /// Its segment of the URL, which never changes.
     #[schema(example = "petstore")]
     slug: String,
-    /// For people.
+    /// Description for people.
     #[schema(nullable = false)]
     description: Option<String>,
-    /// For models: what the server is good for.
+    /// Instructions for models: the purpose of the server.
     #[schema(nullable = false)]
     instructions: Option<String>,
     /// Its tools, under their own names.
@@ -245,7 +245,7 @@ fn server_name(text: &str) -> Result<&str, ConsoleError> {
     })
 }
 
-/// Makes a server. It is a draft until it is published.
+/// Creates a server. It is a draft until it is published.
 #[utoipa::path(post, path = "/workspaces/{ws}/servers", tag = "servers", params(("ws" = String, Path, description = "Slug")),
     request_body = NewServerRequest, responses((status = 201, description = "Made.", body = ServerView)))]
 pub(crate) async fn create_server(
@@ -324,7 +324,7 @@ pub(crate) async fn create_server(
     Ok((StatusCode::CREATED, Json(view(&state, &workspace, server))))
 }
 
-/// One server with its tools, and what AI clients would stumble over.
+/// One server with its items, and with problems that AI clients would have.
 #[utoipa::path(get, path = "/workspaces/{ws}/servers/{id}", tag = "servers",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "The server.", body = ServerDetail)))]
@@ -338,7 +338,8 @@ pub(crate) async fn show_server(
     Ok(Json(detail(&state, &workspace, &mut tx, id).await?))
 }
 
-/// What can be changed: absent stays, null empties. The address stays for ever: AI clients know it.
+/// A change of a server: absent members stay, null clears one. The address never changes, because
+/// AI clients store it.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ServerChange {
     #[schema(nullable = false)]
@@ -409,7 +410,7 @@ pub struct ToolChoice {
 pub struct ChosenTool {
     #[schema(value_type = String)]
     tool_id: ToolId,
-    /// The name that clients call; the tool's own name if absent.
+    /// Its name for clients; the tool's own name if absent.
     #[schema(nullable = false)]
     published_name: Option<String>,
 }
@@ -443,8 +444,8 @@ pub(crate) async fn choose_tools(
     Ok(Json(answer))
 }
 
-/// Checks and stores the choice. Two tools under one name are refused with the names, rather than one of them renamed: a name is
-/// what models and people know a tool by.
+/// Checks and stores the choice. Two tools with one name are refused with an error that lists the
+/// names. Neither is renamed, because models and people know a tool by its name.
 async fn set_tools(
     tx: &mut TenantTx,
     id: ServerId,
@@ -494,7 +495,7 @@ async fn set_tools(
             Some(name) => name,
             None => own_names.get(&tool.tool_id).cloned().ok_or_else(unknown)?,
         };
-        // TL-6: what an upstream server calls its tool is kept, whatever it is.
+        // TL-6: an upstream server's own name for its tool is valid in any form.
         let is_own = own_names.get(&tool.tool_id) == Some(&name);
         if is_own && name.chars().count() > LONGEST_NAME {
             return Err(ConsoleError::invalid(
@@ -575,7 +576,8 @@ async fn set_status(
     Ok(Json(view(state, workspace, server)))
 }
 
-/// Publishes a server: from now on AI clients get answers. The first one of a workspace becomes its default server.
+/// Publishes a server: from now on it answers AI clients. The first one of a workspace becomes its
+/// default server.
 #[utoipa::path(post, path = "/workspaces/{ws}/servers/{id}/publish", tag = "servers",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Published.", body = ServerView)))]
@@ -617,7 +619,7 @@ pub(crate) async fn pause_server(
     .await
 }
 
-/// Deletes a server. It can be restored for 30 days; its address is not given to another.
+/// Deletes a server. It can be restored for 30 days. No other server gets its address.
 #[utoipa::path(delete, path = "/workspaces/{ws}/servers/{id}", tag = "servers",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]
@@ -644,7 +646,7 @@ pub(crate) async fn delete_server(
     Ok(Json(Deleted::at(now)))
 }
 
-/// Takes a deletion back.
+/// Restores a deleted server.
 #[utoipa::path(post, path = "/workspaces/{ws}/servers/{id}/restore", tag = "servers",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Restored.", body = ServerView)))]

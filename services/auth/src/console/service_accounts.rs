@@ -1,4 +1,5 @@
-//! Service accounts of a workspace: what acts in it without a person (`auth.md` C17, T12, M9).
+//! Service accounts of a workspace: programs that act in it without a person
+//! (`auth.md` C17, T12, M9).
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -34,9 +35,9 @@ use crate::{
     clients::described::check_url, login::ConsolePage, state::AuthState, visitor::Visitor,
 };
 
-/// Accounts that a workspace may have (M9).
+/// Most service accounts of a workspace (M9).
 const MOST: usize = 100;
-/// Largest set of keys that is taken from a form, as JSON.
+/// Largest key set that a form may contain, in bytes of JSON.
 const MAX_JWKS_BYTES: usize = 16 * 1024;
 
 /// How an account proves itself.
@@ -52,10 +53,10 @@ pub enum AccountAuth {
 /// A service account.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ServiceAccount {
-    /// Its id, which is its `client_id` too.
+    /// Its id, which is also its `client_id`.
     #[schema(value_type = String, example = "svc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
     id: ServiceAccountId,
-    /// As people call it.
+    /// Display name.
     name: String,
     /// How it proves itself.
     auth: AccountAuth,
@@ -65,13 +66,13 @@ pub struct ServiceAccount {
     resource: Option<String>,
     /// False while it is switched off.
     enabled: bool,
-    /// Who made it, if they still have an account.
+    /// The person who created it, if they still have an account.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     created_by: Option<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// When it last got a token.
+    /// Time of its last token.
     #[serde(
         with = "time::serde::rfc3339::option",
         skip_serializing_if = "Option::is_none"
@@ -80,7 +81,7 @@ pub struct ServiceAccount {
     last_used_at: Option<OffsetDateTime>,
     /// Its secrets, oldest first; none if it proves itself by key.
     secrets: Vec<ClientSecret>,
-    /// Where its public keys stand.
+    /// The address of its public keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     jwks_uri: Option<String>,
@@ -90,16 +91,16 @@ pub struct ServiceAccount {
     jwks: Option<Value>,
 }
 
-/// A secret, as far as it may be shown.
+/// The visible part of a secret.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClientSecret {
     #[schema(value_type = String)]
     id: ClientSecretId,
-    /// Its beginning.
+    /// Its first characters.
     hint: String,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// When it last proved the account.
+    /// Time when it last proved the account.
     #[serde(
         with = "time::serde::rfc3339::option",
         skip_serializing_if = "Option::is_none"
@@ -119,17 +120,17 @@ impl From<client_secrets::ClientSecret> for ClientSecret {
     }
 }
 
-/// A secret that was just made. It is shown this once.
+/// A secret that was just created. It is shown only once.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NewSecret {
-    /// As it is listed from now on.
+    /// The secret as lists show it.
     secret: ClientSecret,
     /// The secret itself.
     client_secret: String,
 }
 
 impl NewSecret {
-    /// Which secret it is.
+    /// The id of the secret.
     pub(super) fn id(&self) -> ClientSecretId {
         self.secret.id
     }
@@ -207,19 +208,19 @@ pub(crate) async fn list_service_accounts(
     Ok(Json(Listing::whole(views(&mut tx, &workspace).await?)))
 }
 
-/// What a new account is made of.
+/// A new service account.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAccountBody {
-    /// As people call it: 1 to 80 characters.
+    /// Display name: 1 to 80 characters.
     name: String,
-    /// How it is to prove itself.
+    /// How it proves itself.
     auth: AccountAuth,
     /// Its public keys as a JWK set, for `private_key_jwt`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     jwks: Option<Value>,
-    /// Or where they stand: `https`, without query.
+    /// Or the address of its public keys: `https`, without query.
     #[serde(default)]
     jwks_uri: Option<String>,
     /// The one server that it may use; absent for the whole workspace.
@@ -228,16 +229,16 @@ pub struct NewAccountBody {
     server_id: Option<ServerId>,
 }
 
-/// What was made.
+/// A service account that was just created.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CreatedAccount {
     /// The account.
     account: ServiceAccount,
-    /// Its secret, shown this once; absent if it proves itself by key.
+    /// Its secret, shown only once; absent if it proves itself by key.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     client_secret: Option<String>,
-    /// Where it gets its tokens.
+    /// The address of the token endpoint.
     token_endpoint: String,
 }
 
@@ -247,7 +248,7 @@ pub(super) fn account_name(text: &str) -> Result<&str, ConsoleError> {
     })
 }
 
-/// Makes a service account. It belongs to the workspace and stays when its maker leaves.
+/// Creates a service account. It belongs to the workspace and stays when its creator leaves.
 #[utoipa::path(post, path = "/workspaces/{ws}/service-accounts", tag = "keys", params(("ws" = String, Path, description = "Slug")),
     request_body = NewAccountBody, responses((status = 201, description = "Made. The secret is shown this once.", body = CreatedAccount)))]
 pub(crate) async fn create_service_account(
@@ -338,7 +339,7 @@ pub(super) async fn resource_of(
     Ok(Some(server_url(state, workspace, &server.slug)))
 }
 
-/// Where a client's public keys are, checked.
+/// Checks a client's public keys or their address, and returns them as metadata.
 pub(super) fn key_metadata(
     jwks: Option<Value>,
     jwks_uri: Option<String>,
@@ -369,11 +370,11 @@ pub(super) fn key_metadata(
     }
 }
 
-/// What can be changed.
+/// A change of a service account.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccountChange {
-    /// As people call it.
+    /// Display name.
     #[serde(default)]
     name: Option<String>,
     /// False switches it off: its tokens and keys are refused within a second.
@@ -429,7 +430,7 @@ pub(crate) async fn change_service_account(
     Ok(Json(account))
 }
 
-/// Tells the nodes of this process at once; the others read it from the feed.
+/// Notifies the nodes of this process at once; the others read the revocation from the feed.
 fn tell(state: &AuthState, account: ServiceAccountId, epoch: Option<i32>) {
     if let Some(epoch) = epoch {
         state.oauth.revocations.insert(
@@ -439,7 +440,8 @@ fn tell(state: &AuthState, account: ServiceAccountId, epoch: Option<i32>) {
     }
 }
 
-/// Deletes an account with its secrets and API keys. What it held is refused within a second.
+/// Deletes an account with its secrets and API keys. Its tokens and keys are refused within a
+/// second.
 #[utoipa::path(delete, path = "/workspaces/{ws}/service-accounts/{id}", tag = "keys",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
     responses((status = 204, description = "Deleted.")))]
@@ -462,7 +464,7 @@ pub(crate) async fn delete_service_account(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Where an account's public keys are.
+/// The public keys of an account, or their address.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublicKeysBody {
@@ -475,7 +477,8 @@ pub struct PublicKeysBody {
     pub(super) jwks_uri: Option<String>,
 }
 
-/// Replaces the public keys of an account that proves itself by key. Tokens that it got with the former ones are refused.
+/// Replaces the public keys of an account that proves itself by key. Tokens that it got with the
+/// former keys are refused.
 #[utoipa::path(put, path = "/workspaces/{ws}/service-accounts/{id}/public-keys", tag = "keys",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
     request_body = PublicKeysBody, responses((status = 200, description = "Replaced.", body = ServiceAccount)))]
@@ -514,7 +517,8 @@ pub(crate) async fn replace_public_keys(
     Ok(Json(account))
 }
 
-/// Adds a second secret, so that the first can be replaced without a pause: put the new one into use, then revoke the old one.
+/// Adds a second secret, so that the first can be replaced without a pause. Put the new one into
+/// use, then revoke the old one.
 #[utoipa::path(post, path = "/workspaces/{ws}/service-accounts/{id}/secrets", tag = "keys",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
     responses((status = 201, description = "Made. It is shown this once.", body = NewSecret)))]
@@ -548,7 +552,7 @@ pub(crate) async fn add_account_secret(
     Ok((StatusCode::CREATED, Json(secret)))
 }
 
-/// A secret for a client that may have one more.
+/// Creates a secret for a client that may have one more.
 pub(super) async fn add_secret(
     tx: &mut SystemTx,
     client: ClientId,
@@ -574,7 +578,8 @@ pub(super) async fn add_secret(
     })
 }
 
-/// Revokes a secret. Tokens of the account from before are refused within a second; with its other secret it gets new ones.
+/// Revokes a secret. Older tokens of the account are refused within a second; with its other secret
+/// it gets new ones.
 #[utoipa::path(delete, path = "/workspaces/{ws}/service-accounts/{id}/secrets/{secret}", tag = "keys",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account"),
         ("secret" = String, Path, description = "Secret")),

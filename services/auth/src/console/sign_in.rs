@@ -1,6 +1,7 @@
-//! Sources that are signed in to by OAuth, MCP servers and APIs: whose accounts calls use, the client that the workspace is there, and the
-//! account that the workspace connected (`spec/authorization.md` §8). An MCP server names its authorization server; for an API somebody
-//! names it here. Tokens and secrets never come back.
+//! Sources with OAuth sign-in, MCP servers and APIs (`spec/authorization.md` §8): the accounts that
+//! calls use, the workspace's OAuth client there, and the account that the workspace connected. An
+//! MCP server names its authorization server; for an API a person enters it here. The API never
+//! returns tokens and secrets.
 
 mod form;
 
@@ -37,18 +38,18 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Whose accounts calls use.
+/// The accounts that calls use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
     /// One account for all calls, connected by the workspace.
     Workspace,
-    /// Each person's own; the workspace's account only looks at what an MCP server offers.
+    /// Each person's own account. The workspace's account only reads the lists of an MCP server.
     Person,
 }
 
 impl Sharing {
-    /// As it is stored; an unknown word is the narrower one.
+    /// Reads the stored form. An unknown word becomes the narrower one.
     pub(super) fn from_word(word: &str) -> Self {
         if word == Self::Workspace.word() {
             Self::Workspace
@@ -69,7 +70,7 @@ impl Sharing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SignInMethod {
-    /// Somebody signs in there and allows it.
+    /// A person signs in there and allows it.
     #[default]
     Code,
     /// The client itself, with a secret or a key.
@@ -85,40 +86,41 @@ impl SignInMethod {
     }
 }
 
-/// How a source is signed in to.
+/// The sign-in of a source.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SignInView {
-    /// Whose accounts; null if it is not signed in to by OAuth.
+    /// The accounts that calls use; null without OAuth sign-in.
     sharing: Option<Sharing>,
     method: SignInMethod,
-    /// Scopes that are asked for; what the server names if null.
+    /// Requested scopes; null means those that the server names.
     scope: Option<String>,
-    /// The authorization server that was named for an API; absent for an MCP server, which names its own.
+    /// The authorization server that was entered for an API. Absent for an MCP server, which names
+    /// its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     server: Option<SignInServer>,
     client: Option<SignInClient>,
     connection: Option<SignInConnection>,
-    /// How many persons have linked their own account.
+    /// Number of persons with a connected account of their own.
     linked_persons: i64,
-    /// The own account of who asks, where calls use it.
+    /// The person's own account, where calls use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     own: Option<OwnAccount>,
-    /// For clients that are registered by hand.
+    /// Redirect URI, for clients that are registered by hand.
     redirect_uri: String,
 }
 
-/// An authorization server that somebody named.
+/// An authorization server that a person entered.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SignInServer {
-    /// What it calls itself; null if only its addresses were entered.
+    /// Its issuer; null if only its addresses were entered.
     issuer: Option<String>,
-    /// Where browsers go.
+    /// The authorization endpoint.
     authorization_endpoint: Option<String>,
-    /// Where tokens come from.
+    /// The token endpoint.
     token_endpoint: String,
-    /// Where tokens are given back, if there is such a place.
+    /// The revocation endpoint, if there is one.
     revocation_endpoint: Option<String>,
 }
 
@@ -133,22 +135,22 @@ impl From<AuthorizationServer> for SignInServer {
     }
 }
 
-/// Somebody's own account at a source.
+/// A person's own account at a source.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OwnAccount {
     /// `ok` or `needs_sign_in`; null if none is connected.
     status: Option<String>,
-    /// Where they connect it, and nobody else.
+    /// The page where this person, and no other, connects it.
     connect_url: String,
 }
 
-/// Who the workspace is at the authorization server.
+/// The workspace's OAuth client at the authorization server.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SignInClient {
     client_id: String,
     /// `document`, `registered` or `entered`.
     kind: String,
-    /// Where it is known.
+    /// The issuer that knows it.
     issuer: Option<String>,
 }
 
@@ -157,25 +159,26 @@ pub struct SignInClient {
 pub struct SignInConnection {
     /// `ok` or `needs_sign_in`.
     status: String,
-    /// Why somebody has to sign in again: `expired`, `ended`, `refused`, or `client` if the server does not know the client any more.
+    /// Why a person has to sign in again: `expired`, `ended`, `refused`, or `client` if the server
+    /// does not know the client any more.
     reason: Option<String>,
-    /// Who issued the tokens.
+    /// The issuer of the tokens.
     issuer: String,
-    /// What was granted.
+    /// The granted scopes.
     scope: Option<String>,
-    /// What the server asked for beyond it: connecting again asks for that too.
+    /// Further scopes that the server required. Connecting again requests them too.
     wanted_scope: Option<String>,
-    /// Tokens are renewed without a person.
+    /// True if tokens are renewed without a person.
     renewable: bool,
     /// End of the access token.
     #[serde(with = "time::serde::rfc3339")]
     expires_at: OffsetDateTime,
     #[serde(with = "time::serde::rfc3339")]
     connected_at: OffsetDateTime,
-    /// When the tokens were last renewed.
+    /// Time of the last renewal.
     #[serde(with = "time::serde::rfc3339::option")]
     refreshed_at: Option<OffsetDateTime>,
-    /// Who connected it.
+    /// The person who connected it.
     connected_by: Option<String>,
 }
 
@@ -245,13 +248,13 @@ async fn seen(
     })
 }
 
-/// The authorization server that was named for a source.
+/// The authorization server that was entered for a source.
 fn server_of(sign_in: &SignIn) -> Option<AuthorizationServer> {
     let server = sign_in.server.clone()?;
     serde_json::from_value(server).ok()
 }
 
-/// How a source is signed in to, and the account that is connected.
+/// The sign-in of a source, and the connected account.
 #[utoipa::path(get, path = "/workspaces/{ws}/sources/{id}/sign-in", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "How.", body = SignInView)))]
@@ -264,8 +267,8 @@ pub(crate) async fn show_sign_in(
     Ok(Json(seen(&state, &workspace, id).await?))
 }
 
-/// Says how a source is signed in to. What is connected stays connected, unless it was connected at another authorization server; an API's
-/// credential is forgotten.
+/// Sets the sign-in of a source. Accounts stay connected, unless they were connected at another
+/// authorization server. An API's credential is deleted.
 #[utoipa::path(put, path = "/workspaces/{ws}/sources/{id}/sign-in", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = SignInForm, responses((status = 200, description = "Set.", body = SignInView)))]
@@ -282,10 +285,11 @@ pub(crate) async fn set_sign_in(
     let kind = found(&mut tx, id).await?.kind;
     let replaces = stored::sign_in(&mut tx, id).await?.is_some()
         || stored_credentials::find(&mut tx, id).await?.is_some();
-    // Somebody else's server must not hold a connection of ours.
+    // Released first: another operator's server must not hold a database connection.
     drop(tx);
     request.check(kind)?;
-    // The first way in is set-up; another in its place changes with what everybody's calls go out.
+    // The first sign-in or credential is part of set-up. Replacing one changes the account of every
+    // member's calls.
     if replaces {
         workspace.require_recent_at_source(state.now(), id)?;
     }
@@ -301,7 +305,7 @@ pub(crate) async fn set_sign_in(
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
-    // Locked: of two who say it at once, the second finds what the first left.
+    // Locked: the second of two concurrent requests finds the result of the first.
     stored::next_client_version(&mut tx, id).await?;
     let known = stored::sign_in(&mut tx, id).await?;
     let known = known.as_ref().and_then(server_of);
@@ -310,7 +314,8 @@ pub(crate) async fn set_sign_in(
         .zip(entered.as_ref())
         .is_some_and(|(known, entered)| !known.is_same(entered));
     if moved {
-        // AU-7: the client was given for the other one, and who may change addresses must not be able to send its secret to one of theirs.
+        // AU-7: the client belongs to the former server. A person who may change addresses must not
+        // be able to send its secret to one of their own.
         stored::delete_sign_in(&mut tx, id).await?;
     } else {
         leaving.clear();
@@ -331,7 +336,7 @@ pub(crate) async fn set_sign_in(
         now,
     )
     .await?;
-    // An API is opened by one or the other.
+    // An API is opened by a sign-in or by a credential.
     let credential_removed =
         kind != SourceKind::Mcp && stored_credentials::delete(&mut tx, id).await?;
     if let Some(client) = &client {
@@ -349,7 +354,8 @@ pub(crate) async fn set_sign_in(
     Ok(Json(seen(&state, &workspace, id).await?))
 }
 
-/// The source is not signed in to by OAuth any more: the client and every account are forgotten, those of persons too.
+/// Removes the OAuth sign-in of a source. The client and every account are deleted, those of
+/// persons included.
 #[utoipa::path(delete, path = "/workspaces/{ws}/sources/{id}/sign-in", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 204, description = "Forgotten, or there was none.")))]
@@ -386,10 +392,11 @@ pub(crate) async fn delete_sign_in(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Where to go on.
+/// The next address of the browser.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ConnectAnswer {
-    /// The authorization server's page, for this browser and ten minutes; null if the account is connected already.
+    /// The authorization server's page, valid for this browser and ten minutes. Null if the account
+    /// is connected already.
     url: Option<String>,
 }
 
@@ -401,7 +408,8 @@ fn of_workspace(workspace: &Workspace, source: SourceId) -> Account {
     }
 }
 
-/// Begins to connect the workspace's account; in the place of another that takes a recent sign-in: by a sign-in at the source's authorization server, or at once by client credentials.
+/// Begins to connect the workspace's account: by a sign-in at the source's authorization server, or
+/// at once by client credentials. Replacing an account requires a recent sign-in.
 #[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/account", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "Where to go on.", body = ConnectAnswer)))]
@@ -422,7 +430,7 @@ pub(crate) async fn connect_source(
     }
     let is_person = |row: &SignIn| Sharing::from_word(&row.sharing) == Sharing::Person;
     if kind != SourceKind::Mcp && sign_in.as_ref().is_some_and(is_person) {
-        // Nothing would be done with it: an API has no lists to look at.
+        // The workspace's account would have no use: an API has no lists to read.
         let message = "Each person connects their own account here. Nothing is done with one of the workspace.";
         return Err(ConsoleError::conflict("own_accounts_only", message));
     }
@@ -449,7 +457,7 @@ pub(crate) async fn connect_source(
     }))
 }
 
-/// Disconnects the workspace's account, and gives its tokens back where the server takes them.
+/// Disconnects the workspace's account, and revokes its tokens where the server supports it.
 #[utoipa::path(delete, path = "/workspaces/{ws}/sources/{id}/account", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 204, description = "Disconnected, or there was none."), (status = 404, description = "There is no such source.")))]

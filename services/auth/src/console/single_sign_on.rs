@@ -1,5 +1,5 @@
-//! The workspace's own provider of accounts, its mail domains, and whether members have to come that way (`auth.md` F7). For admins; what
-//! changes who gets in asks for a recent proof.
+//! The workspace's own identity provider, its mail domains, and whether members must use the
+//! provider (`auth.md` F7). For admins. A change of access requires a recent sign-in.
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -37,10 +37,10 @@ use crate::{
 };
 
 const PAGE: ConsolePage = ConsolePage::SingleSignOn;
-/// Longest issuer, client id and secret.
+/// Longest issuer, client id and secret, in bytes.
 const LONGEST: usize = 2000;
 
-/// How members of a workspace sign in with its own provider.
+/// Sign-in of members with the workspace's own provider.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SingleSignOn {
     /// The provider; null if there is none.
@@ -48,7 +48,8 @@ pub struct SingleSignOn {
     provider: Option<ProviderView>,
     /// Domains of mail addresses, by name.
     domains: Vec<DomainView>,
-    /// Whether the person who asks could make it the only way now: they came by the provider, or are an owner with a passkey.
+    /// True if this person could require the provider now: they signed in with it, or are an owner
+    /// with a passkey.
     may_enforce: bool,
 }
 
@@ -59,13 +60,13 @@ pub struct ProviderView {
     name: String,
     issuer: String,
     client_id: String,
-    /// Whether a secret is kept. It is never shown.
+    /// True if a secret is stored. The API never returns it.
     has_secret: bool,
-    /// What has to be entered at the provider as redirect URI.
+    /// The redirect URI to enter at the provider.
     callback_url: String,
-    /// Whether members have to come this way.
+    /// True if members must sign in this way.
     enforced: bool,
-    /// Whether an operator turned it off: nobody signs in with it until it is saved again.
+    /// True if an operator turned it off. It admits no sign-in until it is saved again.
     turned_off: bool,
 }
 
@@ -80,15 +81,16 @@ pub struct DomainView {
     record_name: String,
     /// Text of the TXT record.
     record_text: String,
-    /// Since when it is proved; null if it is not.
+    /// Time of the proof; null if it is not proved.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required)]
     verified_at: Option<OffsetDateTime>,
-    /// When the record was last looked for.
+    /// Time of the last check of the record.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required)]
     checked_at: Option<OffsetDateTime>,
-    /// Since when the record of a proved domain is missing; after three days it is proved no more.
+    /// Time since when the record of a proved domain is missing. After three days the domain is not
+    /// proved any more.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required)]
     missing_since: Option<OffsetDateTime>,
@@ -133,7 +135,7 @@ async fn seen(state: &AuthState, workspace: &Workspace) -> Result<SingleSignOn, 
     })
 }
 
-/// Whether this person would not lock themselves out.
+/// Returns true if the change would not lock this person out.
 async fn may_enforce(
     state: &AuthState,
     workspace: &Workspace,
@@ -157,16 +159,16 @@ pub(crate) async fn show_single_sign_on(
     Ok(Json(seen(&state, &workspace).await?))
 }
 
-/// A provider to be entered.
+/// A provider to save.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderBody {
-    /// On the button: "Continue with …".
+    /// Name on the button: "Continue with …".
     name: String,
     /// As the provider writes it, such as `https://login.example.com`.
     issuer: String,
     client_id: String,
-    /// Absent: the one that is kept, if issuer and client stay the same; else none.
+    /// If absent, the stored secret stays as long as issuer and client do; otherwise there is none.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     client_secret: Option<Secret<String>>,
@@ -178,8 +180,9 @@ impl std::fmt::Debug for ProviderBody {
     }
 }
 
-/// Enters the provider; one that was off is on again. It is asked for its metadata and keys first, so that a wrong address is not kept. Another
-/// issuer or client is another provider: whoever came by the former one connects again, and it has to be made the only way again.
+/// Saves the provider, and turns one that was off on again. Its metadata and keys are fetched
+/// first, so that a wrong address is not stored. Another issuer or client counts as another
+/// provider: members connect again, and the requirement has to be set again.
 #[utoipa::path(put, path = "/workspaces/{ws}/single-sign-on/provider", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = ProviderBody, responses((status = 200, description = "Entered.", body = SingleSignOn)))]
 pub(crate) async fn set_identity_provider(
@@ -271,7 +274,7 @@ async fn seal(
     Ok((sealed, key))
 }
 
-/// What leads nowhere while the provider is off.
+/// Refuses actions that need a provider which is on.
 fn require_on(provider: &Provider) -> Result<(), ConsoleError> {
     if !provider.is_off {
         return Ok(());
@@ -280,7 +283,7 @@ fn require_on(provider: &Provider) -> Result<(), ConsoleError> {
     Err(ConsoleError::conflict("provider_off", message))
 }
 
-/// Asks an issuer for what every sign-in needs.
+/// Fetches from an issuer the data that every sign-in needs.
 async fn reachable(
     state: &AuthState,
     workspace: &Workspace,
@@ -308,14 +311,14 @@ async fn reachable(
     })
 }
 
-/// What a test found.
+/// The result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProviderTest {
-    /// Where people would be sent, with a browser that is signed in here.
+    /// The path to try a sign-in, for a browser that is signed in here.
     sign_in_path: String,
 }
 
-/// Asks the provider for its metadata and keys, and tells where to try a sign-in.
+/// Fetches the provider's metadata and keys, and returns the path to try a sign-in.
 #[utoipa::path(post, path = "/workspaces/{ws}/single-sign-on/provider/test", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug")), responses((status = 200, description = "It answers.", body = ProviderTest)))]
 pub(crate) async fn test_identity_provider(
@@ -335,7 +338,8 @@ pub(crate) async fn test_identity_provider(
     }))
 }
 
-/// Removes the provider. Whoever came by it is signed out, and comes another way.
+/// Removes the provider. Members who signed in with it are signed out, and use another sign-in
+/// method.
 #[utoipa::path(delete, path = "/workspaces/{ws}/single-sign-on/provider", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug")), responses((status = 204, description = "Removed.")))]
 pub(crate) async fn delete_identity_provider(
@@ -357,8 +361,10 @@ pub(crate) async fn delete_identity_provider(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends what the provider, as it is now, does not let act any more: sessions and grants by the word of a former one, grants of who came by
-/// none where it is the only way (R7). It asks what holds, so that the next change does what one before it could not finish.
+/// Ends the sessions and grants that the present provider does not allow (R7). These are sessions
+/// and grants proved by a former provider. Where the provider is required, they include grants of
+/// people who signed in without it. It acts on the present state, so a later change completes an
+/// interrupted one.
 async fn settle(
     state: &AuthState,
     workspace: &Workspace,
@@ -384,15 +390,16 @@ async fn settle(
     Ok(())
 }
 
-/// Whether members have to come by the provider.
+/// Whether members must use the provider.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Enforcement {
     enforced: bool,
 }
 
-/// Makes the provider the only way in, or one of several again. Apps that members connected without it are disconnected at once (R7); API keys
-/// and service accounts go on. Owners with a passkey get in all the same.
+/// Requires the provider, or makes it one of several sign-in methods again. Apps that members
+/// connected without it are disconnected at once (R7). API keys and service accounts continue.
+/// Owners with a passkey can still sign in without it.
 #[utoipa::path(put, path = "/workspaces/{ws}/single-sign-on/enforcement", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug")), request_body = Enforcement,
     responses((status = 200, description = "Changed.", body = SingleSignOn)))]
@@ -441,15 +448,15 @@ pub(crate) async fn enforce_single_sign_on(
     Ok(Json(seen(&state, &workspace).await?))
 }
 
-/// A domain to be added.
+/// A new domain.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewDomain {
-    /// What stands behind the @ of addresses.
+    /// The part of addresses behind the @.
     domain: String,
 }
 
-/// Adds a domain. It counts when its TXT record was found.
+/// Adds a domain. It has an effect once its TXT record was found.
 #[utoipa::path(post, path = "/workspaces/{ws}/single-sign-on/domains", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = NewDomain, responses((status = 201, description = "Added.", body = SingleSignOn)))]
 pub(crate) async fn add_domain(
@@ -462,7 +469,7 @@ pub(crate) async fn add_domain(
     let now = state.now();
     workspace.require_recent(now, PAGE)?;
     let wrong = |code, message: &'static str| ConsoleError::invalid(code, message).field("domain");
-    // Read as part of an address, so that both are written alike.
+    // Read as part of an address, so that both have the same form.
     let text = body.domain.trim().trim_start_matches('@');
     let domain = EmailAddress::parse(&format!("somebody@{text}"))
         .ok()
@@ -494,7 +501,7 @@ pub(crate) async fn add_domain(
     Ok((StatusCode::CREATED, Json(seen(&state, &workspace).await?)))
 }
 
-/// Looks for the TXT record of a domain.
+/// Checks the TXT record of a domain.
 #[utoipa::path(post, path = "/workspaces/{ws}/single-sign-on/domains/{id}/check", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Domain")),
     responses((status = 200, description = "Found: the domain is proved.", body = SingleSignOn)))]
@@ -532,7 +539,7 @@ pub(crate) async fn check_domain(
     }
 }
 
-/// Removes a domain. Members stay; nobody joins by it any more.
+/// Removes a domain. Members stay; no new person joins by it.
 #[utoipa::path(delete, path = "/workspaces/{ws}/single-sign-on/domains/{id}", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Domain")),
     responses((status = 204, description = "Removed.")))]

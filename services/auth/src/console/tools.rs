@@ -1,4 +1,5 @@
-//! Tools: looked at, renamed, switched on and off. Those made by hand are in [`super::hand_made_tools`].
+//! Tools: listed, renamed, enabled and disabled. Tools that are described by hand are in
+//! [`super::hand_made_tools`].
 
 use axum::{Json, extract::State};
 use portolan_http_tools::naming;
@@ -27,9 +28,9 @@ use crate::{state::AuthState, visitor::Visitor};
 
 /// Tools of one page.
 const PAGE: usize = 100;
-/// Name of the list inside its cursors.
+/// Name of the list in its cursors.
 const LIST: &str = "tools";
-/// Tools switched by one request.
+/// Most tools of one request to enable or disable.
 const MOST_SWITCHED: usize = 3_000;
 
 /// A tool in a list.
@@ -40,7 +41,7 @@ pub struct ToolSummary {
     #[schema(value_type = String)]
     source_id: SourceId,
     source_name: String,
-    /// As AI clients call it, unless a server says otherwise.
+    /// Its name for AI clients, unless a server publishes it under another.
     name: String,
     title: String,
     description: String,
@@ -52,7 +53,7 @@ pub struct ToolSummary {
     annotations: AnnotationsView,
     /// Slugs of the servers that offer it.
     used_by_servers: Vec<String>,
-    /// The workspace wrote its own name, title or description.
+    /// True if the workspace set its own name, title or description.
     customised: bool,
 }
 
@@ -69,7 +70,7 @@ pub(crate) enum ToolStateName {
     Removed,
 }
 
-/// Hints about what a tool does, as AI clients get them.
+/// Hints about a tool's effects, as AI clients receive them.
 #[expect(clippy::struct_excessive_bools, reason = "the four hints of MCP")]
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -81,7 +82,7 @@ pub struct AnnotationsView {
     open_world_hint: bool,
 }
 
-/// A tool with everything about it.
+/// A tool with all details.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Tool)]
 pub struct ToolView {
@@ -90,17 +91,17 @@ pub struct ToolView {
     /// JSON Schema 2020-12 of the arguments.
     #[schema(value_type = Object)]
     input_schema: Value,
-    /// JSON Schema of the structured answer.
+    /// JSON Schema of the structured result.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, nullable = false)]
     output_schema: Option<Value>,
-    /// As imported.
+    /// Imported texts.
     original: OriginalWording,
-    /// The form, for a tool made by hand.
+    /// The definition of a tool that is described by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = super::hand_made_tools::HandMadeForm, nullable = false)]
     definition: Option<Value>,
-    /// What the import repaired or left out.
+    /// Repairs and omissions of the import.
     warnings: Vec<String>,
 }
 
@@ -112,12 +113,13 @@ pub struct OriginalWording {
     description: String,
 }
 
-/// `GET /pets#name` as method and path: hand-made tools carry their name, so that two may call one address.
+/// Splits `GET /pets#name` into method and path. Keys of tools described by hand carry the name, so
+/// that two of them may use one address.
 pub(super) fn method_and_path(key: &str) -> (String, String) {
     let Some((method, path)) = key.split_once(' ').filter(|(method, path)| {
         path.starts_with('/') && method.bytes().all(|byte| byte.is_ascii_uppercase())
     }) else {
-        // An upstream server's own name for its tool.
+        // The key is an upstream server's own name for its tool.
         return ("MCP".to_owned(), key.to_owned());
     };
     (
@@ -167,7 +169,7 @@ pub(super) async fn found_tool(tx: &mut TenantTx, id: ToolId) -> Result<Tool, Co
         .ok_or_else(|| ConsoleError::not_found("this tool"))
 }
 
-/// Which tools to show.
+/// The tools to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ToolQuery {
@@ -182,7 +184,7 @@ pub struct ToolQuery {
     cursor: Option<String>,
 }
 
-/// Which tools of a source to show.
+/// The tools of a source to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct SourceToolQuery {
@@ -291,7 +293,7 @@ pub(crate) async fn show_tool(
     Ok(Json(view(found_tool(&mut tx, id).await?)))
 }
 
-/// What can be changed: absent stays, null goes back to the imported wording.
+/// A change of a tool: absent members stay, null restores the imported text.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ToolChange {
     /// 1 to 64 letters, digits, `_` or `-`.
@@ -310,7 +312,8 @@ pub struct ToolChange {
     enabled: Option<bool>,
 }
 
-/// A text of a person: trimmed, not empty, bounded, without control characters other than line ends and tabs.
+/// Checks a person's text: trimmed, not empty, bounded, without control characters other than line
+/// ends and tabs.
 fn wording(field: &'static str, text: &str, most: usize) -> Result<String, ConsoleError> {
     let text = text.trim();
     let is_sound = !text.is_empty()
@@ -339,7 +342,8 @@ fn tool_name(text: &str) -> Result<String, ConsoleError> {
     }
 }
 
-/// Renames, re-describes, enables or disables a tool. Servers that offer it under its old name follow.
+/// Changes a tool's name or texts, or enables or disables it. Servers that offer it under its old
+/// name follow.
 #[utoipa::path(patch, path = "/workspaces/{ws}/tools/{id}", tag = "tools",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
     request_body = ToolChange, responses((status = 200, description = "Changed.", body = ToolView)))]
@@ -355,7 +359,7 @@ pub(crate) async fn change_tool(
     let mut tx = state.store.tenant(workspace.id).await?;
     let before = found_tool(&mut tx, id).await?;
     let mut overrides = before.overrides.clone();
-    // An empty field of a form means the imported wording, as null does.
+    // An empty field of a form means the imported text, as null does.
     let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     if let Some(name) = request.name {
         overrides.name = filled(name)
@@ -419,7 +423,7 @@ pub(crate) async fn change_tool(
     Ok(Json(view(tool)))
 }
 
-/// Which tools to switch.
+/// The tools to enable or disable.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct SwitchTools {
     /// Up to 3 000.
@@ -428,12 +432,12 @@ pub struct SwitchTools {
     enabled: bool,
 }
 
-/// How many tools were switched.
+/// The tools that were enabled or disabled.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Switched {
-    /// Tools that were not so before.
+    /// Number of tools whose state changed.
     changed: usize,
-    /// Their ids, so that it can be undone.
+    /// Their ids, with which a client can undo the change.
     #[schema(value_type = Vec<String>)]
     ids: Vec<ToolId>,
 }

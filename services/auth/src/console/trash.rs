@@ -1,4 +1,4 @@
-//! What was deleted and can be restored.
+//! Deleted items that can be restored.
 
 use axum::{Json, extract::State};
 use portolan_model::{
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{Listing, error::ConsoleError, workspace::Workspace};
 use crate::state::AuthState;
 
-/// A deleted thing. `POST …/{kind}s/{id}/restore` brings it back.
+/// A deleted item. `POST …/{kind}s/{id}/restore` restores it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeletedThing {
     kind: DeletedKind,
@@ -21,12 +21,12 @@ pub struct DeletedThing {
     name: String,
     #[serde(with = "time::serde::rfc3339")]
     deleted_at: OffsetDateTime,
-    /// Then it is removed for good.
+    /// Time when it is removed permanently.
     #[serde(with = "time::serde::rfc3339")]
     restorable_until: OffsetDateTime,
 }
 
-/// What was deleted.
+/// The kind of a deleted item.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeletedKind {

@@ -1,4 +1,5 @@
-//! The try page: one real call of a tool, by a member, with the source's credential, or with the account that the member's calls use.
+//! The try page: one real call of a tool by a member, with the source's credential, or with the
+//! account that the member's calls use.
 
 use std::time::Instant;
 
@@ -44,22 +45,22 @@ use crate::{
 /// Arguments to try.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct TrialRequest {
-    /// An object, as a model would give it.
+    /// An object, as a model would send it.
     #[schema(value_type = Object)]
     #[serde(default)]
     arguments: serde_json::Map<String, Value>,
 }
 
-/// What a trial gave: the same that an AI client would get, and what was sent for it.
+/// The result of a trial: the same as an AI client would receive, and the request that was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Trial {
-    /// The API answered with success.
+    /// True if the API answered with success.
     ok: bool,
-    /// The AI client would be told of an error.
+    /// True if the AI client would receive an error.
     is_error: bool,
     /// Milliseconds.
     duration_ms: u32,
-    /// Without the credential; absent if nothing was sent, and for the tools of an MCP server.
+    /// The request without the credential; absent if none was sent, and for tools of an MCP server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request: Option<SentRequest>,
@@ -75,12 +76,12 @@ pub struct Trial {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, nullable = false)]
     structured_content: Option<Box<serde_json::value::RawValue>>,
-    /// Faults of the arguments; nothing was sent.
+    /// Faults of the arguments; no request was sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<ArgumentFaultView>,
 }
 
-/// The request as it was sent.
+/// The request that was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SentRequest {
     method: String,
@@ -186,7 +187,7 @@ pub enum ContentBlock {
         #[serde(rename = "mimeType")]
         mime_type: String,
     },
-    /// Sound.
+    /// Audio.
     Audio {
         /// Base64.
         data: String,
@@ -201,7 +202,7 @@ pub enum ContentBlock {
     },
 }
 
-/// Bytes inside an answer.
+/// Bytes in a result.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EmbeddedResource {
     uri: String,
@@ -234,7 +235,7 @@ impl From<Content> for ContentBlock {
     }
 }
 
-/// Calls a tool once, enabled or not. The call stands in the log of calls, without arguments and answer.
+/// Calls a tool once, enabled or not. The call log records the call, without arguments and result.
 #[utoipa::path(post, path = "/workspaces/{ws}/tools/{id}/try", tag = "tools",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
     request_body = TrialRequest, responses((status = 200, description = "What it gave.", body = Trial)))]
@@ -252,7 +253,7 @@ pub(crate) async fn try_tool(
     let caller = Some(workspace.session.user);
     let opener = Opener::of(&state, &mut tx, workspace.id, tool.source_id, caller).await?;
     let own = limits::own(&mut tx).await?;
-    // The transaction ends before the call: somebody else's API must not hold a connection of ours.
+    // Released before the call: another operator's API must not hold a database connection.
     drop(tx);
     let console = &state.config.limits;
     let most = console.platform.effective(&own).get(LimitName::TenantCalls);
@@ -307,7 +308,7 @@ pub(crate) async fn try_tool(
     let base_url = Url::parse(&source.base_url)
         .map_err(|error| ConsoleError::internal("stored base URL", error))?;
     let target = CallTarget::new(base_url, &source.settings);
-    // A fresh token source: a trial also tells whether the client credentials work now.
+    // A fresh token source, so that a trial also tests the client credentials now.
     let tokens = TokenSource::new(state.clock.clone());
     let caller = Caller {
         egress: &state.egress,
@@ -375,7 +376,8 @@ fn seen(
     })
 }
 
-/// One call of an API with the token of an account. What the API refuses is asked again once, with another token.
+/// Calls an API once with the token of an account. If the API refuses the token, the call is
+/// retried with another one.
 async fn with_account(
     state: &AuthState,
     caller: &Caller<'_>,
@@ -405,7 +407,7 @@ async fn with_account(
     }
 }
 
-/// Why no account opens an API, and what helps.
+/// The answer when no account opens an API: the reason and the remedy.
 fn not_opened(error: &NoToken, connect: impl FnOnce() -> Option<String>) -> ToolAnswer {
     let page = error.is_for_a_person().then(connect).flatten();
     let text = page.map_or_else(
@@ -415,13 +417,14 @@ fn not_opened(error: &NoToken, connect: impl FnOnce() -> Option<String>) -> Tool
     ToolAnswer::error(CallOutcome::UpstreamError, text)
 }
 
-/// Among the calls of all nodes.
+/// Counts the call in the metrics of calls.
 fn measure(kind: SourceKind, outcome: CallOutcome, begun: Instant) {
     metrics::histogram!("mcp_call_duration_seconds", "kind" => kind.as_str(), "outcome" => outcome.as_str())
         .record(begun.elapsed().as_secs_f64());
 }
 
-/// Where the member connects an account of their own (V-10), if the tool is tried with one.
+/// The page where the member connects an account of their own (V-10), if the tool is tried with
+/// one.
 fn connect_page(state: &AuthState, opener: &Opener) -> Option<String> {
     let Opener::Account(account) = opener else {
         return None;
@@ -431,7 +434,7 @@ fn connect_page(state: &AuthState, opener: &Opener) -> Option<String> {
     Some(state.site.url(&format!("/connect/accounts/{link}")))
 }
 
-/// What an MCP server gave. Blocks that this page has no form for are shown as they came.
+/// The answer of an MCP server. Content blocks without a form on this page are shown unchanged.
 fn of_upstream(
     tried: Result<Value, LookError>,
     duration_ms: u32,

@@ -1,4 +1,4 @@
-//! The workspace of a path, and what the person may do there.
+//! The workspace of a path, and the person's permissions in it.
 
 use axum::{RequestPartsExt, extract::FromRequestParts};
 use http::request::Parts;
@@ -23,21 +23,25 @@ use crate::{
     state::AuthState,
 };
 
-/// The workspace that `{ws}` names, as a member sees it. As an extractor: 401 without a session; 404 for an unknown slug and for one of
-/// strangers, byte for byte the same (M2, case 106); 403 with the way on for a session that does not meet the workspace's rule (L14). The role is looked up at each request (S11).
+/// The workspace that `{ws}` names, as a member sees it.
+///
+/// The extractor answers 401 without a session. It answers 404 for an unknown slug and for a
+/// workspace of strangers, byte for byte the same (M2, case 106). It answers 403 with the page to
+/// visit if the session does not meet the workspace's rule (L14). The role is read at each request
+/// (S11).
 #[derive(Debug, Clone)]
 pub struct Workspace {
     /// The tenant.
     pub id: TenantId,
     /// Its present slug.
     pub slug: Slug,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// Since when.
+    /// Time of its creation.
     pub created_at: Timestamp,
     /// The person's role.
     pub role: Role,
-    /// Who asks.
+    /// The session of the request.
     pub session: BrowserSession,
 }
 
@@ -51,12 +55,13 @@ impl Workspace {
         }
     }
 
-    /// 403 with the way to the page that asks again, unless the person proved lately who they are (S2, case 157).
+    /// 403 with the path of the confirmation page, unless the session has a recent sign-in
+    /// (S2, case 157).
     pub fn require_recent(&self, now: Timestamp, page: ConsolePage) -> Result<(), ConsoleError> {
         self.require_recent_for(now, || Target::Workspace(self.slug.clone(), page))
     }
 
-    /// The same for a change of a source, with the way back to its page.
+    /// Does the same for a change of a source, and leads back to its page.
     pub fn require_recent_at_source(
         &self,
         now: Timestamp,
@@ -79,7 +84,8 @@ impl Workspace {
         require_recent(&self.session, now, back)
     }
 
-    /// The same for a switch of what has access: turning it off is always possible at once.
+    /// Does the same for switching a subject with access on; switching it off needs no recent
+    /// sign-in.
     pub fn require_recent_to_switch(
         &self,
         on: bool,
@@ -93,7 +99,7 @@ impl Workspace {
         }
     }
 
-    /// An audit entry of something that this person did here.
+    /// An audit entry for an action of this person in this workspace.
     pub fn event(
         &self,
         action: &'static str,
@@ -113,7 +119,8 @@ impl Workspace {
     }
 }
 
-/// 403 with the way to the page that asks again, unless the person proved lately who they are (S2, case 157).
+/// 403 with the path of the confirmation page, unless the session has a recent sign-in
+/// (S2, case 157).
 pub(super) fn require_recent(
     session: &BrowserSession,
     now: Timestamp,
@@ -123,7 +130,8 @@ pub(super) fn require_recent(
         return Ok(());
     }
     let target = back();
-    // The proof takes the place of the session's: what a workspace asks for has to be in it again.
+    // The new proof replaces the session's, so it must include the factor that a workspace
+    // requires.
     let path = [SecondFactor::Passkey, SecondFactor::Required]
         .into_iter()
         .find(|rule| rule.is_met_by(&session.amr))

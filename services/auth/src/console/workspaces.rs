@@ -1,4 +1,4 @@
-//! Workspaces: create, look at, change.
+//! Workspaces: create, read, change.
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -21,7 +21,7 @@ use crate::{login::ConsolePage, session::BrowserSession, state::AuthState, visit
 
 /// Most workspaces that one person may own (M9).
 const MOST_OWNED: usize = 20;
-/// Most characters of a display name.
+/// Longest display name, in characters.
 const NAME_LENGTH: usize = 80;
 
 /// A workspace as one of its members sees it.
@@ -34,17 +34,18 @@ pub struct WorkspaceView {
     /// Its name in URLs.
     #[schema(value_type = String, example = "acme")]
     slug: Slug,
-    /// What people call it.
+    /// Display name.
     name: String,
-    /// The role of who asks.
+    /// The role of the person who reads it.
     #[schema(value_type = RoleName)]
     role: Role,
-    /// Since when.
+    /// Time of its creation.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// Its servers are served by HTTP+SSE too, the transport of 2024-11-05.
+    /// True if its servers also support HTTP+SSE, the transport of 2024-11-05.
     http_sse: bool,
-    /// Tokens and keys that name no server open all of them; if not, the default one.
+    /// True if tokens and keys that name no server open all servers; otherwise they open the
+    /// default one.
     workspace_tokens: bool,
 }
 
@@ -64,12 +65,12 @@ pub(crate) enum RoleName {
     Viewer,
 }
 
-/// What a new workspace is made of.
+/// A new workspace.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct NewWorkspace {
-    /// What people call it: 1 to 80 characters.
+    /// Display name: 1 to 80 characters.
     name: String,
-    /// Its name in URLs, for ever: 3 to 40 of a–z, 0–9 and hyphens.
+    /// Its name in URLs, which never changes: 3 to 40 of a–z, 0–9 and hyphens.
     #[schema(example = "acme")]
     slug: String,
 }
@@ -83,13 +84,13 @@ pub(crate) enum CreateError {
     /// The slug is against the rules.
     #[error("This address cannot be used: {0}.")]
     Slug(#[from] portolan_model::slug::InvalidSlug),
-    /// The slug is or was somebody's (M3).
+    /// A workspace has or had this slug (M3).
     #[error("This address is taken. Choose another one.")]
     Taken,
     /// The person owns too many (M9).
     #[error("You own {MOST_OWNED} workspaces already, which is the most one person can have.")]
     TooMany,
-    /// The database.
+    /// The database failed.
     #[error("storage")]
     Storage(#[from] StorageError),
 }
@@ -107,7 +108,7 @@ impl From<CreateError> for ConsoleError {
     }
 }
 
-/// A display name: trimmed, not empty, not endless, without control characters.
+/// Reads a display name: trimmed, not empty, of bounded length, without control characters.
 pub(crate) fn display_name(text: &str) -> Option<&str> {
     let name = text.trim();
     let fits = !name.is_empty()
@@ -159,7 +160,7 @@ pub(crate) async fn create(
     Ok(tenant)
 }
 
-/// Creates a workspace, owned by who asks.
+/// Creates a workspace that the signed-in person owns.
 #[utoipa::path(post, path = "/workspaces", tag = "workspaces", request_body = NewWorkspace,
     responses((status = 201, description = "Created.", body = WorkspaceView)))]
 pub(crate) async fn create_workspace(
@@ -195,21 +196,22 @@ pub(crate) async fn show_workspace(
     Ok(Json(view(workspace, reach)))
 }
 
-/// What can be changed.
+/// A change of a workspace.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct WorkspaceChange {
-    /// What people call it: 1 to 80 characters.
+    /// Display name: 1 to 80 characters.
     #[schema(nullable = false)]
     name: Option<String>,
-    /// Whether its servers are served by HTTP+SSE too, the transport of 2024-11-05.
+    /// Whether its servers also support HTTP+SSE, the transport of 2024-11-05.
     #[schema(nullable = false)]
     http_sse: Option<bool>,
-    /// Whether tokens and keys that name no server open all of them; if not, the default one.
+    /// Whether tokens and keys that name no server open all servers; otherwise they open the
+    /// default one.
     #[schema(nullable = false)]
     workspace_tokens: Option<bool>,
 }
 
-/// Changes what is given of a workspace: its name, and how its servers are reached. Its slug stays.
+/// Changes a workspace: its name, and the access to its servers. Its slug stays.
 #[utoipa::path(patch, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = WorkspaceChange, responses((status = 200, description = "Changed.", body = WorkspaceView)))]
 pub(crate) async fn change_workspace(
@@ -238,7 +240,7 @@ pub(crate) async fn change_workspace(
             .workspace_tokens
             .filter(|now| *now != before.workspace_tokens),
     };
-    // More ways in: another transport, or tokens and keys that open every server.
+    // These changes give more access: another transport, or tokens and keys that open every server.
     let opens = [wanted.http_sse, wanted.workspace_tokens];
     if opens.contains(&Some(true)) {
         workspace.require_recent(now, ConsolePage::Settings)?;

@@ -1,5 +1,8 @@
-//! Passwords that stand in lists of stolen ones (`auth.md` L4): a list of the operator's own in memory, and a service that is asked for a
-//! range of digests, so that it never learns which password was meant (k-anonymity, as Have I Been Pwned answers it).
+//! Passwords in lists of stolen ones (`auth.md` L4).
+//!
+//! There are two sources: the operator's own list in memory, and a service that returns ranges of
+//! digests. The service does not learn the password, because it only receives the start of the
+//! digest (k-anonymity, as in Have I Been Pwned).
 
 use std::{
     fmt,
@@ -16,12 +19,12 @@ use portolan_keys::{
 use portolan_net::egress::{Egress, EgressRequest};
 use url::Url;
 
-/// A service that takes longer is not waited for: the list decides then.
+/// Deadline of the service; without an answer the list decides.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A range holds about a thousand digests, with padding two thousand.
+/// Longest range in bytes. A range has about a thousand digests, with padding two thousand.
 const LONGEST_RANGE: usize = 512 * 1024;
 
-/// Where is looked. Without list and service nothing is found.
+/// The sources of stolen passwords. Without list and service no password counts as stolen.
 #[derive(Clone, Default)]
 pub struct BreachedPasswords {
     /// The first eight bytes of each SHA-1, sorted: ten million passwords are 80 MB.
@@ -39,8 +42,9 @@ impl fmt::Debug for BreachedPasswords {
 }
 
 impl BreachedPasswords {
-    /// With the text of a list, one password or one SHA-1 in hex a line (what stands behind a colon is ignored), and the address of a
-    /// service to which the first five digits of a SHA-1 are appended.
+    /// Creates it from the text of a list and the address of a service. The list has one password
+    /// or one SHA-1 in hex a line; the rest of a line behind a colon is ignored. The first five
+    /// digits of a SHA-1 are appended to the address.
     pub fn new(list: &str, ranges: Option<Url>) -> Self {
         let found = list
             .lines()
@@ -48,7 +52,7 @@ impl BreachedPasswords {
         Self::of(found.collect(), ranges)
     }
 
-    /// The same from a file of any size, line by line, in whatever encoding its passwords are.
+    /// Does the same with a file of any size, line by line, whatever the encoding of its passwords.
     pub fn read(mut list: impl BufRead, ranges: Option<Url>) -> io::Result<Self> {
         let (mut found, mut line) = (Vec::new(), Vec::new());
         while list.read_until(b'\n', &mut line)? > 0 {
@@ -68,7 +72,7 @@ impl BreachedPasswords {
         }
     }
 
-    /// How many passwords the list holds.
+    /// The number of passwords in the list.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -78,7 +82,8 @@ impl BreachedPasswords {
         self.list.is_empty()
     }
 
-    /// Whether the password stands in the list, or the service knows it. A service that does not answer well knows nothing.
+    /// Returns true if the list or the service has the password. A failed request to the service
+    /// counts as no match.
     pub(crate) async fn know(&self, egress: &Egress, password: &Secret<String>) -> bool {
         let digest = breach_digest(password);
         if self.list.binary_search(&head(&digest)).is_ok() {
@@ -106,7 +111,7 @@ async fn ask(egress: &Egress, ranges: &Url, prefix: &str) -> Option<String> {
     let mut request = EgressRequest::get(url);
     request.timeout = PATIENCE;
     request.max_response_bytes = LONGEST_RANGE;
-    // The length of the answer would tell which range it was.
+    // Without padding, the length of the response would reveal the range.
     request.headers.insert(
         HeaderName::from_static("add-padding"),
         HeaderValue::from_static("true"),
@@ -135,7 +140,8 @@ fn head(digest: &[u8; 20]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// What a line stands for: the digest in one of a downloaded list, `<40 hex digits>[:<count>]`, or a password. `None` for an empty one.
+/// Reads a line of a list as the head of a digest. The line is an entry of a downloaded list,
+/// `<40 hex digits>[:<count>]`, or a password. `None` for an empty line.
 fn head_of_line(line: &[u8]) -> Option<u64> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.is_empty() {
@@ -179,7 +185,8 @@ mod tests {
             assert_eq!(list.know(&egress, &word).await, known);
         }
         assert!(!format!("{list:?}").contains("trustno1"), "X1");
-        // A file of another encoding, and what a person types in another form of the same letters.
+        // A file in another encoding, and a password typed in another Unicode form of the same
+        // letters.
         let bytes = b"caf\xe9 au lait\r\n\npassword".as_slice();
         let list = BreachedPasswords::read(bytes, None).unwrap();
         assert_eq!(list.len(), 2);

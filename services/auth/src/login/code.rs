@@ -1,7 +1,8 @@
-//! The second step of a sign-in, for who has an authenticator app (`auth.md` L11, L14). A passkey does as well ([`super::passkey`]).
+//! The second step of a sign-in with an authenticator app (`auth.md` L11, L14). A passkey can
+//! replace it ([`super::passkey`]).
 //!
-//! Between the steps nothing is signed in (S3). What is known, that a password was right, is a sealed ticket in the form, good for
-//! five minutes in the browser that gave the password.
+//! There is no session between the steps (S3). The proof that the password was right is a sealed
+//! ticket in the form. It is valid for five minutes in the browser that sent the password.
 
 use askama::Template;
 use axum::{
@@ -44,25 +45,25 @@ struct CodePage {
     form_token: String,
     request: String,
     ticket: String,
-    /// Whether the person has passkeys, which do as well.
+    /// True if the person has passkeys, which can replace the code.
     has_passkeys: bool,
     fault: Option<String>,
 }
 
-/// What the first step found out.
+/// The result of the first step.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Ticket {
     pub(super) user: UserId,
-    /// For the mark of a known device.
+    /// The account key, for the cookie of a known device.
     account: String,
-    /// How the first step was proved.
+    /// The methods that proved the first step.
     pub(super) amr: Vec<String>,
     has_passkeys: bool,
-    /// The password stands in a list of stolen ones.
+    /// True if a list of stolen passwords has the password.
     pub(super) is_stolen: bool,
 }
 
-/// The page after a right password, or what else `amr` says.
+/// Shows the page after the first step, which `amr` describes.
 pub(super) async fn ask(
     state: &AuthState,
     browser: Browser,
@@ -90,7 +91,7 @@ pub(super) async fn ask(
     page(state, browser, continuation, StatusCode::OK, shown, None)
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct CodeForm {
     #[serde(default)]
@@ -103,7 +104,7 @@ pub(super) struct CodeForm {
     code: String,
 }
 
-/// Tries the code, and starts the session.
+/// Checks the code, and starts the session.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -121,7 +122,8 @@ pub(super) async fn submit(
         });
     }
     let Some(ticket) = read(&state, &browser, &form.ticket) else {
-        // Five minutes are over, or it is of another browser: the password again.
+        // The ticket has expired or belongs to another browser: the person enters the password
+        // again.
         let path = continuation.target.on("/login");
         return Ok((browser, pages::see_other(&path)?).into_response());
     };
@@ -150,7 +152,7 @@ pub(super) async fn submit(
         }
     }
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // Locked or deactivated in the last five minutes.
+    // The person was locked or deactivated within the last five minutes.
     if users::find(&mut tx, ticket.user).await?.is_none() {
         return Ok((browser, pages::see_other("/login")?).into_response());
     }

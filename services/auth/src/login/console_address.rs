@@ -1,9 +1,9 @@
-//! An address of the console to which a sign-in leads back (S8): a path and a search of
-//! ours, never an address of another origin.
+//! An address of the console to which a sign-in returns (S8): a path and a query of this service,
+//! never an address of another origin.
 
-/// Most bytes of one.
+/// Longest address in bytes.
 const LONGEST: usize = 1000;
-/// Most parts of a path behind the workspace.
+/// Most path segments behind the workspace.
 const DEEPEST: usize = 8;
 
 /// A page of a workspace, as the browser's address bar has it: `/w/acme/calls?tool=listPorts`.
@@ -11,8 +11,8 @@ const DEEPEST: usize = 8;
 pub struct ConsoleAddress(String);
 
 impl ConsoleAddress {
-    /// Reads what the console says of where it was. `None` for anything else: a scheme, a host,
-    /// another path, a character that an address bar would escape.
+    /// Reads the address that the console reports. `None` for anything else: a scheme, a host,
+    /// another path, or a character that an address bar would escape.
     pub fn read(text: &str) -> Option<Self> {
         let (path, search) = match text.split_once('?') {
             Some((path, search)) => (path, Some(search)),
@@ -35,7 +35,8 @@ impl ConsoleAddress {
     }
 }
 
-/// A word of a route or an id. No dot: there is no way up.
+/// Returns true for a segment of a route or an id. It has no dot, so a path cannot leave its
+/// parent.
 fn is_part(part: &str) -> bool {
     (1..=128).contains(&part.len())
         && part
@@ -43,7 +44,8 @@ fn is_part(part: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// What RFC 3986 §3.4 admits unescaped, without the quotation mark that HTML knows.
+/// Returns true for bytes that RFC 3986 §3.4 admits unescaped, except the quotation mark that has a
+/// meaning in HTML.
 fn is_of_a_search(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&()*+,;=:@/?".contains(&byte)
 }

@@ -1,4 +1,4 @@
-//! Where to go on after signing in.
+//! The continuation after signing in.
 
 use portolan_model::id::{RequestId, UserId};
 use portolan_storage::{Reason, authorization_requests, clients, invitations, members};
@@ -6,22 +6,25 @@ use portolan_storage::{Reason, authorization_requests, clients, invitations, mem
 use super::target::{ConsolePage, Target};
 use crate::{browser::Browser, pages::PageError, state::AuthState};
 
-/// The target of a sign-in, with what its pages show of it. Made from what is stored, or from an address that can only be the console's (S8).
+/// The target of a sign-in, with the texts that its pages show. It is made from a stored request,
+/// or from an address that can only be the console's (S8).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
-    /// Where to.
+    /// The target.
     pub target: Target,
-    /// Who asks, if a client does, for the headline.
+    /// The client's name for the headline, if a client started the sign-in.
     client_name: Option<String>,
     /// Prefills the form (A10).
     login_hint: Option<String>,
-    /// The client wants the person to prove who they are now (A10).
+    /// True if the client requires a new sign-in (A10).
     wants_fresh: bool,
 }
 
 impl Continuation {
-    /// Reads the `request` parameter of a page. [`PageError::StartAgain`] for a request that is not alive and of this browser;
-    /// whose it is otherwise is not told (case 30). What is no place at all is one of these.
+    /// Reads the `request` parameter of a page.
+    ///
+    /// Returns [`PageError::StartAgain`] for a request that has expired, belongs to another
+    /// browser, or is malformed. The error does not reveal which (case 30).
     pub(super) async fn load(
         state: &AuthState,
         browser: &Browser,
@@ -35,7 +38,7 @@ impl Continuation {
             wants_fresh: false,
         };
         if let Some(id) = plain.target.invitation() {
-            // Whoever has the id came by the link in the message, which went to this address.
+            // The link with this id was in a message to this address.
             let mut tx = state.store.system(Reason::Workspaces).await?;
             let invitation = invitations::find(&mut tx, id, state.now()).await?;
             return Ok(Self {
@@ -67,29 +70,29 @@ impl Continuation {
         })
     }
 
-    /// The word for hidden fields; empty for the console.
+    /// The value of hidden fields; empty for the console.
     pub fn parameter(&self) -> String {
         self.target.to_string()
     }
 
-    /// Who asks, if a client does.
+    /// The client's name, if a client started the sign-in.
     pub fn client_name(&self) -> Option<&str> {
         self.client_name.as_deref()
     }
 
-    /// Whether an earlier sign-in, here or elsewhere, is not enough for who asks.
+    /// Returns true if an earlier sign-in, here or at a provider, is not enough.
     pub(super) const fn wants_fresh(&self) -> bool {
         self.wants_fresh
     }
 
-    /// What the address field begins with.
+    /// The initial value of the address field.
     pub fn login_hint(&self) -> &str {
         self.login_hint.as_deref().unwrap_or_default()
     }
 }
 
-/// The sign-in page for an authorization request. With `again`, it is shown to a signed-in person too: another account, or
-/// `prompt=login`.
+/// The path of the sign-in page for an authorization request. With `again` a signed-in person sees
+/// the form too: for another account, or for `prompt=login`.
 pub fn login_path(request: RequestId, again: bool) -> String {
     format!(
         "/login?request={request}{}",
@@ -97,8 +100,8 @@ pub fn login_path(request: RequestId, again: bool) -> String {
     )
 }
 
-/// The path after signing in. Whoever comes from a client and has no workspace yet makes one first (N11); the console shows its own page
-/// for that.
+/// The path after signing in. A person who comes from a client and has no workspace creates one
+/// first (N11). The console has its own page for that.
 pub(crate) async fn path_after(
     state: &AuthState,
     user: UserId,
@@ -121,7 +124,7 @@ pub(crate) async fn path_after(
         Target::Source(slug, source) => format!("/w/{slug}/sources/{source}?tab=credential"),
         Target::Connect(link) => format!("/connect/accounts/{link}"),
         Target::Identity(offer) => format!("/login/connect/{offer}"),
-        // Of somebody without any workspace there is nothing to show there yet.
+        // A person without a workspace cannot see that address yet.
         Target::At(address) => {
             let mut tx = state.store.system(Reason::Workspaces).await?;
             if members::workspaces_of(&mut tx, user).await?.is_empty() {

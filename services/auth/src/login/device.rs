@@ -1,7 +1,8 @@
-//! The mark of a browser in which an account has signed in before (`auth.md` L6): the cookie `__Host-dev`.
+//! The cookie `__Host-dev`, which marks a browser in which an account has signed in before
+//! (`auth.md` L6).
 //!
-//! It opens nothing. It only gives tries from that browser a budget of their own, so that a stranger who keeps trying does not keep the
-//! owner away.
+//! The cookie authorizes nothing. It gives sign-in attempts from that browser their own budget, so
+//! that a stranger's attempts do not keep the owner out.
 
 use axum_extra::extract::CookieJar;
 use http::{HeaderMap, HeaderValue};
@@ -15,7 +16,7 @@ const COOKIE: &str = "dev";
 /// Half a year.
 const MAX_AGE_SECONDS: i64 = 182 * 86_400;
 
-/// The device's name, if the request's mark was made for this account.
+/// The device's name, if the request's cookie was made for this account.
 pub(super) fn known(
     state: &AuthState,
     headers: &HeaderMap,
@@ -29,13 +30,13 @@ pub(super) fn known(
     String::from_utf8(name).ok()
 }
 
-/// Whether some account signed in here before: the mark of any, which no account is known for here.
+/// Returns true if the request has the cookie of any account. It does not identify the account.
 pub(super) fn was_here(state: &AuthState, headers: &HeaderMap) -> bool {
     let jar = CookieJar::from_headers(headers);
     jar.get(&state.site.cookie_name(COOKIE)).is_some()
 }
 
-/// The cookie after a sign-in: the mark that was there, or a new one.
+/// The cookie after a sign-in: the one that was sent, or a new one.
 pub(super) fn mark(
     state: &AuthState,
     account: &AccountKey,

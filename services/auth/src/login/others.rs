@@ -1,17 +1,20 @@
 //! Sign-in with accounts of other services (`auth.md` §1.11, F1–F8).
 //!
 //! ```text
-//! a link of ours ─► way::begin (state, PKCE, nonce: a row of this browser) ─► the provider ─► way::take (once)
-//!     ─► openid | github: who is it, proved ─► settle: sign in, offer to connect, or a new account
+//! a link of ours ─► way::begin (state, PKCE, nonce: a row of this browser) ─► the provider
+//!     ─► way::take (once) ─► openid | github: the proved identity
+//!     ─► settle: sign in, offer to connect, or a new account
 //! ```
 //!
-//! - An identity is known by provider, issuer and subject, never by an address (F3). An address that has an account here opens nothing: its
-//!   person signs in to that account first, and connects then (F4, case 159).
-//! - A provider has a callback of its own, so that none can answer for another (F1, case 158).
-//! - Tokens of providers are used in the request that got them, and forgotten (F8).
+//! - An identity is known by provider, issuer and subject, never by an address (F3). A known
+//!   address alone opens nothing: its owner signs in to that account first, and connects then
+//!   (F4, case 159).
+//! - Each provider has a callback of its own, so that none can answer for another (F1, case 158).
+//! - Tokens of providers are used in the request that received them, and then dropped (F8).
 //!
-//! The way to a provider begins with a link and not with a form: browsers apply `form-action` to the whole chain of redirects behind a form
-//! (N7), and these pages keep theirs. The link carries the form token of the browser, so that nobody else's page can send it on its way.
+//! A sign-in at a provider begins with a link and not with a form. Browsers apply `form-action` to
+//! all redirects behind a form (N7), and these pages keep theirs strict. The link carries the
+//! browser's form token, so that no other site can start the redirect.
 
 mod company;
 mod github;
@@ -39,9 +42,9 @@ pub(crate) use self::{
 use super::{Target, form_token};
 use crate::{browser::Browser, state::AuthState};
 
-/// Ways to providers, and what comes back.
+/// Routes that redirect to providers, and their callbacks.
 pub(super) fn router() -> Router<AuthState> {
-    // A HEAD request of some scanner must not use anything up.
+    // A scanner's HEAD request must not use a link up.
     let not_allowed = || async { StatusCode::METHOD_NOT_ALLOWED };
     Router::new()
         .route("/login/with/{provider}", get(way::start).head(not_allowed))
@@ -64,13 +67,13 @@ pub(super) fn router() -> Router<AuthState> {
 /// A link to a provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Other {
-    /// What it is called.
+    /// Its name.
     pub(crate) name: String,
-    /// Where it leads.
+    /// Its path.
     pub(crate) path: String,
 }
 
-/// "Continue with …", for every provider of the platform.
+/// The "Continue with …" links, one for each provider of the platform.
 pub(super) fn links(state: &AuthState, browser: &Browser, target: &Target) -> Vec<Other> {
     let token = form_token(&state.keys, browser);
     let path = |slug: &str| link(&format!("/login/with/{slug}"), target, &token);
@@ -86,7 +89,7 @@ pub(super) fn links(state: &AuthState, browser: &Browser, target: &Target) -> Ve
         .collect()
 }
 
-/// A link that carries a form token, which is of letters that need no escape.
+/// A link with a form token, whose letters need no escape.
 pub(crate) fn link(path: &str, target: &Target, token: &str) -> String {
     let with_target = target.on(path);
     let joint = if with_target.contains('?') { '&' } else { '?' };

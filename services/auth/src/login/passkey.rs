@@ -1,7 +1,7 @@
 //! Sign-in with a passkey: alone, or as the second step after a password (`auth.md` L13).
 //!
-//! The script of the page asks for options, has the authenticator sign, and sends a form as any other. Without script the pages work as they do
-//! without passkeys.
+//! The page's script requests options, has the authenticator sign, and posts an ordinary form.
+//! Without script the pages work as without passkeys.
 
 use axum::{
     Form, Json,
@@ -26,7 +26,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// What to sign for a sign-in. Whoever asks: the answer is the same for everybody (L5).
+/// The options that the authenticator signs for a sign-in. They do not depend on the account (L5).
 pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,
@@ -40,7 +40,7 @@ pub(super) async fn options(
     Ok(Json(options).into_response())
 }
 
-/// What to sign as the second step.
+/// The options that the authenticator signs as the second step.
 pub(super) async fn code_options(
     State(state): State<AuthState>,
     browser: Browser,
@@ -56,7 +56,7 @@ pub(super) async fn code_options(
     Ok(Json(options).into_response())
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct PasskeyForm {
     #[serde(default)]
@@ -69,7 +69,8 @@ pub(super) struct PasskeyForm {
     signed: Signed,
 }
 
-/// What both begin with: the form is this browser's own, and from its place not too many came.
+/// The first checks of both forms: the form belongs to this browser, and its address is within the
+/// budget.
 async fn begun(
     state: &AuthState,
     browser: &Browser,
@@ -83,7 +84,8 @@ async fn begun(
     Ok((form, continuation))
 }
 
-/// Signs in whoever the passkey belongs to. It has verified its person, so nothing else is asked for.
+/// Signs in the owner of the passkey. The authenticator verified its person, so no other factor is
+/// needed.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -113,7 +115,7 @@ pub(super) async fn submit(
     password::refused(&state, browser, &continuation, fault)
 }
 
-/// The second step by a passkey in place of a code.
+/// The second step with a passkey instead of a code.
 pub(super) async fn submit_code(
     State(state): State<AuthState>,
     browser: Browser,
@@ -163,7 +165,7 @@ pub(super) async fn submit_code(
     )
 }
 
-/// Starts the session and goes on.
+/// Starts the session and redirects to the target.
 async fn signed_in(
     state: &AuthState,
     browser: Browser,
@@ -173,7 +175,7 @@ async fn signed_in(
     (user, amr, is_stolen): (UserId, &[String], bool),
 ) -> Result<Response, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // Locked or deactivated meanwhile.
+    // The person was locked or deactivated meanwhile.
     let Some(person) = users::find(&mut tx, user).await? else {
         return Ok((browser, pages::see_other("/login")?).into_response());
     };

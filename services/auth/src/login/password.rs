@@ -42,15 +42,15 @@ struct LoginPage<'a> {
     request: String,
     client_name: Option<&'a str>,
     email: &'a str,
-    /// What happened to the session before.
+    /// A notice about the session before, such as a sign-out.
     notice: Option<&'static str>,
-    /// Why the last try failed.
+    /// The reason why the last attempt failed.
     fault: Option<String>,
     signup_path: String,
     reset_path: String,
-    /// Who is signed in now, when the form is shown to switch.
+    /// The signed-in account, if the form is shown to switch accounts.
     signed_in_as: Option<&'a str>,
-    /// Whether passkeys can be used here.
+    /// True if passkeys can be used here.
     has_passkeys: bool,
     others: Vec<Other>,
     company_path: String,
@@ -60,30 +60,31 @@ struct LoginPage<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct LoginQuery {
     request: Option<String>,
-    /// Show the form to a signed-in person too.
+    /// Shows the form to a signed-in person too.
     again: Option<String>,
-    /// Where the console was when it found nobody signed in.
+    /// The console's address at the moment when it found no session.
     from: Option<String>,
-    /// What was just done: a word of a fixed set.
+    /// The action that was just done: a word of a fixed set.
     done: Option<String>,
-    /// The theme, which signing out would forget with all cookies.
+    /// The theme, because sign-out clears it with all cookies.
     theme: Option<String>,
 }
 
 impl LoginQuery {
-    /// Where to go on: what a page of ours named, or where the console was.
+    /// The target: the one in a page's link, or the console's address.
     fn target(&self) -> Option<String> {
         let of_console = || Some(Target::of_console(self.from.as_deref()?).to_string());
         self.request.clone().or_else(of_console)
     }
 }
 
-/// For somebody who was never here: what this is, and both ways in.
+/// The page for a browser without an earlier sign-in: a description of the service, and links to
+/// sign in and sign up.
 #[derive(Template)]
 #[template(path = "welcome.html")]
 struct WelcomePage;
 
-/// Shows it.
+/// Shows the welcome page.
 pub(super) async fn welcome(
     browser: Browser,
     MaybeAnySession(session): MaybeAnySession,
@@ -95,7 +96,7 @@ pub(super) async fn welcome(
     Ok((browser, answer).into_response())
 }
 
-/// Shows the form, or goes on if the browser is signed in.
+/// Shows the form, or redirects to the target if the browser is signed in.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -131,7 +132,7 @@ pub(super) async fn show(
     })
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct LoginForm {
     #[serde(default)]
@@ -143,7 +144,7 @@ pub(super) struct LoginForm {
     password: Secret<String>,
 }
 
-/// Compares, and starts a session.
+/// Checks the password, and starts a session.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -166,7 +167,7 @@ pub(super) async fn submit(
     };
     let account = AccountKey::new(&state.keys, address.normalised());
     let known_device = device::known(&state, &headers, &account);
-    // Before hashing: a flood must not cost 64 MiB a try (L2).
+    // Taken before hashing, so that a flood does not use 64 MiB for each attempt (L2).
     let paid = match state
         .throttle
         .sign_in(visitor.ip, &account, known_device.as_deref(), state.now())
@@ -183,7 +184,7 @@ pub(super) async fn submit(
 
     let login = find(&state, &address).await?;
     let stored = login.as_ref().and_then(|login| login.phc.as_deref());
-    // An unknown address costs one comparison with a decoy (L5, case 143).
+    // An unknown address is compared with a decoy hash, which takes as long (L5, case 143).
     let verification = state.passwords.verify(&form.password, stored).await?;
     let (Some(login), Verification::Match { rehash }) = (&login, verification) else {
         missed(
@@ -205,7 +206,7 @@ pub(super) async fn submit(
     } else {
         None
     };
-    // L4: whoever knows it comes in, and is asked to change it.
+    // L4: a person with a stolen password may sign in, and then sees the page to change it.
     let is_stolen = state
         .config
         .breached
@@ -236,7 +237,7 @@ pub(super) async fn submit(
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
 }
 
-/// The page that asks for another password, and leads on to where the person wanted to go (L4).
+/// The path of the page that requests another password, and then leads on to the target (L4).
 pub(super) fn stolen_path(target: &Target) -> String {
     target.on_with(AccountPage::Password.path(), "why=stolen")
 }
@@ -246,7 +247,8 @@ async fn find(state: &AuthState, address: &EmailAddress) -> Result<Option<Login>
     Ok(users::find_login(&mut tx, address.normalised()).await?)
 }
 
-/// Writes the audit entry of a wrong try, for known and unknown addresses alike, and queues the hint to the owner when it is due.
+/// Writes the audit entry of a failed attempt, for known and unknown addresses alike. Queues the
+/// message to the owner when it is due.
 async fn missed(
     state: &AuthState,
     visitor: &Visitor,
@@ -308,7 +310,7 @@ fn page(
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-/// The form again, after another way did not work.
+/// Shows the form again after another method failed.
 pub(super) fn refused(
     state: &AuthState,
     browser: Browser,
@@ -325,7 +327,7 @@ pub(super) fn refused(
     )
 }
 
-/// In words, rounded up to what people count in.
+/// The wait as a sentence, rounded up to whole seconds, minutes or hours.
 pub(crate) fn wait_sentence(early: TooEarly) -> String {
     let seconds = early.seconds();
     let wait = match seconds {
@@ -336,7 +338,7 @@ pub(crate) fn wait_sentence(early: TooEarly) -> String {
     format!("Too many attempts. Wait {wait}, then try again.")
 }
 
-/// Tells programs too.
+/// Adds the `Retry-After` header.
 pub(crate) fn with_retry_after(mut response: Response, early: TooEarly) -> Response {
     if let Ok(value) = early.seconds().to_string().parse() {
         response.headers_mut().insert(header::RETRY_AFTER, value);

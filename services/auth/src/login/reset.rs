@@ -1,7 +1,8 @@
-//! A new password for somebody who forgot the old one (`auth.md` L9).
+//! Setting a new password for a person who forgot the old one (`auth.md` L9).
 //!
-//! The link proves who reads the mailbox and nothing more: it signs nobody in, and a second factor is asked for at the next sign-in all
-//! the same (case 153). Opening it uses nothing up, so a scanner does no harm (case 150).
+//! The link only proves access to the mailbox. It starts no session, and the next sign-in still
+//! requires a second factor (case 153). Opening the link does not use it up, so a mail scanner does
+//! no harm (case 150).
 
 use askama::Template;
 use axum::{
@@ -55,10 +56,10 @@ struct ResetPage<'a> {
 #[template(path = "reset_choose.html")]
 struct ChoosePage<'a> {
     form_token: String,
-    /// Where to go on after the sign-in that follows.
+    /// The target of the sign-in that follows.
     request: String,
     token: &'a str,
-    /// For password managers.
+    /// Lets password managers match the account.
     email: &'a str,
     fault: Option<String>,
 }
@@ -69,7 +70,7 @@ pub(super) struct ResetQuery {
     request: Option<String>,
 }
 
-/// Asks for the address.
+/// Shows the form for the address.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -80,7 +81,7 @@ pub(super) async fn show(
     page(&state, browser, &continuation, StatusCode::OK, &email, None)
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Debug, Deserialize)]
 pub(super) struct ResetForm {
     #[serde(default)]
@@ -91,7 +92,7 @@ pub(super) struct ResetForm {
     email: String,
 }
 
-/// Mails the link. Whether the address has an account shows in the message alone (L5, case 149).
+/// Mails the link. Only the message shows whether the address has an account (L5, case 149).
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -123,7 +124,7 @@ pub(super) async fn submit(
         return Ok(with_retry_after(refusal, early));
     }
 
-    // The answer comes before anything is looked up, so that its time tells no more than its text (S-7).
+    // The response is sent before the lookup, so that its time reveals no more than its text (S-7).
     let (work, target) = (state.clone(), continuation.target.clone());
     let is_begun = state.later(async move {
         if let Err(error) = send_link(&work, &visitor, &address, &target).await {
@@ -146,7 +147,8 @@ pub(super) async fn submit(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// Mails the link, or that there is no account. `target` is where the sign-in that follows leads.
+/// Mails the link, or a message that there is no account. `target` is the target of the sign-in
+/// that follows.
 async fn send_link(
     state: &AuthState,
     visitor: &Visitor,
@@ -204,7 +206,8 @@ pub(super) struct ChoiceQuery {
     request: String,
 }
 
-/// Where the sign-in that follows leads. The link may be opened in another browser, where the request of an app cannot be gone on with.
+/// The target of the sign-in that follows. A request of an app cannot continue if the link is
+/// opened in another browser.
 async fn target(state: &AuthState, browser: &Browser, word: &str) -> Result<Target, PageError> {
     match Continuation::load(state, browser, Some(word)).await {
         Ok(continuation) => Ok(continuation.target),
@@ -233,7 +236,7 @@ pub(super) async fn show_choice(
     }
 }
 
-/// What the second form sends.
+/// Fields of the second form.
 #[derive(Deserialize)]
 pub(super) struct ChoiceForm {
     #[serde(default)]
@@ -247,7 +250,8 @@ pub(super) struct ChoiceForm {
     keep_apps: Option<String>,
 }
 
-/// Sets the password, once. Every browser is signed out, and every app disconnected unless the person keeps them.
+/// Sets the password, once. It signs out every browser, and disconnects every app unless the person
+/// keeps them.
 pub(super) async fn choose(
     State(state): State<AuthState>,
     browser: Browser,
@@ -282,7 +286,7 @@ pub(super) async fn choose(
     let phc = state.passwords.hash(&form.password).await?;
 
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // Of two that arrive at once, one finds it used up.
+    // The second of two concurrent submissions finds the link used up.
     if !account_links::consume(&mut tx, link.id, now).await?
         || !users::has_address(&mut tx, link.user, &link.address_norm).await?
     {
@@ -379,7 +383,7 @@ fn choice_page(
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-/// Used, replaced, too old, or never one of ours: one answer for all.
+/// The one response to a link that is used, replaced, expired or forged.
 fn dead_link(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,

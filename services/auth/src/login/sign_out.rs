@@ -13,22 +13,23 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Ends the session and goes to the sign-in page. Connected AI clients stay connected. The form has no token, because the console's button is not
-/// one of our pages; the fetch-site layer keeps other sites from posting it.
+/// Ends the session and redirects to the sign-in page. Connected AI clients stay connected. The
+/// form has no token, because the console's button is not on one of our pages. The fetch-site layer
+/// prevents posts from other sites.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     visitor: Visitor,
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     let removal = session::end(&state, &headers, &visitor).await?;
-    // All cookies go, the one of the theme among them.
+    // All cookies are cleared, that of the theme among them.
     let path = match Theme::of(&headers) {
         Some(theme) => format!("/login?done=signed-out&theme={}", theme.word()),
         None => "/login?done=signed-out".to_owned(),
     };
     let mut response = pages::see_other(&path)?.into_response();
     response.headers_mut().append(header::SET_COOKIE, removal);
-    // Browsers obey it on secure origins only; the cookie above works everywhere.
+    // Browsers apply it on secure origins only; the cookie above works everywhere.
     response.headers_mut().insert(
         HeaderName::from_static("clear-site-data"),
         HeaderValue::from_static("\"cookies\""),

@@ -49,7 +49,7 @@ struct SignupPage<'a> {
     others: Vec<Other>,
 }
 
-/// What is wrong with each field.
+/// The faults by field.
 #[derive(Debug, Default)]
 struct Faults {
     form: Option<String>,
@@ -66,7 +66,7 @@ impl Faults {
             && self.password.is_none()
     }
 
-    /// What has the focus: the first field at fault, or what is said of the form.
+    /// The name of the focused element: the first field at fault, or the notice of the form.
     fn focus(&self) -> &'static str {
         if self.form.is_some() {
             return "form";
@@ -103,7 +103,7 @@ pub(super) async fn show(
     )
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct SignupForm {
     #[serde(default)]
@@ -117,7 +117,8 @@ pub(super) struct SignupForm {
     password: Secret<String>,
 }
 
-/// Opens a verification. Whether the address has an account already shows in the message alone (L5, case 149).
+/// Opens a verification. Only the message shows whether the address has an account already
+/// (L5, case 149).
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -171,7 +172,7 @@ pub(super) async fn submit(
         return too_early(browser, early);
     }
 
-    // Behind the throttle: whoever floods this page must not flood somebody else's service.
+    // Checked behind the throttle, so that a flood of this page does not reach the breach service.
     if let Err(rule) =
         super::check_password(&state, &form.password, &[&form.email, &form.name]).await
     {
@@ -180,7 +181,7 @@ pub(super) async fn submit(
     }
     let phc = state.passwords.hash(&form.password).await?;
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // The same rows are written for an address that has an account: an unverified twin, whose code nobody is told.
+    // An address with an account gets the same rows: an unverified user, whose code is never sent.
     let user = users::create_unverified(&mut tx, name, &address, &phc, now).await?;
     let id = VerificationId::generate();
     let code = random::digits(8)?;
@@ -212,12 +213,12 @@ pub(super) async fn submit(
     Ok((browser, pages::see_other("/verify")?).into_response())
 }
 
-/// What the MAC of a code covers: a code of one verification is none of another.
+/// The input of a code's MAC. It binds the code to one verification.
 pub(super) fn code_message(id: VerificationId, code: &str) -> Vec<u8> {
     format!("{id} {code}").into_bytes()
 }
 
-/// Queues the code, or, to an address that has an account, a message that says so.
+/// Queues the code. For an address with an account it queues a message that says so.
 pub(super) async fn queue_message(
     tx: &mut SystemTx,
     state: &AuthState,
@@ -255,7 +256,7 @@ fn page(
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-/// A rule as a sentence.
+/// Formats a rule's text as a sentence.
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {

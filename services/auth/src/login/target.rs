@@ -1,4 +1,5 @@
-//! Where to go on: a fixed set of places, written as one word in forms and links, never a URL of a visitor's (`auth.md` S8).
+//! Targets of a sign-in: a fixed set, written as one word in forms and links, never a URL that a
+//! visitor supplies (`auth.md` S8).
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ use super::console_address::ConsoleAddress;
 /// A page of the person's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountPage {
-    /// What there is.
+    /// The overview.
     Overview,
     /// Change of password.
     Password,
@@ -32,7 +33,7 @@ pub enum AccountPage {
     SignIn,
     /// Passkeys.
     Passkeys,
-    /// The end of it.
+    /// Deletion of the account.
     Delete,
 }
 
@@ -67,7 +68,7 @@ impl AccountPage {
     }
 }
 
-/// A page of the console that wants the person to prove again who they are.
+/// A page of the console that requires a recent sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsolePage {
     /// The first page.
@@ -78,9 +79,9 @@ pub enum ConsolePage {
     Keys,
     /// Settings of the workspace.
     Settings,
-    /// What it asks of sign-ins.
+    /// Rules for sign-ins.
     Security,
-    /// Its own provider of accounts.
+    /// The workspace's own identity provider.
     SingleSignOn,
     /// AI clients.
     Clients,
@@ -103,7 +104,7 @@ impl ConsolePage {
         Self::Servers,
     ];
 
-    /// The last part of its path, but for the first page, whose path ends before it.
+    /// The last segment of its path. The first page has none.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Overview => "overview",
@@ -119,14 +120,15 @@ impl ConsolePage {
     }
 }
 
-/// A place.
+/// A target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The console.
     Console,
     /// An authorization request.
     Request(RequestId),
-    /// An invitation. Its id opens nothing: its page shows itself to who has the invited address.
+    /// An invitation. Its id authorizes nothing: the page opens only for an account with the
+    /// invited address.
     Invitation(InvitationId),
     /// A page of the account.
     Account(AccountPage),
@@ -134,16 +136,19 @@ pub enum Target {
     Workspace(Slug, ConsolePage),
     /// A source of a workspace.
     Source(Slug, SourceId),
-    /// The page where an account at another service is connected: the sealed part of its link, which opens nothing for anybody else.
+    /// The page that connects an account at an upstream server. The value is the sealed part of its
+    /// link, which works for one person only.
     Connect(String),
-    /// The page where an account at a provider is connected, to sign in with: it opens in the browser that came from there only.
+    /// The page that connects an account at a provider to sign in with. It opens only in the
+    /// browser that came from there.
     Identity(IdentityOfferId),
-    /// The page of the console that was open when it found nobody signed in.
+    /// The page of the console that was open when the console found no session.
     At(ConsoleAddress),
 }
 
 impl Target {
-    /// Reads what [`Target`]'s `Display` wrote; the empty text is the console. `None` for anything else.
+    /// Reads the text that `Display` of [`Target`] writes. The empty text is the console. `None`
+    /// for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::Console);
@@ -182,7 +187,8 @@ impl Target {
             .find(|one| one.to_string() == text)
     }
 
-    /// Where the console says that it was. What is no address of a workspace is the console itself.
+    /// Reads the address that the console reports. An address outside a workspace becomes the
+    /// console itself.
     pub fn of_console(address: &str) -> Self {
         ConsoleAddress::read(address).map_or(Self::Console, Self::At)
     }
@@ -203,7 +209,8 @@ impl Target {
         }
     }
 
-    /// What a verification kept of it. Nodes of the release before keep requests and invitations only.
+    /// Reads the target of a stored verification. Nodes of the release before store requests and
+    /// invitations only.
     pub fn stored(
         word: Option<&str>,
         request: Option<RequestId>,
@@ -227,7 +234,7 @@ impl Target {
         }
     }
 
-    /// The same with one parameter more.
+    /// The same path with one parameter more.
     pub fn on_with(&self, page: &str, more: &str) -> String {
         let path = self.on(page);
         let mark = if path.contains('?') { '&' } else { '?' };

@@ -1,7 +1,8 @@
 //! Limits of sign-in and sign-up (`auth.md` L6, L15).
 //!
-//! Nobody is ever locked out: a used-up budget fills again by itself, and a browser in which the person has signed in before has a
-//! budget of its own, so that a stranger's wrong tries do not keep the owner away (case 144).
+//! No account is ever locked out: a used-up budget refills by itself. A browser in which the person
+//! has signed in before has a budget of its own, so that a stranger's wrong attempts do not keep
+//! the owner out (case 144).
 
 use std::net::IpAddr;
 
@@ -35,7 +36,7 @@ const SIGN_UPS_A_DAY: Budget = Budget {
     burst: 20,
     per: Duration::days(1),
 };
-/// New members of one workspace by its provider.
+/// New members that join one workspace by its provider.
 const JOINS_AN_HOUR: Budget = Budget {
     burst: 200,
     per: Duration::hours(1),
@@ -44,7 +45,7 @@ const JOINS_A_DAY: Budget = Budget {
     burst: 5000,
     per: Duration::days(1),
 };
-/// Looks at the provider of one workspace.
+/// Metadata requests to the provider of one workspace.
 const LOOKS: Budget = Budget {
     burst: 30,
     per: Duration::hours(1),
@@ -53,7 +54,8 @@ const MAILS: Budget = Budget {
     burst: 5,
     per: Duration::hours(1),
 };
-/// A page with a sign-in form asks for a challenge when it is opened, and again every few minutes.
+/// Challenges. A page with a sign-in form requests one when it is opened, and again every few
+/// minutes.
 const CHALLENGES: Budget = Budget {
     burst: 60,
     per: Duration::minutes(1),
@@ -71,7 +73,7 @@ const HINTS: Budget = Budget {
     per: Duration::days(1),
 };
 
-/// The budgets, over all nodes.
+/// The budgets, counted over all nodes.
 #[derive(Debug)]
 pub struct Throttle {
     loopback_is_unthrottled: bool,
@@ -91,10 +93,10 @@ pub struct Throttle {
     looks: Counted,
 }
 
-/// Too early: how long to wait.
+/// The error for an empty budget, with the time to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooEarly {
-    /// Until a try has a chance.
+    /// Time until the budget has one attempt again.
     pub wait: Duration,
 }
 
@@ -105,35 +107,35 @@ impl TooEarly {
     }
 }
 
-/// A try at signing in, paid for. Given back when the password was right.
+/// One sign-in attempt, taken from the budgets. It is given back when the password was right.
 #[derive(Debug)]
 pub struct Try {
     account: String,
     distinct: Option<String>,
 }
 
-/// An account, known by a MAC of its address, so that budgets do not keep addresses.
+/// The key of an account: a MAC of its address, so that budgets do not store addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountKey(String);
 
 impl AccountKey {
-    /// Of a normalised address.
+    /// Makes the key of a normalised address.
     pub fn new(keys: &Keys, address_norm: &str) -> Self {
         let mac = keys.mac(Purpose::Throttle, address_norm.as_bytes());
         Self(hex(&mac[..16]))
     }
 
-    /// To be kept for a step later.
+    /// The key as text, for a later step.
     pub(super) fn to_text(&self) -> String {
         self.0.clone()
     }
 
-    /// What [`AccountKey::to_text`] gave.
+    /// Reads the text that [`AccountKey::to_text`] writes.
     pub(super) fn from_text(text: String) -> Self {
         Self(text)
     }
 
-    /// For what is bound to the account.
+    /// The key as bytes, for data that is bound to the account.
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -150,18 +152,19 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Throttle {
-    /// Before somebody becomes a member by a workspace's provider.
+    /// Takes from the budget of new members that join by a workspace's provider.
     pub async fn join(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
         self.joins_an_hour.take(&tenant.to_string(), now).await?;
         self.joins_a_day.take(&tenant.to_string(), now).await
     }
 
-    /// Before a workspace's provider, or what is to become one, is asked for its metadata.
+    /// Takes from the budget of metadata requests to a workspace's provider, present or future.
     pub async fn look(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
         self.looks.take(&tenant.to_string(), now).await
     }
 
-    /// Nothing used yet by this process. `loopback_is_unthrottled` is for development, where every visitor comes from 127.0.0.1.
+    /// Creates full budgets. `loopback_is_unthrottled` is for development, where every request
+    /// comes from 127.0.0.1.
     pub fn new(loopback_is_unthrottled: bool, tries: &Tries) -> Self {
         let count = |name, budget| Counted::new(name, budget, tries);
         Self {
@@ -189,7 +192,8 @@ impl Throttle {
         }
     }
 
-    /// Before a password is compared. `device` is the mark of a browser in which this account has signed in before.
+    /// Takes one sign-in attempt before the password is compared. `device` names a browser in which
+    /// this account has signed in before.
     pub async fn sign_in(
         &self,
         ip: IpAddr,
@@ -207,7 +211,7 @@ impl Throttle {
         if device.is_none() && !self.is_exempt(ip) {
             let block = block(ip);
             let pair = format!("{block} {}", account.0);
-            // Only an account that this block has not tried within the hour counts as another one.
+            // An account counts as another one only if this block has not tried it within the hour.
             if self.seen_accounts.take(&pair, now).await.is_ok() {
                 if let Err(early) = self.distinct_accounts.take(&block, now).await {
                     self.seen_accounts.give_back(&pair).await;
@@ -223,7 +227,7 @@ impl Throttle {
         })
     }
 
-    /// The password was right: the try costs nothing.
+    /// Gives the attempt back after a right password.
     pub async fn signed_in(&self, paid: &Try) {
         self.accounts.give_back(&paid.account).await;
         if let Some(block) = &paid.distinct {
@@ -231,13 +235,14 @@ impl Throttle {
         }
     }
 
-    /// The password was wrong. True once a day, when it was so more than five times within the hour: then the person is told by mail.
+    /// Counts a wrong password. Returns true once a day, after more than five within the hour: the
+    /// person then gets a message.
     pub async fn missed(&self, account: &AccountKey, now: Timestamp) -> bool {
         self.misses.take(&account.0, now).await.is_err()
             && self.hints.take(&account.0, now).await.is_ok()
     }
 
-    /// Any unsafe request of the login pages, by address: IPv4 /32, IPv6 /64.
+    /// Takes from the address's budget for unsafe requests of the login pages: IPv4 /32, IPv6 /64.
     pub async fn request(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
         if self.is_exempt(ip) {
             return Ok(());
@@ -245,7 +250,7 @@ impl Throttle {
         self.addresses.take(&block(ip), now).await
     }
 
-    /// A sign-up, by address (L15).
+    /// Takes a sign-up from the budget of its address (L15).
     pub async fn sign_up(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
         if self.is_exempt(ip) {
             return Ok(());
@@ -255,12 +260,12 @@ impl Throttle {
         self.sign_ups_a_day.take(&block, now).await
     }
 
-    /// A message to an address, whether or not it has an account.
+    /// Takes a message to an address, with or without an account.
     pub async fn mail(&self, account: &AccountKey, now: Timestamp) -> Result<(), TooEarly> {
         self.mails.take(&account.0, now).await
     }
 
-    /// A request that sends a message.
+    /// Takes a request that sends a message.
     pub async fn message(
         &self,
         ip: IpAddr,
@@ -271,7 +276,7 @@ impl Throttle {
         self.mail(account, now).await
     }
 
-    /// A sign-up, with the message that it sends.
+    /// Takes a sign-up and the message that it sends.
     pub async fn new_account(
         &self,
         ip: IpAddr,
@@ -282,7 +287,7 @@ impl Throttle {
         self.mail(account, now).await
     }
 
-    /// Something for an authenticator to sign, or what it signed, by address.
+    /// Takes a request for a challenge, or a signed one, from the budget of its address.
     pub async fn challenge(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
         if self.is_exempt(ip) {
             return Ok(());
@@ -290,12 +295,12 @@ impl Throttle {
         self.challenges.take(&block(ip), now).await
     }
 
-    /// A code of a second factor: five tries in five minutes, whatever browser they come from (L11).
+    /// Takes a code of a second factor: five in five minutes, over all browsers (L11).
     pub async fn second_factor(&self, user: UserId, now: Timestamp) -> Result<(), TooEarly> {
         self.codes.take(&user.to_string(), now).await
     }
 
-    /// The code was right: the try costs nothing.
+    /// Gives a right code back to the budget.
     pub async fn second_factor_was_right(&self, user: UserId) {
         self.codes.give_back(&user.to_string()).await;
     }
@@ -305,7 +310,7 @@ impl Throttle {
     }
 }
 
-/// What one attacker surely has: a single IPv4 address, a /64 of IPv6.
+/// The smallest block of addresses that one attacker has: a single IPv4 address, a /64 of IPv6.
 fn block(ip: IpAddr) -> String {
     match ip.to_canonical() {
         IpAddr::V4(v4) => v4.to_string(),
@@ -377,7 +382,7 @@ mod tests {
         let mut now = START;
         let mut passed = 0;
         for n in 0..200 {
-            // Slow enough for the budget of requests.
+            // Slow enough to stay within the budget of requests.
             now += Duration::seconds(3);
             let host = IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 7, 0, 0, 0, n));
             if throttle

@@ -1,8 +1,11 @@
-//! Budgets that decide about security, counted over all nodes (L6): tries at signing in, codes, sign-ups, messages.
+//! Security budgets, counted over all nodes (L6): sign-in attempts, codes, sign-ups, messages.
 //!
-//! A process that is alone counts in its memory. Where nodes share a store, each budget is a bucket there, and each try one question to
-//! it; the process counts too, so that a key that is used up here costs no question. While the store does not answer, a process has half
-//! of each budget for itself: what it let in before counts in that half, so that a store that falls silent makes nobody a present.
+//! A single process counts in its memory. Nodes with a shared store keep each budget there as a
+//! bucket, and each attempt is one request to the store. The process counts too, so that a key that
+//! is used up here needs no request.
+//!
+//! While the store does not answer, each process has half of every budget. Attempts from before the
+//! outage count against that half, so that an outage cannot grant a second burst.
 
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -19,32 +22,33 @@ use time::Duration;
 use super::throttle::TooEarly;
 use crate::rate::{Budget, Rates};
 
-/// A store that did not answer is left alone for so long: each try would wait for it otherwise.
+/// Time without requests after the store did not answer; otherwise each attempt would wait for it.
 const SILENCE: StdDuration = StdDuration::from_secs(1);
 
-/// Where tries are counted. Cheap to clone.
+/// The place where attempts are counted. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Tries(Option<Arc<Shared>>);
 
 #[derive(Debug, Default)]
 struct Shared {
     ledger: OnceLock<Ledger>,
-    /// When the store is asked again.
+    /// Time of the next request to the store.
     silent_until: Mutex<Option<Instant>>,
 }
 
 impl Tries {
-    /// In this process, which is the only one.
+    /// Counts in this process alone.
     pub fn alone() -> Self {
         Self(None)
     }
 
-    /// In a store that other processes use too. Until [`Tries::set`] says which, it counts as one that does not answer.
+    /// Counts in a store that other processes share. Before [`Tries::set`] it behaves like a store
+    /// that does not answer.
     pub fn shared() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// Says which store, once it is known. The first word counts.
+    /// Sets the store once it is known. Only the first call has an effect.
     pub fn set(&self, ledger: Ledger) {
         if let Some(shared) = &self.0 {
             let _ = shared.ledger.set(ledger);
@@ -53,7 +57,7 @@ impl Tries {
 }
 
 impl Shared {
-    /// The store, unless it was silent a moment ago.
+    /// The store, unless it recently failed to answer.
     fn awake(&self) -> Option<&Ledger> {
         let until = *self.silence();
         let is_silent = until.is_some_and(|until| Instant::now() < until);
@@ -77,15 +81,15 @@ impl Shared {
     }
 }
 
-/// Budgets of one kind.
+/// The budgets of one kind.
 #[derive(Debug)]
 pub(super) struct Counted {
-    /// In the names of buckets.
+    /// The prefix of bucket names.
     name: &'static str,
     size: Size,
-    /// What this process let in.
+    /// The attempts that this process admitted.
     here: Rates,
-    /// Its half, for when the store does not answer.
+    /// This process's half, for a store that does not answer.
     half: Rates,
     tries: Tries,
 }
@@ -109,7 +113,7 @@ impl Counted {
         }
     }
 
-    /// Takes one from the key's budget; when it is empty, says how long to wait.
+    /// Takes one from the key's budget. If it is empty, returns how long to wait.
     pub(super) async fn take(&self, key: &str, now: Timestamp) -> Result<(), TooEarly> {
         let early = |wait| TooEarly { wait };
         self.here.take(key, now).map_err(early)?;
@@ -130,7 +134,7 @@ impl Counted {
         })
     }
 
-    /// Gives one back that was taken for nothing.
+    /// Gives one back.
     pub(super) async fn give_back(&self, key: &str) {
         self.here.give_back(key);
         let Some(shared) = &self.tries.0 else { return };

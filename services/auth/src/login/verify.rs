@@ -41,12 +41,12 @@ use crate::{
 struct VerifyPage<'a> {
     form_token: String,
     address: &'a str,
-    /// Prefilled from the link in the mail. Opening it uses nothing up.
+    /// The code from the link in the mail. Opening the link does not use it up.
     code: &'a str,
     fault: Option<String>,
     notice: Option<&'static str>,
     signup_path: String,
-    /// The page that shows mail, on a development server.
+    /// The path of the development server's page that shows mail.
     mailbox: Option<&'static str>,
 }
 
@@ -56,7 +56,8 @@ pub(super) struct VerifyQuery {
     code: Option<String>,
 }
 
-/// Shows the form. Reading changes nothing, so a scanner that follows the link in the mail does no harm (case 150).
+/// Shows the form. Reading changes nothing, so a mail scanner that follows the link does no harm
+/// (case 150).
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -77,7 +78,7 @@ pub(super) async fn show(
     )
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Deserialize)]
 pub(super) struct VerifyForm {
     #[serde(default)]
@@ -86,7 +87,7 @@ pub(super) struct VerifyForm {
     code: String,
 }
 
-/// Tries a code: five tries, one success, whatever arrives at once.
+/// Checks a code: five attempts, one success, also for concurrent requests.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -154,9 +155,9 @@ pub(super) async fn submit(
         }
         return Err(error.into());
     }
-    // What others began with this address is theirs no more (F5, case 160).
+    // Sign-ups that others began with this address end (F5, case 160).
     users::forget_unverified(&mut tx, &verification.address_norm, verification.user).await?;
-    // Whoever came from a provider that vouched for no address has no password.
+    // A person whose provider vouched for no address has no password.
     let provider =
         identity_offers::keep_promise(&mut tx, verification.user, browser.digest(), now).await?;
     let has_password = users::password_of(&mut tx, verification.user)
@@ -165,7 +166,7 @@ pub(super) async fn submit(
     let amr = match (&provider, has_password) {
         (Some(_), _) => "fed",
         (None, true) => "pwd",
-        // The identity became somebody else's meanwhile: the mail is all that was proved.
+        // Another account got the identity meanwhile, so only the mailbox is proved.
         (None, false) => "mail",
     };
     let event = Event {
@@ -200,7 +201,7 @@ pub(super) async fn submit(
         .into_response())
 }
 
-/// What the form of the second button sends.
+/// Fields of the second form.
 #[derive(Deserialize)]
 pub(super) struct ResendForm {
     #[serde(default)]
@@ -244,7 +245,7 @@ pub(super) async fn resend(
             early,
         ));
     }
-    // It was readable when it was stored.
+    // It was valid when it was stored.
     let address = EmailAddress::parse(&verification.address)
         .map_err(|_| PageError::Internal("stored address"))?;
     let code = random::digits(8)?;
@@ -291,7 +292,7 @@ fn target(verification: &Verification) -> Target {
     )
 }
 
-/// Eight digits, however a person groups them.
+/// Reads eight digits in any grouping.
 pub(crate) fn digits(text: &str) -> Option<String> {
     let code: String = text
         .chars()
@@ -332,7 +333,8 @@ fn nothing_open(browser: Browser) -> Result<Response, PageError> {
     Ok((browser, pages::html(StatusCode::NOT_FOUND, &page)?).into_response())
 }
 
-/// Somebody proved the same address first, in another browser. Whoever stands here has the code, so this tells nothing to a stranger.
+/// The response if another browser proved the same address first. The requester has the code, so
+/// the response reveals nothing to a stranger.
 fn already_there(browser: Browser, verification: &Verification) -> Result<Response, PageError> {
     let page = Message {
         status: None,

@@ -1,4 +1,5 @@
-//! A workspace for somebody who comes from an AI client and has none yet (`auth.md` N11). The console has its own page for the others.
+//! Creates a workspace for a person who comes from an AI client and has none yet (`auth.md` N11).
+//! The console has its own page for the others.
 
 use askama::Template;
 use axum::{
@@ -60,7 +61,7 @@ pub(super) async fn show(
     )
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Debug, Deserialize)]
 pub(super) struct WorkspaceForm {
     #[serde(default)]
@@ -81,7 +82,8 @@ struct Shown<'a> {
     slug_fault: Option<String>,
 }
 
-/// Creates the workspace and goes on. Without an address the name suggests one.
+/// Creates the workspace and redirects to the target. Without a slug in the form, the name
+/// determines it.
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

@@ -1,8 +1,10 @@
-//! A message to a person, from which both its forms are made: plain text, and HTML for programs that show it.
+//! A message to a person. It is rendered in two forms: plain text, and HTML for programs that show
+//! it.
 
 use askama::Template;
 
-/// What a message says. Built by [`super::texts`]; everything in it may come from a stranger and is escaped.
+/// The contents of a message. [`super::texts`] builds it. All its parts may come from a stranger
+/// and are escaped.
 #[derive(Debug, Clone)]
 pub(crate) struct Letter {
     subject: String,
@@ -25,7 +27,7 @@ struct Html<'a> {
 }
 
 impl Letter {
-    /// To somebody by name.
+    /// Begins a message to a person by name.
     pub(crate) fn to(name: &str, subject: impl Into<String>) -> Self {
         Self {
             subject: one_line(&subject.into()),
@@ -34,7 +36,7 @@ impl Letter {
         }
     }
 
-    /// To whoever reads the mail of an address.
+    /// Begins a message to an address whose owner is unknown.
     pub(crate) fn to_somebody(subject: impl Into<String>) -> Self {
         Self {
             subject: one_line(&subject.into()),
@@ -43,21 +45,21 @@ impl Letter {
         }
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     #[must_use]
     pub(crate) fn say(mut self, text: impl Into<String>) -> Self {
         self.parts.push(Part::Text(text.into()));
         self
     }
 
-    /// A code to be typed.
+    /// Adds a code to type.
     #[must_use]
     pub(crate) fn code(mut self, code: &str) -> Self {
         self.parts.push(Part::Code(code.to_owned()));
         self
     }
 
-    /// An address of ours, absolute.
+    /// Adds a link to an absolute address of this service.
     #[must_use]
     pub(crate) fn link(mut self, label: &'static str, url: impl Into<String>) -> Self {
         self.parts.push(Part::Link {
@@ -67,12 +69,12 @@ impl Letter {
         self
     }
 
-    /// One line.
+    /// The subject, in one line.
     pub(crate) fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// For everybody.
+    /// The plain text.
     pub(crate) fn text(&self) -> String {
         let mut text = self.greeting.clone();
         for part in &self.parts {
@@ -94,7 +96,7 @@ impl Letter {
         text
     }
 
-    /// The same as a page. Empty if that fails: the text is enough to act on.
+    /// The message as HTML. Empty if rendering fails: the plain text is enough to act on.
     pub(crate) fn html(&self) -> String {
         Html { letter: self }.render().unwrap_or_else(|error| {
             tracing::error!(
@@ -106,7 +108,7 @@ impl Letter {
     }
 }
 
-/// Names and subjects go into headers: without line ends, and not endless.
+/// Removes line ends and limits the length, because names and subjects become headers.
 fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })

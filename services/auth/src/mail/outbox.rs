@@ -1,7 +1,8 @@
-//! Delivery of queued mail: at least once, with patience, by any number of nodes.
+//! Delivery of queued mail: at least once, with retries, by any number of nodes.
 //!
-//! A message is taken by one guarded update that also sets when it may be taken again; whoever dies with it in hand loses it to the next
-//! sender three minutes later. What is refused for now is tried again after longer and longer pauses, for a day.
+//! A guarded update takes a message and sets the time when it may be taken again. If a node dies
+//! with a message, another node takes it three minutes later. A message that the server refuses
+//! temporarily is retried after increasing pauses, for a day.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,16 +18,16 @@ use tokio_util::sync::CancellationToken;
 use super::smtp::{SendError, Smtp};
 use crate::state::AuthState;
 
-/// Between two looks when nobody wakes us: mail of nodes that died, and second tries.
+/// Interval between polls without a notification. Polls find mail of dead nodes, and retries.
 const LOOK: Duration = Duration::from_secs(2);
-/// Messages taken at once.
+/// Most messages taken at once.
 const BATCH: i64 = 20;
-/// Connections to the mail server at once.
+/// Most concurrent connections to the mail server.
 const CONNECTIONS: usize = 4;
-/// Codes and links are long dead by then.
+/// Time after which a message is dropped. Codes and links have expired long before.
 const GIVE_UP: time::Duration = time::Duration::DAY;
 
-/// Runs until `stop`; messages in hand are handed over first.
+/// Runs until `stop`. Messages that were taken are sent first.
 pub async fn run(state: AuthState, smtp: Smtp, wake: Arc<Notify>, stop: CancellationToken) {
     loop {
         match deliver_due(&state, &smtp).await {
@@ -45,7 +46,8 @@ pub async fn run(state: AuthState, smtp: Smtp, wake: Arc<Notify>, stop: Cancella
     }
 }
 
-/// One round: takes what is due, hands it over, notes what became of it. Returns how many were taken.
+/// Runs one round: takes the messages that are due, sends them, and records the results. Returns
+/// the number of messages taken.
 pub async fn deliver_due(state: &AuthState, smtp: &Smtp) -> Result<u64, StorageError> {
     let mut tx = state.store.system(Reason::Mail).await?;
     let taken = mails::take_due(&mut tx, BATCH, state.now()).await?;
@@ -98,7 +100,7 @@ async fn attempt(state: &AuthState, smtp: &Smtp, taken: &Taken) -> Outcome {
     }
 }
 
-/// 5 s, 10 s, 20 s … up to half an hour.
+/// The time of the next retry: after 5 s, 10 s, 20 s … up to half an hour.
 fn next_try(attempt: i32, now: Timestamp) -> Timestamp {
     let doublings = u32::try_from(attempt - 1).unwrap_or(0).min(9);
     now + time::Duration::seconds(5 * (1 << doublings)).min(time::Duration::minutes(30))

@@ -1,4 +1,4 @@
-//! What our messages say of passkeys (`auth.md` L13, L16).
+//! Messages about passkeys (`auth.md` L13, L16).
 
 use super::Letter;
 
@@ -20,7 +20,7 @@ pub(crate) fn changed(
         .link("Passkeys", passkeys_url)
 }
 
-/// The count of a passkey went backwards.
+/// The counter of a passkey went backwards.
 pub(crate) fn copied(name: &str, passkey: &str, url: &str) -> Letter {
     Letter::to(name, "Your passkey may have been copied")
         .say(format!(

@@ -1,4 +1,5 @@
-//! Handing a message to a mail server (RFC 5321), with TLS from the first byte, by STARTTLS, or, on this machine only, without.
+//! Sends a message to a mail server (RFC 5321), with TLS from the first byte, by STARTTLS, or, on
+//! this machine only, without.
 
 use std::time::Duration;
 
@@ -17,40 +18,40 @@ use lettre::{
 use portolan_keys::Secret;
 use portolan_storage::mails::Mail;
 
-/// A server that takes longer than this is taken for dead.
+/// Time after which a server counts as dead.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How the connection to the mail server is protected.
+/// Protection of the connection to the mail server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
     /// TLS from the first byte: port 465.
     Tls,
-    /// STARTTLS, and nothing goes out if the server does not offer it: port 587.
+    /// STARTTLS. No message is sent if the server does not offer it: port 587.
     StartTls,
-    /// None. For a server on this machine.
+    /// None. For a server on this machine only.
     None,
 }
 
-/// Where mail is handed over.
+/// The mail server to use.
 #[derive(Debug, Clone)]
 pub struct SmtpConfig {
-    /// Host name, as the certificate has it.
+    /// Host name, as in the certificate.
     pub host: String,
     /// Port.
     pub port: u16,
     /// Protection of the connection.
     pub security: Security,
-    /// User and password, if the server wants them.
+    /// User and password, if the server requires them.
     pub credentials: Option<(String, Secret<String>)>,
     /// `From`: an address, or `Name <address>`.
     pub from: String,
-    /// Certificates to trust beside those of the system, PEM.
+    /// Certificates to trust in addition to those of the system, in PEM.
     pub ca: Option<Vec<u8>>,
-    /// Our own host name: in EHLO and in message ids.
+    /// Host name of this service: in EHLO and in message ids.
     pub own_host: String,
 }
 
-/// The settings cannot be used.
+/// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SmtpConfigError {
     /// `from` is no address.
@@ -61,26 +62,26 @@ pub enum SmtpConfigError {
     Tls(#[source] lettre::transport::smtp::Error),
 }
 
-/// Why a message was not handed over. Texts of the server are left out: they repeat the address.
+/// Why a message was not sent. Texts of the server are left out, because they repeat the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The server refuses it for good (5xx), or it cannot be written as a message.
+    /// The server refuses it permanently (5xx), or it cannot be written as a message.
     #[error("refused for good (code {code})")]
     Refused {
-        /// The server's code; 0 if it never got there.
+        /// The server's code; 0 if the message did not reach it.
         code: u16,
     },
-    /// Not now: no connection, a time-out, TLS, wrong credentials, or 4xx.
+    /// Temporary: no connection, a time-out, TLS, wrong credentials, or 4xx.
     #[error("not now: {what} (code {code})")]
     NotNow {
-        /// The kind of trouble.
+        /// The kind of failure.
         what: &'static str,
-        /// The server's code, if it said one.
+        /// The server's code, if it sent one.
         code: u16,
     },
 }
 
-/// A mail server. Cheap to clone.
+/// A client of a mail server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Smtp {
     transport: AsyncSmtpTransport<Tokio1Executor>,
@@ -88,7 +89,7 @@ pub struct Smtp {
     own_host: String,
 }
 
-/// RFC 3834: nobody's holiday note answers us.
+/// The header that suppresses automatic replies (RFC 3834).
 #[derive(Debug, Clone)]
 struct AutoSubmitted;
 
@@ -105,8 +106,8 @@ impl Header for AutoSubmitted {
 }
 
 impl Smtp {
-    /// Prepares; connects to nothing. Each message has a connection of its own: they are few, and a connection that is kept
-    /// is one that dies unnoticed.
+    /// Prepares the client without a connection. Each message has a connection of its own: messages
+    /// are few, and a kept connection can die unnoticed.
     pub fn new(config: &SmtpConfig) -> Result<Self, SmtpConfigError> {
         let from: Mailbox = config.from.parse().map_err(SmtpConfigError::From)?;
         let tls = match config.security {
@@ -131,7 +132,8 @@ impl Smtp {
         })
     }
 
-    /// Hands a message over. The id is the same at every try, so that a receiver who gets one twice can tell.
+    /// Sends a message. The message id is the same at every retry, so that a receiver can recognise
+    /// a duplicate.
     pub async fn send(&self, mail: &Mail) -> Result<(), SendError> {
         let message = self.message(mail).ok_or(SendError::Refused { code: 0 })?;
         self.transport
@@ -140,7 +142,8 @@ impl Smtp {
             .map(drop)
             .map_err(|error| {
                 let code = error.status().map_or(0, u16::from);
-                // 535 and the like: the operator's fault, to be mended while mail waits.
+                // 535 and the like: a fault of the settings. Mail waits until the operator repairs
+                // it.
                 let is_about_us = matches!(code, 530..=538);
                 if error.is_permanent() && !is_about_us {
                     return SendError::Refused { code };

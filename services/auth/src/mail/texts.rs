@@ -1,4 +1,5 @@
-//! What our messages say. Links are absolute and built from configuration, never from a request (S10, case 154).
+//! Texts of messages. Links are absolute and built from configuration, never from a request
+//! (S10, case 154).
 
 use portolan_model::member::Role;
 
@@ -13,7 +14,7 @@ pub(crate) fn verification(name: &str, code: &str, link: &str) -> Letter {
         .say("If you didn’t sign up for Portolan, ignore this message. Nothing happens without the code.")
 }
 
-/// To somebody whose address was used for a second sign-up (L5).
+/// To the owner of an address that was used for a second sign-up (L5).
 pub(crate) fn known_address(login_url: &str) -> Letter {
     Letter::to_somebody("You already have a Portolan account")
         .say("Someone, probably you, tried to sign up for Portolan with this address. It already has an account.")
@@ -21,7 +22,7 @@ pub(crate) fn known_address(login_url: &str) -> Letter {
         .say("If this wasn’t you, ignore this message. Nothing was changed.")
 }
 
-/// A hint after several wrong passwords, at most one a day (L6).
+/// A warning after several wrong passwords, at most one a day (L6).
 pub(crate) fn misses(login_url: &str) -> Letter {
     Letter::to_somebody("Failed sign-ins to your Portolan account")
         .say("Someone entered a wrong password for your Portolan account several times. Further attempts are slowed down; your account is not locked.")
@@ -29,7 +30,7 @@ pub(crate) fn misses(login_url: &str) -> Letter {
         .say("If this wasn’t you, you don’t need to do anything, as long as you use this password nowhere else.")
 }
 
-/// A token of an app was used again when it should be long forgotten (K11). `client` is the app's name, cleaned.
+/// An old token of an app was used again (K11). `client` is the app's name, cleaned.
 pub(crate) fn reuse(client: &str) -> Letter {
     Letter::to_somebody("An app was disconnected from Portolan")
         .say(format!(
@@ -46,7 +47,7 @@ pub(crate) fn reset(name: &str, link: &str) -> Letter {
         .say("If this wasn’t you, ignore this message. Your password stays the same.")
 }
 
-/// To an address without an account, for which somebody asked for a new password (L5).
+/// To an address without an account, for which a new password was requested (L5).
 pub(crate) fn reset_unknown(signup_url: &str) -> Letter {
     Letter::to_somebody("No Portolan account uses this address")
         .say("Someone, probably you, asked for a new Portolan password, but no account uses this address. You may have signed up with another address.")
@@ -70,14 +71,14 @@ pub(crate) fn new_address(name: &str, code: &str) -> Letter {
         .say("If you didn’t ask for this, ignore this message. Nothing happens without the code.")
 }
 
-/// To the new address, when somebody else uses it already (L5).
+/// To the new address, if another account uses it already (L5).
 pub(crate) fn new_address_taken() -> Letter {
     Letter::to_somebody("Another Portolan account uses this address")
         .say("Someone tried to use this address for a Portolan account, but another account already uses it. Nothing was changed.")
         .say("If this was you, sign in to the other account with this address.")
 }
 
-/// To the former address, with the way back (L10).
+/// To the former address, with the link to undo (L10).
 pub(crate) fn address_changed(name: &str, new: &str, undo_url: &str) -> Letter {
     Letter::to(name, "The e-mail of your Portolan account was changed")
         .say(format!("Your Portolan account now uses {new}. This address no longer signs in to it."))
@@ -85,14 +86,15 @@ pub(crate) fn address_changed(name: &str, new: &str, undo_url: &str) -> Letter {
         .link("Restore this address", undo_url)
 }
 
-/// To the address that is used again.
+/// To the address that was restored.
 pub(crate) fn address_restored(name: &str, reset_url: &str) -> Letter {
     Letter::to(name, "The e-mail of your Portolan account was restored")
         .say("Your account uses this address again. All browsers were signed out and all apps were disconnected. Choose a new password now, because someone else knew the old one:")
         .link("Choose a new password", reset_url)
 }
 
-/// Two-step verification was turned on or off, or has new recovery codes (L16): `action` as the audit log names it.
+/// Two-step verification was turned on or off, or has new recovery codes (L16). `action` is its
+/// name in the audit log.
 pub(crate) fn two_step_verification(name: &str, action: &str, reset_url: &str) -> Letter {
     let (subject, text) = match action {
         "second_factor.added" => (
@@ -114,7 +116,7 @@ pub(crate) fn two_step_verification(name: &str, action: &str, reset_url: &str) -
         .link("Choose a new password", reset_url)
 }
 
-/// An account at a provider signs in from now on (L16).
+/// An account at a provider became a sign-in method (L16).
 pub(crate) fn sign_in_method_added(name: &str, provider: &str, url: &str) -> Letter {
     Letter::to(name, "A sign-in method was added to your Portolan account")
         .say(format!(
@@ -124,7 +126,7 @@ pub(crate) fn sign_in_method_added(name: &str, provider: &str, url: &str) -> Let
         .say("If this wasn’t you, disconnect it on that page and choose a new password.")
 }
 
-/// An account at a provider does not sign in any more (L16).
+/// An account at a provider is no sign-in method any more (L16).
 pub(crate) fn sign_in_method_removed(name: &str, provider: &str, url: &str) -> Letter {
     Letter::to(name, "A sign-in method was removed from your Portolan account")
         .say(format!(
@@ -155,7 +157,7 @@ pub(crate) fn invitation(workspace: &str, inviter: &str, role: Role, link: &str)
         .say("If you don’t know the sender, ignore this message.")
 }
 
-/// `as a member`: with the article that the word takes.
+/// `as a member`: the role with its article.
 pub(crate) fn in_words(role: Role) -> String {
     let word = role.to_string();
     let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) {
@@ -166,16 +168,16 @@ pub(crate) fn in_words(role: Role) -> String {
     format!("as {article} {word}")
 }
 
-/// How somebody comes to a role that gives roles.
+/// How a person gets a role that gives roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stronger {
     /// By an invitation.
     Invited,
-    /// As a member with a weaker role until now.
+    /// By a change from a weaker role.
     Raised,
 }
 
-/// To the other owners: an admin or owner more (S-3). `whom` is an address.
+/// To the other owners: there is one more admin or owner (S-3). `whom` is an address.
 pub(crate) fn stronger_role(
     name: &str,
     workspace: &str,
@@ -203,7 +205,8 @@ pub(crate) fn stronger_role(
         ))
 }
 
-/// Somebody asks for an app that an administrator has to allow (M7). The app's name is its own word, and cleaned.
+/// A person requests an app that an administrator has to allow (M7). The name is the app's own,
+/// cleaned.
 pub(crate) fn client_requested(
     name: &str,
     workspace: &str,
@@ -223,7 +226,7 @@ pub(crate) fn client_requested(
     .say("The app cannot connect until you allow it.")
 }
 
-/// An administrator allowed an app that this person asked for (M7).
+/// An administrator allowed an app that this person requested (M7).
 pub(crate) fn client_allowed(name: &str, workspace: &str, client: &str) -> Letter {
     Letter::to(name, format!("{client} can now connect to {workspace}"))
         .say(format!(
@@ -232,7 +235,7 @@ pub(crate) fn client_allowed(name: &str, workspace: &str, client: &str) -> Lette
         .say("If you didn’t request it, you don’t need to do anything. The app has no access until you agree.")
 }
 
-/// The account is no more (L16).
+/// The account was deleted (L16).
 pub(crate) fn account_deleted(name: &str) -> Letter {
     Letter::to(name, "Your Portolan account was deleted")
         .say("Your Portolan account and its sign-in methods were deleted, and you left all workspaces.")

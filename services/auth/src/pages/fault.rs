@@ -1,4 +1,5 @@
-//! Faults of server-rendered pages. Each names what to do, none tells whether an address or a tenant exists (E11).
+//! Faults of server-rendered pages. Each states the remedy, and none reveals whether an address or
+//! a tenant exists (E11).
 
 use axum::{
     extract::Request,
@@ -15,45 +16,46 @@ use super::fault_page;
 /// Why a page could not be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The form's token is not of this browser, session or request (S5, case 27).
+    /// The form's token belongs to another browser, session or request (S5, case 27).
     #[error("form token does not fit")]
     ForeignForm,
-    /// The request to continue is unknown, over, or of another browser (A11, case 30). One answer for all.
+    /// The request to continue is unknown, expired, or of another browser, with one answer for all
+    /// (A11, case 30).
     #[error("no such request in this browser")]
     StartAgain,
     /// The form cannot be read.
     #[error("form cannot be read")]
     Form(#[from] axum::extract::rejection::FormRejection),
-    /// What came in is no text, or did not come in time.
+    /// The input is no text, or did not arrive in time.
     #[error("refused at the entrance: {0:?}")]
     Entrance(Fault),
-    /// Too many tries.
+    /// There were too many attempts.
     #[error("too many tries")]
     Throttled {
-        /// Seconds until the next try has a chance.
+        /// Seconds until the next attempt.
         retry_after: i64,
     },
     /// Too many passwords are being checked (L2).
     #[error("password hashing")]
     Password(#[from] PasswordError),
-    /// The database.
+    /// The database failed.
     #[error("storage")]
     Storage(#[from] StorageError),
-    /// Key material or randomness.
+    /// Key material or randomness failed.
     #[error("keys")]
     Keys(#[from] KeysError),
-    /// A template.
+    /// A template failed.
     #[error("template")]
     Template(#[from] askama::Error),
-    /// Another page has to come first: signing in, proving again who one is.
+    /// Another page has to come first: sign-in, or a confirmation of the person's identity.
     #[error("to be seen elsewhere")]
     Elsewhere(String),
-    /// A bug, named in the log only.
+    /// A bug, which only the log names.
     #[error("internal: {0}")]
     Internal(&'static str),
 }
 
-/// What is shown where no text came in.
+/// The page for input that is no text.
 const CHARACTERS: (StatusCode, &str, &str, Option<i64>) = (
     StatusCode::BAD_REQUEST,
     "This cannot be read",
@@ -61,7 +63,7 @@ const CHARACTERS: (StatusCode, &str, &str, Option<i64>) = (
     None,
 );
 
-/// What the person reads.
+/// The contents of the page.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
     status: StatusCode,
@@ -150,14 +152,15 @@ impl IntoResponse for PageError {
                 "a page could not be shown"
             );
         }
-        // The page itself is made by `show_faults`, which knows the request's id.
+        // `show_faults` renders the page, because it has the request's id.
         let mut response = shown.status.into_response();
         response.extensions_mut().insert(shown);
         response
     }
 }
 
-/// Middleware of page routers: turns a [`PageError`] into a page with the request's id, which is found in the log (X2).
+/// Middleware of page routers: turns a [`PageError`] into a page with the request's id, which the
+/// log has too (X2).
 pub(crate) async fn show_faults(request: Request, next: Next) -> Response {
     let request_id = request
         .extensions()

@@ -1,5 +1,5 @@
-//! A moment on a page: `<time>` for programs, with a date in UTC for people, which `page.js` turns
-//! into the reader's own time.
+//! A moment on a page: `<time>` for programs, with a date in UTC for people. `page.js` converts it
+//! to the reader's time zone.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use askama::filters::HtmlSafe;
 use portolan_model::Timestamp;
 use time::{UtcOffset, format_description::well_known::Rfc3339, macros::format_description};
 
-/// When something was, or will be.
+/// A past or future time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     at: Timestamp,
@@ -15,12 +15,12 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// With the time of day: "5 minutes ago", or `24 November 2026, 02:10 UTC`.
+    /// A moment with the time of day: "5 minutes ago", or `24 November 2026, 02:10 UTC`.
     pub(crate) const fn new(at: Timestamp) -> Self {
         Self { at, is_day: false }
     }
 
-    /// The day alone, for what lies months ahead.
+    /// A moment with the day alone, for dates that are months ahead.
     pub(crate) const fn day(at: Timestamp) -> Self {
         Self { at, is_day: true }
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Moment {
     }
 }
 
-// Digits, names of months and our own tags.
+// The text has only digits, names of months and our own tags.
 impl HtmlSafe for Moment {}
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Light or dark, as the person chose in the console or on the account page: the cookie `theme`,
-//! which the console reads and writes too. Without one the system decides.
+//! which the console reads and writes too. Without the cookie the system decides.
 //!
-//! It is of no use to a thief, so it has no prefix and scripts may read it. A layer keeps it while
-//! a page is made, and `layout.html` asks for it.
+//! The cookie has no value for a thief, so it has no prefix and scripts may read it. A layer sets
+//! it while a page is rendered, and `layout.html` reads it.
 
 use axum::{extract::Request, middleware::Next, response::Response};
 use axum_extra::extract::CookieJar;
@@ -17,15 +17,15 @@ const COOKIE: &str = "theme";
 /// A year.
 const MAX_AGE_SECONDS: i64 = 365 * 86_400;
 
-/// What was chosen.
+/// The chosen theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Theme {
-    /// Light, whatever the system has.
+    /// Always light.
     Light,
-    /// Dark, whatever the system has.
+    /// Always dark.
     Dark,
-    /// As the system.
+    /// The system's theme.
     Auto,
 }
 
@@ -34,7 +34,7 @@ tokio::task_local! {
 }
 
 impl Theme {
-    /// As the cookie, forms and `data-theme` have it.
+    /// Its value in the cookie, in forms and in `data-theme`.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Light => "light",
@@ -43,21 +43,21 @@ impl Theme {
         }
     }
 
-    /// Reads [`Theme::word`].
+    /// Reads the text of [`Theme::word`].
     pub(crate) fn parse(word: &str) -> Option<Self> {
         [Self::Light, Self::Dark, Self::Auto]
             .into_iter()
             .find(|theme| theme.word() == word)
     }
 
-    /// What the request's cookie says, if it says anything.
+    /// The theme in the request's cookie, if there is one.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         let jar = CookieJar::from_headers(headers);
         jar.get(COOKIE)
             .and_then(|cookie| Self::parse(cookie.value()))
     }
 
-    /// `Set-Cookie` for it.
+    /// The `Set-Cookie` value of the theme.
     pub(crate) fn cookie(self, site: &Site) -> Result<HeaderValue, PageError> {
         let word = self.word();
         let secure = if site.is_secure() { "; Secure" } else { "" };
@@ -67,13 +67,13 @@ impl Theme {
     }
 }
 
-/// Middleware of page routers: the page is made under the theme of its request.
+/// Middleware of page routers: renders the page with the theme of its request.
 pub(crate) async fn keep(request: Request, next: Next) -> Response {
     let theme = Theme::of(request.headers()).unwrap_or(Theme::Auto);
     CHOSEN.scope(theme, next.run(request)).await
 }
 
-/// The theme of the page that is being made.
+/// The theme of the page that is being rendered.
 pub(crate) fn chosen() -> &'static str {
     CHOSEN
         .try_with(|theme| *theme)
@@ -81,8 +81,8 @@ pub(crate) fn chosen() -> &'static str {
         .word()
 }
 
-/// For `<meta name="color-scheme">`: what the browser paints before the style sheet is there, and
-/// its own controls in.
+/// The value of `<meta name="color-scheme">`: the browser's colours for its own controls, and
+/// before the style sheet arrives.
 pub(crate) fn color_scheme() -> &'static str {
     match CHOSEN.try_with(|theme| *theme) {
         Ok(Theme::Light) => "light",

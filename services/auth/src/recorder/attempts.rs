@@ -1,7 +1,9 @@
-//! Steps put together into attempts: one attempt is one try of a client to get in, from its first look to its first request.
+//! Combines steps into attempts. An attempt is one try of a client to connect, from its first
+//! metadata request to its first MCP request.
 //!
-//! What belongs together for certain is an authorization request and what follows from it, its grant. Steps before it are joined by
-//! client and by computer, if they came a short time before. What is left are attempts that ended before a person saw anything.
+//! An authorization request, its later steps and its grant belong together with certainty. Earlier
+//! steps are joined by client and by computer, if they came a short time before. The remaining
+//! steps are attempts that ended before a page was shown.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +18,23 @@ use super::{
     paging::Place,
 };
 
-/// How an attempt stands.
+/// The state of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// The client got in, and was not refused since.
+    /// The client connected, and was not refused since.
     Connected,
-    /// Somebody has to do something: sign in, decide.
+    /// A person has to act: sign in, or decide.
     Waiting,
     /// A rule refused it, or the person did.
     Refused,
-    /// The fault is ours.
+    /// This service failed.
     Failed,
-    /// The client did not go on.
+    /// The client did not continue.
     Stopped,
 }
 
 impl State {
-    /// The word of the API.
+    /// Its name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connected => "connected",
@@ -44,16 +46,16 @@ impl State {
     }
 }
 
-/// One try.
+/// One attempt of a client to connect.
 #[derive(Debug, Clone)]
 pub struct Attempt {
     /// Its steps, in order; at least one.
     pub steps: Vec<Event>,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// The last step that it came to.
+    /// The last step that it reached.
     pub reached: Step,
-    /// Known faults of clients that fit.
+    /// Known faults of clients that match.
     pub known: Vec<&'static KnownFault>,
 }
 
@@ -64,7 +66,8 @@ impl Attempt {
         let (mut state, reached) = last.map_or((State::Stopped, Step::Challenge), |event| {
             (state_of(event, now), event.step)
         });
-        // Who got in and goes on is connected; who was refused last is not, whatever went well before.
+        // A client that connected and continues is connected. A refused last step overrides earlier
+        // successes.
         let got_in = steps
             .iter()
             .any(|event| event.step == Step::Request && event.outcome == StepOutcome::Ok);
@@ -81,14 +84,14 @@ impl Attempt {
         attempt
     }
 
-    /// When it began.
+    /// Time of its first step.
     pub fn began(&self) -> Timestamp {
         self.steps
             .first()
             .map_or(Timestamp::UNIX_EPOCH, |event| event.at)
     }
 
-    /// When something last happened.
+    /// Time of its last step.
     pub fn ended(&self) -> Timestamp {
         self.steps
             .iter()
@@ -97,7 +100,7 @@ impl Attempt {
             .unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// Where it stands in the list of all, the newest first.
+    /// Its position in the list, which begins with the newest.
     pub fn place(&self) -> Place {
         Place {
             began: self.began(),
@@ -105,7 +108,7 @@ impl Attempt {
         }
     }
 
-    /// The last thing of its kind that a step told.
+    /// The last value that `told` returns for a step.
     pub fn last<'a, T: ?Sized>(
         &'a self,
         told: impl Fn(&'a Event) -> Option<&'a T>,
@@ -113,20 +116,21 @@ impl Attempt {
         self.steps.iter().rev().find_map(told)
     }
 
-    /// True if it has such a step.
+    /// Returns true if it has a step with this outcome.
     pub fn has(&self, step: Step, outcome: StepOutcome) -> bool {
         self.steps
             .iter()
             .any(|event| event.step == step && event.outcome == outcome)
     }
 
-    /// A name for it that stays while it goes on: the number of its first step.
+    /// A stable id while the attempt continues: the number of its first step.
     pub fn number(&self) -> i64 {
         self.steps.first().map_or(0, |event| event.id)
     }
 }
 
-/// The step that says where an attempt stands: the last one, but a refusal is not hidden by looks at metadata that came after it.
+/// The step that determines the state of an attempt: the last one that is no metadata request.
+/// Later metadata requests do not hide a refusal.
 fn decisive(steps: &[Event]) -> Option<&Event> {
     steps
         .iter()
@@ -150,7 +154,7 @@ fn state_of(event: &Event, now: Timestamp) -> State {
     }
 }
 
-/// The attempts of these steps, the newest first.
+/// Combines these steps into attempts, the newest first.
 pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<Attempt> {
     let (mut flows, mut loose) = flows(events);
     let begins: Begins = flows
@@ -169,10 +173,10 @@ pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<Attempt> {
 }
 
 type Flows = BTreeMap<RequestId, Vec<Event>>;
-/// When each of them began.
+/// The time of each authorization request.
 type Begins = BTreeMap<RequestId, Timestamp>;
 
-/// Authorization requests with what follows from them, and the rest.
+/// Splits steps into authorization requests with their later steps, and the rest.
 fn flows(events: Vec<Event>) -> (Flows, Vec<Event>) {
     let by_grant: BTreeMap<GrantId, RequestId> = events
         .iter()
@@ -204,7 +208,8 @@ fn same_computer(one: &Event, other: &Event) -> bool {
     one.ip_block.is_some() && one.ip_block == other.ip_block && one.agent == other.agent
 }
 
-/// Steps of a client by name a short time before an authorization request of it, or a refused exchange a short time after.
+/// Joins steps of a named client: those a short time before an authorization request of it, or a
+/// refused exchange a short time after.
 fn join_by_client(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
     let left = std::mem::take(loose);
     for event in left {
@@ -233,8 +238,9 @@ fn join_by_client(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
     }
 }
 
-/// Steps without a client by name: of a computer that took a step of the attempt, a short time before its authorization request; or, if no
-/// such step is known, of the same server, right before it.
+/// Joins steps without a named client to an attempt. Either a step of the attempt came from the
+/// same computer, a short time before its authorization request. Or no such step is known, and they
+/// concern the same server right before it.
 fn join_by_place(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
     const RIGHT_BEFORE: time::Duration = time::Duration::minutes(2);
     let left = std::mem::take(loose);
@@ -266,7 +272,7 @@ fn join_by_place(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
     }
 }
 
-/// What is left, by computer; a pause begins a new attempt.
+/// Groups the remaining steps by computer. A pause begins a new attempt.
 fn by_computer(loose: Vec<Event>) -> Vec<Vec<Event>> {
     let mut attempts: Vec<Vec<Event>> = Vec::new();
     for event in loose {
@@ -329,7 +335,7 @@ pub(super) mod tests {
         attempt.steps.iter().map(|event| event.step).collect()
     }
 
-    /// The whole way of a client, from `start` on.
+    /// All steps of a successful client, from `start` on.
     pub(in crate::recorder) fn way(start: i64, client: &str, tenant: TenantId) -> Vec<Event> {
         let (request, grant) = (RequestId::generate(), GrantId::generate());
         let mut events = vec![
@@ -415,7 +421,8 @@ pub(super) mod tests {
         );
     }
 
-    /// An app that was blocked is refused at its next refresh: its row must not go on saying that it is connected.
+    /// A blocked app is refused at its next refresh: its row must not show it as connected any
+    /// more.
     #[test]
     fn bug_9_an_attempt_whose_last_step_was_refused_is_not_connected() {
         let refresh = |seconds, outcome, grant| {

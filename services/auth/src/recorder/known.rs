@@ -1,4 +1,5 @@
-//! Faults of clients that are known (the numbers are those of the list in the design): what an attempt looks like that met one, and what to do.
+//! Known faults of clients, with the numbers of the list in the design: how an attempt with the
+//! fault looks, and the remedy.
 
 use portolan_storage::connect_events::{Step, StepOutcome};
 
@@ -9,16 +10,17 @@ use super::attempts::{Attempt, State};
 pub struct KnownFault {
     /// Number in the list.
     pub number: u16,
-    /// Whose.
+    /// The client with the fault.
     pub client: &'static str,
-    /// What happens, and what to do.
+    /// The effect, and the remedy.
     pub text: &'static str,
-    /// Where it is told.
+    /// Address of a description.
     pub source: &'static str,
     fits: fn(&Attempt) -> bool,
 }
 
-/// Name and user agent of the client, in lower case.
+/// Returns true if the client's name, id or user agent contains one of these words. The words are
+/// in lower case.
 fn calls_itself(attempt: &Attempt, words: &[&str]) -> bool {
     attempt.steps.iter().any(|event| {
         [&event.client_name, &event.client_id, &event.agent]
@@ -160,7 +162,7 @@ fn never_exchanged(attempt: &Attempt) -> bool {
         && count(attempt, Step::Token) == 0
 }
 
-/// Those that fit.
+/// The known faults that match.
 pub(super) fn fitting(attempt: &Attempt) -> Vec<&'static KnownFault> {
     KNOWN.iter().filter(|fault| (fault.fits)(attempt)).collect()
 }

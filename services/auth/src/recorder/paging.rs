@@ -1,16 +1,17 @@
-//! Pages of attempts. Steps are read in the order in which they happened, and attempts overlap: none may stand on two pages, or be told by half.
+//! Pages of attempts. Steps are read in the order of time, and attempts overlap. Each attempt
+//! appears on one page, with all of its steps.
 
 use portolan_model::Timestamp;
 use portolan_storage::connect_events::{Read, TOGETHER};
 
 use super::attempts::{Attempt, assemble};
 
-/// A place in the list of attempts: when one began, and its number.
+/// A position in the list of attempts: the time of the first step, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// When.
+    /// The time.
     pub began: Timestamp,
-    /// Of those that began at once, which.
+    /// The number, which orders attempts of the same time.
     pub number: i64,
 }
 
@@ -19,13 +20,15 @@ pub struct Place {
 pub struct Page {
     /// The newest first.
     pub attempts: Vec<Attempt>,
-    /// Where the next page begins; `None` after the last one.
+    /// The beginning of the next page; `None` after the last one.
     pub next: Option<Place>,
 }
 
-/// The attempts before a place, at most so many. An attempt stands on the page of its begin, with all of its steps, whenever they happened:
-/// one whose first steps may not have been read is left to a later page. If that leaves none, `None`: read more, or take what is there by
-/// `cut`.
+/// Returns at most `most` attempts before a position.
+///
+/// An attempt appears on the page of its beginning, with all of its steps. An attempt whose first
+/// steps may not have been read is left to a later page. If that leaves none, the result is `None`:
+/// read more steps, or call it again with `cut` to accept partial ones.
 pub fn page(
     read: Read,
     before: Option<Place>,
@@ -43,7 +46,7 @@ pub fn page(
     let next = match (attempts.last(), since) {
         (Some(last), _) => Some(last.place()),
         (None, Some(_)) if !cut => return None,
-        // Nothing began since then: what did before is next.
+        // No attempt began since then: the next page has the earlier ones.
         (None, since) => since.map(|began| Place {
             began,
             number: i64::MAX,
@@ -64,7 +67,8 @@ mod tests {
     use super::*;
     use crate::recorder::attempts::tests::{at, event, steps, way};
 
-    /// What [`portolan_storage::connect_events::list`] reads of these, without nobody's: newest first, and what belongs to it.
+    /// Simulates [`portolan_storage::connect_events::list`] over these events: the newest first,
+    /// with the other steps of their attempts. It omits steps without a workspace.
     fn read(events: &[Event], before: Option<Place>, limit: usize) -> Read {
         let mut by_then: Vec<&Event> = events
             .iter()
@@ -102,7 +106,8 @@ mod tests {
         }
     }
 
-    /// Clients that come every 50 s and take two and a half minutes, every seventh with a refresh that is refused a day later.
+    /// Clients that arrive every 50 s and take two and a half minutes. Every seventh has a refresh
+    /// that is refused a day later.
     fn busy(clients: i64) -> Vec<Event> {
         let tenant = TenantId::generate();
         let mut events = Vec::new();

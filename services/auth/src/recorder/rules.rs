@@ -1,8 +1,9 @@
-//! What each rule says, in words: for people who look at why a client was refused. The ids are those of the design (`auth.md` §1).
+//! The text of each rule, for people who examine why a client was refused. The ids are those of the
+//! design (`auth.md` §1).
 
 use crate::error::ErrorCode;
 
-/// Rule ids with what they say.
+/// Rule ids and their texts.
 const RULES: &[(&str, &str)] = &[
     (
         "A1",
@@ -132,7 +133,7 @@ const RULES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a rule says.
+/// The text of a rule.
 pub fn words(rule: &str) -> Option<&'static str> {
     RULES
         .iter()
@@ -140,7 +141,7 @@ pub fn words(rule: &str) -> Option<&'static str> {
         .map(|(_, words)| *words)
 }
 
-/// Texts of refusals by the rule behind them, where the code alone does not tell.
+/// Texts of refusals with the rule behind each, where the error code alone does not determine it.
 const BY_TEXT: &[(&str, &str)] = &[
     ("PKCE with code_challenge_method S256 is required", "A5"),
     ("code_challenge is missing", "A5"),

@@ -1,8 +1,9 @@
 //! The authorization code grant (`auth.md` T1–T7).
 //!
-//! Everything is checked on a plain read first, so that a wrong verifier or a stranger cannot burn a code; then one guarded
-//! `update` decides the winner, in the transaction that also begins the refresh family. A code that comes back a second time
-//! from its own client has leaked somewhere: its grant is revoked, and that is committed before the refusal goes out.
+//! Everything is checked on a plain read first, so that a wrong verifier or a wrong client cannot
+//! use up a code. Then one guarded `update` decides the winner, in the transaction that also begins
+//! the refresh family. A code that its own client presents a second time has leaked: its grant is
+//! revoked, and that is committed before the refusal is sent.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_cluster::revocations::Revocation;
@@ -31,7 +32,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// One text for every fault of a code: which one it was is nobody's business but ours.
+/// The one text for every fault of a code. It does not reveal which fault it was.
 const NO_GOOD: OAuthError =
     OAuthError::invalid_grant("the code is invalid, expired or already used");
 
@@ -82,7 +83,7 @@ pub(super) async fn redeem(
     exchange(state, visitor, tx, client, &code, &presented, audience).await
 }
 
-/// What must match (T4): PKCE always, redirect URI and resource if sent. Gives the audience.
+/// Checks PKCE always, and redirect URI and resource if they are sent (T4). Returns the audience.
 async fn check(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -116,7 +117,8 @@ async fn check(
     if url == code.resource {
         return Ok(Ok(url));
     }
-    // The request named none and the person picked a workspace: naming it, or a server in it, now narrows (§5.4).
+    // The request named no workspace and the person picked one: a resource in that workspace
+    // narrows the token now (§5.4).
     let narrows = !code.resource_given
         && match asked.tenant() {
             None => asked == Resource::Platform,
@@ -131,7 +133,7 @@ async fn check(
     )))
 }
 
-/// PKCE S256, compared in constant time (A5).
+/// Verifies PKCE S256 with a comparison in constant time (A5).
 fn is_verifier_of(verifier: &str, challenge: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~');
     if !(43..=128).contains(&verifier.len()) || !verifier.bytes().all(allowed) {
@@ -153,7 +155,8 @@ async fn exchange(
     let now = state.now();
     let attempt = Uuid::now_v7();
     if !grants::redeem_code(&mut tx, presented, attempt, now).await? {
-        // Somebody was faster between our read and now. Same client, same code: a replay (T6, case 47).
+        // Another request redeemed the code between the read and now. Same client, same code: a
+        // replay (T6, case 47).
         let code = grants::find_code(&mut tx, presented)
             .await?
             .ok_or(NO_GOOD)?;
@@ -188,7 +191,7 @@ async fn exchange(
         grant.resource.clone_from(&audience);
     }
     grants::touch(&mut tx, grant.id, now).await?;
-    // Signed before the commit: a failure here gives the code back (T7).
+    // The token is signed before the commit: a failure here leaves the code unused (T7).
     let (access, expires_in) =
         issue::access_token(state, client, &grant, &standing, &grant.scopes, audience)?;
     commit(state, tx, presented, attempt).await?;
@@ -200,8 +203,9 @@ async fn exchange(
     })
 }
 
-/// Commits. If the answer of the database was lost, the row tells whether this very attempt went through (§4.7): then the
-/// tokens in memory are good, and the client is spared a replay that would revoke them.
+/// Commits. If the database's answer to the commit is lost, the row shows whether this attempt was
+/// committed (§4.7). If it was, the tokens in memory are valid, and the client need not retry: a
+/// retry would count as a replay and revoke them.
 async fn commit(
     state: &AuthState,
     tx: SystemTx,
@@ -223,13 +227,14 @@ async fn commit(
         }
     }
     Err(match lost {
-        // Whatever the commit said, the client should come again: the code is still good.
+        // The error is reported as unavailable, so that the client retries: the code is still
+        // valid.
         unavailable if unavailable.is_unavailable() => unavailable.into(),
         other => StorageError::into(other),
     })
 }
 
-/// T6: revokes the grant, commits, and only then refuses.
+/// Revokes the grant, commits, and then refuses (T6).
 async fn replayed(
     state: &AuthState,
     visitor: &Visitor,

@@ -1,9 +1,11 @@
 //! The refresh token grant (`auth.md` K6–K18).
 //!
-//! The rules of the chain are [`portolan_model::token_family`]. [`at_once`] is for what nearly every refresh is: a public client with the newest
-//! token of its family, against whom nothing speaks. It looks and turns the token over if nobody was faster, and refuses nothing. Whatever
-//! else comes goes on to [`refresh`], under the family's lock, so that the fifty processes of one client come through one after the other
-//! and all leave with the same head.
+//! The rules of the chain are [`portolan_model::token_family`]. [`at_once`] serves the common case:
+//! a public client with the newest token of its family, and no reason to refuse. It reads, and
+//! rotates the token if no other request was faster. It refuses no request.
+//!
+//! Every other case goes to [`refresh`], which takes the family's lock. The processes of one client
+//! therefore pass one after the other, and all receive the same head.
 
 use http::HeaderMap;
 use portolan_cluster::revocations::Revocation;
@@ -44,15 +46,15 @@ use crate::{
 const NO_GOOD: OAuthError =
     OAuthError::invalid_grant("the refresh token is invalid, expired or revoked");
 
-/// A family is written down as used elsewhere at most this often in the audit log.
+/// Interval at which the audit log records at most one use of a family from another network.
 const ELSEWHERE_AGAIN: Duration = Duration::HOUR;
 
-/// C5, case 75: the family lives on, for the day on which the client proves itself by key again.
+/// The refusal of C5, case 75. The family stays, because the client may prove itself by key again.
 const DOWNGRADED: OAuthError = OAuthError::invalid_grant(
     "this client proved itself by key when it was allowed to connect, and does not any more: authorize it again",
 );
 
-/// Reads the presented token; what cannot be one of ours is refused without a look into the table.
+/// Reads the presented token. A text that cannot be one of ours is refused without a query.
 pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
     let presented = form
         .first("refresh_token")
@@ -60,8 +62,10 @@ pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
     SecretToken::parse(TokenForm::Refresh, presented).ok_or(NO_GOOD)
 }
 
-/// The whole of an ordinary refresh: two messages to the database, which refreshes of the same moment share. `None` for whoever is not served so, or came a moment too late; nothing was
-/// changed then, and [`refresh`] says what is the matter.
+/// Serves an ordinary refresh with two messages to the database, which concurrent refreshes share.
+///
+/// Returns `None` if the request is no such refresh, or if another request was faster. Nothing was
+/// changed then, and [`refresh`] finds the reason.
 pub(super) async fn at_once(
     state: &AuthState,
     visitor: &Visitor,
@@ -103,14 +107,15 @@ pub(super) async fn at_once(
     trail.client_name = Some(client.name.clone());
     trail.grant = Some((grant.id, grant.tenant));
     let (successor, sealed) = successor(&presented, found.family)?;
-    // Signed before anything lasts: a failure here leaves the presented token the head (T7).
+    // The token is signed before anything is written: a failure here leaves the presented token the
+    // head (T7).
     let (access, expires_in) =
         issue::access_token(state, &client, grant, &standing, &scopes, audience)?;
     let (head, next) = (presented.digest(), successor.digest());
     let network = network(&presented, visitor);
     let rotation = Rotation::new(&found, &head, &next, sealed, network, now);
     if !refresh_tokens::rotate_at_once(&state.store, rotation).await? {
-        // It takes its turn again, and only once.
+        // [`refresh`] takes from the budget again, so that the request counts once.
         state.oauth.refreshes.give_back(&family);
         return Ok(None);
     }
@@ -122,7 +127,8 @@ pub(super) async fn at_once(
     }))
 }
 
-/// Answers with a new access token and the head of the chain. The client was proved a moment ago, in `tx` if it is still open.
+/// Answers with a new access token and the head of the chain. The caller has just authenticated the
+/// client, in `tx` if it is still open.
 pub(super) async fn refresh(
     state: &AuthState,
     visitor: &Visitor,
@@ -168,15 +174,17 @@ pub(super) async fn refresh(
         Verdict::Rotate | Verdict::ReplayInWindow | Verdict::ReplayLostAnswer => {}
     }
     let Some(standing) = issue::standing(state, client, &locked.state)? else {
-        // For good: a later membership or unlocking must not bring the old token back (case 126).
+        // This is permanent: a later membership or unlocking must not revive the old token
+        // (case 126).
         return Err(kill(state, visitor, tx, client, grant, "not_active").await?);
     };
-    // Both are checked before anything is consumed (K14, K15).
+    // Scopes and audience are checked before anything is consumed (K14, K15).
     let scopes = narrowed_scopes(form, grant)?;
     let audience = audience(state, &mut tx, form, grant).await?;
 
     let head = match verdict {
-        // Nobody else can use it: the key is asked for each time. So it need not change, and no process of the client can be late (K8).
+        // Only this client can use the token, because each request needs its key. The token need
+        // not change, and no process of the client can be late (K8).
         Verdict::Rotate if client.auth_method == AuthMethod::PrivateKeyJwt => {
             refresh_tokens::keep(&mut tx, &locked, &presented.digest(), now).await?;
             presented.clone()
@@ -209,14 +217,14 @@ pub(super) async fn refresh(
     })
 }
 
-/// A digest of the token and the address block that presents it: what the database keeps of where a token was used. Whoever reads the
-/// table alone cannot try all blocks, because the token is not in it.
+/// Digest of a token and of the address block that presents it, as the database records it. The
+/// table alone does not allow trying all blocks, because it does not contain the token.
 fn network(presented: &SecretToken, visitor: &Visitor) -> Digest {
     let block = client_ip::network_block(visitor.ip);
     portolan_keys::digest(format!("{}\n{block}", presented.expose()).as_bytes())
 }
 
-/// Makes the successor and seals it under the token that asked for it.
+/// Makes the successor and seals it under the presented token.
 fn successor(
     presented: &SecretToken,
     family: FamilyId,
@@ -247,7 +255,8 @@ async fn rotate(
     }
 }
 
-/// From a superseded token to the head: each one opens the next. `None` if a link is gone (K18).
+/// Follows the chain from a superseded token to the head: each token opens the next. `None` if a
+/// link is missing (K18).
 async fn follow(
     tx: &mut SystemTx,
     locked: &Found,
@@ -255,7 +264,7 @@ async fn follow(
 ) -> Result<Option<SecretToken>, OAuthError> {
     let mut sealed = locked.successor_sealed.clone();
     let mut current = presented.clone();
-    // Bounded: the chain between two generations has no more links than that.
+    // The loop is bounded: the chain between two generations has no more links than that.
     for _ in locked.presented.generation..locked.presented.head_generation {
         let Some(bytes) = sealed else { return Ok(None) };
         let Some(next) = opened(&current, &bytes, locked.family) else {
@@ -272,8 +281,8 @@ fn opened(holder: &SecretToken, sealed: &[u8], family: FamilyId) -> Option<Secre
     SecretToken::parse(TokenForm::Refresh, std::str::from_utf8(text.expose()).ok()?)
 }
 
-/// K14: a subset narrows the access token alone; unknown words are dropped, `offline_access` is tolerated; a known scope that was
-/// not granted is refused.
+/// Reads the scopes of a refresh (K14). A subset narrows the access token alone, unknown words are
+/// dropped, and `offline_access` is tolerated. A known scope that was not granted is refused.
 fn narrowed_scopes(form: &Parameters, grant: &Grant) -> Result<ScopeSet, OAuthError> {
     let refused = |description| OAuthError::refused(ErrorCode::InvalidScope, description);
     let Some(text) = form.first("scope") else {
@@ -288,7 +297,7 @@ fn narrowed_scopes(form: &Parameters, grant: &Grant) -> Result<ScopeSet, OAuthEr
         return Err(refused("scope was not granted"));
     }
     let narrowed = asked.intersection(&grant.scopes);
-    // Nothing known is left, or only the wish to stay connected: then as if it had not been sent.
+    // No known scope is left except perhaps `offline_access`: the same as no `scope` parameter.
     Ok(if narrowed.contains(scope::MCP) {
         narrowed
     } else {
@@ -296,7 +305,8 @@ fn narrowed_scopes(form: &Parameters, grant: &Grant) -> Result<ScopeSet, OAuthEr
     })
 }
 
-/// K15, of what needs no look at the names of workspaces: equal or absent. `None` for anything else.
+/// The audience of K15 as far as it needs no query: an equal or absent resource. `None` for
+/// anything else.
 fn granted_audience(
     state: &AuthState,
     form: &Parameters,
@@ -309,7 +319,7 @@ fn granted_audience(
     Ok((granted.as_ref() == Some(&asked)).then(|| state.oauth.resources.url(&asked)))
 }
 
-/// K15: equal, below, or absent.
+/// The audience of K15: an equal resource, one below it, or an absent one.
 async fn audience(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -336,7 +346,7 @@ async fn audience(
     Err(refused())
 }
 
-/// K11: the family is over, the grant with it; committed before the refusal goes out.
+/// Ends the family and its grant (K11), and commits before the refusal is sent.
 async fn kill(
     state: &AuthState,
     visitor: &Visitor,
@@ -384,7 +394,7 @@ async fn kill(
     Ok(NO_GOOD)
 }
 
-/// A replay that is answered, and came from another network than the one that had the token turned over (S-10).
+/// Records a replay that is answered and came from another network than the rotation did (S-10).
 async fn note_elsewhere(
     visitor: &Visitor,
     tx: &mut SystemTx,
@@ -428,7 +438,8 @@ async fn warning(
     Ok(Some(mail::queue(tx, &user.email, &letter, now).await?))
 }
 
-/// A good token in the wrong client's hands: refused and noted, and no harm to the rightful one (case 123).
+/// Refuses and records a valid token that another client presents. The rightful client keeps its
+/// tokens (case 123).
 async fn foreign(
     visitor: &Visitor,
     mut tx: SystemTx,

@@ -1,10 +1,13 @@
-//! The client credentials grant: a service account gets a token for itself (`auth.md` T12, AX-1…AX-5; the extension
-//! `io.modelcontextprotocol/oauth-client-credentials`).
+//! The client credentials grant: a service account gets a token for itself
+//! (`auth.md` T12, AX-1…AX-5; the extension `io.modelcontextprotocol/oauth-client-credentials`).
 //!
-//! Programs ask for tokens far more often than people sign in, so who proved itself with a secret is remembered for some seconds. That
-//! takes nothing from a revocation: what is remembered includes the epochs that stood in the database when it was read, and a token with
-//! an old epoch is refused by every node. A stale answer is therefore a token that is dead on arrival, never one that lives on. For the
-//! same reason the epochs are read before the proof is looked at: a secret that is revoked in between gets a token with the old one.
+//! Programs request tokens far more often than people sign in, so a proof by secret is cached for
+//! some seconds. The cache does not weaken a revocation: an entry includes the epochs that the
+//! database had when it was read. Every node refuses a token with an old epoch, so a stale entry
+//! yields a token that is already invalid.
+//!
+//! For the same reason the epochs are read before the proof is checked. A secret that is revoked in
+//! between yields a token with the old epoch.
 
 use std::{fmt, sync::Arc};
 
@@ -36,12 +39,12 @@ use crate::{
 
 /// Life of a token of a service account, in seconds (K2).
 const LIFE: i64 = 15 * 60;
-/// So long a proof by secret is remembered.
+/// How long a proof by secret is cached.
 const REMEMBERED: Duration = Duration::seconds(5);
-/// Accounts that are remembered at most.
+/// Most accounts in the cache.
 const ACCOUNTS: usize = 4096;
 
-/// An account that proved itself a moment ago.
+/// An account that proved itself within [`REMEMBERED`].
 #[derive(Debug)]
 struct Proved {
     client_id: String,
@@ -49,7 +52,7 @@ struct Proved {
     read_at: Timestamp,
 }
 
-/// Accounts that proved themselves lately, by the digest of id and secret.
+/// Accounts with a recent proof, by the digest of id and secret.
 pub(crate) struct Services(Cache<Digest, Arc<Proved>>);
 
 impl fmt::Debug for Services {
@@ -64,7 +67,7 @@ impl Default for Services {
     }
 }
 
-/// The account, proved: from memory, or by its secret or assertion.
+/// The authenticated account: from the cache, or by its secret or assertion.
 async fn account(
     state: &AuthState,
     visitor: &Visitor,
@@ -80,7 +83,7 @@ async fn account(
     {
         return Ok(proved);
     }
-    // Before the proof, and in a transaction of its own: see above.
+    // Read before the proof, and in a transaction of its own: see the module's description.
     let standing = standing(state, &claim.client_id).await?;
     let client = clients::authenticate(state, visitor, headers, form).await?;
     if client.kind != ClientKind::Service || !client.has_grant_type("client_credentials") {
@@ -106,7 +109,7 @@ async fn account(
     Ok(proved)
 }
 
-/// The standing of the account of this name; `None` for every other client.
+/// The status of the account with this client id; `None` for every other client.
 async fn standing(state: &AuthState, client_id: &str) -> Result<Option<Standing>, OAuthError> {
     let mut tx = state.store.system(Reason::OAuth).await?;
     match stored::find(&mut tx, client_id).await? {
@@ -115,7 +118,8 @@ async fn standing(state: &AuthState, client_id: &str) -> Result<Option<Standing>
     }
 }
 
-/// True if this process has heard that the account's epoch, or its tenant's, has moved since it was read.
+/// Returns true if this process received a newer epoch of the account or its tenant after the entry
+/// was read.
 fn is_known_to_be_over(state: &AuthState, proved: &Proved) -> bool {
     let standing = &proved.standing;
     state.oauth.revocations.is_revoked(&TokenFacts {
@@ -131,7 +135,7 @@ fn is_known_to_be_over(state: &AuthState, proved: &Proved) -> bool {
     })
 }
 
-/// Answers with a token, and never with a refresh token (AX-3).
+/// Answers with an access token, and never with a refresh token (AX-3).
 pub(super) async fn grant(
     state: &AuthState,
     visitor: &Visitor,
@@ -151,7 +155,7 @@ pub(super) async fn grant(
         sub: standing.id.into(),
         client_id: proved.client_id.clone(),
         tid: standing.tenant,
-        // The account stands for what it may do: there is nobody else who could have granted it.
+        // The account's own id stands in place of a grant's: no person granted the access.
         gid: GrantId::from_uuid(standing.id.uuid()),
         ep: Epochs {
             user: standing.epoch,
@@ -172,7 +176,8 @@ pub(super) async fn grant(
     })
 }
 
-/// A8, A11: what is unknown is dropped; nobody can be away, so that `offline_access` means nothing here.
+/// Reads the scopes (A8, A11). Unknown ones are dropped. `offline_access` has no meaning, because
+/// no person is involved.
 fn scopes(form: &Parameters) -> Result<ScopeSet, OAuthError> {
     let Some(text) = form.first("scope") else {
         return Ok(ScopeSet::default_grant());
@@ -189,7 +194,8 @@ fn scopes(form: &Parameters) -> Result<ScopeSet, OAuthError> {
     })
 }
 
-/// T12: in the account's tenant, and no wider than the account; its own resource if none is named.
+/// The audience (T12): in the account's tenant, and no wider than the account. Without a `resource`
+/// it is the account's own.
 async fn audience(
     state: &AuthState,
     standing: &Standing,
@@ -213,7 +219,7 @@ async fn audience(
         return Ok(site.url(&own));
     };
     let Some(slug) = asked.tenant() else {
-        // `https://HOST/mcp`, where the tenant is the token's.
+        // `https://HOST/mcp`: the token determines the tenant.
         return if standing.resource.is_none() {
             Ok(site.url(&asked))
         } else {

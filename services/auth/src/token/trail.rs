@@ -1,4 +1,5 @@
-//! What the flight recorder keeps of a token request (`auth.md` X2): the exchange of a code, and a refresh that was refused.
+//! Connection diagnostics of a token request (`auth.md` X2): the exchange of a code, and a refresh
+//! that was refused.
 
 use http::HeaderMap;
 use portolan_keys::{SecretToken, TokenForm};
@@ -23,13 +24,13 @@ use crate::{
     visitor::Visitor,
 };
 
-/// What is known of the request so far.
+/// The facts about the request that are known so far.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
     step: Option<Step>,
     client_id: Option<String>,
     pub(super) client_name: Option<String>,
-    /// Of the code or refresh token, once it proved to be the client's own.
+    /// The grant of the code or refresh token, once the token proved to be the client's own.
     pub(super) grant: Option<(GrantId, TenantId)>,
     resource: Option<Resource>,
     code: Option<Digest>,
@@ -37,12 +38,12 @@ pub(super) struct Trail {
 }
 
 impl Trail {
-    /// Reads what may be kept.
+    /// Reads the parameters that may be recorded.
     pub(super) fn read(&mut self, state: &AuthState, headers: &HeaderMap, form: &Parameters) {
         self.step = match form.first("grant_type") {
             Some("authorization_code") => Some(Step::Token),
             Some("refresh_token") => Some(Step::Refresh),
-            // Nothing is recorded of the others.
+            // Other grant types are not recorded.
             _ => return,
         };
         self.client_id = oauth_clients::claim(headers, form)
@@ -56,7 +57,7 @@ impl Trail {
         self.sent = recorder::kept_parameters(form);
     }
 
-    /// Hands it over.
+    /// Passes the step to the recorder.
     pub(super) async fn record(
         mut self,
         state: &AuthState,
@@ -98,8 +99,9 @@ impl Trail {
         }
     }
 
-    /// The grant of the code that came with a refused request, if the client that it names is the one that the code is for: a client that fails
-    /// to prove itself is told apart from a stranger by what only it was given.
+    /// The grant of the code in a refused request, if the code belongs to the named client. Only
+    /// that client received the code, so the diagnostics can attribute a failed authentication to
+    /// it.
     async fn of_code(
         &self,
         state: &AuthState,

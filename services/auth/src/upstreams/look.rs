@@ -1,4 +1,5 @@
-//! Short conversations with servers of other people: what they offer, and one call for a person who tries it.
+//! Short requests to upstream servers: reading their lists, and one call for a person on the try
+//! page.
 
 use std::time::Duration;
 
@@ -21,24 +22,24 @@ use crate::{
     state::AuthState,
 };
 
-/// The longest look, all lists together.
+/// Deadline for reading all lists together.
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
 
-/// Where a server is, and what opens it.
+/// The address of a server, and its credential.
 pub(crate) struct Target<'a> {
     pub(crate) url: Url,
     pub(crate) settings: SourceSettings,
     pub(crate) opened_by: OpenedBy<'a>,
 }
 
-/// What opens a server.
+/// The credential of a server.
 #[derive(Clone, Copy)]
 pub(crate) enum OpenedBy<'a> {
-    /// Nothing is needed, or nothing is known.
+    /// None is needed, or none is known.
     Nothing,
-    /// A credential that somebody entered.
+    /// A credential that the workspace entered.
     Credential(&'a CredentialSlot),
-    /// An account that somebody connected.
+    /// A connected account.
     Account(Account),
 }
 
@@ -48,25 +49,25 @@ impl<'a> From<Option<&'a CredentialSlot>> for OpenedBy<'a> {
     }
 }
 
-/// Why a server could not be looked at.
+/// Why a request to a server failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LookError {
-    /// It cannot be signed in to.
+    /// The credential could not be used to sign in.
     #[error("{0}")]
     SignIn(#[from] portolan_http_tools::SignInError),
     /// No account is connected, or it has to be connected again.
     #[error("{0}")]
     Account(#[from] NoToken),
-    /// It gave nothing of use.
+    /// The server's response was unusable.
     #[error("{0}")]
     Upstream(#[from] UpstreamError),
-    /// All of it together took too long.
+    /// All requests together took too long.
     #[error("it took more than {} s", LONGEST_LOOK.as_secs())]
     TooSlow,
 }
 
 impl LookError {
-    /// What it shows of the credential that opened the server.
+    /// The state of the credential that follows from the error.
     pub(crate) fn proof(&self) -> Option<Proof> {
         match self {
             Self::SignIn(error) => error.proof(),
@@ -76,7 +77,7 @@ impl LookError {
     }
 }
 
-/// Asks a server what it is and what it offers.
+/// Reads a server's description and its lists.
 pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer, LookError> {
     match with_server(state, target, Question::Offer).await? {
         Answer::Offer(offer) => Ok(*offer),
@@ -84,7 +85,7 @@ pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer,
     }
 }
 
-/// Calls a tool of a server once, for a person who tries it.
+/// Calls a tool of a server once, for a person on the try page.
 pub(crate) async fn try_tool(
     state: &AuthState,
     target: Target<'_>,
@@ -96,7 +97,7 @@ pub(crate) async fn try_tool(
     }
 }
 
-/// What a server is asked.
+/// The request to a server.
 #[derive(Clone, Copy)]
 enum Question<'a> {
     Offer,
@@ -114,13 +115,13 @@ pub(crate) struct Call<'a> {
     pub(crate) in_a_session: bool,
 }
 
-/// What it says to that.
+/// The server's answer.
 enum Answer {
     Offer(Box<Offer>),
     Result(Value),
 }
 
-/// A short conversation with a server. A token that it refuses is renewed once.
+/// Sends the request to a server. A token that the server refuses is renewed once.
 async fn with_server(
     state: &AuthState,
     target: Target<'_>,
@@ -131,7 +132,7 @@ async fn with_server(
     match target.opened_by {
         OpenedBy::Nothing => converse(state, url, &settings, Keys::default(), question).await,
         OpenedBy::Credential(slot) => {
-            // A fresh token source: a look also tells whether the client credentials work now.
+            // A fresh token source, so that the request also tests the client credentials now.
             let tokens = TokenSource::new(state.clock.clone());
             let headers = slot.sign_in(&state.egress, &tokens, &mut url).await?;
             let secrets = slot.secrets(&headers);
@@ -193,7 +194,7 @@ async fn converse(
         limits,
     };
     let client = Client::new(state.egress.clone(), endpoint);
-    // Only an HTTP+SSE server needs a task, which is over before this is.
+    // Only an HTTP+SSE server needs a task, which ends before this function does.
     let tracker = TaskTracker::new();
     let talked = tokio::time::timeout(LONGEST_LOOK, async {
         match question {
@@ -226,7 +227,8 @@ async fn converse(
     }
 }
 
-/// What opens a source's server: a connected account, else the credential that the workspace entered.
+/// The credential of a source's server: a connected account, otherwise the credential that the
+/// workspace entered.
 pub(crate) enum Opener {
     /// A connected account.
     Account(Account),
@@ -235,7 +237,8 @@ pub(crate) enum Opener {
 }
 
 impl Opener {
-    /// Finds it. A `caller` uses their own account where each person has one, as their calls do; the workspace's looks at lists.
+    /// Finds the credential of a source. A `caller` uses their own account where each person has
+    /// one, as their calls do. Without a caller it is the workspace's account, which reads lists.
     pub(crate) async fn of(
         state: &AuthState,
         tx: &mut TenantTx,
@@ -254,7 +257,7 @@ impl Opener {
         Ok(Self::Credential(slot))
     }
 
-    /// As a target has it.
+    /// The same in the form of a [`Target`].
     pub(crate) fn as_opened_by(&self) -> OpenedBy<'_> {
         match self {
             Self::Account(account) => OpenedBy::Account(*account),

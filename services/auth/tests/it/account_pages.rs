@@ -1,4 +1,4 @@
-//! The pages of an account as a person finds them (§3b 2, 3 and 17; bugs 6, 21, 28).
+//! Account pages in a person's browser (§3b 2, 3 and 17; bugs 6, 21, 28).
 
 use http::StatusCode;
 use time::Duration;
@@ -140,7 +140,7 @@ async fn bug_21_the_theme_of_the_console_reaches_every_page_without_script() {
             .contains("data-theme=\"light\"")
     );
     assert_eq!(choose("pink").await.status, StatusCode::BAD_REQUEST);
-    // Signing out forgets every cookie but this one.
+    // Sign-out clears every cookie but this one.
     let out = ann.post("/logout", &[]).await;
     assert_eq!(out.location(), "/login?done=signed-out&theme=light");
     let elsewhere = house.browser();
@@ -167,7 +167,7 @@ async fn bug_28_to_look_at_passkeys_takes_no_recent_proof_and_to_change_them_doe
             shown.text
         );
     }
-    // A secret that is half way is not to be looked at.
+    // A secret that is not yet confirmed needs a recent sign-in.
     ann.sign_in("ann@acme.example", PASSWORD).await;
     ann.fill("/account/two-factor", &[("what", "begin")]).await;
     house.wait(Duration::minutes(11));
@@ -249,7 +249,7 @@ async fn s3b_3_an_account_is_deleted_by_its_person_and_no_workspace_is_left_with
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     let bob = invitations::member(&house, &ann, "bob@acme.example", "admin").await;
 
-    // The only owner is told what to do first.
+    // The only owner sees the required action first.
     let blocked = ann.get("/account/delete").await;
     assert!(
         blocked.text.contains("Acme GmbH") && blocked.text.contains("href=\"/w/acme/members\""),
@@ -282,7 +282,7 @@ async fn s3b_3_an_account_is_deleted_by_its_person_and_no_workspace_is_left_with
     let raised = ann.call(http::Method::PATCH, &path, Some(body)).await;
     assert_eq!(raised.status, StatusCode::OK, "{}", raised.text);
 
-    // Not by a click, not by an old session.
+    // Neither a click nor an old session is enough.
     let typo = ann
         .fill("/account/delete", &[("email", "ann@acme.exampl")])
         .await;
@@ -313,13 +313,13 @@ async fn s3b_3_an_account_is_deleted_by_its_person_and_no_workspace_is_left_with
     );
     let refused = house.browser().sign_in("ann@acme.example", PASSWORD).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
-    // The workspace goes on, and does not name her.
+    // The workspace continues, and does not name her.
     let left = bob
         .call(http::Method::GET, "/workspaces/acme/members", None)
         .await;
     assert_eq!(left.json()["items"].as_array().unwrap().len(), 1);
     assert!(!left.text.contains("ann@"), "{}", left.text);
-    // The address is free, and who has it now is somebody else.
+    // The address is free, and its new owner is another person.
     let again = house.person("ann@acme.example").await;
     let me = again.call(http::Method::GET, "/me", None).await.json();
     assert_eq!(me["workspaces"], serde_json::json!([]));

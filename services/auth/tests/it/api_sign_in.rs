@@ -1,5 +1,6 @@
-//! APIs that are signed in to by OAuth: what somebody enters of their authorization server, and what that does to what there was
-//! (`spec/authorization.md` AU-6…AU-15). No authorization server is asked: one that was entered by its addresses is known.
+//! Sign-in to APIs by OAuth: the entered authorization server, and its effect on stored data
+//! (`spec/authorization.md` AU-6…AU-15). The tests make no request to an authorization server,
+//! because one that is entered by its addresses needs none.
 
 use http::{Method, StatusCode};
 use portolan_model::{
@@ -105,7 +106,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// An account whose tokens nobody can open: what becomes of its row is looked at. The workspace has a data key.
+/// Inserts an account with tokens that cannot be opened; the tests check its row only. The
+/// workspace has a data key.
 pub(crate) async fn link(
     house: &House,
     tenant: TenantId,
@@ -193,7 +195,7 @@ async fn au_6_au_8_au_10_an_api_is_signed_in_to_where_somebody_said() {
     );
     assert!(!begun.to_string().contains(SECRET));
 
-    // What is not said again stays.
+    // Absent members stay.
     let only_scope = json!({"sharing": "workspace", "scope": "read"});
     let view = fine(scene.set(only_scope).await);
     assert_eq!(view["scope"], "read");
@@ -311,7 +313,7 @@ async fn au_7_no_client_and_no_account_goes_with_other_addresses() {
     scene.link(&house, Some(scene.user)).await;
     scene.link(&house, None).await;
 
-    // The same server, and the same API written with a slash: all stays.
+    // The same server, and the same API with a slash at the end: everything stays.
     fine(
         scene
             .set(json!({"sharing": "person", "server": server()}))
@@ -324,7 +326,7 @@ async fn au_7_no_client_and_no_account_goes_with_other_addresses() {
     assert_eq!(view["client"]["client_id"], "app");
     assert_eq!(view["own"]["status"], "ok");
 
-    // Another token endpoint: its secret would be sent there.
+    // With another token endpoint, the secret would be sent there.
     let mut elsewhere = server();
     elsewhere["token_endpoint"] = json!("https://evil.example/token");
     let view = fine(
@@ -387,7 +389,7 @@ async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() 
     assert!(shown.text.contains("api.example"), "{}", shown.text);
     let foreign = scene.ann.get(page.path()).await;
     assert_eq!(foreign.status, StatusCode::FORBIDDEN, "{}", foreign.text);
-    // A person's account is theirs: the workspace sees that there is one, and nothing of it.
+    // A person's account is private: the workspace sees only that it exists.
     scene.link(&house, Some(bob_id)).await;
     let view = scene.seen().await;
     assert_eq!(view["linked_persons"], 1);
@@ -407,7 +409,8 @@ async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() 
     assert!(!others.text.contains("Notes"), "{}", others.text);
 }
 
-/// S-14: a source of somebody else, or of nobody, has no account to disconnect and no sign-in to forget.
+/// S-14: another workspace's source, or an unknown one, has no account to disconnect and no sign-in
+/// to remove.
 #[tokio::test]
 async fn s14_what_is_taken_away_from_an_unknown_source_is_a_404() {
     let house = House::open().await;

@@ -1,4 +1,4 @@
-//! `auth.md` L4, case 148: passwords that were stolen elsewhere open nothing here.
+//! `auth.md` L4, case 148: stolen passwords are not accepted.
 
 use std::sync::{
     Arc,
@@ -13,12 +13,12 @@ use tokio::net::TcpListener;
 
 use crate::house::House;
 
-/// What the guesser thinks well of.
+/// A password that the strength check accepts.
 const STOLEN: &str = "harpsichord ninepin walrus";
-/// SHA-1 of it, as the service answers: the first five digits are the question.
+/// Its SHA-1, as the service returns it; a request has the first five digits.
 const DIGEST: &str = "B699B3F282871B910128DBF563125A19DB0D3B77";
 
-/// A service as Have I Been Pwned is: knows one password, and pads. Counts the questions.
+/// A service like Have I Been Pwned: knows one password, pads, and counts the requests.
 async fn service(asked: Arc<AtomicUsize>, is_well: bool) -> String {
     let answer = move |Path(prefix): Path<String>, headers: HeaderMap| async move {
         asked.fetch_add(1, Ordering::SeqCst);
@@ -72,7 +72,7 @@ async fn case_148_a_stolen_password_is_refused_by_the_service_and_without_it_by_
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(refused.text.contains("stolen"), "{}", refused.text);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // A short one is refused before anybody is asked.
+    // A short one is refused without a request.
     well.browser().sign_up("ann@acme.example", "short").await;
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     let taken = well
@@ -101,7 +101,7 @@ async fn l4_who_signs_in_with_a_stolen_password_comes_in_and_is_asked_to_change_
     let asked = Arc::new(AtomicUsize::new(0));
     let before = house("", &service(Arc::clone(&asked), false).await).await;
     before.person_with("ann@acme.example", STOLEN).await;
-    // It was stolen meanwhile.
+    // The password was stolen meanwhile.
     let after = before.knowing(BreachedPasswords::new(STOLEN, None));
     let browser = after.browser();
     let done = browser.sign_in("ann@acme.example", STOLEN).await;

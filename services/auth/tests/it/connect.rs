@@ -1,4 +1,5 @@
-//! Ways back from authorization servers of others: who may still connect what they went for.
+//! Callbacks of other authorization servers: the person must still be allowed to connect the
+//! account.
 
 use http::{Method, StatusCode};
 use portolan_keys::digest;
@@ -38,7 +39,7 @@ async fn source(house: &House, tenant: TenantId) -> SourceId {
     new.id
 }
 
-/// A browser of `user` is on its way, to connect the account of `owner`.
+/// Stores an attempt of `user`'s browser to connect the account of `owner`.
 async fn on_the_way(
     house: &House,
     (tenant, source): (TenantId, SourceId),
@@ -96,7 +97,7 @@ async fn au_14_who_lost_the_role_on_the_way_connects_nothing() {
         tx.commit().await.unwrap();
         let state = format!("{role}-{}", owner.is_some());
         on_the_way(&house, place, user, owner, &state).await;
-        // Who may is told what is wrong with the answer, which is nobody's who was asked.
+        // A permitted person sees the fault of the answer: its issuer is not the requested one.
         let path = format!(
             "/connect/callback/{}?state={state}&code=c&iss=https%3A%2F%2Fevil.example",
             place.1

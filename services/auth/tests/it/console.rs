@@ -1,4 +1,5 @@
-//! The console's API: workspaces, roles, foreign ids, bad input (`auth.md` M1–M3, S5, S11; cases 103, 106, 162).
+//! The console's API: workspaces, roles, foreign ids, bad input
+//! (`auth.md` M1–M3, S5, S11; cases 103, 106, 162).
 
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};

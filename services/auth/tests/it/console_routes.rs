@@ -1,5 +1,5 @@
-//! S-3: every route of the console's API, tried by every role with a sign-in that is not recent any more, against the table of
-//! `docs/console-routes.md`.
+//! S-3: calls every route of the console's API with every role and a sign-in that is not recent,
+//! and compares with the table of `docs/console-routes.md`.
 
 use std::collections::BTreeSet;
 
@@ -29,17 +29,17 @@ const ROLES: [Role; 5] = [
 const API: &str = "https://api.example/v1";
 const NOTHING: &str = "01939d6c1e7b7c6e8f3a2b1c0d9e8f7a";
 
-/// A row of the page.
+/// A row of the table.
 #[derive(Debug)]
 struct Row {
     method: Method,
     /// Without `/api/v1`.
     path: &'static str,
-    /// The weakest role that may; `None` is whoever is signed in.
+    /// The weakest permitted role; `None` is every signed-in person.
     role: Option<Role>,
-    /// Whether it asks for a recent proof, if only under a condition.
+    /// True if it requires a recent sign-in, perhaps under a condition.
     asks: bool,
-    /// Whether there is such a condition.
+    /// True if there is such a condition.
     sometimes: bool,
 }
 
@@ -87,21 +87,21 @@ fn s3_every_route_of_the_api_is_on_the_page_of_proofs_once() {
     }
 }
 
-/// What the requests of the walk are about.
+/// The objects of the requests.
 struct Scene {
-    /// A member who is none of those who try.
+    /// A member who makes none of the requests.
     other: UserId,
     /// A source with a sign-in and an account.
     open: SourceId,
-    /// One with a credential.
+    /// A source with a credential.
     keyed: SourceId,
-    /// One without any.
+    /// A source with neither.
     bare: SourceId,
     /// A service account, switched off.
     account: String,
     /// A client that the workspace registered, switched off.
     client: String,
-    /// One that registered itself, and that the workspace allowed.
+    /// A client that registered itself, and that the workspace allowed.
     guest: String,
 }
 
@@ -132,7 +132,7 @@ impl Scene {
     }
 }
 
-/// A body that the route takes. Where a proof is asked for under a condition, one that meets it.
+/// A body that the route accepts. It meets the condition under which a recent sign-in is required.
 fn body(row: &Row) -> Option<Value> {
     if matches!(row.method, Method::GET)
         || (row.method == Method::DELETE && row.path != "/workspaces/{ws}")
@@ -337,7 +337,7 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
-    // The other side of each condition: less access, what stays as it is, and what is set up for the first time.
+    // The opposite of each condition: less access, no change, and first set-up.
     let (_, owner) = people.last().unwrap();
     let (open, bare) = (scene.open, scene.bare);
     let (account, client, guest) = (scene.account, scene.client, scene.guest);
@@ -397,7 +397,7 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
         })
         .collect();
     let conditions = table().iter().filter(|row| row.sometimes).count();
-    // One of those tried takes a credential away.
+    // One of the requests removes a credential.
     assert_eq!(tried.len() - 1, conditions, "every condition: {tried:?}");
     for (method, path, body) in free {
         made(owner, method, &path, body).await;

@@ -1,4 +1,5 @@
-//! From an AI client through sign-up or sign-in back to its consent page (`auth.md` A11, N11, S8; case 30).
+//! From an AI client through sign-up or sign-in back to its consent page
+//! (`auth.md` A11, N11, S8; case 30).
 
 use axum::body::Body;
 use http::{Request, StatusCode, header};
@@ -10,7 +11,7 @@ use crate::house::{Answer, Browser, House, PASSWORD};
 const CALLBACK: &str = "http://127.0.0.1:3333/callback";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// A client that registered itself, and where the browser is sent when the client begins.
+/// Registers a client, begins its authorization request, and returns the redirect.
 pub(crate) async fn begin(browser: &Browser<'_>) -> Answer {
     let metadata = json!({ "client_name": "Harbour Pilot", "redirect_uris": [CALLBACK] });
     let register =
@@ -19,7 +20,7 @@ pub(crate) async fn begin(browser: &Browser<'_>) -> Answer {
         .send(register.body(Body::from(metadata.to_string())).unwrap())
         .await
         .json();
-    // Without a resource: the picker decides, so no workspace has to exist beforehand.
+    // Without a resource the picker decides, so no workspace has to exist.
     let query = url::form_urlencoded::Serializer::new(String::new())
         .append_pair("response_type", "code")
         .append_pair("client_id", client["client_id"].as_str().unwrap())

@@ -1,4 +1,5 @@
-//! The default server of a workspace in the console, and what nodes see of it (`auth.md` §5.1, §5.4).
+//! The default server of a workspace in the console, and its effect on nodes
+//! (`auth.md` §5.1, §5.4).
 
 use http::{Method, StatusCode};
 use portolan_model::{id::TenantId, member::Role};
@@ -13,7 +14,7 @@ use crate::{
 const WS: &str = "/workspaces/acme";
 const CHOICE: &str = "/workspaces/acme/default-server";
 
-/// Makes a draft and gives its id.
+/// Creates a draft and returns its id.
 async fn draft(person: &Browser<'_>, slug: &str) -> String {
     let body = json!({ "name": slug, "slug": slug });
     let path = format!("{WS}/servers");
@@ -34,7 +35,7 @@ async fn choose(person: &Browser<'_>, id: Option<&str>) -> StatusCode {
     person.call(Method::PUT, CHOICE, Some(body)).await.status
 }
 
-/// Slugs of the servers to which the workspace's own URL leads, as the console shows it.
+/// Slugs of the servers that the console shows under the workspace's own URL.
 async fn shown(person: &Browser<'_>) -> Vec<String> {
     let path = format!("{WS}/servers");
     let list = person.call(Method::GET, &path, None).await.json();
@@ -45,7 +46,7 @@ async fn shown(person: &Browser<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What a node serves there, and the registry's revision.
+/// The server that a node serves there, and the registry's revision.
 async fn served(house: &House, tenant: TenantId) -> (Option<String>, i64) {
     let mut tx = house.store.node(tenant).await.unwrap();
     let server = catalog::published(&mut tx, None).await.unwrap();
@@ -68,7 +69,7 @@ async fn section_5_1_the_first_published_server_is_the_default_and_an_administra
     assert!(second.get("workspace_url").is_none(), "{second}");
     assert_eq!(shown(&ann).await, ["boats"]);
 
-    // The short address is offered where it leads, beside the server's own.
+    // The short address is offered for its server, beside the server's own.
     for (id, slug, is_default) in [(&boats, "boats", true), (&crews, "crews", false)] {
         let path = format!("{WS}/servers/{id}/connection");
         let connection = ann.call(Method::GET, &path, None).await.json();
@@ -83,7 +84,7 @@ async fn section_5_1_the_first_published_server_is_the_default_and_an_administra
         }
     }
 
-    // The log of changes goes by time.
+    // The log of changes is ordered by time.
     house.wait(time::Duration::SECOND);
     let (before, revision) = served(&house, tenant).await;
     assert_eq!(before.as_deref(), Some("boats"));
@@ -95,7 +96,7 @@ async fn section_5_1_the_first_published_server_is_the_default_and_an_administra
     assert_eq!(choose(&ann, Some(&crews)).await, StatusCode::NO_CONTENT);
     assert_eq!(served(&house, tenant).await.1, raised, "nothing changed");
 
-    // It waits for a default that is paused; what is published next does not take its place.
+    // The default stays while it is paused; the next published server does not replace it.
     turn(&ann, &crews, "pause").await;
     assert_eq!(served(&house, tenant).await.0, None);
     turn(&ann, &boats, "publish").await;

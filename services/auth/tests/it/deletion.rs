@@ -1,4 +1,4 @@
-//! The end of a workspace by its owner (`auth.md` M6).
+//! Deletion of a workspace by its owner (`auth.md` M6).
 
 use http::{Method, StatusCode};
 use portolan_storage::{
@@ -56,7 +56,7 @@ async fn m6_an_owner_deletes_a_workspace_with_its_typed_name_and_a_recent_proof_
     let mail = house.newest_mail("ann@acme.example").await;
     assert!(mail.subject.contains("Acme"), "{}", mail.subject);
 
-    // A stranger restores nothing, and learns nothing.
+    // A stranger cannot restore it, and gets no information.
     let bob = house.person("bob@beta.example").await;
     let foreign = bob
         .call(Method::POST, "/workspaces/acme/restore", None)
@@ -89,7 +89,7 @@ async fn m6_what_an_operator_stopped_only_an_operator_lets_go_on() {
     let (status, answer) = delete(&ann, "acme").await;
     assert_eq!(status, StatusCode::OK, "{answer}");
     for (ending, told) in [
-        // What its owner deleted, too.
+        // The same for a workspace that its owner deleted.
         (Ending::Evict, Value::Null),
         (Ending::Restore, Value::Null),
         (

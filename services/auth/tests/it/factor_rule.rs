@@ -1,4 +1,5 @@
-//! The rule of a workspace on second factors, in the console (`auth.md` L14), and the proof that sensitive changes ask for (S2).
+//! The rule of a workspace on second factors, in the console (`auth.md` L14), and the recent
+//! sign-in of sensitive changes (S2).
 
 use http::{Method, StatusCode};
 use portolan_keys::{Secret, TotpSecret};
@@ -26,7 +27,7 @@ async fn set(browser: &Browser<'_>, rule: &str) -> Answer {
         .await
 }
 
-/// The app whose key the page shows.
+/// The app with the key that the page shows.
 fn app(page: &str) -> TotpSecret {
     let text = page.split("<p class=\"mono\">").nth(1).unwrap();
     let mut bits = String::new();
@@ -41,7 +42,8 @@ fn app(page: &str) -> TotpSecret {
     TotpSecret::from_bytes(Secret::new(bytes.collect()))
 }
 
-/// Takes an authenticator app into use from the page at `path`. The page that shows the recovery codes.
+/// Activates an authenticator app from the page at `path`. Returns the page with the recovery
+/// codes.
 async fn enrol(house: &House, person: &Browser<'_>, path: &str) -> (TotpSecret, Answer) {
     let request = path
         .split_once("request=")
@@ -83,7 +85,7 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
         (&json!("off"), &json!(1), &json!(0))
     );
 
-    // Nobody locks herself out with a click.
+    // An admin cannot lock herself out with one click.
     let refused = set(&ann, "required").await;
     assert_eq!(refused.status, StatusCode::CONFLICT);
     assert_eq!(error(&refused)["code"], "second_factor_first");
@@ -99,7 +101,7 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
     assert_eq!(done.status, StatusCode::OK, "{}", done.text);
     assert_eq!(done.json()["members_with_factor"], 1);
 
-    // The same person with a password alone: everything of the workspace is closed, and says the way.
+    // With a password alone the whole workspace is closed, and the answer names the page to visit.
     let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
     let bob = house.person("bob@acme.example").await;
     let user = users::find_login(&mut tx, "bob@acme.example")
@@ -127,7 +129,7 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
             "/account/factor?workspace=acme&request=w.overview.acme"
         );
     }
-    // Strangers learn nothing of the rule.
+    // A stranger gets no information about the rule.
     let eve = house.person("eve@evil.example").await;
     let hidden = eve.call(Method::GET, "/workspaces/acme", None).await;
     assert_eq!(hidden.status, StatusCode::NOT_FOUND);
@@ -235,7 +237,7 @@ async fn case_157_without_a_recent_proof_each_sensitive_change_is_refused_and_sa
     let account = format!("{accounts}/{}", made["account"]["id"].as_str().unwrap());
     house.wait(Duration::minutes(11));
 
-    // Pages. The token of a form is read on one that asks for nothing.
+    // Pages. The form token comes from a page without a requirement.
     let token = ann.get("/account/password").await.field("form_token");
     for (path, page, fields) in [
         (
@@ -268,7 +270,7 @@ async fn case_157_without_a_recent_proof_each_sensitive_change_is_refused_and_sa
             "{path} {fields:?}"
         );
     }
-    // A password asks for the one before, which is a proof as good as any.
+    // A change of password requires the current one, which is as good as a recent sign-in.
     let wrong = [
         ("form_token", token.as_str()),
         ("current", "not this one at all"),
@@ -326,7 +328,7 @@ async fn case_157_without_a_recent_proof_each_sensitive_change_is_refused_and_sa
         );
     }
 
-    // Proved again, it is done where it was asked.
+    // After the confirmation the change succeeds on the same page.
     let fields = [("request", "account.passkeys"), ("password", PASSWORD)];
     let done = ann
         .fill("/account/confirm?request=account.passkeys", &fields)

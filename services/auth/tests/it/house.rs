@@ -1,4 +1,4 @@
-//! A service with its own database, and browsers that visit it.
+//! A service with its own database, and browsers that use it.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,7 @@ use url::Url;
 
 use crate::database::Database;
 
-/// Good enough for the rules.
+/// A password that meets the rules.
 pub(crate) const PASSWORD: &str = "anchovy tram lantern sixty";
 
 /// The service.
@@ -45,22 +45,22 @@ pub(crate) struct House {
 }
 
 impl House {
-    /// As `portolan dev` opens it, with a database of its own.
+    /// Opens it like `portolan dev`, with a database of its own.
     pub(crate) async fn open() -> Self {
         Self::open_with(EgressPolicy::default()).await
     }
 
-    /// The same, with another policy for what it may call.
+    /// The same, with another policy for outgoing requests.
     pub(crate) async fn open_with(policy: EgressPolicy) -> Self {
         Self::build(policy, Mailer::Page, BreachedPasswords::default()).await
     }
 
-    /// The same, with passwords that are known to be stolen.
+    /// The same, with a list of stolen passwords.
     pub(crate) async fn open_knowing(policy: EgressPolicy, breached: BreachedPasswords) -> Self {
         Self::build(policy, Mailer::Page, breached).await
     }
 
-    /// The same, with providers of accounts.
+    /// The same, with identity providers.
     pub(crate) async fn open_beside(
         policy: EgressPolicy,
         sign_in_with: SignInWith,
@@ -81,7 +81,7 @@ impl House {
         )
     }
 
-    /// As `portolan serve` opens it.
+    /// Opens it like `portolan serve`.
     pub(crate) async fn in_production() -> Self {
         Self::build(
             EgressPolicy::default(),
@@ -100,7 +100,7 @@ impl House {
         Self::over(store, clock, (master, keys), policy, mailer, known)
     }
 
-    /// The same service after its master secret was changed; the one before is known as the former one.
+    /// The same service after a change of its master secret; the former one is known as such.
     pub(crate) fn with_another_master_secret(&self) -> Self {
         let master = MasterSecret::generate().unwrap();
         let keys = Keys::new(&master, std::slice::from_ref(&self.master)).unwrap();
@@ -167,7 +167,7 @@ impl House {
         }
     }
 
-    /// Moves the time.
+    /// Advances the clock.
     pub(crate) fn wait(&self, by: Duration) {
         self.clock.advance(by);
     }
@@ -177,7 +177,7 @@ impl House {
         self.browser_at("127.0.0.1")
     }
 
-    /// A browser somewhere.
+    /// A browser at this address.
     pub(crate) fn browser_at(&self, ip: &str) -> Browser<'_> {
         Browser {
             house: self,
@@ -186,7 +186,7 @@ impl House {
         }
     }
 
-    /// The same service, that knows other passwords to be stolen.
+    /// The same service with another list of stolen passwords.
     pub(crate) fn knowing(&self, breached: BreachedPasswords) -> Self {
         let keys = Keys::new(&self.master, &[]).unwrap();
         Self::over(
@@ -213,7 +213,7 @@ impl House {
         browser
     }
 
-    /// Waits for what goes on after its answer.
+    /// Waits for tasks that continue after their response.
     pub(crate) async fn settle(&self) {
         self.state.later.close();
         self.state.later.wait().await;
@@ -230,7 +230,7 @@ impl House {
             .unwrap_or_else(|| panic!("no mail to {email}"))
     }
 
-    /// How many messages went to an address.
+    /// The number of messages to an address.
     pub(crate) async fn mail_count(&self, email: &str) -> usize {
         self.settle().await;
         let mut tx = self.store.system(Reason::SignIn).await.unwrap();
@@ -254,14 +254,14 @@ impl House {
     }
 }
 
-/// A browser: keeps cookies, says where its requests come from.
+/// A browser: it keeps cookies, and sends the headers of a browser.
 pub(crate) struct Browser<'a> {
     house: &'a House,
     ip: IpAddr,
     cookies: Mutex<BTreeMap<String, String>>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -270,12 +270,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Where it redirects to.
+    /// The location of its redirect.
     pub(crate) fn location(&self) -> &str {
         self.headers[header::LOCATION].to_str().unwrap()
     }
 
-    /// As JSON.
+    /// Its body as JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
     }
@@ -339,7 +339,7 @@ impl Browser<'_> {
             .await
     }
 
-    /// Sends a form as it is.
+    /// Posts a form without opening its page.
     pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let body = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(fields)
@@ -349,7 +349,7 @@ impl Browser<'_> {
         self.send(request.body(body.into()).unwrap()).await
     }
 
-    /// Opens a page, fills its form in and sends it.
+    /// Opens a page, fills in its form and posts it.
     pub(crate) async fn fill(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let token = self.get(path).await.field("form_token");
         let mut all = vec![("form_token", token.as_str())];
@@ -400,7 +400,7 @@ impl Browser<'_> {
         self.send(request.unwrap()).await
     }
 
-    /// Whether the console knows this browser.
+    /// Returns true if the console finds a session.
     pub(crate) async fn is_signed_in(&self) -> bool {
         let answer = self.call(Method::GET, "/me", None).await;
         assert!(
@@ -416,7 +416,7 @@ impl Browser<'_> {
         self.cookies.lock().unwrap().get(name).cloned()
     }
 
-    /// Puts a cookie in.
+    /// Sets a cookie.
     pub(crate) fn set_cookie(&self, name: &str, value: &str) {
         self.cookies
             .lock()

@@ -25,7 +25,7 @@ async fn link(house: &House, email: &str) -> String {
     body[at..].split_whitespace().next().unwrap().to_owned()
 }
 
-/// Follows the link and accepts; the last answer.
+/// Follows the link and accepts. Returns the last response.
 async fn accept(person: &Browser<'_>, link: &str) -> Answer {
     let answer = person.get(link).await;
     if answer.status != StatusCode::SEE_OTHER {
@@ -60,7 +60,7 @@ async fn remove(person: &Browser<'_>, user: impl ToString) -> Answer {
     person.call(Method::DELETE, &path, None).await
 }
 
-/// Somebody with a role in the workspace of `owner`.
+/// A person with a role in the workspace of `owner`.
 pub(crate) async fn member<'a>(
     house: &'a House,
     owner: &Browser<'_>,
@@ -93,7 +93,7 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
     );
 
     assert_eq!(sent.json()["sent_again"], false);
-    // Bug 26: who invites twice is told.
+    // Bug 26: the response reports that a second invitation replaces the first.
     house.wait(Duration::seconds(1));
     let again = invite(&ann, "bob@acme.example", "developer").await;
     assert_eq!(again.status, StatusCode::CREATED, "{}", again.text);
@@ -104,7 +104,7 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
     assert!(page.text.contains("Join Acme GmbH?") && page.text.contains("as a developer"));
     let signup = page.text.split("href=\"/signup?request=").nth(1).unwrap();
     let target = signup.split('"').next().unwrap();
-    // Bug 25: the address is filled in, on both pages that the invitation leads to.
+    // Bug 25: both pages behind the invitation have the address filled in.
     for page in ["/signup", "/login"] {
         let page = bob.get(&format!("{page}?request={target}")).await;
         assert!(
@@ -178,7 +178,7 @@ async fn case_161_an_invitation_is_worth_nothing_in_other_hands_when_revoked_rep
         (StatusCode::NOT_FOUND, &unknown.text),
         "an id opens nothing"
     );
-    // With the token of her own form she gets no further.
+    // The token of her own form does not help.
     let token = eve.get("/account/password").await.field("form_token");
     let forged = eve
         .post(&format!("/invitations/{id}"), &[("form_token", &token)])
@@ -232,7 +232,7 @@ async fn case_161_the_role_is_no_stronger_than_the_inviters_at_the_moment_of_acc
         StatusCode::FORBIDDEN,
         "nobody invites above their own role"
     );
-    // An owner who became an admin has invited as an admin.
+    // An owner who became an admin counts as an inviting admin.
     assert_eq!(set_role(&ann, dan_id, "owner").await.status, StatusCode::OK);
     let eve = house.person("eve@acme.example").await;
     house.wait(Duration::seconds(1));
@@ -244,7 +244,7 @@ async fn case_161_the_role_is_no_stronger_than_the_inviters_at_the_moment_of_acc
             .await
             .contains(&("eve@acme.example".to_owned(), "admin".to_owned()))
     );
-    // Who cannot invite any more has not invited.
+    // An invitation is void if its sender may no longer invite.
     let kim = house.person("kim@acme.example").await;
     house.wait(Duration::seconds(1));
     invite(&dan, "kim@acme.example", "viewer").await;
@@ -317,7 +317,7 @@ async fn m1_who_administers_changes_nobody_stronger_and_case_162_the_last_owner_
         assert_eq!(refused.status, StatusCode::CONFLICT);
         assert_eq!(refused.json()["error"]["code"], "last_owner");
     }
-    // Two owners who go at once, over the API.
+    // Two owners leave at once, over the API.
     for _ in races::rounds(
         "m1_who_administers_changes_nobody_stronger_and_case_162_the_last_owner_stays",
     ) {
@@ -336,7 +336,7 @@ async fn m1_who_administers_changes_nobody_stronger_and_case_162_the_last_owner_
             set_role(&ann, dan_id, "admin").await;
         }
     }
-    // A member leaves by themselves; strangers and unknown people are the same.
+    // Members can leave by themselves. Strangers and unknown people get the same answer.
     assert_eq!(remove(&vic, vic_id).await.status, StatusCode::NO_CONTENT);
     let stranger = remove(&ann, vic_id).await;
     let nobody = remove(&ann, "usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a").await;

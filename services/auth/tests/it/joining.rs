@@ -1,4 +1,5 @@
-//! Membership on the word of a workspace's provider: of two first sign-ins at once, and where it is refused at the last moment (`auth.md` F7).
+//! Membership by a workspace's provider: two concurrent first sign-ins, and refusals at the last
+//! moment (`auth.md` F7).
 
 use futures_util::future::join;
 use http::{Method, StatusCode};
@@ -13,7 +14,7 @@ use crate::{
     single_sign_on::{SSO, Scene, workspaces},
 };
 
-/// The members with this address, whatever they are called.
+/// The members with this address, whatever their names.
 async fn members_with(olga: &Browser<'_>, email: &str) -> Vec<serde_json::Value> {
     let members = olga
         .call(Method::GET, "/workspaces/acme/members", None)
@@ -46,7 +47,7 @@ async fn f7_of_two_first_sign_ins_at_once_one_makes_the_account_and_both_are_in_
     for round in
         races::rounds("f7_of_two_first_sign_ins_at_once_one_makes_the_account_and_both_are_in_it")
     {
-        // Not too many an hour become members.
+        // The number of new members an hour is limited.
         scene.house.wait(Duration::hours(2));
         let email = format!("ann{round}@acme.example");
         scene
@@ -80,7 +81,7 @@ async fn f7_of_two_first_sign_ins_at_once_one_makes_the_account_and_both_are_in_
     }
 }
 
-/// The branch in which the account was made and the membership was not: nothing is left of either.
+/// The account was made and the membership was not: both are rolled back.
 #[tokio::test]
 async fn f7_a_provider_that_goes_while_somebody_arrives_makes_no_account_and_no_member() {
     let scene = Scene::new().await;
@@ -117,7 +118,7 @@ async fn f7_a_provider_that_goes_while_somebody_arrives_makes_no_account_and_no_
     assert!(!users::is_address_verified(&mut tx, email).await.unwrap());
 }
 
-/// Whoever was removed and has an account of their own does not come back by connecting the provider with it.
+/// A removed member with an own account does not return by connecting the provider.
 #[tokio::test]
 async fn f7_who_was_removed_does_not_join_again_by_connecting_the_provider() {
     let scene = Scene::new().await;

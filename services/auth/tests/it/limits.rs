@@ -21,7 +21,7 @@ use time::Duration;
 
 use crate::house::{Browser, House};
 
-/// What the platform of the tests gives: 7 calls run and nobody says how many streams are open.
+/// The platform of the tests: 7 calls run, and the number of open streams is unknown.
 pub(crate) fn limits() -> ConsoleLimits {
     let in_use = InUse::default();
     in_use.set(Box::new(|_| Box::pin(async { [Some(7), None] })));
@@ -123,7 +123,7 @@ async fn a_workspace_sees_what_holds_and_sets_its_own_within_the_platforms_bound
         "absent leaves it"
     );
 
-    // What changes nothing is no entry.
+    // A change without effect makes no audit entry.
     let same = json!({ "tool_calls": 3_000, "running_calls": null });
     ann.call(Method::PATCH, PATH, Some(same)).await;
     let audit = ann.call(Method::GET, "/workspaces/acme/audit", None).await;
@@ -224,7 +224,7 @@ async fn what_was_used_and_refused_in_six_hours_is_shown_in_buckets() {
         call(at(-60, 0), server()),
         call(at(-60, 59), server()),
         call(at(-59, 1), server()),
-        // Too old, and no client's.
+        // Too old, and of no client.
         call(at(-6 * 60, 0), server()),
         call(at(-60, 5), None),
     ];

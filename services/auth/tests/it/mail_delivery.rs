@@ -1,4 +1,4 @@
-//! Mail on its way: the outbox and a real mail server.
+//! Delivery of mail: the outbox and a real mail server.
 
 use portolan_auth::mail::{
     outbox::deliver_due,
@@ -101,7 +101,7 @@ async fn a_mail_server_that_is_away_delays_nobody_and_loses_nothing() {
     let house = House::in_production().await;
     let gone = MailServer::start(Security::None).config();
     let smtp = Smtp::new(&gone).unwrap();
-    // The request is answered although nobody takes the mail.
+    // The request is answered although no mail server accepts the message.
     house.browser().sign_up("ann@acme.example", PASSWORD).await;
     assert_eq!(deliver_due(&house.state, &smtp).await.unwrap(), 1);
     assert_eq!(waiting(&house).await, 1);
@@ -110,7 +110,7 @@ async fn a_mail_server_that_is_away_delays_nobody_and_loses_nothing() {
     house.wait(Duration::minutes(1));
     assert_eq!(deliver_due(&house.state, &smtp).await.unwrap(), 1);
     assert_eq!(server.took().len(), 1, "TLS from the first byte");
-    // What is a day old is of no use to anybody.
+    // A message that is a day old is dropped.
     queue(&house, "ann@acme.example").await;
     house.wait(Duration::hours(25));
     assert_eq!(deliver_due(&house.state, &smtp).await.unwrap(), 1);
@@ -146,7 +146,7 @@ async fn several_senders_hand_each_message_over_once_and_a_dead_one_loses_it_to_
     for n in 0..50 {
         queue(&house, &format!("person{n}@acme.example")).await;
     }
-    // Taken by a node that dies with it.
+    // A node takes the message and dies.
     let mut tx = house.store.system(Reason::Mail).await.unwrap();
     let lost = mails::take_due(&mut tx, 1, house.clock.now())
         .await

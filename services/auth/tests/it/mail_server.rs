@@ -1,4 +1,4 @@
-//! A mail server that nobody of this project wrote (npm `smtp-server`), started for a test.
+//! A third-party mail server (npm `smtp-server`), started for a test.
 
 use std::{
     io::{BufRead, BufReader},
@@ -14,10 +14,10 @@ use portolan_keys::Secret;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A running server; ends when dropped.
+/// A running server, which ends when dropped.
 pub(crate) struct MailServer {
     child: Child,
-    // Its end is the server's end.
+    // The server ends when its input closes.
     _stdin: ChildStdin,
     port: u16,
     security: Security,
@@ -73,7 +73,7 @@ impl MailServer {
         }
     }
 
-    /// How to reach it.
+    /// The settings to reach it.
     pub(crate) fn config(&self) -> SmtpConfig {
         SmtpConfig {
             host: "localhost".to_owned(),
@@ -89,7 +89,7 @@ impl MailServer {
         }
     }
 
-    /// What it said so far.
+    /// Its output so far.
     fn said(&self) -> Vec<Value> {
         let lines = self.lines.lock().unwrap();
         let mut seen = self.seen.lock().unwrap();
@@ -99,7 +99,7 @@ impl MailServer {
         seen.clone()
     }
 
-    /// The messages that it took.
+    /// The messages that it accepted.
     pub(crate) fn took(&self) -> Vec<Value> {
         self.said()
             .into_iter()
@@ -107,7 +107,7 @@ impl MailServer {
             .collect()
     }
 
-    /// How often it said "not now".
+    /// The number of its temporary refusals.
     pub(crate) fn refusals(&self) -> usize {
         self.said()
             .iter()

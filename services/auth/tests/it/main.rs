@@ -1,5 +1,5 @@
-//! Sign-in pages and console as browsers see them, rule by rule (`auth.md` §6.3), on a real Postgres and with a clock that the
-//! test moves.
+//! Sign-in pages and console in a browser, rule by rule (`auth.md` §6.3), on a real Postgres and
+//! with a clock that the test advances.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -42,7 +42,7 @@ async fn me(browser: &Browser<'_>) -> Value {
     browser.call(Method::GET, "/me", None).await.json()["user"].clone()
 }
 
-/// How the person in this browser signed in.
+/// The sign-in methods of this browser's session.
 async fn amr(house: &House, browser: &Browser<'_>) -> Vec<String> {
     let cookie = browser.cookie("__Host-sid").unwrap();
     let token = SecretToken::parse(TokenForm::Session, &cookie).unwrap();
@@ -56,7 +56,7 @@ async fn f1_f2_a_proved_person_with_a_proved_address_has_an_account_at_once() {
     let (house, works) = openid().await;
     works.say(verified(ANN));
     let ann = house.browser();
-    // S8: back to where she wanted.
+    // S8: the redirect leads to the original target.
     let done = works
         .sign_in(&house, &ann, "/signup?request=account.sessions")
         .await;
@@ -80,7 +80,7 @@ async fn f1_f2_a_proved_person_with_a_proved_address_has_an_account_at_once() {
     works.sign_in(&house, &other, "/login").await;
     assert_eq!(me(&other).await["id"], first["id"]);
     assert_eq!(works.key_reads(), 2, "keys are read once an hour at most");
-    // Another subject with her address is another person, and has to prove more than that (F4).
+    // Another subject with her address is another person, and needs another proof (F4).
     works.say(json!({"sub": "somebody-else", "email": ANN, "email_verified": true}));
     let stranger = house.browser();
     let refused = works.sign_in(&house, &stranger, "/login").await;
@@ -144,7 +144,7 @@ async fn case_158_an_answer_that_is_not_right_in_every_part_signs_nobody_in() {
     let browser = house.browser();
     let refused = works.sign_in(&house, &browser, "/login").await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "a foreign key");
-    // Rotated: the new key is read, at most once a minute.
+    // Rotated: the new key is fetched, at most once a minute.
     works.change_key(true);
     house.wait(Duration::minutes(2));
     let done = works.sign_in(&house, &browser, "/login").await;
@@ -194,7 +194,7 @@ async fn case_158_a_way_back_is_of_one_browser_one_provider_and_one_time() {
     twice.set_cookie("__Host-bid", &ann.cookie("__Host-bid").unwrap());
     refused(&twice, &path, "twice").await;
 
-    // The issuer that answers is the one that was asked (RFC 9207).
+    // The answering issuer is the requested one (RFC 9207).
     let late = house.browser();
     let back = works.visit(&house, &leave(&late, "/login", "works").await);
     let mixed_up = format!("{}&iss={}", works.callback(&back), others.origin());
@@ -208,7 +208,7 @@ async fn case_158_a_way_back_is_of_one_browser_one_provider_and_one_time() {
     assert_eq!(denied.status, StatusCode::FORBIDDEN);
     assert!(!late.is_signed_in().await);
 
-    // Nobody else's page begins one: the link carries the token of the browser.
+    // No other site can begin a sign-in: the link carries the browser's token.
     let path = link(&late.get("/login").await, "works");
     assert_eq!(thief.get(&path).await.status, StatusCode::FORBIDDEN, "S5");
     // Several at once in one browser.
@@ -246,7 +246,7 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
         "{}",
         shown.text
     );
-    // Nobody who has only the link gets anywhere, nor does a post without a session.
+    // The link alone is not enough, nor is a post without a session.
     assert_eq!(
         house.browser().get(&page).await.status,
         StatusCode::NOT_FOUND
@@ -255,7 +255,7 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
     let early = other.post(&page, &[("form_token", &token)]).await;
     assert!(early.location().starts_with("/login?request=ido_"));
 
-    // F4: she signs in as she did before, and is asked.
+    // F4: she signs in with her former method, and then confirms.
     let login = link_to_login(&shown.text);
     let form = other.get(&login).await;
     let fields = [
@@ -278,7 +278,7 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
         "A sign-in method was added to your Portolan account",
         "L16"
     );
-    // The number is who it is, not the name (F3).
+    // The number identifies the account, not the name (F3).
     github.tell(
         github_user(7, "renamed"),
         github_mail("new@acme.example", true),
@@ -321,7 +321,7 @@ async fn case_160_what_others_began_with_an_address_is_gone_when_its_owner_comes
     attacker.sign_in(ANN, PASSWORD).await;
     assert!(!attacker.is_signed_in().await);
 
-    // The same for somebody who comes by mail.
+    // The same for a person who signs up by mail.
     let bob = "bob@acme.example";
     attacker.sign_up(bob, PASSWORD).await;
     let stolen = house.code_for(bob).await;
@@ -394,7 +394,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
         only.text
     );
 
-    // A password, by mail: she has none to change.
+    // She sets a password by mail, because she has none to change.
     assert_eq!(ann.get("/account/password").await.location(), "/reset");
     ann.fill("/reset", &[("email", ANN)]).await;
     let mail = house.newest_mail(ANN).await.body;
@@ -411,7 +411,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
         .map(|(name, value)| (*name, value.as_str()));
     let set = ann.post("/reset/choose", &fields).await;
     assert_eq!(set.status, StatusCode::OK, "{}", set.text);
-    // S-4, the same kind: a new password does not end what else signs in.
+    // S-4, the same kind: a new password does not remove other sign-in methods.
     assert!(
         set.text.contains("connected accounts still sign in"),
         "{}",
@@ -420,7 +420,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
     ann.sign_in(ANN, PASSWORD).await;
     assert!(ann.is_signed_in().await);
 
-    // Case 157: not after ten minutes, and a confirmation with the provider does.
+    // Case 157: refused after ten minutes; a confirmation with the provider helps.
     let form = ann.get(PAGE).await;
     house.wait(Duration::minutes(11));
     let stale = [
@@ -441,7 +441,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
         .sign_in(&house, &ann, "/account/confirm?request=account.sign-in")
         .await;
     assert_eq!(confirmed.location(), PAGE, "{}", confirmed.text);
-    // Somebody else's account there proves nothing about Ann.
+    // Another person's account there is no proof for Ann.
     house.wait(Duration::minutes(11));
     github.tell(github_user(9, "bob"), github_mail("bob@acme.example", true));
     let wrong = github
@@ -467,7 +467,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
     github.sign_in(&house, &again, "/login").await;
     assert!(!again.is_signed_in().await, "it does not sign in any more");
 
-    // And back again; the same account there cannot be two people's here.
+    // Connected again. One account there cannot belong to two people here.
     let added = github.sign_in(&house, &ann, PAGE).await;
     assert_eq!(
         added.location(),
@@ -478,7 +478,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
     let bob = house.person("bob@acme.example").await;
     let taken = github.sign_in(&house, &bob, PAGE).await;
     assert_eq!(taken.status, StatusCode::CONFLICT);
-    // A way that was begun by one session does not end in another.
+    // A redirect that one session began does not end in another.
     let location = leave(&bob, PAGE, "github").await;
     let back = github.visit(&house, &location);
     bob.sign_in("bob@acme.example", PASSWORD).await;
@@ -542,7 +542,7 @@ async fn f2_what_the_id_token_does_not_say_the_userinfo_does_and_for_nobody_else
 #[tokio::test]
 async fn a_provider_that_does_not_answer_is_said_so_and_the_password_goes_on_working() {
     let works = Provider::start("works").await;
-    // Not among what may be called.
+    // The egress policy does not allow it.
     let house = house(vec![works.openid()], &[]).await;
     house.person(ANN).await;
     let browser = house.browser();

@@ -1,5 +1,5 @@
-//! A provider of accounts with a key of its own, which says whatever a test wants it to say; and GitHub, as far as it is used. Both listen on a
-//! port of this machine.
+//! An identity provider with its own key, whose claims a test sets; and the used part of GitHub.
+//! Both listen on a port of this machine.
 
 use std::{
     collections::HashMap,
@@ -30,11 +30,11 @@ use url::Url;
 
 use crate::house::{Answer, Browser, House};
 
-/// The token that the provider gives for its userinfo.
+/// The access token for the userinfo endpoint.
 pub(crate) const ACCESS: &str = "planted-access-token";
 const SECRET: &str = "planted-client-secret";
 
-/// What a code stands for.
+/// The data of an issued code.
 struct Given {
     nonce: Option<String>,
     challenge: String,
@@ -42,14 +42,14 @@ struct Given {
 }
 
 struct Says {
-    /// Over the claims that would be right; `null` leaves one out.
+    /// Overrides of the correct claims; `null` removes one.
     claims: Value,
-    /// Over the header.
+    /// Overrides of the header.
     header: Value,
-    /// What the userinfo endpoint, or the API of GitHub, says.
+    /// The response of the userinfo endpoint, or of GitHub's API.
     user: Value,
     emails: Value,
-    /// The key it signs with, and the one it publishes.
+    /// The key that signs, and the published one.
     key: Arc<NewKeyPair>,
     published: Arc<NewKeyPair>,
     now: i64,
@@ -58,7 +58,7 @@ struct Says {
     held: Option<Arc<Held>>,
 }
 
-/// Exchanges of codes that wait.
+/// Code exchanges that wait.
 #[derive(Default)]
 pub(crate) struct Held {
     arrived: Notify,
@@ -66,19 +66,19 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// One has come, for each that is asked for.
+    /// Waits until one exchange has arrived.
     pub(crate) async fn arrived(&self) {
         let arrived = tokio::time::timeout(StdDuration::from_secs(20), self.arrived.notified());
         arrived.await.expect("nobody came");
     }
 
-    /// Lets one go on.
+    /// Lets one exchange continue.
     pub(crate) fn release(&self) {
         self.release.notify_one();
     }
 }
 
-/// Running, for as long as the test does.
+/// A running provider, for the life of the test.
 #[derive(Clone)]
 pub(crate) struct Provider {
     slug: &'static str,
@@ -121,12 +121,12 @@ impl Provider {
         provider
     }
 
-    /// As an OpenID provider, in the settings.
+    /// Its settings as an OpenID provider.
     pub(crate) fn openid(&self) -> LoginProvider {
         self.setting(ProviderKind::OpenId(OpenId::new(self.origin.clone())))
     }
 
-    /// As GitHub, in the settings.
+    /// Its settings as GitHub.
     pub(crate) fn github(&self) -> LoginProvider {
         self.setting(ProviderKind::Github(Github {
             base: self.origin.clone(),
@@ -147,22 +147,22 @@ impl Provider {
         }
     }
 
-    /// Where it is, and who it says it is.
+    /// Its origin, which is also its issuer.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Changes what ID tokens say.
+    /// Changes the claims of ID tokens.
     pub(crate) fn say(&self, claims: Value) {
         self.says.lock().unwrap().claims = claims;
     }
 
-    /// Changes what headers of ID tokens say.
+    /// Changes the headers of ID tokens.
     pub(crate) fn head(&self, header: Value) {
         self.says.lock().unwrap().header = header;
     }
 
-    /// Who the API, or the userinfo endpoint, says it is.
+    /// Changes the response of the API or the userinfo endpoint.
     pub(crate) fn tell(&self, user: Value, emails: Value) {
         let mut says = self.says.lock().unwrap();
         says.user = user;
@@ -178,24 +178,24 @@ impl Provider {
         }
     }
 
-    /// Exchanges of codes wait from now on.
+    /// Makes code exchanges wait from now on.
     pub(crate) fn hold(&self) -> Arc<Held> {
         let held = Arc::default();
         self.says.lock().unwrap().held = Some(Arc::clone(&held));
         held
     }
 
-    /// How often somebody read its keys.
+    /// The number of requests for its keys.
     pub(crate) fn key_reads(&self) -> u32 {
         self.says.lock().unwrap().key_reads
     }
 
-    /// A person comes here with a request of ours, and goes back with this code and state.
+    /// Handles the redirect of a person's browser, and returns code and state.
     pub(crate) fn visit(&self, house: &House, location: &str) -> (String, String) {
         self.visit_for(house, location, self.slug)
     }
 
-    /// The same for the name that a tenant's provider has.
+    /// The same with the name of a tenant's provider.
     pub(crate) fn visit_for(&self, house: &House, location: &str, slug: &str) -> (String, String) {
         let url = Url::parse(location).unwrap();
         assert!(location.starts_with(&self.origin), "{location}");
@@ -222,12 +222,12 @@ impl Provider {
         (code, state)
     }
 
-    /// Where the browser is sent back to.
+    /// The path of the callback.
     pub(crate) fn callback(&self, (code, state): &(String, String)) -> String {
         format!("/login/callback/{}?code={code}&state={state}", self.slug)
     }
 
-    /// From a page of ours to this provider, and back.
+    /// Goes from a page of the service to this provider, and back.
     pub(crate) async fn sign_in(&self, house: &House, browser: &Browser<'_>, page: &str) -> Answer {
         let location = leave(browser, page, self.slug).await;
         let back = self.visit(house, &location);
@@ -235,12 +235,12 @@ impl Provider {
     }
 }
 
-/// A house beside these providers, which may be called.
+/// A service with these providers, which its egress policy allows.
 pub(crate) async fn house(providers: Vec<LoginProvider>, all: &[&Provider]) -> House {
     house_in(providers, all, TxtRecords::by(Arc::new(Zone::default()))).await
 }
 
-/// The DNS, as far as it is asked here.
+/// The DNS records that tests use.
 #[derive(Clone, Default)]
 pub(crate) struct Zone(Arc<Mutex<Records>>);
 
@@ -251,14 +251,14 @@ struct Records {
 }
 
 impl Zone {
-    /// Publishes a record, or takes all of a name back.
+    /// Publishes a record, or removes all of a name.
     pub(crate) fn set(&self, name: &str, text: Option<&str>) {
         let texts = text.map(str::to_owned).into_iter().collect();
         let mut says = self.0.lock().unwrap();
         says.records.insert(name.to_owned(), texts);
     }
 
-    /// No name server answers, or all do again.
+    /// Makes all name servers fail, or answer again.
     pub(crate) fn away(&self, is_away: bool) {
         self.0.lock().unwrap().is_away = is_away;
     }
@@ -296,7 +296,7 @@ pub(crate) async fn house_in(
     House::open_beside(policy, SignInWith::new(providers), records).await
 }
 
-/// The link of a page that leads to a provider.
+/// The link of a page to a provider.
 pub(crate) fn link(page: &Answer, slug: &str) -> String {
     let found = page.text.split("href=\"").skip(1).find_map(|rest| {
         let path = rest.split('"').next().unwrap();
@@ -309,7 +309,7 @@ pub(crate) fn link(page: &Answer, slug: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// Follows that link; where it leads.
+/// Follows that link, and returns the location of the redirect.
 pub(crate) async fn leave(browser: &Browser<'_>, page: &str, slug: &str) -> String {
     let path = link(&browser.get(page).await, slug);
     let answer = browser.get(&path).await;

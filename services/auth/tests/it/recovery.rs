@@ -1,5 +1,5 @@
-//! A new password without the old one, and what a person changes about their account (`auth.md` L9, L10, S2–S4, R5; cases 40,
-//! 149, 150, 152–154, 157).
+//! A new password without the old one, and a person's changes of their account
+//! (`auth.md` L9, L10, S2–S4, R5; cases 40, 149, 150, 152–154, 157).
 
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
@@ -13,7 +13,7 @@ use crate::{
 
 const NEW_PASSWORD: &str = "violet gravel teapot nineteen";
 
-/// The address in the newest message to somebody that begins with `beginning`, without the origin.
+/// The first address with this beginning in the newest message to an address, without the origin.
 async fn link(house: &House, to: &str, beginning: &str) -> String {
     let mail = house.newest_mail(to).await;
     let whole = format!("https://portolan.test{beginning}");
@@ -32,7 +32,7 @@ async fn ask_reset(browser: &Browser<'_>, email: &str) -> Answer {
     browser.fill("/reset", &[("email", email)]).await
 }
 
-/// Opens the link and sends the form.
+/// Opens the link and posts the form.
 async fn choose(browser: &Browser<'_>, link: &str, password: &str) -> Answer {
     let page = browser.get(link).await;
     if page.status != StatusCode::OK {
@@ -62,7 +62,7 @@ async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
         StatusCode::OK
     );
     let link = link(&house, "ann@acme.example", "/reset/choose?token=lnk_").await;
-    // Case 150: scanners follow links.
+    // Case 150: mail scanners follow links.
     for _ in 0..3 {
         let scanned = house.browser().get(&link).await;
         assert_eq!(scanned.status, StatusCode::OK);
@@ -171,7 +171,7 @@ async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
         house.newest_mail("nobody@acme.example").await.subject,
         "No Portolan account uses this address"
     );
-    // An address that nobody proved is nobody's.
+    // An address that is not proved belongs to no account.
     house.browser().sign_up("bob@acme.example", PASSWORD).await;
     house.wait(Duration::seconds(1));
     ask_reset(&browser, "bob@acme.example").await;
@@ -181,7 +181,8 @@ async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
     );
 }
 
-/// S-7: what is asked of the database before the answer is the same for both: nothing. The work that tells them apart begins behind it.
+/// S-7: before the response, both kinds of address cause the same queries: none. The work that
+/// differs begins after it.
 #[tokio::test]
 async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
     let house = House::open().await;
@@ -193,7 +194,7 @@ async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
         let before = house.mail_count(email).await;
         let (statements, guard) = Statements::listen();
         let fields = [("form_token", token.as_str()), ("email", email)];
-        // The work cannot begin on this thread before the answer is here: nothing between waits.
+        // The work cannot begin on this thread before the response, because no await comes between.
         let answer = browser.post("/reset", &fields).await;
         let asked = statements.take();
         drop(guard);
@@ -206,7 +207,7 @@ async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
     assert!(bare[0].is_empty(), "{bare:?}");
 }
 
-/// S-4: whoever changed the address knew the password.
+/// S-4: the person who changed the address knew the password.
 #[tokio::test]
 async fn s4_undoing_a_change_of_address_ends_the_password_of_who_made_it() {
     let house = House::open().await;
@@ -222,7 +223,7 @@ async fn s4_undoing_a_change_of_address_ends_the_password_of_who_made_it() {
         assert_eq!(again.status, StatusCode::UNPROCESSABLE_ENTITY, "{email}");
         assert!(!intruder.is_signed_in().await);
     }
-    // A reset by mail gives a password as well, for who closed the page.
+    // A reset by mail also sets a password, for a person who closed the page.
     house.wait(Duration::minutes(31));
     ask_reset(&owner, "ann@acme.example").await;
     let mailed = link(&house, "ann@acme.example", "/reset/choose?token=lnk_").await;
@@ -313,7 +314,7 @@ async fn s4_a_change_of_password_signs_the_other_browsers_out_and_asks_for_the_o
         other.sign_in("ann@acme.example", NEW_PASSWORD).await.status,
         StatusCode::SEE_OTHER
     );
-    // Case 27: a form of another browser, of another session, without token.
+    // Case 27: a form of another browser, of another session, or without token.
     let foreign = house.person("bob@acme.example").await;
     let theirs = foreign.get("/account/password").await.field("form_token");
     for token in [theirs.as_str(), ""] {
@@ -365,7 +366,7 @@ async fn case_157_a_change_of_address_needs_a_recent_proof_and_the_session_gets_
     thief.set_cookie("__Host-sid", &before);
     assert!(!thief.is_signed_in().await, "the old id is dead");
     assert_eq!(ann.get("/account/email").await.status, StatusCode::OK);
-    // Case 44: where to go on is one of ours.
+    // Case 44: the target is always one of our own.
     for foreign in ["//evil.example", "https:evil"] {
         let answer = ann
             .get(&format!("/account/confirm?request={foreign}"))
@@ -422,7 +423,7 @@ async fn l10_a_new_address_is_proved_and_the_old_one_can_undo_it_for_72_hours() 
         StatusCode::NOT_FOUND,
         "once"
     );
-    // S-4: the page leads on to another password, and without one the account is shut.
+    // S-4: the page leads to a new password; without one the account stays closed.
     let choice = restored.text.split("href=\"/reset/choose?token=").nth(1);
     let choice = choice.unwrap().split('"').next().unwrap();
     let choice = format!("/reset/choose?token={choice}");
@@ -459,7 +460,7 @@ async fn l5_somebody_elses_address_is_not_told_and_never_taken() {
         house.newest_mail("bob@acme.example").await.subject,
         "Another Portolan account uses this address"
     );
-    // Case 151: the sixth try finds a dead code, whatever it is.
+    // Case 151: at the sixth attempt the code is dead, right or wrong.
     let token = page.field("form_token");
     for n in 0..6 {
         let code = format!("{:08}", 10_000_000 + n);

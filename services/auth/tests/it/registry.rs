@@ -1,5 +1,5 @@
-//! The registry through the console's API: documents, tools, credentials, servers, trials. With a real Postgres, and a real HTTP API
-//! on the loopback address behind the tools.
+//! The registry through the console's API: documents, tools, credentials, servers, trials. It uses
+//! a real Postgres, and a real HTTP API on the loopback address behind the tools.
 
 use std::{
     net::SocketAddr,
@@ -72,7 +72,7 @@ async fn token(
     }
 }
 
-/// Starts the API and a house that may call it, and nothing else on this machine.
+/// Starts the API and a service that may call it, and no other address of this machine.
 async fn open() -> (House, SocketAddr, Pets) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

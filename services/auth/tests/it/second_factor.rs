@@ -16,7 +16,7 @@ const PAGE: &str = "/account/two-factor";
 pub(crate) struct App(TotpSecret);
 
 impl App {
-    /// What the page shows for typing it in.
+    /// Reads the key that the page shows to type.
     fn read(page: &str) -> Self {
         let shown = page
             .split("<p class=\"mono\">")
@@ -46,11 +46,11 @@ impl App {
     }
 }
 
-/// Takes an app into use; the app and the recovery codes.
+/// Activates an app. Returns the app and the recovery codes.
 pub(crate) async fn enrol(house: &House, person: &Browser<'_>) -> (App, Vec<String>) {
     person.fill(PAGE, &[("what", "begin")]).await;
     let page = person.get(PAGE).await.text;
-    // L11: a picture to scan, which says what the key and the link say.
+    // L11: the QR code has the same contents as the key and the link.
     assert!(
         page.contains("<svg class=\"qr\"") && page.contains("h1v1h-1z"),
         "{page}"
@@ -71,7 +71,7 @@ pub(crate) async fn enrol(house: &House, person: &Browser<'_>) -> (App, Vec<Stri
     (app, codes)
 }
 
-/// Sends a code on the page that came after the password.
+/// Posts a code on the page after the password.
 async fn send_code(browser: &Browser<'_>, page: &Answer, code: &str) -> Answer {
     let fields = [
         ("form_token", page.field("form_token")),
@@ -120,7 +120,7 @@ async fn l11_a_password_alone_does_not_sign_in_and_a_code_is_good_once() {
         send_code(&third, &page, &code).await.status,
         StatusCode::UNPROCESSABLE_ENTITY
     );
-    // The ticket is good in its browser only, and for five minutes.
+    // The ticket is valid in its browser only, and for five minutes.
     let thief = house.browser();
     let token = thief.get("/login").await.field("form_token");
     house.wait(Duration::seconds(30));
@@ -289,7 +289,7 @@ async fn case_157_a_proof_includes_the_second_factor_and_removing_it_needs_one()
     let (app, _) = enrol(&house, &ann).await;
     house.wait(Duration::minutes(11));
     let path = "/account/confirm?request=account.two-factor&for=required";
-    // Bug 28: to see that it is on takes no proof; the page leads to it.
+    // Bug 28: viewing the status needs no recent sign-in; the page leads to the confirmation.
     let seen = ann.get(PAGE).await;
     assert!(
         seen.text
@@ -315,7 +315,7 @@ async fn case_157_a_proof_includes_the_second_factor_and_removing_it_needs_one()
         "the password alone is no proof any more"
     );
     assert_eq!(confirm(&app.code(&house)).await.location(), PAGE);
-    // Bug 29: not by one click.
+    // Bug 29: one click is not enough.
     let asked = ann.get(PAGE).await.text;
     let button = asked.find("value=\"remove\"").unwrap();
     assert!(asked[..button].contains("<details class=\"confirm\">"));

@@ -1,4 +1,5 @@
-//! Sign-in, its throttle, and forms that come from elsewhere (`auth.md` L5, L6, S5, S8; cases 28, 29, 43, 44, 143–145).
+//! Sign-in, its throttle, and forms of other sites
+//! (`auth.md` L5, L6, S5, S8; cases 28, 29, 43, 44, 143–145).
 
 use axum::body::Body;
 use http::{Request, StatusCode, header};
@@ -43,7 +44,7 @@ async fn case_143_an_unknown_address_and_a_wrong_password_look_the_same() {
 async fn case_144_an_attacker_is_throttled_and_the_owners_browser_is_not() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;
-    // The mark of a known browser is made at a sign-in with the password.
+    // A sign-in with the password sets the cookie of a known browser.
     assert_eq!(
         ann.sign_in("ann@acme.example", PASSWORD).await.status,
         StatusCode::SEE_OTHER
@@ -72,7 +73,7 @@ async fn case_144_an_attacker_is_throttled_and_the_owners_browser_is_not() {
         "her own browser has its own budget"
     );
 
-    // The mark of one account is worth nothing for another one.
+    // The cookie of one account has no effect for another one.
     house.person("bob@acme.example").await;
     let mark = ann.cookie("__Host-dev").unwrap();
     attacker.set_cookie("__Host-dev", &mark);
@@ -172,7 +173,7 @@ async fn case_27_a_form_is_good_in_its_browser_only_and_in_all_its_tabs() {
             "a page that says what to do"
         );
     }
-    // Login CSRF: no cookie, no form.
+    // Login CSRF: without the cookie a form is refused.
     let bare = house.browser();
     let answer = bare
         .post(
@@ -263,7 +264,8 @@ async fn s6_s7_n8_pages_carry_their_headers() {
         ] {
             assert!(csp.contains(part), "{path}: {csp}");
         }
-        // Passkeys need script, and the mailbox has some for comfort: one file of ours (L13). No other page here has any.
+        // Passkeys need script, and the mailbox uses some for comfort: one file of ours (L13). No
+        // other page here has any.
         let script = match path {
             "/dev/mail" => Some("page.js"),
             "/login" => Some("passkey.js"),

@@ -100,7 +100,7 @@ async fn case_149_signing_up_with_a_known_address_looks_the_same_and_gets_anothe
         mail.body.contains("https://portolan.test/login"),
         "the link has the configured host (S10)"
     );
-    // Guessing is as hopeless as for anybody, and looks the same.
+    // Guessing has the same small chance for a known address, and gets the same response.
     for (browser, email) in [(&known, "Ann@ACME.example"), (&unknown, "new@acme.example")] {
         let answer = browser.verify("00000000").await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{email}");
@@ -121,7 +121,7 @@ async fn case_150_opening_the_link_of_the_mail_uses_nothing_up() {
             "prefilled"
         );
     }
-    // A scanner has no cookie: it sees no address and does nothing.
+    // A scanner has no cookie: it sees no address and has no effect.
     let scanner = house.browser().get(&format!("/verify?code={code}")).await;
     assert_eq!(scanner.status, StatusCode::NOT_FOUND);
     assert!(!scanner.text.contains("ann@"));

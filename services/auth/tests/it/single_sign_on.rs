@@ -29,7 +29,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A workspace with a provider and a proved domain; its owner, signed in.
+    /// A workspace with a provider and a proved domain; its owner is signed in.
     pub(crate) async fn new() -> Self {
         let idp = Provider::start("acme-idp").await;
         let github = Provider::start("github").await;
@@ -97,13 +97,13 @@ impl Scene {
         domain["record_name"].as_str().unwrap().to_owned()
     }
 
-    /// By the provider of the workspace, from a page that leads there.
+    /// Signs in with the workspace's provider, from a page that leads there.
     pub(crate) async fn sign_in(&self, browser: &Browser<'_>, page: &str) -> Answer {
         let back = self.visit(browser, page).await;
         browser.get(&back).await
     }
 
-    /// The same, up to the address that leads back.
+    /// The same, up to the path of the callback.
     pub(crate) async fn visit(&self, browser: &Browser<'_>, page: &str) -> String {
         let path = link(&browser.get(page).await, &self.slug);
         let location = browser.get(&path).await.location().to_owned();
@@ -142,7 +142,7 @@ fn domain(seen: &Value, name: &str) -> Value {
         .clone()
 }
 
-/// As if the person of this address had enrolled one.
+/// Acts as if the person with this address had enrolled a passkey.
 async fn give_passkey(house: &House, email: &str) {
     let mut tx = house.store.system(Reason::SignIn).await.unwrap();
     let user = users::find_login(&mut tx, email).await.unwrap().unwrap();
@@ -190,7 +190,7 @@ async fn f7_people_of_a_proved_domain_are_members_at_once_and_of_no_other() {
         .unwrap()
         .clone();
     assert_eq!(hers["role"], "member");
-    // A domain that is not proved makes nobody a member, whatever the provider says of it.
+    // A domain that is not proved makes no members, whatever the provider claims.
     scene
         .idp
         .say(json!({"sub": "bob-1", "email": "bob@other.example", "email_verified": true}));
@@ -200,7 +200,7 @@ async fn f7_people_of_a_proved_domain_are_members_at_once_and_of_no_other() {
         .await;
     assert!(offered.location().starts_with("/login/connect/"));
     assert!(!bob.is_signed_in().await);
-    // Who was removed does not come back by the provider.
+    // A removed member does not return by the provider.
     let removed = scene
         .olga()
         .await
@@ -221,7 +221,7 @@ async fn f7_people_of_a_proved_domain_are_members_at_once_and_of_no_other() {
         .await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     assert!(!again.is_signed_in().await);
-    // Nothing is told of a domain that nobody proved.
+    // The response reveals nothing about an unproved domain.
     let unknown = again.get("/login/company?email=x@other.example").await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
@@ -241,7 +241,7 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
         .await;
     assert_eq!(made.status, StatusCode::CREATED);
 
-    // His address, a domain of his that acme cannot prove.
+    // His address is of a domain that acme cannot prove.
     scene
         .idp
         .say(json!({"sub": "evil", "email": "bob@beta.example", "email_verified": true}));
@@ -250,7 +250,7 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
     let offered = scene.sign_in(&evil, &page).await;
     assert!(offered.location().starts_with("/login/connect/"));
     assert!(!evil.is_signed_in().await);
-    // Even Bob himself does not get in there by it, and it gets no hold of his account.
+    // Even Bob himself cannot enter acme by it, and the provider gets no access to his account.
     let path = {
         let path = link(&bob.get(&page).await, &scene.slug);
         let location = bob.get(&path).await.location().to_owned();
@@ -261,14 +261,15 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
     let refused = bob.fill(&path, &[]).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
 
-    // Issuer and subject of somebody at a provider of the platform are somebody else's words there.
+    // The issuer and subject of a platform provider's person are only claims there.
     scene
         .idp
         .say(json!({"sub": "7", "iss": "https://github.com", "email": ANN}));
     let refused = scene.sign_in(&evil, &page).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
 
-    // Ann came by it, then set a password and made a workspace of her own: the provider opens acme, and nothing of hers.
+    // Ann joined by the provider, then set a password and made a workspace of her own. The provider
+    // opens acme, and nothing of hers.
     let ann = scene.ann().await;
     assert_eq!(
         ann.get("/account").await.location(),
@@ -342,7 +343,7 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
 async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     let scene = Scene::new().await;
     let olga = scene.olga().await;
-    // A member of before, who signs in with a password.
+    // An earlier member, who signs in with a password.
     let carl = scene.house.person("carl@home.example").await;
     let invited = olga
         .call(
@@ -373,7 +374,8 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
         "nobody locks themselves out: {}",
         early.text
     );
-    // The owner goes the way herself: she connects it with her account, and her session knows.
+    // The owner signs in with the provider herself: it is connected with her account, and her
+    // session records the proof.
     let way = early.json()["error"]["details"]["path"]
         .as_str()
         .unwrap()
@@ -400,7 +402,7 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     assert_eq!(on.status, StatusCode::OK, "{}", on.text);
     assert_eq!(on.json()["provider"]["enforced"], true);
 
-    // Carl's password opens nothing there any more, and he is told the way.
+    // Carl's password does not open acme any more, and the refusal names the page to visit.
     let refused = carl.call(Method::GET, "/workspaces/acme", None).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     assert_eq!(
@@ -424,12 +426,12 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     );
     let open = carl.call(Method::GET, "/workspaces/acme", None).await;
     assert_eq!(open.status, StatusCode::OK, "{}", open.text);
-    // Strangers learn nothing of the workspace by the address of that page.
+    // The address of that page reveals nothing about the workspace to strangers.
     let stranger = scene.house.person("eve@home.example").await;
     let page = stranger.get("/login/company/acme").await;
     assert!(!page.text.contains("Acme"), "{}", page.text);
 
-    // S2: ten minutes later a confirmation does not lose the proof.
+    // S2: a confirmation ten minutes later does not lose the proof.
     scene.house.wait(Duration::minutes(11));
     let stale = enforce(&olga, true).await;
     assert_eq!(
@@ -459,7 +461,8 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     let again = enforce(&olga, true).await;
     assert_eq!(again.status, StatusCode::OK, "{}", again.text);
 
-    // Another client at the provider is another provider: who came by the former one comes again (and the rule is set again).
+    // Another client at the provider is another provider: members connect again (and the
+    // requirement is set again).
     let mut other = scene.provider();
     other["client_id"] = json!("us-2");
     let changed = olga
@@ -517,12 +520,12 @@ async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_sa
         .await
     };
     let now = house.clock.now().unix_timestamp();
-    // Signed in there for an hour: no proof of now.
+    // An hour-old sign-in at the provider is no proof of now.
     scene
         .idp
         .say(json!({"sub": "ann-1", "email": ANN, "auth_time": now - 3600}));
     assert_eq!(go().await.status, StatusCode::BAD_REQUEST);
-    // Somebody else of the company.
+    // Another person of the company.
     scene
         .idp
         .say(json!({"sub": "bea-1", "email": "bea@acme.example", "auth_time": now}));
@@ -534,7 +537,7 @@ async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_sa
     let done = go().await;
     assert_eq!(done.location(), "/w/acme/single-sign-on", "{}", done.text);
     assert_eq!(add().await.status, StatusCode::CREATED);
-    // A plain sign-in tells how old it is.
+    // An ordinary sign-in includes its age.
     scene
         .idp
         .say(json!({"sub": "ann-1", "email": ANN, "auth_time": now - 3600}));
@@ -585,7 +588,8 @@ async fn f7_an_address_that_the_provider_denies_makes_nobody_a_member() {
         .location()
         .to_owned();
     assert!(offered.starts_with("/login/connect/"), "{offered}");
-    // Nor does the page for platform providers take such an offer (a code by mail would make it an account).
+    // The page for platform providers does not accept such an offer (a code by mail would make it
+    // an account).
     let address = offered.replace("/login/connect/", "/login/address/");
     assert_eq!(somebody.get(&address).await.status, StatusCode::NOT_FOUND);
     let shown = somebody.get(&offered).await;
@@ -623,7 +627,7 @@ async fn f7_a_domain_is_looked_at_again_and_given_up_when_its_record_is_gone() {
     portolan_auth::look_again(&house.state).await.unwrap();
     let missing = proved().await;
     assert!(missing["missing_since"].is_string() && missing["verified_at"].is_string());
-    // It was a mistake, and is put right.
+    // The mistake is corrected.
     zone.set(record, first["record_text"].as_str());
     house.wait(Duration::days(2));
     portolan_auth::look_again(&house.state).await.unwrap();

@@ -1,5 +1,5 @@
-//! Where a sign-in leads, and what it says of the session before (S8; bugs 1 and 13,
-//! friction 1).
+//! The target of a sign-in, and the notice about the session before
+//! (S8; bugs 1 and 13, friction 1).
 
 use http::StatusCode;
 use time::Duration;
@@ -28,7 +28,7 @@ async fn workspace(person: &Browser<'_>) {
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
 }
 
-/// Fills in the sign-in page at `path`, and says where it leads.
+/// Fills in the sign-in page at `path`, and returns the location of the redirect.
 async fn sign_in_at(browser: &Browser<'_>, path: &str) -> String {
     let page = browser.get(path).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
@@ -104,10 +104,11 @@ async fn bug_1_the_way_back_is_an_address_of_the_console_and_of_nobody_else() {
         "/w/acme?\r\nSet-Cookie: a=b",
     ] {
         let guest = house.browser();
-        // Of the browser that was here before: the page with both ways in is another matter.
+        // The sign-in form, as a browser sees it that signed in before; the welcome page has its
+        // own test.
         assert_eq!(sign_in_at(&guest, &from(foreign)).await, "/", "{foreign}");
     }
-    // Neither is the word of a form.
+    // A form's `request` word cannot name another address either.
     for word in ["at.Ly9ldmlsLmV4YW1wbGU", "at.", PAGE, "//evil.example"] {
         let guest = house.browser();
         let form_token = guest.get("/login").await.field("form_token");
@@ -161,8 +162,8 @@ async fn bug_1_a_deep_link_survives_sign_up_and_a_new_password() {
     let login = format!("href=\"/login?request={word}\"");
     assert!(done.text.contains(&login), "{}", done.text);
 
-    // Somebody new has nothing there yet; an account to connect is waiting for them (it was lost
-    // here).
+    // A new person has no workspace yet. A pending connection of an account must still be reached
+    // (a bug lost it here).
     for (word, lands) in [(word.as_str(), "/"), ("account.apps", "/account/apps")] {
         let bob = house.browser();
         let email = format!("bob{}@acme.example", lands.len());
@@ -187,7 +188,7 @@ async fn bug_13_a_session_that_ended_is_named_as_the_reason() {
     house.wait(Duration::days(15));
     let page = ann.get(&from("/w/acme/audit")).await;
     assert!(page.text.contains(notice), "{}", page.text);
-    // The account's pages say it too.
+    // The account's pages show it too.
     let sent = ann.get("/account/sessions").await;
     assert!(ann.get(sent.location()).await.text.contains(notice));
     ann.sign_in("ann@acme.example", PASSWORD).await;
@@ -209,9 +210,9 @@ async fn friction_1_a_browser_that_was_never_here_is_asked_whether_it_has_an_acc
         "{}",
         page.text
     );
-    // It has been looked at, and nobody signed in.
+    // The browser visited the page, but has no sign-in.
     assert_eq!(guest.get(&from("/")).await.location(), "/welcome");
-    // Who wants a page has an account.
+    // A request for a page implies an account.
     assert_eq!(
         guest.get(&from("/w/acme/audit")).await.status,
         StatusCode::OK

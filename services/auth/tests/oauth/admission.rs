@@ -1,4 +1,4 @@
-//! Which clients may connect to a workspace (M7, C15, K16, N11, R7; cases 41 and 106).
+//! Clients that may connect to a workspace (M7, C15, K16, N11, R7; cases 41 and 106).
 
 use http::{Method, StatusCode};
 use portolan_model::member::Role;
@@ -38,7 +38,7 @@ async fn decide(admin: &mut Browser, client: &Value, decision: Value) -> Value {
     reply.json()
 }
 
-/// Presses a button of the consent page, whatever it offers.
+/// Presses a button of the consent page, also one that the page does not offer.
 async fn press(browser: &mut Browser, node: &Node, path: &str, decision: &str) -> StatusCode {
     let page = browser.get(path).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
@@ -97,7 +97,7 @@ async fn m7_a_list_admits_what_is_on_it_and_case_41_no_other_client_gets_a_code(
         "nobody can be asked here"
     );
 
-    // Put on the list before anybody connected it, by its id; then the same page lets the person in.
+    // Put on the list by its id before its first connection; then the same page admits the person.
     let unknown = json!({"client_id": "cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a"});
     let refused = scene
         .ann
@@ -137,7 +137,7 @@ async fn m7_c15_verified_only_admits_a_maker_that_a_host_proves() {
     assert_eq!(seen[0]["verified"], "Anthropic");
     assert_eq!(seen[0]["admitted"], true);
 
-    // The same name from another place is nobody's.
+    // The same name from another place is not verified.
     let imitator = scene.node.client("Claude").await;
     let path = scene.ann.begin(&request(&imitator)).await;
     let page = scene.ann.get(&path).await;
@@ -216,7 +216,7 @@ async fn m7_nobody_takes_the_places_of_all_who_ask() {
     let mut apps = Vec::new();
     for number in 0..=client_admission::MOST_OF_ONE {
         if number % 10 == 9 {
-            // C12: so many an hour from one network.
+            // C12: the number an hour from one network is limited.
             node.clock.advance(Duration::hours(1) + Duration::SECOND);
         }
         apps.push(node.client(&format!("App {number}")).await);
@@ -228,7 +228,7 @@ async fn m7_nobody_takes_the_places_of_all_who_ask() {
         node.join(person, scene.acme, Role::Member).await;
     }
     rule(&mut scene.ann, "approval").await;
-    // As Bob did on as many consent pages.
+    // Bob requested the client on as many consent pages.
     let mut tx = node.store().system(Reason::SignIn).await.unwrap();
     let mut asked = Vec::new();
     for id in &apps {
@@ -271,7 +271,7 @@ async fn m7_nobody_takes_the_places_of_all_who_ask() {
         (of("bob@example.com"), of("carl@example.com")),
         (usize::try_from(client_admission::MOST_OF_ONE).unwrap(), 1)
     );
-    // One decision, and there is room for one more.
+    // One decision frees capacity for one more request.
     let waiting = seen
         .iter()
         .find(|one| one["askers"][0]["user_email"] == "bob@example.com")
@@ -321,7 +321,7 @@ async fn r7_k16_a_blocked_client_loses_what_runs_here_and_nowhere_else() {
         StatusCode::OK
     );
 
-    // With two workspaces and no resource the picker offers the one that admits it.
+    // With two workspaces and no resource, the picker offers the one that admits the client.
     let path = scene
         .ann
         .begin(&with(request(&scene.client), "resource", None))
@@ -341,7 +341,7 @@ async fn r7_k16_a_blocked_client_loses_what_runs_here_and_nowhere_else() {
         StatusCode::FORBIDDEN
     );
 
-    // Taken back: the person connects it again, the old token stays dead.
+    // The block is removed: the person connects the client again, and the old token stays dead.
     let seen = clients(&mut scene.ann).await;
     decide(&mut scene.ann, &seen[0], Value::Null).await;
     let refresh = here["refresh_token"].as_str().unwrap();
@@ -430,7 +430,8 @@ async fn case_157_admitting_more_needs_a_recent_proof_and_admitting_less_does_no
     }
 }
 
-/// Bug 27: a stricter rule leaves the clients that it cuts off on the list, so that they can be allowed; and tells beforehand how many it cuts.
+/// Bug 27: clients that a stricter rule cuts off stay on the list, so that they can be allowed.
+/// Their number is shown before the change.
 #[tokio::test]
 async fn bug_27_what_a_rule_cuts_off_stays_on_the_list_and_is_counted_before() {
     let mut scene = Scene::new().await;

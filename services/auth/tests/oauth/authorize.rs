@@ -331,7 +331,7 @@ async fn e10_machines_have_cors_and_pages_have_none() {
 #[tokio::test]
 async fn cases_76_and_83_documents_at_private_or_odd_addresses_are_pages() {
     let mut scene = Scene::new().await;
-    // Case 77: addresses in every spelling that some resolver takes for one.
+    // Case 77: addresses in every spelling that some resolver accepts.
     for address in [
         "127.0.0.1",
         "2130706433",

@@ -1,4 +1,5 @@
-//! The flight recorder (X1, X2): what an administrator sees of a client's way in, and that nobody sees another's.
+//! Connection diagnostics (X1, X2): administrators see the connections of their own workspace's
+//! clients, and no other's.
 
 use std::time::{Duration as StdDuration, Instant};
 
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Browser, CALLBACK, Node, Scene, code_request, encode, request, with};
 
-/// The attempts that an administrator sees, once there is what is waited for: the recorder writes beside the requests.
+/// The attempts that an administrator sees, once `ready` holds: the recorder writes concurrently
+/// with the requests.
 async fn attempts(admin: &mut Browser, path: &str, ready: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let end = Instant::now() + StdDuration::from_secs(20);
     loop {
@@ -36,7 +38,7 @@ fn has_step(items: &[Value], step: &str) -> bool {
     items.iter().any(|attempt| steps(attempt).contains(&step))
 }
 
-/// A request of a program that says what it is.
+/// A request of a program with this user agent.
 async fn program(node: &Node, method: Method, path: &str, agent: &str, body: &str) -> Value {
     let kind = if path == "/oauth/register" {
         "application/json"
@@ -222,7 +224,8 @@ async fn x2_case_106_no_workspace_learns_of_another_ones_clients() {
     let node = scene.node.clone();
     let mut bob = node.person("bob").await;
     node.workspace(&bob, "beta").await;
-    // One program of a vendor comes for both at once: whose look at the metadata it was cannot be told.
+    // One program of a vendor comes for both at once: its metadata request belongs to neither with
+    // certainty.
     program(&node, Method::GET, METADATA, "hosted/1.0", "").await;
     for (person, resource) in [(&mut scene.ann, "acme"), (&mut bob, "beta")] {
         let resource = format!("https://mcp.example.com/t/{resource}/mcp");
@@ -232,7 +235,7 @@ async fn x2_case_106_no_workspace_learns_of_another_ones_clients() {
         let tokens = program(&node, Method::POST, "/oauth/token", "hosted/1.0", &form).await;
         assert!(tokens["access_token"].is_string(), "{tokens}");
     }
-    // Somebody without access tries for acme.
+    // A person without access tries acme.
     let path = bob.begin(&request(&scene.client)).await;
     bob.get(&path).await;
 

@@ -359,7 +359,7 @@ async fn case_102_without_a_resource_the_person_picks_the_workspace() {
         );
         assert_eq!(claims(&tokens)["tid"], second.to_string());
     }
-    // The one that was picked is proposed first the next time.
+    // The page proposes the last picked workspace first.
     let path = scene
         .ann
         .begin(&with(request(&scene.client), "resource", None))
@@ -450,7 +450,7 @@ async fn asked(scene: &mut Scene, slug: &str) -> (String, String) {
     (path, page.text)
 }
 
-/// RFC 8707 §2: whoever makes the server later must not find a consent for it.
+/// RFC 8707 §2: a server that is created later must not find a consent for it.
 #[tokio::test]
 async fn s8_nothing_is_granted_for_a_server_that_is_not_there() {
     let mut scene = Scene::new().await;
@@ -470,7 +470,7 @@ async fn s8_nothing_is_granted_for_a_server_that_is_not_there() {
         assert_eq!(back["state"], "a state & more");
     }
 
-    // Who is no member is told the same, whatever is there.
+    // A person who is no member gets the same answer in every case.
     scene.ann.server("real", "published").await;
     let mut bob = scene.node.person("bob").await;
     let mut pages = Vec::new();
@@ -516,7 +516,7 @@ async fn bug_15_the_page_says_that_a_server_is_paused() {
     assert!(!page.contains("paused"), "{page}");
 }
 
-/// Tools of acme: three that read, one that makes something and one that deletes.
+/// Tools of acme: three that read, one that creates and one that deletes.
 async fn harbour(scene: &mut Scene) -> Vec<Value> {
     let operation =
         |id: &str| json!({"operationId": id, "responses": {"200": {"description": "ok"}}});
@@ -584,7 +584,7 @@ async fn n2_the_page_tells_how_many_tools_there_are_and_which_make_changes() {
     assert!(places.iter().all(Option::is_some), "{page}");
     assert!(places.is_sorted(), "what changes most comes first: {page}");
 
-    // A grant for the whole workspace opens what is published there.
+    // A grant for the whole workspace opens its published servers.
     let path = scene.ann.begin(&request(&scene.client)).await;
     let page = scene.ann.get(&path).await.text;
     assert!(page.contains("<strong>5 tools</strong>"), "{page}");
@@ -612,7 +612,7 @@ async fn another_account_is_asked_for_and_decides_the_same_request() {
     assert!(reply.back().contains_key("code"));
 }
 
-/// S-9: the scheme is told where the app is named, because any program may claim it.
+/// S-9: the page shows the scheme beside the app's name, because any program may claim it.
 #[tokio::test]
 async fn s9_the_page_names_the_scheme_of_an_app() {
     let mut scene = Scene::new().await;

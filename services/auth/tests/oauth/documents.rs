@@ -1,5 +1,5 @@
-//! Metadata documents and key sets as their hosts really serve them: over TLS, wrongly, too much, too slowly (`auth.md` C2, C4, C13;
-//! cases 72, 78–80, 84).
+//! Metadata documents and key sets from real hosts: over TLS, faulty, too large, too slow
+//! (`auth.md` C2, C4, C13; cases 72, 78–80, 84).
 
 use std::{
     io::Write,
@@ -21,13 +21,13 @@ use crate::{
     service::{VENDOR, jwks, with_proof},
 };
 
-/// A good document at this address.
+/// A valid document at this address.
 fn document(url: &str) -> Value {
     json!({"client_id": url, "client_name": "Vendor", "redirect_uris": [CALLBACK],
         "grant_types": ["authorization_code", "refresh_token"], "token_endpoint_auth_method": "none"})
 }
 
-/// The path of a request, and the URL that it asked for.
+/// The path of a request, and its URL.
 fn asked(head: &str) -> (String, String) {
     let path = head.split(' ').nth(1).unwrap().to_owned();
     let host = head
@@ -38,7 +38,7 @@ fn asked(head: &str) -> (String, String) {
     (path, url)
 }
 
-/// A node, and the world in which there is this server.
+/// A node, and a simulated internet with this server.
 async fn scene(server: &HttpsServer) -> (Scene, Arc<Internet>) {
     let internet = Internet::of(server);
     let scene = Scene::reaching(internet.egress(server)).await;
@@ -70,10 +70,10 @@ async fn case_79_c2_a_document_behind_a_redirect_is_a_page_and_asked_for_once() 
     assert_eq!(server.seen().len(), 6, "the document itself is good");
 }
 
-/// Of an answer that ends when the connection does.
+/// The head of a response that ends with its connection.
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
 
-/// 4 MiB of zeros, as gzip packs them.
+/// 4 MiB of zeros, compressed with gzip.
 fn bomb() -> Vec<u8> {
     let mut gzip = Command::new("gzip")
         .arg("-9")
@@ -140,7 +140,7 @@ async fn case_80_c2_a_document_too_large_too_slow_or_packed_is_a_page_in_time() 
     .await;
     for (host, page, after) in pages {
         page.assert_page();
-        // The deadline is 5 s; the rest is what a busy machine needs for the page.
+        // The deadline is 5 s; the rest is time for the page on a busy machine.
         let limit = if host == "slow" { 10 } else { 4 };
         assert!(after < StdDuration::from_secs(limit), "{host}: {after:?}");
     }
@@ -152,7 +152,8 @@ async fn case_80_c2_a_document_too_large_too_slow_or_packed_is_a_page_in_time() 
             "{head}"
         );
     }
-    // While the slow one went on, an endless one that is read would have sent gigabytes. What was taken are the buffers of two sockets.
+    // During the slow response, reading an endless one would have taken gigabytes. The bytes taken
+    // are the buffers of two sockets.
     let taken = server.sent();
     assert!(taken < 32 * 1024 * 1024, "{taken} bytes");
 
@@ -200,13 +201,14 @@ async fn case_78_c2_a_name_that_turns_private_leads_nowhere_else() {
     })
     .unwrap();
     let (mut scene, internet) = scene(&server).await;
-    // Public at the check, private at whoever would look again.
+    // Public at the check, and private at a second lookup.
     internet.tell("app.example", &[&[PUBLIC], &["10.0.0.1"]]);
     scene.ann.begin(&request(VENDOR)).await;
     let public = [format!("{PUBLIC}:443")];
     assert_eq!(internet.dialled(), public, "what was checked was dialled");
 
-    // Later it is private for good: another document of it is a page, the copy serves for a day, and nobody is dialled.
+    // Later it is private permanently: another document of it is a page, the copy serves for a day,
+    // and no address is dialled.
     scene.node.clock.advance(Duration::minutes(6));
     let other = "https://app.example/other.json";
     scene.ann.authorize(&request(other)).await.assert_page();
@@ -288,7 +290,7 @@ async fn case_72_c13_unknown_key_ids_make_one_fetch_a_minute_on_all_nodes_togeth
     }
     assert_eq!(fetches(), 2, "one more, for the first of a thousand");
 
-    // A key that the client did change to is found when the minute is over, and what was known serves meanwhile.
+    // A new key of the client is found after a minute, and the known keys serve meanwhile.
     *published.lock().unwrap() = jwks(&next);
     assert_eq!(
         with_proof(&node, &next, &form).await.refusal(),
@@ -311,7 +313,7 @@ async fn case_72_c13_unknown_key_ids_make_one_fetch_a_minute_on_all_nodes_togeth
 
 #[tokio::test]
 async fn case_85_c2_a_hundred_requests_for_one_document_on_two_nodes_fetch_it_once() {
-    // The document takes its time, so that everybody is there before it is.
+    // The document is slow, so that all requests arrive before it does.
     let server = HttpsServer::start("DNS:app.example", |head, _| {
         let (_, url) = asked(head);
         std::thread::sleep(StdDuration::from_millis(300));

@@ -1,4 +1,5 @@
-//! The rule of a workspace on second factors, at consent, at the exchange of a code and at refresh (`auth.md` L14, K16).
+//! The rule of a workspace on second factors, at consent, at the exchange of a code and at refresh
+//! (`auth.md` L14, K16).
 
 use http::{StatusCode, header};
 use portolan_model::{factor::SecondFactor, id::UserId};
@@ -46,7 +47,7 @@ async fn l14_consent_leads_to_the_factor_that_the_workspace_asks_for_and_back() 
     let led = scene.ann.get(&path).await;
     let way = format!("/account/factor?workspace=acme&request={id}");
     assert_eq!(led.header(header::LOCATION), way);
-    // She has none: she is shown how to get one, and where the way leads on.
+    // She has no factor: the page shows how to add one, and links to the target.
     let page = scene.ann.get(&way).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
     for link in [
@@ -55,14 +56,14 @@ async fn l14_consent_leads_to_the_factor_that_the_workspace_asks_for_and_back() 
     ] {
         assert!(page.text.contains(&link), "{}", page.text);
     }
-    // After ten minutes a new factor needs a fresh proof first.
+    // After ten minutes a new factor requires a recent sign-in first.
     scene.node.clock.advance(Duration::minutes(11));
     let stale = scene.ann.get(&way).await;
     assert_eq!(
         stale.header(header::LOCATION),
         format!("/account/confirm?request={id}")
     );
-    // She has one: she is asked for it.
+    // She has a factor, and has to prove it.
     let user = scene.ann.user;
     give_passkey(&scene, user).await;
     let asked = scene.ann.get(&way).await;
@@ -75,7 +76,7 @@ async fn l14_consent_leads_to_the_factor_that_the_workspace_asks_for_and_back() 
         "a password alone would lead in a circle: {}",
         page.text
     );
-    // Proved: the way is open, and the page that asked goes on.
+    // After the proof, the original page continues.
     scene.ann.sign_in_by(user, &["hwk", "user", "mfa"]).await;
     assert_eq!(
         scene.ann.get(&way).await.header(header::LOCATION),
@@ -109,7 +110,7 @@ async fn l14_what_was_shown_before_the_rule_is_not_approved_after_it() {
         "{}",
         reply.text
     );
-    // A code of an app is more than one factor, and no passkey.
+    // A code of an app is more than one factor, but no passkey.
     let user = scene.ann.user;
     scene.ann.sign_in_by(user, &["pwd", "otp", "mfa"]).await;
     let led = scene.ann.get(&path).await;
@@ -137,7 +138,7 @@ async fn l14_a_stricter_rule_ends_what_was_allowed_without_the_factor_and_nothin
     let renewed = scene.node.refresh(&client, &strong).await;
     assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.text);
     let strong = refresh(&renewed.json());
-    // Case 126: going back does not revive what ended.
+    // Case 126: a weaker rule does not revive ended grants.
     rule(&scene, SecondFactor::Off).await;
     assert_eq!(
         scene.node.refresh(&client, &weak).await.refusal(),

@@ -1,6 +1,9 @@
-//! A family of refresh tokens against a model (`auth.md` K8–K11, K13; §6.3, last paragraph): several processes of one client come with
-//! whatever token they have, after any pause, at the same instant on two nodes, and lose answers. The model is made from those rules and
-//! knows nothing of the code: there must be an order of those who came together in which the rules give the answers that they got.
+//! A family of refresh tokens against a model (`auth.md` K8–K11, K13; §6.3, last paragraph).
+//!
+//! Several processes of one client refresh with any token they have, after any pause, at the same
+//! instant on two nodes, and lose answers. The model follows those rules and shares no code with
+//! the service. For concurrent refreshes there must be an order in which the rules give the same
+//! answers.
 
 use http::StatusCode;
 use portolan_model::Timestamp;
@@ -13,9 +16,9 @@ use time::Duration;
 
 use crate::{harness::Scene, races, refresh::live_branches};
 
-/// Processes of the client. In the beginning all have the first token.
+/// Processes of the client. All begin with the first token.
 const HOLDERS: usize = 4;
-/// Seconds between two moments; most are short, and around the ends of the windows.
+/// Seconds between two moments. Most are short, or near the ends of the windows.
 const PAUSES: [i64; 16] = [
     0,
     0,
@@ -35,7 +38,7 @@ const PAUSES: [i64; 16] = [
     31 * 86_400,
 ];
 
-/// Who comes at a moment, and whether the answer gets lost on its way.
+/// The processes that refresh at one moment, and whether each answer is lost.
 type Comers = Vec<(usize, bool)>;
 
 fn walk() -> impl Strategy<Value = Vec<(i64, Comers)>> {
@@ -43,10 +46,10 @@ fn walk() -> impl Strategy<Value = Vec<(i64, Comers)>> {
     prop::collection::vec((prop::sample::select(PAUSES.to_vec()), comers), 1..=10)
 }
 
-/// What the rules know of a family.
+/// The model's state of a family.
 #[derive(Debug, Clone)]
 struct Family {
-    /// Each token, the first one first, and when another took its place.
+    /// Each token, the first one first, and the time when another replaced it.
     tokens: Vec<(String, Option<Timestamp>)>,
     idle_until: Timestamp,
     until: Timestamp,
@@ -68,14 +71,14 @@ impl Family {
         !self.is_dead && now < self.idle_until && now < self.until
     }
 
-    /// Whether this is the answer to one who comes with this token, by the rules.
+    /// Returns true if the rules give this answer to a process with this token.
     fn is_right(&mut self, at: usize, answer: Option<&str>, now: Timestamp) -> bool {
         let head = self.tokens.len() - 1;
         if !self.lives(now) {
             return answer.is_none();
         }
         let Some(superseded_at) = self.tokens[at].1 else {
-            // K8: a successor that nobody has seen.
+            // K8: a new successor.
             let Some(answer) = answer else { return false };
             let is_new = self.tokens.iter().all(|(known, _)| known != answer);
             self.tokens[at].1 = Some(now);
@@ -95,7 +98,8 @@ impl Family {
         answer.is_none()
     }
 
-    /// Whether some order of those who came together gives these answers. Then they came in this order.
+    /// Returns true if some order of these refreshes gives these answers. The model then continues
+    /// with that order.
     fn explains(&mut self, came: &[(usize, Option<String>)], now: Timestamp) -> bool {
         for order in orders(came.len()) {
             let mut then = self.clone();
@@ -119,7 +123,7 @@ impl Family {
     }
 }
 
-/// Every order of so many.
+/// Every order of this number of items.
 fn orders(count: usize) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for next in 0..count {
@@ -194,7 +198,7 @@ async fn k8_to_k11_a_family_does_what_the_model_does_in_whatever_order_its_holde
             let live = live_branches(&scene, &family.tokens[0].0).await;
             assert_eq!(live, 1, "round {round}");
         }
-        // Whoever has the head of a living family goes on.
+        // A process with the head of a living family can continue.
         let (head, _) = family.tokens.last().unwrap();
         let reply = scene.node.refresh(&client, head).await;
         let is_answered = reply.status == StatusCode::OK;

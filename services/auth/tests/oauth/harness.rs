@@ -1,4 +1,5 @@
-//! One node of the service in this process, with a clock that the test moves, and browsers that are cookie jars.
+//! One node of the service in this process, with a clock that the test advances, and browsers with
+//! cookie jars.
 
 use std::{
     collections::BTreeMap,
@@ -60,7 +61,7 @@ pub(crate) const CALLBACK: &str = "http://127.0.0.1:3333/callback";
 pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 pub(crate) const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// Answers every name with a private address, and counts how often it was asked.
+/// Answers every name with a private address, and counts the queries.
 #[derive(Default)]
 struct PrivateNames(Arc<AtomicUsize>);
 
@@ -71,7 +72,7 @@ impl Resolve for PrivateNames {
     }
 }
 
-/// An answer, fully read.
+/// A response, fully read.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -101,7 +102,7 @@ impl Reply {
             .collect()
     }
 
-    /// Status and word of an OAuth refusal.
+    /// Status and error code of an OAuth refusal.
     pub(crate) fn refusal(&self) -> (u16, String) {
         assert_eq!(self.header(header::CACHE_CONTROL), "no-store", "T9");
         assert_eq!(self.header(header::ACCESS_CONTROL_ALLOW_ORIGIN), "*", "E10");
@@ -117,7 +118,7 @@ impl Reply {
         )
     }
 
-    /// A refusal that is a page and goes nowhere.
+    /// Asserts that a refusal is a page and no redirect.
     pub(crate) fn assert_page(&self) {
         assert!(
             self.status.is_client_error(),
@@ -165,13 +166,13 @@ impl Node {
         }
     }
 
-    /// One with a world outside.
+    /// A node with this client for outgoing requests.
     pub(crate) async fn reaching(database: &Database, clock: &Clock, egress: Egress) -> Self {
         let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
         let public_url: url::Url = ISSUER.parse().unwrap();
         let store = database.store(10).await;
         let (recorder, writer) = Recorder::new(store.clone());
-        // Beside what a test listens to: its statements are nobody's answer.
+        // The recorder's statements do not belong to the responses that a test examines.
         let quiet = tracing::subscriber::NoSubscriber::default();
         #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
         tokio::spawn(writer.run(std::future::pending()).with_subscriber(quiet));
@@ -217,7 +218,7 @@ impl Node {
         }
     }
 
-    /// How often somebody else was to be asked for something, which never succeeds here.
+    /// The number of attempts to contact another server, which never succeed here.
     pub(crate) fn fetches(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
@@ -241,7 +242,7 @@ impl Node {
             .await
     }
 
-    /// A form to an endpoint for machines.
+    /// Posts a form to an endpoint for programs.
     pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
         self.post_with(path, fields, None).await
     }
@@ -321,7 +322,7 @@ impl Node {
         tenant.id
     }
 
-    /// Makes somebody a member of a workspace.
+    /// Makes a person a member of a workspace.
     pub(crate) async fn join(&self, person: &Browser, tenant: TenantId, role: Role) {
         let mut tx = self.store().system(Reason::Workspaces).await.unwrap();
         members::add(&mut tx, tenant, person.user, role, self.clock.now())
@@ -364,7 +365,7 @@ pub(crate) fn code_request<'a>(client: &'a str, code: &'a str) -> Vec<(&'a str, 
     ]
 }
 
-/// `parameters` with one of them replaced, added, or (with `None`) left out.
+/// `parameters` with one of them replaced, added, or (with `None`) removed.
 pub(crate) fn with<'a>(
     mut parameters: Vec<(&'a str, &'a str)>,
     name: &'a str,
@@ -381,7 +382,7 @@ pub(crate) fn encode(fields: &[(&str, &str)]) -> String {
         .finish()
 }
 
-/// A browser: a cookie jar that says where its requests come from.
+/// A browser: a cookie jar that sends the headers of a browser.
 #[derive(Clone)]
 pub(crate) struct Browser {
     node: Node,
@@ -390,12 +391,12 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts a session as the sign-in page would.
+    /// Starts a session like the sign-in page.
     pub(crate) async fn sign_in(&mut self, user: UserId) {
         self.sign_in_by(user, &["pwd"]).await;
     }
 
-    /// The same, proved in these ways.
+    /// The same with these sign-in methods.
     pub(crate) async fn sign_in_by(&mut self, user: UserId, amr: &[&str]) {
         let token = SecretToken::generate(TokenForm::Session).unwrap();
         let mut tx = self.node.store().system(Reason::SignIn).await.unwrap();
@@ -539,7 +540,7 @@ impl Browser {
         location
     }
 
-    /// Opens the consent page, looks at it for a second, and decides.
+    /// Opens the consent page, waits for a second, and decides.
     pub(crate) async fn decide(&mut self, path: &str, decision: &str) -> Reply {
         let page = self.get(path).await;
         assert_eq!(page.status, StatusCode::OK, "{}", page.text);
@@ -614,7 +615,7 @@ impl Scene {
         Self::on(database, node).await
     }
 
-    /// One whose node has a world outside.
+    /// A scene whose node has this client for outgoing requests.
     pub(crate) async fn reaching(egress: Egress) -> Self {
         let database = Database::new().await;
         let clock = Clock::test(Timestamp::UNIX_EPOCH + Duration::days(20_000));

@@ -1,5 +1,6 @@
-//! The outside of a node in this process: names answer as a test tells them to, every address leads to one server, and what was dialled
-//! is written down. Metadata documents may be at port 443 of a public name alone, so that nothing nearer to the machine will do.
+//! A simulated internet for a node in this process: names resolve as a test sets them, every
+//! address leads to one server, and dialled addresses are recorded. Metadata documents must be at
+//! port 443 of a public name, so a loopback server alone is not enough.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,7 +17,7 @@ use tokio::net::TcpStream;
 
 use crate::https::HttpsServer;
 
-/// Where every name is that was told nothing else.
+/// The address of every name without an entry.
 pub(crate) const PUBLIC: &str = "93.184.216.34";
 
 pub(crate) struct Internet {
@@ -26,7 +27,7 @@ pub(crate) struct Internet {
 }
 
 impl Internet {
-    /// One in which there is this server and nothing else.
+    /// An internet with this server and no other.
     pub(crate) fn of(server: &HttpsServer) -> Arc<Self> {
         Arc::new(Self {
             leads_to: server.address(),
@@ -35,7 +36,7 @@ impl Internet {
         })
     }
 
-    /// A client on it, which believes the authority of the server.
+    /// A client in it, which trusts the server's certificate authority.
     pub(crate) fn egress(self: &Arc<Self>, server: &HttpsServer) -> Egress {
         let policy = EgressPolicy {
             authorities: Authorities::from_pem(server.authority()).unwrap(),
@@ -48,7 +49,7 @@ impl Internet {
         Egress::with_network(policy, network).unwrap()
     }
 
-    /// What a name answers, question after question; the last answer stays.
+    /// Sets a name's answers, query after query; the last answer stays.
     pub(crate) fn tell(&self, name: &str, answers: &[&[&str]]) {
         let answers = answers
             .iter()

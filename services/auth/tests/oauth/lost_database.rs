@@ -1,5 +1,5 @@
-//! The database is lost in the middle of a request (`auth.md` T3, T7, §4.7; cases 63, 128): nobody is told that a good code or token is
-//! bad, and who comes again is served.
+//! The database is lost in the middle of a request (`auth.md` T3, T7, §4.7; cases 63, 128): no
+//! response calls a valid code or token invalid, and a retry succeeds.
 
 use std::{
     collections::BTreeSet,
@@ -21,19 +21,20 @@ use crate::{
     harness::{Node, Reply, Scene, request},
 };
 
-/// What becomes of the connections to the database.
+/// The fate of the connections to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Whole,
-    /// The next commit does not arrive, and from then on it is [`Fate::Gone`].
+    /// The next commit does not arrive, and from then on the state is [`Fate::Gone`].
     GoneBeforeCommit,
-    /// The next commit is carried out, and its connection breaks before anybody hears of it. New ones are [`Fate::Whole`].
+    /// The next commit is carried out, and its connection breaks before the response. New
+    /// connections are [`Fate::Whole`].
     CutAfterCommit,
     /// Every connection is broken, and each new one breaks.
     Gone,
 }
 
-/// The way to the database, which the test can cut.
+/// A proxy to the database, which the test can interrupt.
 struct Wire {
     address: SocketAddr,
     fate: watch::Sender<Fate>,
@@ -67,23 +68,23 @@ impl Wire {
         self.fate.send_replace(fate);
     }
 
-    /// It came to that by itself.
+    /// Asserts that the proxy itself reached this state.
     fn assert_came_to(&self, fate: Fate) {
         assert_eq!(*self.fate.borrow(), fate);
     }
 }
 
-/// What a node says to the database on one connection.
+/// The messages of a node to the database on one connection.
 #[derive(Default)]
 struct Said {
-    /// Of a message that has not come whole.
+    /// The bytes of an incomplete message.
     rest: Vec<u8>,
-    /// Names of prepared statements that are a transaction each and write.
+    /// Names of prepared statements that write and are a transaction each.
     writing: BTreeSet<Vec<u8>>,
 }
 
 impl Said {
-    /// Whether these bytes ask for something to last: a commit, or a rotation, which is committed by itself.
+    /// Returns true if these bytes contain a commit, or a rotation, which commits by itself.
     fn commits(&mut self, bytes: &[u8]) -> bool {
         self.rest.extend_from_slice(bytes);
         let mut commits = false;
@@ -92,7 +93,7 @@ impl Said {
             let (first, second) = (parts.next().unwrap(), parts.next().unwrap_or_default());
             match kind {
                 b'Q' => commits |= first == b"COMMIT",
-                // Prepare: a name and a text. Bind: a portal and the name.
+                // Prepare has a name and a text. Bind has a portal and the name.
                 b'P' if second
                     .windows(20)
                     .any(|word| word == b"rotate_refresh_token") =>
@@ -106,9 +107,10 @@ impl Said {
         commits
     }
 
-    /// The next message: its kind, 0 for those before the session begins, and what it says.
+    /// The next message: its kind, 0 for those before the session begins, and its body.
     fn message(&mut self) -> Option<(u8, Vec<u8>)> {
-        // No kind is 0, and no message so long that its length does not begin with it.
+        // No kind is 0, and every message without a kind is short enough that its length begins
+        // with 0.
         let head = usize::from(*self.rest.first()? != 0);
         let length = self.rest.get(head..head + 4)?.try_into().unwrap();
         let end = head + usize::try_from(u32::from_be_bytes(length)).unwrap();
@@ -121,7 +123,7 @@ impl Said {
     }
 }
 
-/// One connection, until it breaks.
+/// Forwards one connection until it breaks.
 async fn carry(client: TcpStream, target: SocketAddr, fates: watch::Sender<Fate>) {
     let server = TcpStream::connect(target).await.unwrap();
     client.set_nodelay(true).unwrap();
@@ -167,7 +169,7 @@ async fn carry(client: TcpStream, target: SocketAddr, fates: watch::Sender<Fate>
     }
 }
 
-/// A node that reaches the scene's database by a wire of its own.
+/// A node that reaches the scene's database by a proxy of its own.
 async fn on_a_wire(scene: &Scene) -> (Node, Wire) {
     let mut url: url::Url = scene.database.owner_url().parse().unwrap();
     let target = url.socket_addrs(|| Some(5432)).unwrap()[0];
@@ -180,7 +182,7 @@ async fn on_a_wire(scene: &Scene) -> (Node, Wire) {
     (Node::new(&database, &scene.node.clock).await, wire)
 }
 
-/// 503 with a time to come again, in the words of OAuth.
+/// Asserts 503 with `Retry-After` and an OAuth error code.
 fn assert_come_again(reply: &Reply, what: &str) {
     assert_eq!(
         reply.refusal(),

@@ -1,5 +1,5 @@
-//! The OAuth endpoints as clients and browsers see them, rule by rule (`auth.md` §6.3), on a real Postgres and with a clock that
-//! the test moves.
+//! The OAuth endpoints for clients and browsers, rule by rule (`auth.md` §6.3), on a real Postgres
+//! and with a clock that the test advances.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

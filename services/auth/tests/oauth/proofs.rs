@@ -1,5 +1,5 @@
-//! Proofs beside the plain way: secrets that are revoked meanwhile, keys at an address, documents that grow old (`auth.md` C2, C4, C13,
-//! C16, T10, T12).
+//! Rare cases of client authentication: secrets that are revoked meanwhile, keys at an address,
+//! documents that become old (`auth.md` C2, C4, C13, C16, T10, T12).
 
 use http::{Method, StatusCode};
 use portolan_cluster::revocations::Revocation;
@@ -28,7 +28,7 @@ async fn client_of(node: &Node, account: &str) -> Client {
     clients::find(&mut tx, account).await.unwrap().unwrap()
 }
 
-/// As if the keys had just been read from there.
+/// Stores keys as if they had just been fetched from there.
 async fn keep(node: &Node, client: &Client, address: &str, key: &NewKeyPair) {
     let mut tx = node.store().system(Reason::OAuth).await.unwrap();
     let now = node.clock.now();
@@ -61,7 +61,7 @@ async fn c16_a_secret_that_is_revoked_while_it_is_looked_at_gets_no_token_that_l
             .await
             .unwrap()
             .unwrap();
-        // The request finds the secret alive, and waits for the row that is being revoked.
+        // The request finds the secret valid, and waits for the row that is being revoked.
         let revoke = async {
             for _ in 0..100 {
                 client_secrets::list(&mut tx, &[client.id]).await.unwrap();
@@ -108,7 +108,7 @@ async fn c13_keys_at_an_address_serve_while_they_are_fresh_and_for_a_day_while_i
     assert_eq!(ask().await.status, StatusCode::OK);
     assert_eq!(node.fetches(), 1, "fresh: nobody is asked");
 
-    // Another address: what was read from the first, however lately, is not its keys.
+    // With another address, keys from the former one are not valid, however recent.
     let path = format!("/acme/service-accounts/{id}/public-keys");
     let elsewhere = "https://keys.example/other.json";
     let moved = scene

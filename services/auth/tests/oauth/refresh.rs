@@ -32,7 +32,7 @@ async fn next(scene: &Scene, token: &str) -> String {
     reply.json()["refresh_token"].as_str().unwrap().to_owned()
 }
 
-/// Tokens of the family that nobody has put another in the place of.
+/// The number of tokens of the family without a successor.
 pub(crate) async fn live_branches(scene: &Scene, token: &str) -> i64 {
     let digest = SecretToken::parse(TokenForm::Refresh, token)
         .unwrap()
@@ -120,7 +120,7 @@ async fn case_121_a_lost_answer_is_given_again_hours_later() {
     assert_dead(&scene, &lost).await;
 }
 
-/// S-10: whoever stole the token of an idle client is not led to its successor for a day.
+/// S-10: a thief of an idle client's token does not receive its successor for a day.
 #[tokio::test]
 async fn s10_beyond_two_minutes_a_lost_answer_is_given_again_to_the_same_network_only() {
     let mut scene = Scene::new().await;
@@ -150,7 +150,8 @@ async fn s10_beyond_two_minutes_a_lost_answer_is_given_again_to_the_same_network
     }
 }
 
-/// S-10: the person sees that a renewal was repeated from elsewhere, and what was ended because of it.
+/// S-10: the person sees that another network repeated a refresh, and the connections that ended
+/// because of it.
 #[tokio::test]
 async fn s10_connected_apps_tell_of_a_renewal_that_was_repeated_from_elsewhere() {
     let mut scene = Scene::new().await;
@@ -236,7 +237,7 @@ async fn cases_124_and_125_scope_at_refresh() {
     );
     next(&scene, &token).await;
 
-    // Narrower now, full again the next time.
+    // Narrower now, and full again at the next refresh.
     let parameters = with(request(&client), "scope", Some("mcp offline_access"));
     let code = scene.ann.code(&parameters).await;
     let token = scene.node.redeem(&client, &code).await.json()["refresh_token"]
@@ -345,7 +346,7 @@ async fn case_129_a_token_with_a_broken_checksum_is_refused_without_a_question_a
     let mut scene = Scene::new().await;
     let token = first(&mut scene).await;
     let (statements, _listening) = Statements::listen();
-    // What it takes to know the client, which is asked for in any case (C12).
+    // The queries that find the client, which every request needs (C12).
     let fields = [
         ("grant_type", "refresh_token"),
         ("client_id", scene.client.as_str()),

@@ -83,7 +83,7 @@ async fn c16_only_the_workspace_that_registered_it_can_be_picked() {
     let node = scene.node.clone();
     node.workspace(&scene.ann, "beta").await;
     let (_, client, _) = made(&mut scene.ann, json!({})).await;
-    // Without a resource: no picker, though she has two.
+    // Without a resource there is no picker, although she has two workspaces.
     let path = scene
         .ann
         .begin(&with(request(&client), "resource", None))
@@ -93,7 +93,7 @@ async fn c16_only_the_workspace_that_registered_it_can_be_picked() {
     assert_eq!(page.field("workspace").unwrap(), scene.acme.to_string());
     let code = scene.ann.decide(&path, "approve").await.back()["code"].clone();
     assert_eq!(node.redeem(&client, &code).await.status, StatusCode::OK);
-    // The other one by name.
+    // The request names the other workspace.
     let resource = "https://mcp.example.com/t/beta/mcp";
     let path = scene
         .ann
@@ -119,7 +119,7 @@ async fn c16_only_the_workspace_that_registered_it_can_be_picked() {
         scene.ann.post(&path, &fields).await.status,
         StatusCode::FORBIDDEN
     );
-    // Whoever is no member where it belongs finds no workspace to give.
+    // A person outside the client's workspace finds no workspace to choose.
     let mut bob = node.person("bob").await;
     node.workspace(&bob, "gamma").await;
     let path = bob.begin(&with(request(&client), "resource", None)).await;
@@ -129,7 +129,7 @@ async fn c16_only_the_workspace_that_registered_it_can_be_picked() {
         "{}",
         page.text
     );
-    // The strictest rule is no obstacle to what an administrator registered.
+    // The strictest rule still admits a client that an administrator registered.
     let strict = Some(json!({"rule": "list"}));
     scene
         .ann
@@ -247,7 +247,7 @@ async fn r7_c16_switched_off_and_deleted_a_registered_client_is_refused_at_once(
     scene.ann.authorize(&request(&client)).await.assert_page();
     let again = scene.ann.api(Method::DELETE, &one, None).await;
     assert_eq!(again.status, StatusCode::NOT_FOUND);
-    // What named it is still listed nowhere and harms nothing.
+    // Rows that named the client do not appear in the list, and cause no error.
     let clients = scene.ann.api(Method::GET, "/acme/clients", None).await;
     assert_eq!(clients.status, StatusCode::OK, "{}", clients.text);
 }
@@ -277,7 +277,7 @@ async fn c16_a2_a_request_that_waits_does_not_outlive_what_its_client_was() {
         page.field("token").unwrap(),
         page.field("workspace").unwrap(),
     );
-    // It is not answered there any more.
+    // The former redirect URI is not accepted any more.
     let moved = json!({"redirect_uris": ["https://app.example/cb"]});
     let moved = scene.ann.api(Method::PATCH, &one, Some(moved)).await;
     assert_eq!(moved.status, StatusCode::OK, "{}", moved.text);
@@ -289,7 +289,7 @@ async fn c16_a2_a_request_that_waits_does_not_outlive_what_its_client_was() {
     ];
     scene.ann.post(&path, &fields).await.assert_page();
     scene.ann.get(&path).await.assert_page();
-    // It is gone.
+    // The client is deleted.
     let asked = with(
         request(&client),
         "redirect_uri",

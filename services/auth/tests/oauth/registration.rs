@@ -111,7 +111,8 @@ async fn bad_registrations_name_the_fault() {
     );
 }
 
-/// S-15: as a metadata document (case 87). Of two members of one name another reader may take the other one.
+/// S-15: the same as for a metadata document (case 87). Another reader may take the other one of
+/// two members with one name.
 #[tokio::test]
 async fn s15_a_registration_that_repeats_a_name_is_refused() {
     let scene = Scene::new().await;

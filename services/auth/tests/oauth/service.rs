@@ -1,4 +1,5 @@
-//! Service accounts at the token endpoint, and proof by key (`auth.md` C13, C16, C17, T12; AX-1…AX-5; cases 62, 66, 68, 71, 74, 130).
+//! Service accounts at the token endpoint, and proof by key
+//! (`auth.md` C13, C16, C17, T12; AX-1…AX-5; cases 62, 66, 68, 71, 74, 130).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
@@ -105,7 +106,7 @@ async fn t12_a_service_account_gets_a_short_token_for_its_own_workspace() {
     assert!(claims.get("auth_time").is_none());
     assert!(!is_revoked(&scene.node, &tokens));
 
-    // AX-4: both ways to send a secret; and what the token endpoint tells of scopes (A8).
+    // AX-4: both ways to send a secret; and the scopes in the token response (A8).
     let post = [
         ("grant_type", "client_credentials"),
         ("client_id", id.as_str()),
@@ -294,7 +295,8 @@ async fn r7_a_switched_off_account_is_refused_everywhere_and_on_again_starts_afr
         "Basic realm=\"oauth\"",
         "T10: the request used Basic"
     );
-    // Another node may not have heard yet: what it gives from memory carries the old epoch, and is dead on arrival.
+    // Another node may not have received the revocation. A token from its cache carries the old
+    // epoch, and is invalid at once.
     let stale = by_secret(&second, &id, &secret, &[]).await;
     if stale.status == StatusCode::OK {
         assert!(is_revoked(&scene.node, &stale.json()));
@@ -387,7 +389,7 @@ async fn c13_a_service_account_proves_itself_by_key() {
         "T14: the registered method"
     );
 
-    // Other keys: what the old ones signed proves nothing any more.
+    // With other keys, signatures of the old ones prove nothing any more.
     let waiting = fresh(json!({}));
     let path = format!("/acme/service-accounts/{id}/public-keys");
     let replaced = scene
@@ -416,7 +418,7 @@ async fn case_66_of_two_nodes_at_the_same_instant_one_takes_an_assertion() {
         .service_account(json!({"auth": "private_key_jwt", "jwks": jwks(&key)}))
         .await;
     for round in races::rounds("case_66_of_two_nodes_at_the_same_instant_one_takes_an_assertion") {
-        // As many as it may use in a minute.
+        // As many as the account may use in a minute.
         scene.node.clock.advance(Duration::SECOND);
         let jwt = assertion(&scene.node, &key, &id, &json!({}));
         let (one, two) = tokio::join!(
@@ -497,7 +499,7 @@ async fn case_142_only_a_service_account_may_ask_about_tokens_and_only_of_its_wo
         assert_eq!(ask(other, &[], Some(&own)).await.json(), inactive);
     }
 
-    // An account of another workspace, and one that may use another server only.
+    // An account of another workspace, and one for another server only.
     node.workspace(&scene.ann, "beta").await;
     let made = scene
         .ann
@@ -574,7 +576,7 @@ async fn c17_whoever_holds_an_api_key_may_end_it() {
 
 pub(crate) const VENDOR: &str = "https://app.example/client.json";
 
-/// What a client with a metadata document is, as far as it changes here.
+/// A client with a metadata document, with the members that tests vary.
 fn described<'a>(
     auth_method: AuthMethod,
     metadata: &'a Value,
@@ -598,7 +600,7 @@ fn described<'a>(
     }
 }
 
-/// A client whose document has been read, with this key.
+/// A client with this key, whose document has been read.
 pub(crate) async fn key_client(node: &Node, key: &NewKeyPair) -> Client {
     let now = node.clock.now();
     let mut tx = node.store().system(Reason::OAuth).await.unwrap();

@@ -1,4 +1,5 @@
-//! Signing keys on command (`auth.md` J2–J4): rotation that nobody notices, and removal in an emergency.
+//! Signing keys on command (`auth.md` J2–J4): rotation without an effect on clients, and removal in
+//! an emergency.
 
 use portolan_auth::jwks;
 use portolan_keys::{
@@ -44,8 +45,8 @@ async fn published(node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// Case 140: two rotations by command, with traffic at two nodes all the time; every token is good at both for as long as it lives,
-/// and every key was published a day before it signed.
+/// Case 140: two rotations by command, with constant traffic at two nodes. Every token is valid at
+/// both for its whole life, and every key was published a day before it signed.
 #[tokio::test]
 async fn j2_case_140_two_rotations_under_traffic_and_no_token_is_refused() {
     let mut scene = Scene::new().await;
@@ -73,7 +74,7 @@ async fn j2_case_140_two_rotations_under_traffic_and_no_token_is_refused() {
             tx.commit().await.unwrap();
         }
         for node in [&scene.node, &second] {
-            // Makes what is missing, as every node does each hour; the other one hears of it.
+            // Makes missing keys, as every node does each hour; the other one is notified.
             jwks::rotate(&node.state).await.unwrap();
         }
         jwks::reload(&scene.node.state).await.unwrap();
@@ -242,7 +243,7 @@ async fn j2_a_key_under_a_foreign_master_secret_stops_no_node_and_who_has_only_t
     assert_eq!(signs, before[0].kid, "what cannot be opened can be removed");
 }
 
-/// J4: what is published is what tokens are accepted by, also where the private half does not open.
+/// J4: published keys are the accepted ones, also where the private half does not open.
 #[tokio::test]
 async fn j4_a_key_that_does_not_open_here_is_published_as_long_as_its_tokens_are_good() {
     let mut scene = Scene::new().await;
@@ -253,7 +254,7 @@ async fn j4_a_key_that_does_not_open_here_is_published_as_long_as_its_tokens_are
     let token = tokens["access_token"].as_str().unwrap();
     let claims = node.state.oauth.verifier.verify(token, now).unwrap();
 
-    // A node with another master secret, which has made a key and signs with it.
+    // A node with another master secret, which made a key and signs with it.
     let elsewhere = Keys::new(&MasterSecret::from_bytes([9; 32]), &[]).unwrap();
     let pair = NewKeyPair::generate().unwrap();
     let times = KeyTimes::signing_from(now, now);
@@ -284,14 +285,14 @@ async fn j4_a_key_that_does_not_open_here_is_published_as_long_as_its_tokens_are
         .json();
     let signed = renewed["access_token"].as_str().unwrap();
     assert_ne!(kid(signed), row.kid, "this node signs with what it can");
-    // Every node writes the same document.
+    // Every node publishes the same document.
     let other = scene.second_node().await;
     let etag = async |node: &Node| {
         let reply = node.get("/oauth/jwks.json").await;
         reply.header("etag").to_owned()
     };
     assert_eq!(etag(node).await, etag(&other).await);
-    // And what is published ends with what is accepted.
+    // A key is published as long as its tokens are accepted.
     node.clock.advance(ACTIVE_FOR + RETIRING_FOR);
     jwks::reload(&node.state).await.unwrap();
     assert!(!published(node).await.contains(&row.kid));

@@ -1,4 +1,5 @@
-//! A workspace whose provider is the only way in, at consent, at refresh and for what was allowed before (`auth.md` F7, R7, K16; case 126).
+//! A workspace that requires its provider: at consent, at refresh, and for earlier grants
+//! (`auth.md` F7, R7, K16; case 126).
 
 use http::{Method, StatusCode, header};
 use portolan_model::{
@@ -63,7 +64,7 @@ async fn give_passkey(scene: &Scene) {
     tx.commit().await.unwrap();
 }
 
-/// As if Ann had come by the provider in the session that she has.
+/// Acts as if Ann had signed in with the provider in her present session.
 async fn step(scene: &Scene, id: IdentityProviderId) -> SessionId {
     let now = scene.node.clock.now();
     let mut tx = scene.node.store().system(Reason::SignIn).await.unwrap();
@@ -131,7 +132,7 @@ async fn r7_k16_what_was_allowed_without_the_provider_ends_and_what_was_allowed_
     step(&scene, id).await;
     let with = scene.ann.tokens(&client).await;
     provider(&scene, id, true).await;
-    // K16: nobody tells the grant; the refresh looks.
+    // K16: the grant does not change; the refresh checks the rule.
     assert_eq!(
         scene
             .node
@@ -143,7 +144,7 @@ async fn r7_k16_what_was_allowed_without_the_provider_ends_and_what_was_allowed_
     let renewed = scene.node.refresh(&client, &refresh(&with)).await;
     assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.text);
     let with = renewed.json();
-    // Case 126: the old one is dead for good.
+    // Case 126: the old one is dead permanently.
     provider(&scene, id, false).await;
     assert_eq!(
         scene
@@ -204,7 +205,7 @@ async fn r7_the_console_ends_at_once_what_the_provider_does_not_let_act() {
     assert_eq!(done.status, StatusCode::OK, "{}", done.text);
     assert!(is_revoked(&scene.node, &without), "R7: its tokens too");
     assert!(!is_revoked(&scene.node, &with));
-    // What came by a provider ends with it.
+    // Grants that came by a provider end with it.
     let provider = format!("{SSO}/provider");
     let gone = scene.ann.api(Method::DELETE, &provider, None).await;
     assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.text);
@@ -233,7 +234,7 @@ async fn f7_a_provider_that_an_operator_turned_off_is_none_until_it_is_entered_a
     let page = scene.ann.get("/login/company/acme").await;
     let before = way(&page.text).expect("a link");
 
-    // As `portolan admin tenants sso-off` does.
+    // Acts like `portolan admin tenants sso-off`.
     let now = scene.node.clock.now();
     let mut tx = scene.node.store().system(Reason::Operator).await.unwrap();
     let off = stored::turn_off(&mut tx, scene.acme, now).await.unwrap();
@@ -253,7 +254,7 @@ async fn f7_a_provider_that_an_operator_turned_off_is_none_until_it_is_entered_a
     let renewed = scene.node.refresh(&client, &refresh(&without)).await;
     assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.text);
 
-    // It leads nowhere: neither from the workspace, nor by its own address.
+    // Neither the workspace nor its own address leads to it.
     let page = scene.ann.get("/login/company/acme").await;
     assert_eq!(way(&page.text), None, "{}", page.text);
     let nowhere = scene.ann.get(&before).await;
@@ -273,7 +274,7 @@ async fn f7_a_provider_that_an_operator_turned_off_is_none_until_it_is_entered_a
             refused.text
         );
     }
-    // Whoever read it as it was before does not make it the only way in by saving it.
+    // Saving a form from before does not require the provider again.
     provider(&scene, id, true).await;
     let seen = scene.ann.api(Method::GET, SSO, None).await.json();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What the service asks of the database, as its driver tells it.
+//! The statements that the service sends to the database, as its driver logs them.
 
 use std::{
     fmt,
@@ -12,22 +12,22 @@ use tracing::{
     subscriber::DefaultGuard,
 };
 
-/// The driver's word for a statement that was carried out.
+/// The driver's log target for an executed statement.
 const TARGET: &str = "sqlx::query";
 
-/// The statements of this thread, since they were last taken.
+/// The statements of this thread since the last [`Statements::take`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Statements(Arc<Mutex<Vec<String>>>);
 
 impl Statements {
-    /// Listens as long as the guard lives.
+    /// Records statements as long as the guard lives.
     pub(crate) fn listen() -> (Self, DefaultGuard) {
         let statements = Self::default();
         let guard = tracing::subscriber::set_default(statements.clone());
         (statements, guard)
     }
 
-    /// What was asked since the last time.
+    /// Returns and clears the recorded statements.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -60,7 +60,7 @@ impl Subscriber for Statements {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// The statement of an event: its beginning, and the whole if that is longer.
+/// The text of a statement in an event: its summary, or the whole if that is longer.
 struct Text(String);
 
 impl Visit for Text {

@@ -418,7 +418,7 @@ async fn cases_98_to_101_resource_at_the_token_endpoint() {
     );
     let odd = "HTTPS://Mcp.Example.com:443/t/acme/mcp/";
 
-    // Named at both: the same in any spelling, else refused with the code alive.
+    // Named at both endpoints: equal in any spelling, otherwise refused with the code unused.
     let code = scene.ann.code(&request(&scene.client)).await;
     let good = code_request(&scene.client, &code);
     for wrong in [
@@ -451,7 +451,7 @@ async fn cases_98_to_101_resource_at_the_token_endpoint() {
         .json();
     assert_eq!(claims(&tokens)["aud"], acme.as_str(), "case 101");
 
-    // Named at the token endpoint alone: narrows inside the picked workspace.
+    // Named at the token endpoint alone: narrows within the picked workspace.
     let code = scene
         .ann
         .code(&with(request(&scene.client), "resource", None))

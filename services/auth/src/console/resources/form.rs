@@ -1,4 +1,4 @@
-//! What a resource is to be, as a form says it and as it is stored.
+//! The form of a resource: as the API receives it, and as it is stored.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use portolan_http_tools::{
@@ -28,12 +28,12 @@ use crate::console::{
     sources,
 };
 
-/// Bytes of a text or file.
+/// Most bytes of a text or file.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
-/// Bytes of all texts and files of one workspace.
+/// Most bytes of all texts and files of one workspace.
 const MOST_BYTES_IN_ALL: i64 = 128 * 1024 * 1024;
 
-/// What a resource holds.
+/// The content of a resource.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[schema(as = ResourceHolds)]
@@ -45,22 +45,23 @@ pub(crate) enum HoldsForm {
     },
     /// A file, up to 2 MiB.
     File {
-        /// Base64. Absent keeps the file that is there.
+        /// Base64. If absent, the stored file stays.
         #[serde(default)]
         #[schema(nullable = false)]
         data: Option<String>,
     },
-    /// What an HTTP source answers to a GET.
+    /// The response of an HTTP source to a GET.
     Http {
-        /// Its credential is used, too.
+        /// The source, whose credential the request uses.
         #[schema(value_type = String)]
         source_id: SourceId,
-        /// Below the source's base URL; variables of the template in braces: `/pets/{id}?lang={lang}`.
+        /// Path below the source's base URL, with variables of the template in braces:
+        /// `/pets/{id}?lang={lang}`.
         path: String,
     },
 }
 
-/// A resource to be made, or what it is to be.
+/// A new resource, or the new content of one.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ResourceDefinition)]
@@ -68,14 +69,14 @@ pub(crate) struct ResourceForm {
     /// A URI, or a URI template (RFC 6570, levels 1 and 2) with variables in braces.
     uri: String,
     name: String,
-    /// For people.
+    /// Display name.
     #[schema(nullable = false)]
     title: Option<String>,
     #[schema(nullable = false)]
     description: Option<String>,
     #[schema(nullable = false)]
     mime_type: Option<String>,
-    /// What is said about variables of a template. Each is in the template.
+    /// Descriptions of variables. Each variable is in the template.
     #[serde(default)]
     variables: Vec<ArgumentForm>,
     holds: HoldsForm,
@@ -88,7 +89,7 @@ pub(super) fn invalid(field: &'static str, text: impl Into<String>) -> ConsoleEr
     ConsoleError::invalid("resource_invalid", text.into()).field(field)
 }
 
-/// What a form comes to, ready to be stored.
+/// A checked form, ready to be stored.
 pub(super) struct Checked {
     shape: ResourceShape,
     pub(super) uri: String,
@@ -185,12 +186,13 @@ impl Checked {
         }
     }
 
-    /// For the audit log: no text of the resource.
+    /// The details for the audit log, without the resource's text.
     pub(super) fn entry(&self) -> Value {
         json!({ "uri": self.uri, "name": self.name })
     }
 
-    /// What stands in other tables: the source is this workspace's and can be asked, and there is room.
+    /// Checks the form against other tables: the source belongs to this workspace, and the
+    /// workspace's total of bytes is within the limit.
     pub(super) async fn check_surroundings(&self, tx: &mut TenantTx) -> Result<(), ConsoleError> {
         match &self.holds {
             Held::Http { source, .. } => {
@@ -215,7 +217,7 @@ impl Checked {
     }
 }
 
-/// One for each variable of the template, in its order; each required.
+/// Returns one argument for each variable of the template, in its order. All are required.
 fn variables(names: &[String], mut said: Vec<Argument>) -> Result<Vec<Argument>, ConsoleError> {
     let of_template = |name: &String| {
         let at = said.iter().position(|one| one.name == *name);
@@ -281,7 +283,8 @@ fn held(form: HoldsForm, shape: ResourceShape, names: &[String]) -> Result<Held,
     }
 }
 
-/// The GET that answers a read, made by the engine of hand-made tools. Variables in the query are whole values.
+/// The GET request that answers a read, planned by the engine of hand-made tools. Variables in the
+/// query are whole values.
 fn request_plan(path: &str, names: &[String]) -> Result<RequestPlan, ConsoleError> {
     let refused = |text: String| invalid("holds.path", text);
     let (template, query) = path.split_once('?').unwrap_or((path, ""));
@@ -349,7 +352,8 @@ fn request_plan(path: &str, names: &[String]) -> Result<RequestPlan, ConsoleErro
         .draft()
         .map_err(|error| invalid("holds.path", error.message))?;
     let mut plan = draft.plan;
-    // The plan names its arguments after the wire; here they are the variables.
+    // The plan names its arguments by their place in the request; a template needs the names of its
+    // variables.
     for planned in &mut plan.parameters {
         if let Some(at) = wire_names.iter().position(|name| *name == planned.name) {
             planned.argument.clone_from(&variables[at]);

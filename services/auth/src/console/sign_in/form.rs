@@ -1,4 +1,5 @@
-//! What somebody enters to have a source signed in to: whose accounts, who issues their tokens, and who the workspace is there.
+//! The form of a source's sign-in: the accounts that calls use, the issuer of their tokens, and the
+//! workspace's OAuth client there.
 
 use portolan_model::registry::SourceKind;
 use portolan_upstream::oauth::{
@@ -18,7 +19,7 @@ const LONGEST: usize = 2048;
 /// Longest secret: a key in PEM.
 const LONGEST_SECRET: usize = 16 * 1024;
 
-/// A client that the authorization server's operator gave the workspace.
+/// A client that the authorization server's operator registered for the workspace.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EnteredClient {
@@ -31,7 +32,7 @@ pub(crate) struct EnteredClient {
     #[serde(default)]
     #[schema(nullable = false)]
     private_key: Option<String>,
-    /// How its secret is sent; if absent, as the server says that it takes it, or `basic`.
+    /// How its secret is sent. If absent, the server's metadata decides, or `basic`.
     #[serde(default)]
     #[schema(nullable = false)]
     auth: Option<ClientAuthName>,
@@ -97,29 +98,30 @@ impl EnteredClient {
     }
 }
 
-/// The authorization server of an API: its issuer, whose metadata say the rest (RFC 8414, OpenID Connect), or its addresses.
+/// The authorization server of an API: its issuer, whose metadata has the rest (RFC 8414, OpenID
+/// Connect), or its addresses.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EnteredServer {
     #[serde(default)]
     #[schema(nullable = false)]
     issuer: Option<String>,
-    /// Where browsers go.
+    /// The authorization endpoint.
     #[serde(default)]
     #[schema(nullable = false)]
     authorization_endpoint: Option<String>,
-    /// Where tokens come from.
+    /// The token endpoint.
     #[serde(default)]
     #[schema(nullable = false)]
     token_endpoint: Option<String>,
-    /// Where tokens are given back, if there is such a place.
+    /// The revocation endpoint, if there is one.
     #[serde(default)]
     #[schema(nullable = false)]
     revocation_endpoint: Option<String>,
 }
 
 impl EnteredServer {
-    /// What is known of it: asked for at its issuer, or what was entered.
+    /// The server's data: fetched from its issuer, or as entered.
     pub(super) async fn found(
         self,
         state: &AuthState,
@@ -167,30 +169,31 @@ impl EnteredServer {
     }
 }
 
-/// How a source is to be signed in to.
+/// The sign-in of a source.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SignInForm {
     pub(super) sharing: Sharing,
-    /// An API is signed in to by `code` only: for the other way there is a kind of credential.
+    /// An API supports `code` only: client credentials are a kind of credential there.
     #[serde(default)]
     pub(super) method: SignInMethod,
-    /// Scopes to ask for, separated by spaces; what the server names if absent.
+    /// Scopes to request, separated by spaces; those that the server names if absent.
     #[serde(default)]
     #[schema(nullable = false)]
     scope: Option<String>,
-    /// The authorization server of an API; the one that is known stays if absent. An MCP server names its own.
+    /// The authorization server of an API; if absent, the known one stays. An MCP server names its
+    /// own.
     #[serde(default)]
     #[schema(nullable = false)]
     pub(super) server: Option<EnteredServer>,
-    /// A client that was registered by hand; what is known stays if absent.
+    /// A client that was registered by hand; if absent, the known one stays.
     #[serde(default)]
     #[schema(nullable = false)]
     pub(super) client: Option<EnteredClient>,
 }
 
 impl SignInForm {
-    /// The scopes, tidied.
+    /// The scopes, normalised.
     pub(super) fn scopes(&self) -> Result<Option<String>, ConsoleError> {
         let scope = self
             .scope
@@ -209,7 +212,7 @@ impl SignInForm {
         Ok(scope)
     }
 
-    /// Refuses what does not go with the kind of source.
+    /// Refuses members that do not fit the kind of source.
     pub(super) fn check(&self, kind: SourceKind) -> Result<(), ConsoleError> {
         if kind == SourceKind::Mcp && self.server.is_some() {
             let message = "An MCP server names its authorization server itself.";

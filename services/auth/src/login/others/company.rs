@@ -1,5 +1,5 @@
-//! "Sign in with SSO": from an address to the provider that its domain belongs to, and from a workspace that wants its members to come
-//! that way (F7).
+//! "Sign in with SSO" (F7): finds the provider by the domain of an address, or by a workspace that
+//! requires its own provider.
 
 use askama::Template;
 use axum::{
@@ -26,7 +26,7 @@ use crate::{
 struct Page<'a> {
     request: String,
     email: &'a str,
-    /// The workspace that asks.
+    /// The workspace that requires the provider.
     workspace: Option<&'a str>,
     others: Vec<Other>,
     fault: Option<&'static str>,
@@ -40,8 +40,8 @@ pub(super) struct CompanyQuery {
     email: Option<String>,
 }
 
-/// Asks for an address, or shows where people with this one sign in. It looks at the domain alone, so it tells nothing of who has an account
-/// (L5).
+/// Shows the form for an address, or the sign-in of that address's provider. It reads the domain
+/// alone, so it does not reveal whether an account exists (L5).
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -83,7 +83,8 @@ pub(super) async fn show(
     )
 }
 
-/// The way to the provider of a workspace, for its members: to all others there is none (M2).
+/// The link to a workspace's provider, for its members. All others get the response for an unknown
+/// workspace (M2).
 pub(super) async fn show_workspace(
     State(state): State<AuthState>,
     browser: Browser,

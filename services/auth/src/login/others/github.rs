@@ -1,4 +1,4 @@
-//! GitHub: OAuth without OpenID. Who it is, is what its API says to the token.
+//! GitHub: OAuth without OpenID. Its API identifies the owner of the token.
 
 use portolan_model::email::EmailAddress;
 use portolan_upstream::oauth::{AuthorizationServer, Grant, bearer, redeem};
@@ -10,9 +10,9 @@ use crate::state::AuthState;
 /// GitHub, or a GitHub Enterprise server.
 #[derive(Debug, Clone)]
 pub struct Github {
-    /// Where people sign in, without a slash at the end: `https://github.com`.
+    /// The address of the sign-in pages, without a slash at the end: `https://github.com`.
     pub base: String,
-    /// Where its API is: `https://api.github.com`, `https://github.example.com/api/v3`.
+    /// The address of the API: `https://api.github.com`, `https://github.example.com/api/v3`.
     pub api: String,
 }
 
@@ -27,7 +27,7 @@ impl Default for Github {
 
 #[derive(Deserialize)]
 struct User {
-    /// A login name can be given up, and taken by somebody else (F3).
+    /// The numeric id. A login name can be given up and taken by another account (F3).
     id: u64,
     login: String,
     name: Option<String>,
@@ -43,7 +43,7 @@ struct Email {
 }
 
 impl Github {
-    /// Its addresses, which it publishes nowhere.
+    /// Its endpoints. GitHub publishes no metadata document with them.
     pub(super) fn server(&self) -> AuthorizationServer {
         AuthorizationServer {
             authorization_endpoint: Some(format!("{}/login/oauth/authorize", self.base)),
@@ -73,7 +73,7 @@ impl Github {
         let tokens = redeem(egress, server, &identity, grant, None, None, state.now()).await?;
         let user = bearer(egress, &format!("{}/user", self.api), &tokens.access).await?;
         let user: User = serde_json::from_value(user).map_err(|_| Unproved::Missing("a user"))?;
-        // Whoever keeps addresses from us is asked for one.
+        // A person who does not share addresses enters one later.
         let listed = bearer(egress, &format!("{}/user/emails", self.api), &tokens.access).await;
         let emails: Vec<Email> = listed
             .ok()

@@ -1,4 +1,5 @@
-//! Pages for an identity that is nobody's yet: connect it with the account that is signed in to (F4), or give an address for a new one.
+//! Pages for an identity without an account: connect it with the account that is signed in to (F4),
+//! or enter an address for a new one.
 
 use askama::Template;
 use axum::{
@@ -50,9 +51,9 @@ struct ConnectPage<'a> {
     action: String,
     provider: &'a str,
     label: &'a str,
-    /// The address that has an account here, as the provider told it.
+    /// The provider's address of the person, which has an account here.
     email: Option<&'a str>,
-    /// Who is signed in.
+    /// The signed-in account.
     signed_in_as: Option<&'a str>,
     login_path: String,
     fault: Option<String>,
@@ -69,7 +70,8 @@ struct AddressPage<'a> {
     fault: Option<String>,
 }
 
-/// Asks to sign in to the account that has this address, or, when somebody is signed in, whether to connect.
+/// Requests a sign-in to the account with this address. A signed-in person confirms the connection
+/// instead.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -83,14 +85,14 @@ pub(super) async fn show(
     connect_page(&state, browser, &offer, signed_in_as, StatusCode::OK, None).await
 }
 
-/// What the button sends.
+/// Fields that the button sends.
 #[derive(Debug, Deserialize)]
 pub(super) struct ConnectForm {
     #[serde(default)]
     form_token: String,
 }
 
-/// Connects, after a recent sign-in (S2), and goes on to where the person wanted.
+/// Connects after a recent sign-in (S2), and redirects to the target.
 pub(super) async fn connect(
     State(state): State<AuthState>,
     browser: Browser,
@@ -153,7 +155,7 @@ pub(super) async fn connect(
     }
 }
 
-/// Asks for name and address, since nobody vouched for an address.
+/// Requests name and address, because no provider vouched for an address.
 pub(super) async fn show_address(
     State(state): State<AuthState>,
     browser: Browser,
@@ -175,7 +177,7 @@ pub(super) async fn show_address(
     .await
 }
 
-/// What the form sends.
+/// Fields of the form.
 #[derive(Debug, Deserialize)]
 pub(super) struct AddressForm {
     #[serde(default)]
@@ -186,7 +188,8 @@ pub(super) struct AddressForm {
     email: String,
 }
 
-/// Opens a verification, as sign-up does. Whether the address has an account already shows in the message alone (L5).
+/// Opens a verification, as sign-up does. Only the message shows whether the address has an account
+/// already (L5).
 pub(super) async fn take_address(
     State(state): State<AuthState>,
     browser: Browser,
@@ -254,12 +257,13 @@ pub(super) async fn take_address(
     Ok((browser, pages::see_other("/verify")?).into_response())
 }
 
-/// One of a provider of the platform: what a workspace's provider says makes nobody an account here but by its domain.
+/// Keeps an offer of a platform's provider. A workspace's provider creates accounts only for
+/// addresses of its proved domain.
 fn own(offer: Option<Offer>) -> Option<Offer> {
     offer.filter(|offer| offer.tenant.is_none())
 }
 
-/// The offer, if it is this browser's, and its provider is still one.
+/// The offer, if it belongs to this browser and its provider still exists.
 async fn find(state: &AuthState, browser: &Browser, id: &str) -> Result<Option<Offer>, PageError> {
     let Ok(id) = id.parse() else {
         return Ok(None);
@@ -293,7 +297,8 @@ async fn connect_page(
         action: format!("/login/connect/{}", offer.id),
         provider: &provider,
         label: &offer.label,
-        // A workspace's provider may say what it likes: whether the address has an account is not told (L5).
+        // A workspace's provider can claim any address, so the page does not reveal whether it has
+        // an account (L5).
         email: offer.email.as_deref().filter(|_| offer.tenant.is_none()),
         signed_in_as,
         login_path: format!("{login_path}&again=1"),
@@ -322,7 +327,7 @@ async fn address_page(
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-/// Used, too old, of another browser, or never one: one answer for all.
+/// The one response to an offer that is used, expired, forged, or of another browser.
 fn gone(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,

@@ -1,4 +1,4 @@
-//! OpenID Connect: the ID token says who it is (F2).
+//! OpenID Connect: the ID token identifies the person (F2).
 
 use portolan_keys::{Expected, IdToken, IdTokenError, assertion::ALGORITHMS, id_token};
 use portolan_model::email::EmailAddress;
@@ -11,17 +11,18 @@ use crate::state::AuthState;
 /// An OpenID provider.
 #[derive(Debug, Clone)]
 pub struct OpenId {
-    /// Byte for byte as the provider writes it.
+    /// The issuer, byte for byte as the provider writes it.
     pub issuer: String,
-    /// What is asked for; `openid` is among it.
+    /// The requested scopes, including `openid`.
     pub scope: String,
-    /// What ID tokens are signed with; `None`: what the provider's metadata says, as far as it is served.
+    /// The accepted signature algorithms of ID tokens. `None` means those in the provider's
+    /// metadata that this service supports.
     pub algorithms: Option<Vec<String>>,
-    /// What an identity is known by.
+    /// The claims that identify a person.
     pub subject: SubjectOf,
 }
 
-/// What the userinfo endpoint tells (OpenID Connect Core §5.3).
+/// Claims of the userinfo endpoint (OpenID Connect Core §5.3).
 #[derive(Deserialize)]
 struct UserInfo {
     sub: String,
@@ -32,7 +33,7 @@ struct UserInfo {
 }
 
 impl OpenId {
-    /// With what the standard says.
+    /// Creates a provider with the defaults of the standard.
     pub fn new(issuer: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
@@ -77,7 +78,8 @@ impl OpenId {
         self.read(token)
     }
 
-    /// Adds what the userinfo endpoint tells. Who it is, is known without it: an endpoint that does not answer keeps nobody out.
+    /// Adds the claims of the userinfo endpoint. The ID token already identifies the person, so a
+    /// failed request does not prevent the sign-in.
     async fn complete(&self, state: &AuthState, address: &str, access: &str, token: &mut IdToken) {
         let told = bearer(&state.egress, address, access)
             .await
@@ -87,7 +89,7 @@ impl OpenId {
             tracing::info!(issuer = self.issuer, "no word of the userinfo endpoint");
             return;
         };
-        // §5.3.2: or it is about somebody else.
+        // §5.3.2: with another `sub` the claims describe another person.
         if told.sub == token.subject {
             token.email = told.email;
             token.email_verified = told.email_verified.map(|flag| flag.is_set());
@@ -123,7 +125,7 @@ impl OpenId {
         let known = &state.config.sign_in_with;
         let keys = known.keys(state, address, false).await?;
         match id_token::verify(text, &keys, &expected, state.now()) {
-            // Its keys may have been rotated a moment ago.
+            // The provider may just have rotated its keys.
             Err(IdTokenError::UnknownKey) => {
                 let keys = known.keys(state, address, true).await?;
                 Ok(id_token::verify(text, &keys, &expected, state.now())?)
@@ -132,7 +134,8 @@ impl OpenId {
         }
     }
 
-    /// What this provider signs with: what was set, or what it says of itself, and in no case more than is served here.
+    /// The accepted algorithms: those that are set, or those in the metadata. Both are limited to
+    /// the supported ones.
     fn algorithms(&self, server: &AuthorizationServer) -> Vec<String> {
         let named = self
             .algorithms

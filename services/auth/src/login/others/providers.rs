@@ -1,4 +1,5 @@
-//! Who can say who somebody is: the providers of the platform, which are settings, and what is known of each.
+//! Identity providers: those of the platform, which are settings, and the cached metadata and keys
+//! of all.
 
 use std::sync::Arc;
 
@@ -13,35 +14,35 @@ use time::Duration;
 use super::{github::Github, openid::OpenId};
 use crate::{clients::name, state::AuthState};
 
-/// So long what a provider publishes is used without asking again.
+/// How long a provider's published data is used without a new request.
 const FRESH: Duration = Duration::hours(1);
-/// So long it is used while the provider does not answer.
+/// How long it is used while the provider does not answer.
 const STALE: Duration = Duration::DAY;
-/// Between two looks for a key that was missing.
+/// Least time between two requests for a missing key.
 const PAUSE: Duration = Duration::MINUTE;
-/// Issuers and key sets that are remembered.
+/// Most issuers and key sets in the cache.
 const REMEMBERED: usize = 1000;
 
-/// Who we are at a provider.
+/// The OAuth client of this service at a provider.
 #[derive(Debug, Clone)]
 pub struct ProviderClient {
-    /// The id that the provider gave.
+    /// The client id from the provider.
     pub id: String,
-    /// The secret, if it gave one.
+    /// The client secret, if the provider issued one.
     pub secret: Option<Secret<String>>,
 }
 
-/// What an identity is known by at an OpenID provider.
+/// The claims that identify a person at an OpenID provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SubjectOf {
-    /// `sub`, as the standard says.
+    /// `sub`, as in the standard.
     #[default]
     Subject,
-    /// `tid` and `oid`, which Entra keeps where `sub` changes from client to client (F3).
+    /// `tid` and `oid`: Entra keeps these, while its `sub` differs from client to client (F3).
     Entra,
 }
 
-/// How a provider is spoken to.
+/// The protocol of a provider.
 #[derive(Debug, Clone)]
 pub enum ProviderKind {
     /// OpenID Connect.
@@ -50,22 +51,23 @@ pub enum ProviderKind {
     Github(Github),
 }
 
-/// A provider.
+/// An identity provider.
 #[derive(Debug, Clone)]
 pub struct LoginProvider {
-    /// Part of its callback's address and of every identity that it stands for: it stays the same.
+    /// Its name in the callback's address and in every identity. It never changes.
     pub slug: String,
-    /// On the button.
+    /// Its name on the button.
     pub name: String,
-    /// The tenant for which alone it speaks; `None` for one of the platform (F7).
+    /// The only tenant that it serves; `None` for a provider of the platform (F7).
     pub tenant: Option<TenantId>,
-    /// How it is spoken to.
+    /// Its protocol.
     pub kind: ProviderKind,
-    /// Who we are there.
+    /// The OAuth client of this service there.
     pub client: ProviderClient,
 }
 
-/// Whether a text can be the name of a provider in addresses: 1 to 32 small letters, digits and hyphens.
+/// Returns true if a text can name a provider in addresses: 1 to 32 small letters, digits and
+/// hyphens.
 pub fn is_provider_name(text: &str) -> bool {
     (1..=32).contains(&text.len())
         && text
@@ -78,31 +80,31 @@ pub fn is_provider_name(text: &str) -> bool {
 pub(super) struct Proved {
     pub(super) issuer: String,
     pub(super) subject: String,
-    /// How the person knows the account there. Cleaned.
+    /// The account's name at the provider. Cleaned.
     pub(super) label: String,
-    /// Cleaned.
+    /// The person's name. Cleaned.
     pub(super) name: Option<String>,
     pub(super) email: Option<EmailAddress>,
-    /// Whether the provider says that the address is theirs; `None` if it says nothing of that.
+    /// The provider's claim that the address belongs to the person; `None` without such a claim.
     pub(super) email_verified: Option<bool>,
-    /// When they last proved who they are, if that was told.
+    /// Time of the person's last sign-in there in Unix seconds, if the provider sent it.
     pub(super) auth_time: Option<i64>,
 }
 
 impl Proved {
-    /// Whether the provider vouches for the address.
+    /// Returns true if the provider vouches for the address.
     pub(super) fn is_email_verified(&self) -> bool {
         self.email_verified == Some(true)
     }
 
-    /// When the person proved who they are, if that was told and is not just now.
+    /// The time of the sign-in at the provider, if the provider sent it and it is not the present.
     pub(super) fn since(&self, now: Timestamp) -> Option<Timestamp> {
         let at = Timestamp::from_unix_timestamp(self.auth_time?).ok()?;
         (at < now).then_some(at)
     }
 }
 
-/// Why nobody was proved. For the log: people read one sentence.
+/// Why no identity was proved. For the log: people read one sentence.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unproved {
     #[error("{0}")]
@@ -113,7 +115,7 @@ pub(super) enum Unproved {
     Missing(&'static str),
 }
 
-/// What goes with a code.
+/// An authorization code with the data that is needed to redeem it.
 pub(super) struct Code<'a> {
     pub(super) code: &'a str,
     pub(super) verifier: &'a str,
@@ -121,7 +123,7 @@ pub(super) struct Code<'a> {
     pub(super) redirect_uri: &'a str,
 }
 
-/// The providers of the platform, and what was learned of all. Cheap to clone.
+/// The providers of the platform, and the cached data of all providers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SignInWith(Arc<Inner>);
 
@@ -146,7 +148,7 @@ impl Default for SignInWith {
 }
 
 impl SignInWith {
-    /// In the order in which people see them.
+    /// Creates the set. The pages show providers in this order.
     pub fn new(providers: Vec<LoginProvider>) -> Self {
         Self(Arc::new(Inner {
             providers,
@@ -155,12 +157,12 @@ impl SignInWith {
         }))
     }
 
-    /// All of them.
+    /// All providers of the platform.
     pub fn list(&self) -> &[LoginProvider] {
         &self.0.providers
     }
 
-    /// The one of this name.
+    /// The provider with this name.
     pub fn find(&self, slug: &str) -> Option<&LoginProvider> {
         self.0
             .providers
@@ -197,7 +199,8 @@ impl SignInWith {
         }
     }
 
-    /// The keys at an address; `newer` than those in which one was missing, but asked for no oftener than once a minute (case 72).
+    /// The keys at an address. With `newer` it fetches again, because a key was missing, once a
+    /// minute at most (case 72).
     pub(super) async fn keys(
         &self,
         state: &AuthState,
@@ -228,7 +231,7 @@ impl SignInWith {
 }
 
 impl LoginProvider {
-    /// Its addresses.
+    /// Its endpoints.
     pub(super) async fn server(
         &self,
         state: &AuthState,
@@ -245,7 +248,7 @@ impl LoginProvider {
         }
     }
 
-    /// What is asked for.
+    /// The requested scopes.
     pub(super) fn scope(&self) -> &str {
         match &self.kind {
             ProviderKind::OpenId(openid) => &openid.scope,
@@ -253,12 +256,12 @@ impl LoginProvider {
         }
     }
 
-    /// Whether what it says of people is an ID token.
+    /// Returns true if the provider sends ID tokens.
     pub(super) const fn is_openid(&self) -> bool {
         matches!(self.kind, ProviderKind::OpenId(_))
     }
 
-    /// Who came with this code.
+    /// Redeems the code and returns the person that it proves.
     pub(super) async fn proved(
         &self,
         state: &AuthState,
@@ -273,7 +276,7 @@ impl LoginProvider {
 }
 
 impl ProviderClient {
-    /// As the token endpoint of this provider wants it.
+    /// The client's credentials in the form that this provider's token endpoint accepts.
     pub(super) fn identity(&self, server: &AuthorizationServer) -> ClientIdentity {
         match &self.secret {
             None => ClientIdentity::public(self.id.clone()),
@@ -286,12 +289,13 @@ impl ProviderClient {
     }
 }
 
-/// The first of these texts that is one when cleaned.
+/// The first text that is not empty after cleaning.
 pub(super) fn cleaned<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> Option<String> {
     texts.into_iter().flatten().find_map(name::clean)
 }
 
-/// Asks an OpenID provider for what every sign-in needs: its metadata, and keys that can be used.
+/// Fetches from an OpenID provider the data that every sign-in needs: its metadata, and usable
+/// keys.
 pub(crate) async fn look_at(state: &AuthState, issuer: &str) -> Result<(), OauthError> {
     let server = openid_provider(&state.egress, issuer).await?;
     let address = server.jwks_uri.as_deref().unwrap_or_default();

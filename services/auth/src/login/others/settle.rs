@@ -1,4 +1,4 @@
-//! What becomes of a person whom a provider proved: signed in, asked to connect, or new here (F4, F5).
+//! Results of a proved identity: a session, the offer to connect, or a new account (F4, F5).
 
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
@@ -31,10 +31,11 @@ use crate::{
     visitor::Visitor,
 };
 
-/// How a session says that somebody else proved who it is. RFC 8176 has no word for it; this one is in use for it.
+/// The `amr` value of a session that a provider proved. RFC 8176 does not define one; this value is
+/// in common use.
 pub(super) const FEDERATED: &str = "fed";
 
-/// A browser that came back.
+/// A browser that returned from a provider.
 pub(super) struct Arrived<'a> {
     pub(super) state: &'a AuthState,
     pub(super) browser: Browser,
@@ -44,7 +45,7 @@ pub(super) struct Arrived<'a> {
     pub(super) target: Target,
 }
 
-/// Where somebody goes who did not arrive.
+/// The path after a sign-in at a provider failed.
 pub(super) fn way_back(target: &Target) -> String {
     match target {
         Target::Account(page) => page.path().to_owned(),
@@ -62,7 +63,8 @@ impl Arrived<'_> {
         }
     }
 
-    /// Signs in whose identity this is; else they are new, or have an account of another way.
+    /// Signs in the account with this identity. Without one, the person is new, or has an account
+    /// with another sign-in method.
     pub(super) async fn sign_in(self, proved: Proved) -> Result<Response, PageError> {
         let mut tx = self.state.store.system(Reason::SignIn).await?;
         let Some(holder) = identities::holder(&mut tx, &self.identity(&proved)).await? else {
@@ -72,7 +74,7 @@ impl Arrived<'_> {
         self.returning(tx, holder, proved).await
     }
 
-    /// Somebody whose identity is known.
+    /// Signs in a person whose identity is known.
     async fn returning(
         self,
         mut tx: SystemTx,
@@ -95,7 +97,7 @@ impl Arrived<'_> {
         self.enter(tx, holder.user, proved.since(now)).await
     }
 
-    /// Starts the session, unless a code of the person's own second factor is still to come (L14).
+    /// Starts the session, unless the person's own second factor comes first (L14).
     async fn enter(
         self,
         mut tx: SystemTx,
@@ -131,7 +133,7 @@ impl Arrived<'_> {
             &[FEDERATED],
         )
         .await?;
-        // Who was signed in there for hours has proved nothing now (S2).
+        // A sign-in at the provider hours ago is not a proof of now (S2).
         if let Some(since) = since {
             browser_sessions::proved_at(&mut tx, id, since).await?;
         }
@@ -141,11 +143,11 @@ impl Arrived<'_> {
         Ok((self.browser, cookies, pages::see_other(&path)?).into_response())
     }
 
-    /// Somebody whose identity is nobody's yet.
+    /// Handles an identity without an account.
     async fn newcomer(self, proved: Proved) -> Result<Response, PageError> {
         let address = match &proved.email {
             Some(address) if proved.is_email_verified() => address.clone(),
-            // Nobody vouches for an address: a mail will.
+            // The provider vouches for no address, so a mail has to prove one.
             _ => return self.offer(proved, "/login/address").await,
         };
         let now = self.state.now();
@@ -160,7 +162,8 @@ impl Arrived<'_> {
         }
         let user = match self.create(&mut tx, &proved, &address).await {
             Ok(user) => user,
-            // A moment ago somebody proved the address, or signed in with this very identity: they have an account now.
+            // A concurrent request proved the address or signed in with this identity, so the
+            // account exists now.
             Err(error)
                 if error.is_conflict_on("user_emails_verified")
                     || error.is_conflict_on("identity_links_key") =>
@@ -174,7 +177,8 @@ impl Arrived<'_> {
         self.enter(tx, user, proved.since(now)).await
     }
 
-    /// The address is somebody's by now: of the same person in another window, or of an account of another way.
+    /// Handles an address that has an account by now: the same person's in another window, or one
+    /// with another sign-in method.
     async fn known_address(self, mut tx: SystemTx, proved: Proved) -> Result<Response, PageError> {
         match identities::holder(&mut tx, &self.identity(&proved)).await? {
             Some(holder) => self.returning(tx, holder, proved).await,
@@ -185,7 +189,8 @@ impl Arrived<'_> {
         }
     }
 
-    /// A new account, with a proved address and without a password. What others began with the address is gone (F5).
+    /// Creates an account with a proved address and without a password. Sign-ups that others began
+    /// with the address are deleted (F5).
     pub(super) async fn create(
         &self,
         tx: &mut SystemTx,
@@ -213,7 +218,7 @@ impl Arrived<'_> {
         Ok(user)
     }
 
-    /// Keeps the identity for this browser, and goes on to the page that asks what to do with it.
+    /// Stores the identity for this browser, and redirects to the page that offers the choices.
     pub(super) async fn offer(self, proved: Proved, page: &str) -> Result<Response, PageError> {
         let id = IdentityOfferId::generate();
         let name = proved.name.clone();
@@ -225,7 +230,7 @@ impl Arrived<'_> {
             subject: proved.subject,
             display_name: name.unwrap_or_else(|| proved.label.clone()),
             label: proved.label,
-            // An address that a workspace's provider denies is none for us.
+            // An address that a workspace's provider denies is not used.
             email: proved
                 .email
                 .filter(|_| self.provider.tenant.is_none() || proved.email_verified != Some(false))
@@ -240,7 +245,8 @@ impl Arrived<'_> {
         Ok((self.browser, pages::see_other(&path)?).into_response())
     }
 
-    /// Connects the account there with the one that is signed in here. Whoever began this had proved lately who they are (S2).
+    /// Connects the identity with the signed-in account. The person had a recent sign-in when this
+    /// began (S2).
     pub(super) async fn link(
         self,
         session: &BrowserSession,
@@ -279,7 +285,7 @@ impl Arrived<'_> {
         }
     }
 
-    /// A new session for the same person (S3), who proved again who they are.
+    /// Starts a new session for the same person (S3), who proved their identity again.
     pub(super) async fn confirm(
         self,
         session: &BrowserSession,
@@ -318,7 +324,7 @@ impl Arrived<'_> {
         }
     }
 
-    /// An entry about somebody who came from here.
+    /// Writes an audit entry about a person who came from this provider.
     pub(super) async fn note(
         &self,
         tx: &mut SystemTx,
@@ -338,7 +344,8 @@ impl Arrived<'_> {
         audit::record(tx, &event, &self.visitor.origin(), self.state.now()).await
     }
 
-    /// Locked or deactivated. The person has proved who they are, so they may know.
+    /// The page for a locked or deactivated account. The person has proved their identity, so the
+    /// page says so.
     fn stopped(self) -> Result<Response, PageError> {
         let text = "This account is disabled. Contact the operator of this service.";
         self.says(StatusCode::FORBIDDEN, "Not signed in", text)
@@ -367,22 +374,24 @@ fn display_name(proved: &Proved, address: &EmailAddress) -> String {
     proved.name.clone().unwrap_or_else(|| local.to_owned())
 }
 
-/// What came of connecting.
+/// The result of connecting.
 pub(super) enum Linked {
-    /// It is connected.
+    /// The identity is connected now.
     Now,
-    /// It was, with this very account.
+    /// The identity was already connected with this account.
     Before,
-    /// It is, with another account.
+    /// The identity is connected with another account.
     Elsewhere,
-    /// What was offered has been used, or is too old.
+    /// The offer was used or has expired.
     Gone,
-    /// The person is no member of the workspace whose provider it is.
+    /// The person is no member of the provider's workspace.
     Stranger,
 }
 
-/// Makes an identity one of the signed-in person's, and tells them by mail (L16). An offer by which it came is used up; one of a workspace's
-/// provider needs a member, or makes one, and the session knows of the proof: all of it or nothing.
+/// Connects an identity with the signed-in person, and notifies them by mail (L16).
+///
+/// An offer is used up. An offer of a workspace's provider requires a member, or makes the person
+/// one, and the session records the proof. All of it happens in one transaction.
 pub(super) async fn connect(
     state: &AuthState,
     visitor: &Visitor,

@@ -1,4 +1,5 @@
-//! The provider of a tenant (F7): found by its id, with its secret opened; and what it says, which is believed inside that tenant only.
+//! The provider of a tenant (F7): found by its id, with its secret opened. Its claims are trusted
+//! inside that tenant only.
 
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use http::{StatusCode, header};
@@ -29,7 +30,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// The provider of this name: one of the platform, or one of a tenant that works.
+/// The provider with this name: one of the platform, or one of an active tenant.
 pub(super) async fn find(
     state: &AuthState,
     slug: &str,
@@ -54,7 +55,7 @@ pub(super) async fn find(
         .map_err(|_| PageError::Internal("secret of a provider"))
 }
 
-/// A row as a provider.
+/// Makes a provider from its row.
 pub(crate) fn provider(
     state: &AuthState,
     tenant: TenantId,
@@ -83,7 +84,7 @@ pub(crate) fn provider(
     })
 }
 
-/// Whether a tenant speaks for an address: its domain is proved.
+/// Returns true if the tenant has proved the address's domain.
 pub(super) async fn speaks_for(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -95,8 +96,8 @@ pub(super) async fn speaks_for(
     }
 }
 
-/// The address with which somebody new becomes a member at once: the tenant has proved its domain, the provider does not deny it, and nobody
-/// has an account with it.
+/// The address with which a new person becomes a member at once. The tenant has proved its domain,
+/// the provider does not deny it, and no account has it.
 async fn joining<'a>(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -112,8 +113,9 @@ async fn joining<'a>(
 }
 
 impl Arrived<'_> {
-    /// Signs in to the tenant and to nothing else. Somebody new becomes a member if the tenant has proved the domain of their address;
-    /// whoever has an account signs in to that first (case 107). A confirmation is one of the same person.
+    /// Signs in to the tenant and to nothing else. A new person becomes a member if the tenant has
+    /// proved the domain of their address. A person with an account signs in to that first
+    /// (case 107). A confirmation must come from the same person.
     pub(super) async fn sign_in_to(
         self,
         tenant: TenantId,
@@ -134,11 +136,13 @@ impl Arrived<'_> {
             None => joining(&mut tx, tenant, &proved).await?,
         };
         if holder.is_none() && joining.is_none() {
-            // The account that has the address may be theirs by now: made a moment ago, in another window.
+            // The account with the address may be theirs by now: created a moment ago in another
+            // window.
             holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
         }
         if let Some(address) = joining {
-            // Not counted among sign-ups of the address: a company comes from one, all on one morning.
+            // Not counted as sign-ups of the IP address: all members of a company may come from one
+            // address on one morning.
             if let Err(early) = self.state.throttle.join(tenant, now).await {
                 return Err(PageError::Throttled {
                     retry_after: early.seconds(),
@@ -146,13 +150,14 @@ impl Arrived<'_> {
             }
             match self.newcomer_of(&mut tx, tenant, &proved, address).await {
                 Ok(Some(user)) => newcomer = Some(user),
-                // The provider or the tenant went a moment ago.
+                // The provider or the tenant was just removed.
                 Ok(None) => return self.no_member(),
                 Err(error)
                     if error.is_conflict_on("user_emails_verified")
                         || error.is_conflict_on("identity_links_key") =>
                 {
-                    // Somebody was faster: the same person in another window, or whoever has this address now.
+                    // Another request was faster: the same person's in another window, or that of
+                    // the address's present owner.
                     drop(tx);
                     tx = self.state.store.system(Reason::SignIn).await?;
                     holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
@@ -192,7 +197,7 @@ impl Arrived<'_> {
         self.enter_only(tx, tenant, user, before, since).await
     }
 
-    /// A new account, and a member.
+    /// Creates an account and its membership.
     async fn newcomer_of(
         &self,
         tx: &mut SystemTx,
@@ -208,7 +213,8 @@ impl Arrived<'_> {
         Ok(joined.then_some(user))
     }
 
-    /// A session for this tenant; one that the person has of their own goes on, and knows of the proof.
+    /// Starts a session for this tenant. An ordinary session of the person continues, and records
+    /// the proof.
     async fn enter_only(
         self,
         mut tx: SystemTx,
@@ -247,7 +253,7 @@ impl Arrived<'_> {
             Some(cookie)
         };
         tx.commit().await?;
-        // Afterwards: it looks at the workspaces that the person has by now.
+        // Computed last, because it reads the person's workspaces as they are now.
         let path = path_after(self.state, user, &self.target).await?;
         let cookies = AppendHeaders(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
         Ok((self.browser, cookies, pages::see_other(&path)?).into_response())
@@ -264,8 +270,9 @@ impl Arrived<'_> {
     }
 }
 
-/// Whether the person of this session is a member of the tenant whose provider made this offer, or becomes one: its domain is proved, and the
-/// address is theirs here too. Their session knows of the proof then.
+/// Returns true if the session's person is a member of the tenant whose provider made this offer,
+/// or becomes one. To become one, the tenant must have proved the domain, and the address must be
+/// the person's here too. The session then records the proof.
 pub(super) async fn admit(
     state: &AuthState,
     visitor: &Visitor,
@@ -284,7 +291,7 @@ pub(super) async fn admit(
         let Some(address) = address else {
             return Ok(false);
         };
-        // Nobody becomes a member with somebody else's address.
+        // A person cannot become a member with another person's address.
         let joined = users::has_address(tx, session.user, address.normalised()).await?
             && speaks_for(tx, tenant, &address).await?
             && join(state, visitor, tx, (tenant, provider), session.user).await?;
@@ -296,7 +303,8 @@ pub(super) async fn admit(
     Ok(true)
 }
 
-/// Makes a person a member, on the word of the tenant's provider. False if they were one before and are no more, or the provider is none.
+/// Makes a person a member, because the tenant's provider vouches for them. Returns false for a
+/// removed member, or if the provider no longer exists.
 async fn join(
     state: &AuthState,
     visitor: &Visitor,

@@ -1,4 +1,5 @@
-//! The way to a provider and back (F1): `state`, PKCE and nonce belong to a row of one browser and one provider, and are good once.
+//! The redirect to a provider and its callback (F1). `state`, PKCE and nonce belong to a row of one
+//! browser and one provider, and are valid once.
 
 use axum::{
     extract::{Path, Query, State},
@@ -35,31 +36,31 @@ use crate::{
     visitor::Visitor,
 };
 
-/// How long ago a person may have proved who they are to the provider, where that is the point, in seconds.
+/// Greatest age of a sign-in at the provider that counts as recent, in seconds.
 const LATELY: i64 = 300;
 
-/// Where answers of a provider come: one address for each (F1).
+/// The callback of a provider: each has its own address (F1).
 pub(crate) fn redirect_uri(site: &Site, slug: &str) -> String {
     site.url(&format!("/login/callback/{slug}"))
 }
 
-/// What only the holder of `state` can open.
+/// Data that only the holder of `state` can open.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     verifier: String,
     nonce: String,
 }
 
-/// What a browser goes for.
+/// The purpose and the parameters of a redirect to a provider.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound<'a> {
-    /// Why.
+    /// The purpose.
     pub(crate) purpose: Purpose,
-    /// Who is signed in; given unless it is to sign in.
+    /// The present session; required for every purpose except sign-in.
     pub(crate) session: Option<&'a BrowserSession>,
     /// An address that the provider may prefill.
     pub(crate) hint: Option<&'a str>,
-    /// Whether whoever is signed in there has to prove it now: a client asked for that.
+    /// True if the person has to sign in again at the provider, because a client requires it.
     pub(crate) fresh: bool,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct StartQuery {
     request: Option<String>,
     #[serde(default)]
     t: String,
-    /// Prove again who is signed in to the workspace that this provider speaks for.
+    /// Set to prove again the identity of the person who is signed in to this provider's workspace.
     confirm: Option<String>,
 }
 
@@ -112,7 +113,7 @@ pub(super) async fn start(
     .await
 }
 
-/// Keeps what the answer is checked with, and sends the browser on its way.
+/// Stores the data that checks the answer, and redirects the browser.
 pub(crate) async fn begin(
     state: &AuthState,
     browser: Browser,
@@ -151,7 +152,7 @@ pub(crate) async fn begin(
         if provider.is_openid() {
             query.append_pair("nonce", &nonce);
             if bound.purpose == Purpose::Confirm || bound.fresh {
-                // Not whoever finds the browser open there.
+                // Another person at a browser with an open session at the provider must not pass.
                 query.append_pair("max_age", "0");
             }
             if let Some(hint) = bound.hint {
@@ -184,7 +185,8 @@ pub(crate) async fn begin(
     Ok((browser, pages::see_other(address.as_str())?).into_response())
 }
 
-/// Takes the answer of a provider: once, from the browser that went there, at the address of this very provider (case 158).
+/// Takes the answer of a provider, once: from the browser that was sent there, at the callback of
+/// this provider (case 158).
 pub(super) async fn take(
     State(state): State<AuthState>,
     browser: Browser,
@@ -213,7 +215,7 @@ pub(super) async fn take(
     let Some(attempt) = taken.filter(|attempt| attempt.tenant == provider.tenant) else {
         return not_ours(browser);
     };
-    // Whoever went to prove something for a session comes back to that session.
+    // A proof that was begun for a session counts for that session only.
     let signed = session.as_ref().map(|session| Signed {
         user: session.user,
         session: session.id,
@@ -312,7 +314,7 @@ fn page(
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-/// State of another browser, of another provider, used, too old, or never one of ours: one answer for all.
+/// The one response to a state that is used, expired, forged, or of another browser or provider.
 fn not_ours(browser: Browser) -> Result<Response, PageError> {
     let text = "This sign-in was started in another browser, too long ago, or was already used. Start again from where you came.";
     page(
