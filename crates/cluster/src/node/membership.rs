@@ -162,7 +162,7 @@ impl Suspicion {
     }
 
     /// Whether the owner of a stream is suspected to be dead. An owner that is not in the list has
-    /// the life of one beat to return, because a store that lost its data has an empty list.
+    /// the life of one beat to return. A store that lost its data has an empty list.
     pub(super) fn is_suspected(&mut self, now: Instant, node: NodeId) -> bool {
         let has_touch = self
             .last_good

@@ -1,5 +1,6 @@
-//! Supervision of connections: attaches them, holds them while the store is down, and reads all of
-//! them at intervals, which bounds the effect of a lost message (`streams.md` §8, §9).
+//! Supervision of connections: attaches them, and holds them while the store is down.
+//! It reads all of them at intervals, which bounds the effect of a lost message
+//! (`streams.md` §8, §9).
 
 use std::{
     sync::{Arc, Mutex},
