@@ -1,6 +1,6 @@
-//! Which test holds which of the negative and attack cases of the authorization server. The cases are numbered in
-//! `tests/attack-cases.txt`; a test names its cases in its own name (`case_47_…`, `cases_12_to_15_…`) or in a comment inside it.
-//! `docs/attack-cases.md` is made of what is found: `PORTOLAN_TEST_UPDATE=1 cargo nextest run -p portolan-tests attack_cases`.
+//! Which test holds which of the negative and attack cases of the authorization server. The cases are
+//! numbered in `tests/attack-cases.txt`; a test names its cases in its own name (`case_47_…`,
+//! `cases_12_to_15_…`) or in a comment inside it (CASE-47, CASE-12 to CASE-15). `docs/attack-cases.md` is made of what is found: `PORTOLAN_TEST_UPDATE=1 cargo nextest run -p portolan-tests attack_cases`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,11 +48,19 @@ fn cases() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// What the numbers behind "case" or "cases" mean: `47`, `26, 27`, `28 and 29`, `12 to 15`, `109–117`, in words or in a name.
+/// A mention of cases: `CASE-12 to CASE-15` in words, `case_47_`, `cases_12_to_15_` in a name.
+const MENTION: &str =
+    r"(?i)(?:\b|_)cases?[-_ ](\d{1,3}(?:(?:,? and |, |–|_and_|_to_| to )(?:case-)?\d{1,3})*)";
+
+/// What the numbers of a mention mean: `47`, `26, 27`, `28 and 29`, `12 to 15`, `109–117`, each with or
+/// without its namespace.
 fn numbers(text: &str, mention: &Regex) -> Vec<u16> {
     let mut all = Vec::new();
     for found in mention.captures_iter(text) {
-        let list = found[1].replace('_', " ");
+        let list = found[1]
+            .to_ascii_lowercase()
+            .replace("case-", "")
+            .replace('_', " ");
         let mut last = None;
         let mut is_range = false;
         for word in list.split([' ', ',']).filter(|word| !word.is_empty()) {
@@ -74,13 +82,14 @@ fn numbers(text: &str, mention: &Regex) -> Vec<u16> {
 /// Case numbers, and the tests that name them, as `path`, `name`.
 fn found() -> Result<BTreeMap<u16, BTreeSet<(String, String)>>> {
     let root = repository();
-    let mention =
-        Regex::new(r"(?i)(?:\b|_)cases?[ _](\d{1,3}(?:(?:,? and |, |–|_and_|_to_| to )\d{1,3})*)")?;
+    let mention = Regex::new(MENTION)?;
     let attribute = Regex::new(r"^\s*#\[(?:tokio::)?test\b")?;
     let function = Regex::new(r"^(\s*)(?:pub(?:\(crate\))? )?(?:async )?fn (\w+)")?;
     let web = Regex::new(r"^test\('([^']+)'")?;
     let is_wanted = |name: &str| {
-        (sources::is_rust(name) || name.contains(".test.")) && name != "attack_cases.rs"
+        // Their tests show ids, and hold none.
+        let is_about_ids = ["attack_cases.rs", "citations.rs"].contains(&name);
+        (sources::is_rust(name) || name.contains(".test.")) && !is_about_ids
     };
     let mut held: BTreeMap<u16, BTreeSet<(String, String)>> = BTreeMap::new();
     for file in sources::files(FOLDERS, is_wanted)? {
@@ -185,7 +194,7 @@ fn the_page_of_attack_cases_says_what_is_true() -> Result<()> {
         };
         writeln!(
             page,
-            "| {} | {} | {tests} |",
+            "| CASE-{} | {} | {tests} |",
             case.number,
             case.text.replace('|', "\\|")
         )?;
@@ -204,14 +213,17 @@ fn the_page_of_attack_cases_says_what_is_true() -> Result<()> {
 
 #[test]
 fn numbers_are_read_from_names_and_sentences() -> Result<()> {
-    let mention =
-        Regex::new(r"(?i)(?:\b|_)cases?[ _](\d{1,3}(?:(?:,? and |, |–|_and_|_to_| to )\d{1,3})*)")?;
+    let mention = Regex::new(MENTION)?;
     for (text, expected) in [
         ("fn case_47_one_wins()", vec![47]),
         ("fn cases_12_to_15_pkce()", vec![12, 13, 14, 15]),
         ("fn case_28_and_29_other_sites()", vec![28, 29]),
-        ("// Cases 109–111, 115: each", vec![109, 110, 111, 115]),
-        ("\"case 16\"", vec![16]),
+        (
+            "// CASE-109 to CASE-111, CASE-115: each",
+            vec![109, 110, 111, 115],
+        ),
+        ("// CASE-28 and CASE-29", vec![28, 29]),
+        ("\"CASE-16\"", vec![16]),
         ("in any case", vec![]),
     ] {
         assert_eq!(numbers(text, &mention), expected, "{text}");

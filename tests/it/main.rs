@@ -7,6 +7,7 @@ mod authorities;
 mod browser;
 mod chaos;
 mod checker;
+mod citations;
 mod clients;
 mod composed;
 mod conformance;

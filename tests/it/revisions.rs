@@ -2,9 +2,9 @@
 //! `docs/revisions.md`, `docs/authorization-rules.md` and `docs/translation-rules.md` are made from the
 //! sources of the tests.
 //!
-//! A test counts for a rule if the rule's id is in its name (`t_24_…`), in the comment above it, or in
-//! its body, or if `tests/rules-held.txt` names the test for the rule. `tests/rules-open.txt` lists the
-//! rules that no test holds yet; it only shrinks. `make revisions` writes pages and list anew.
+//! A test counts for a rule if the rule's id is in its name (`t_24_…` for MCP-T-24), in the comment above
+//! it, or in its body, or if `tests/rules-held.txt` names the test for the rule. `tests/rules-open.txt`
+//! lists the rules that no test holds yet; it only shrinks. `make revisions` writes pages and list anew.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,6 +24,8 @@ use regex::Regex;
 const SHOWN: usize = 4;
 const OPEN: &str = "tests/rules-open.txt";
 const HELD: &str = "tests/rules-held.txt";
+/// Every id in the tables begins with it. Names of tests have no room for it.
+const NAMESPACE: &str = "MCP-";
 
 /// One table of rules and the page that is made of it.
 struct Book {
@@ -81,6 +83,11 @@ fn rules(book: &Book) -> Result<Vec<Rule>> {
         let [id, section, revisions, level, text] = cells.as_slice() else {
             anyhow::bail!("{line:?} is no rule");
         };
+        ensure!(
+            id.starts_with(NAMESPACE),
+            "{}: {id} has no namespace; write {NAMESPACE}{id}",
+            book.table
+        );
         Ok(Rule {
             id: (*id).to_owned(),
             section: (*section).to_owned(),
@@ -92,8 +99,8 @@ fn rules(book: &Book) -> Result<Vec<Rule>> {
     table.lines().map(row).collect()
 }
 
-/// `t_20_t_30_each_verb` → T-20, T-30; `x_2a_case` → X-2A. The tests of the protocol's own crate also
-/// write `t20_t30_…`; elsewhere that means other documents.
+/// `t_20_t_30_each_verb` → MCP-T-20, MCP-T-30; `x_2a_case` → MCP-X-2A. The tests of the protocol's own
+/// crate also write `t20_t30_…`; elsewhere that means other documents.
 fn ids_in_name(name: &str, is_protocol: bool) -> Vec<String> {
     let words: Vec<&str> = name.split('_').collect();
     let is_letters =
@@ -105,7 +112,7 @@ fn ids_in_name(name: &str, is_protocol: bool) -> Vec<String> {
     };
     let id = |letters: &str, number: &str| {
         (is_letters(letters) && is_number(number))
-            .then(|| format!("{letters}-{number}").to_ascii_uppercase())
+            .then(|| format!("{NAMESPACE}{letters}-{number}").to_ascii_uppercase())
     };
     let apart = words.windows(2).filter_map(|pair| id(pair[0], pair[1]));
     let together = words.iter().filter(|_| is_protocol).filter_map(|word| {
@@ -116,14 +123,15 @@ fn ids_in_name(name: &str, is_protocol: bool) -> Vec<String> {
     apart.chain(together).collect()
 }
 
-/// `J-12…J-16` in words, `j_12_to_j_16` in a name; also of letters, `x_2a_to_x_2c`.
+/// `MCP-J-12…MCP-J-16` or `MCP-J-12 to MCP-J-16` in words, `j_12_to_j_16` in a name; also of letters,
+/// `x_2a_to_x_2c`.
 fn ids_in_ranges(text: &str, ranges: &Regex) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for found in ranges.captures_iter(text) {
         if !found[1].eq_ignore_ascii_case(&found[4]) {
             continue;
         }
-        let letters = found[1].to_uppercase();
+        let letters = format!("{NAMESPACE}{}", found[1].to_uppercase());
         let (from, to): (u32, u32) = (found[2].parse()?, found[5].parse()?);
         let suffix = |at: usize| found[at].bytes().next().map(|b| b.to_ascii_uppercase());
         match (suffix(3), suffix(6)) {
@@ -140,15 +148,17 @@ fn ids_in_ranges(text: &str, ranges: &Regex) -> Result<Vec<String>> {
 
 /// Rule → where it is held.
 fn held(known: &BTreeSet<String>) -> Result<BTreeMap<String, BTreeSet<String>>> {
-    let in_text = Regex::new(r"\b([A-Z]{1,3})-(\d+[A-Z]?)\b")?;
+    let in_text = Regex::new(r"\bMCP-([A-Z]{1,3})-(\d+[A-Z]?)\b")?;
     let in_name = Regex::new(r"^[a-z]{1,3}_\d+[a-z]?_")?;
     let ranges = Regex::new(
-        r"\b([A-Za-z]{1,3})[-_](\d+)([A-Za-z]?)(?:…|_to_)([A-Za-z]{1,3})[-_](\d+)([A-Za-z]?)(?:\b|_)",
+        r"\b([A-Za-z]{1,3})[-_](\d+)([A-Za-z]?)(?:…|_to_| to )(?:MCP-)?([A-Za-z]{1,3})[-_](\d+)([A-Za-z]?)(?:\b|_)",
     )?;
     let assigned = assigned(known)?;
     let mut unseen: BTreeSet<&String> = assigned.values().flatten().collect();
     let mut held: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in sources::files(&["crates", "services", "tests"], sources::is_rust)? {
+    // The tests of citations show ids, and hold none.
+    let is_wanted = |name: &str| sources::is_rust(name) && name != "citations.rs";
+    for file in sources::files(&["crates", "services", "tests"], is_wanted)? {
         let source = fs::read_to_string(&file)?;
         let place = file.strip_prefix(repository())?.with_extension("");
         let place = place
@@ -158,7 +168,7 @@ fn held(known: &BTreeSet<String>) -> Result<BTreeMap<String, BTreeSet<String>>> 
         for test in tests_of(&source, |name| in_name.is_match(name)) {
             let mut ids: Vec<String> = in_text
                 .captures_iter(&test.text)
-                .map(|found| format!("{}-{}", &found[1], &found[2]))
+                .map(|found| format!("{NAMESPACE}{}-{}", &found[1], &found[2]))
                 .collect();
             ids.extend(ids_in_name(
                 &test.name,
@@ -220,7 +230,7 @@ fn explained(
         let text = fs::read_to_string(&path)?;
         let explained = without_a_test(&text);
         for found in explained.lines().flat_map(|row| in_text.captures_iter(row)) {
-            let id = format!("{}-{}", &found[1], &found[2]);
+            let id = format!("{NAMESPACE}{}-{}", &found[1], &found[2]);
             if known.contains(id.as_str()) && name.starts_with(|c: char| c.is_ascii_digit()) {
                 held.entry(id)
                     .or_default()
@@ -362,12 +372,12 @@ fn every_rule_is_held_by_a_test_or_listed_as_open_and_the_page_says_so() -> Resu
 #[test]
 fn the_scan_finds_tests_by_name_comment_and_body_and_nothing_else() {
     let source = r#"
-/// T-1 is only described here.
+/// MCP-T-1 is only described here.
 fn helper() {
     let _ = "T-2";
 }
 
-// T-3: above.
+// MCP-T-3: above.
 #[tokio::test]
 async fn t_4_t_5_by_name() {
     assert!(true, "T-6");
@@ -381,7 +391,10 @@ async fn o_6_a_case(ground: &Ground) {}
     assert_eq!(names, ["t_4_t_5_by_name", "o_6_a_case"]);
     assert!(tests[0].text.contains("T-3") && tests[0].text.contains("T-6"));
     assert!(!tests[0].text.contains("T-2"));
-    assert_eq!(ids_in_name(&tests[0].name, false), ["T-4", "T-5"]);
-    assert_eq!(ids_in_name("fa2_tl13_shapes", true), ["FA-2", "TL-13"]);
+    assert_eq!(ids_in_name(&tests[0].name, false), ["MCP-T-4", "MCP-T-5"]);
+    assert_eq!(
+        ids_in_name("fa2_tl13_shapes", true),
+        ["MCP-FA-2", "MCP-TL-13"]
+    );
     assert!(ids_in_name("e3_the_document", false).is_empty());
 }

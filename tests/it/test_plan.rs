@@ -15,22 +15,37 @@ use regex::Regex;
 
 const LIST: &str = "tests/test-plan.txt";
 const PAGE: &str = "docs/test-plan.md";
+/// The page, beside [`PAGE`], that defines the rows. An id in a first cell would define it once more.
+const DEFINED: &str = "design/testing.md";
 
 /// The rows that the plan has under one letter or word, and how many.
 const NUMBERED: &[(&str, usize)] = &[
-    ("C", 15),
-    ("F", 14),
-    ("L", 14),
-    ("B", 14),
-    ("SSRF ", 13),
-    ("Fuzz ", 13),
-    ("S", 14),
-    ("Mutant ", 27),
-    ("Gate ", 5),
+    ("TEST-C", 15),
+    ("TEST-F", 14),
+    ("TEST-L", 14),
+    ("TEST-B", 14),
+    ("TEST-SSRF-", 13),
+    ("TEST-FUZZ-", 13),
+    ("TEST-S", 14),
+    ("TEST-MUTANT-", 27),
+    ("TEST-GATE-", 5),
 ];
 /// Its layers, and two rows that have no number.
 const NAMED: &[&str] = &[
-    "U", "T", "M", "D", "I", "N", "X", "L", "B", "F", "S", "P", "Time", "Checker",
+    "TEST-U",
+    "TEST-T",
+    "TEST-M",
+    "TEST-D",
+    "TEST-I",
+    "TEST-N",
+    "TEST-X",
+    "TEST-L",
+    "TEST-B",
+    "TEST-F",
+    "TEST-S",
+    "TEST-P",
+    "TEST-TIME",
+    "TEST-CHECKER",
 ];
 
 /// What holds a row.
@@ -221,7 +236,7 @@ fn faults(rows: &[Row], there: &There) -> Vec<String> {
     }
     // There may be more mutants than the plan asks for.
     let strange = ids.difference(&expected);
-    for id in strange.filter(|id| !id.starts_with("Mutant ")) {
+    for id in strange.filter(|id| !id.starts_with("TEST-MUTANT-")) {
         faults.push(format!("{id} is no row of the plan"));
     }
     for mutant in there.mutants.keys() {
@@ -266,7 +281,7 @@ fn page(rows: &[Row], there: &There) -> Result<String> {
             .collect();
         writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| [{}]({DEFINED}) | {} | {} | {} | {} | {} |",
             row.id,
             row.title,
             row.gate,
@@ -308,15 +323,15 @@ fn the_page_of_the_test_plan_says_what_is_true() -> Result<()> {
 fn what_is_not_there_is_missed_and_a_row_without_an_entry_too() -> Result<()> {
     let there = There::look()?;
     let list = "# Some\n\
-        C1 | a | 0\n  \
+        TEST-C1 | a | 0\n  \
         test portolan-tests::it test_plan::what_is_not_there_is_missed_and_a_row_without_an_entry_too\n  \
         scene streams\n  make bench\n  fuzz events\n  mutant attach: the mark is ignored\n  \
         file Makefile says PHONY\n\
-        C2 | b | 0\n  test portolan-tests::it test_plan::nobody_wrote_this\n\
-        C3 | c | 0\n  scene nothing\n  make no-such\n  fuzz nothing\n  mutant nothing\n  file Makefile says no such words\n\
-        C4 | d | 0\n\
-        C4 | e | 0\n  open all of it\n\
-        C99 | f | 0\n  open there is none\n";
+        TEST-C2 | b | 0\n  test portolan-tests::it test_plan::nobody_wrote_this\n\
+        TEST-C3 | c | 0\n  scene nothing\n  make no-such\n  fuzz nothing\n  mutant nothing\n  file Makefile says no such words\n\
+        TEST-C4 | d | 0\n\
+        TEST-C4 | e | 0\n  open all of it\n\
+        TEST-C99 | f | 0\n  open there is none\n";
     let rows = read(list)?;
     let found = faults(&rows, &there);
     let about = |id: &str| {
@@ -327,23 +342,24 @@ fn what_is_not_there_is_missed_and_a_row_without_an_entry_too() -> Result<()> {
             .count()
     };
     assert_eq!(
-        (about("C1"), about("C2"), about("C3")),
+        (about("TEST-C1"), about("TEST-C2"), about("TEST-C3")),
         (0, 1, 5),
         "{found:#?}"
     );
     for fault in [
-        "C4 is neither held nor open",
-        "C4 stands twice",
-        "C99 is no row of the plan",
-        "C5 of the plan has no entry",
-        "Mutant 27 of the plan has no entry",
+        "TEST-C4 is neither held nor open",
+        "TEST-C4 stands twice",
+        "TEST-C99 is no row of the plan",
+        "TEST-C5 of the plan has no entry",
+        "TEST-MUTANT-27 of the plan has no entry",
         "the mutant \"attach: the generation is not raised\" has no entry",
     ] {
         assert!(found.iter().any(|one| one == fault), "{fault}: {found:#?}");
     }
     let states: Vec<&str> = rows.iter().map(Row::state).collect();
     assert_eq!(states, ["held", "held", "held", "open", "open", "open"]);
-    let row = "| C1 | a | 0 | held | [`portolan-tests::it test_plan::what_is";
+    let row =
+        "| [TEST-C1](design/testing.md) | a | 0 | held | [`portolan-tests::it test_plan::what_is";
     assert!(page(&rows, &there)?.contains(row));
     assert!(read("  test before any row").is_err() && read("no row").is_err());
     Ok(())
