@@ -55,10 +55,10 @@ mutant() {
     cp "$place/right.rs" "$file"
 }
 
-mutant "an event in a doorbell is taken without looking at its attempt" reader.rs \
-    'if generation < inside.generation || inside.view != Some(attempt) {' \
+mutant "an event in a message is taken without looking at its epoch" reader.rs \
+    'if generation < inside.generation || inside.view != Some(epoch) {' \
     'if generation < inside.generation {'
-mutant "an event in a doorbell is taken although it is not the next one" reader.rs \
+mutant "an event in a message is taken although it is not the next one" reader.rs \
     '|| !inside.position.is_next(event.seq)' \
     ''
 mutant "dropped events are passed over in silence" position.rs \
@@ -67,7 +67,7 @@ mutant "dropped events are passed over in silence" position.rs \
 mutant "nobody audits after the store lost writes" writer/task.rs \
     '=> self.must_audit = true,' \
     '=> self.must_audit = false,'
-mutant "a stream that is gone is made again without what was in it" ring.rs \
+mutant "a stream that is gone is made again without what was in it" unacked_buffer.rs \
     'self.acked = self.first() - 1;' \
     'self.acked = self.last();'
 
