@@ -72,6 +72,59 @@ export async function look(page, name, { except = [] } = {}) {
   check(overflow <= 1, `${name}: nothing sticks out sideways at ${page.viewportSize().width} px`, overflow);
 }
 
+/**
+ * Walks through a page with the Tab key, from its top: every stop is in sight, shows that it has the focus, and
+ * comes in the order of the document (WCAG 2.4.3, 2.4.7, 2.4.11).
+ */
+export async function walkWithTab(page, name, most = 80) {
+  await page.evaluate(() => {
+    document.activeElement?.blur();
+    window.scrollTo(0, 0);
+  });
+  const faults = [];
+  let stops = 0;
+  for (; stops < most; stops += 1) {
+    await page.keyboard.press("Tab");
+    const stop = await page.evaluate(async () => {
+      const settled = (one) => Promise.all(one.getAnimations().map((animation) => animation.finished.catch(() => {})));
+      const element = document.activeElement;
+      if (!element || element === document.body || element === document.documentElement) return null;
+      if (element.dataset.walked) return null;
+      element.dataset.walked = "yes";
+      // What draws the focus of a hidden input stands beside it or around it.
+      const label = element.closest("label") ?? document.querySelector(`label[for="${CSS.escape(element.id)}"]`);
+      const around = [element, element.nextElementSibling, element.parentElement, label].filter(Boolean);
+      const drawn = (one) => {
+        const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(one);
+        return (outlineStyle !== "none" && parseFloat(outlineWidth) >= 1) || boxShadow !== "none";
+      };
+      const focused = around.some(drawn);
+      // A field may also change the colour of its border.
+      await settled(element);
+      const border = getComputedStyle(element).borderTopColor;
+      const box = element.getBoundingClientRect();
+      const inSight = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+      element.blur();
+      await settled(element);
+      const changed = border !== getComputedStyle(element).borderTopColor;
+      element.focus();
+      return {
+        what: `${element.tagName.toLowerCase()} ${(element.getAttribute("aria-label") ?? label?.textContent ?? element.textContent ?? "").trim().slice(0, 40)}`,
+        faults: [!(focused || changed) && "no focus shown", !inSight && "out of sight", element.tabIndex > 0 && "tabindex"].filter(Boolean),
+      };
+    });
+    if (!stop) break;
+    for (const fault of stop.faults) faults.push(`${stop.what}: ${fault}`);
+  }
+  await page.evaluate(() => {
+    document.activeElement?.blur();
+    for (const one of document.querySelectorAll("[data-walked]")) delete one.dataset.walked;
+    window.scrollTo(0, 0);
+  });
+  check(stops > 1, `${name}: the Tab key walks through the page`, stops);
+  check(faults.length === 0, `${name}: every stop of the Tab key is in sight and shows its focus`, faults);
+}
+
 /** The debugger's sessions. They are never detached: that would switch off the virtual authenticators of another session of the page. */
 const sessions = new WeakMap();
 

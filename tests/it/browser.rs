@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use portolan_tests::{
     console::text,
     fixture::FixtureApi,
@@ -47,12 +47,35 @@ async fn a_newcomer_gets_from_sign_up_to_a_published_server() -> Result<()> {
     finish(script("newcomer.mjs", &stack)?, &nobody).await
 }
 
+/// docs/reviews.md, New users §1: twelve clicks, where the first look counted fourteen to a published server.
+#[tokio::test]
+async fn twelve_clicks_lead_from_sign_up_to_the_first_call_of_an_sdk() -> Result<()> {
+    let stack = Stack::start()?;
+    let nobody = Person::new(stack.url(), "nobody")?;
+    let mut command = script("first_call.mjs", &stack)?;
+    command.env(
+        "CLIENT",
+        program::needs("tests/clients/typescript/first_call.mjs")?,
+    );
+    finish(command, &nobody).await
+}
+
 #[tokio::test]
 async fn the_overview_is_small_on_its_way_to_a_browser_that_was_never_here() -> Result<()> {
     let fixture = FixtureApi::start()?;
     let stack = Stack::builder().allow_egress(fixture.address()).start()?;
     let ann = Person::sign_up(&stack, "ann").await?;
-    ann.console().publish_fixture("harbour", &fixture).await?;
+    let console = ann.console();
+    console.publish_fixture("harbour", &fixture).await?;
+    let base = "/workspaces/harbour";
+    let found = console
+        .get(&format!("{base}/tools?query=echo_message"))
+        .await?;
+    let tool = found["items"][0]["id"].as_str().context("an id")?;
+    let arguments = json!({"arguments": {"message": "a first call"}});
+    console
+        .post(&format!("{base}/tools/{tool}/try"), arguments)
+        .await?;
     let mut command = script("cold_load.mjs", &stack)?;
     command
         .env("EMAIL", &ann.email)

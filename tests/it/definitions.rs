@@ -1,23 +1,24 @@
-//! Definitions on their way from where they were written to a client: names, order, numbers and what nobody sees; and which of them a client is
-//! offered.
+//! Definitions on their way from where they were written to a client: names, order, numbers and
+//! characters that are not shown.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use portolan_tests::{
-    behind::{publish, publish_at},
+    behind::publish_at,
     console::{Published, text},
     fixture::FixtureApi,
-    mcp::{Answer, LEGACY, McpClient, modern_message},
+    mcp::{LEGACY, McpClient},
     oauth::OAuthClient,
     person::Person,
-    process::eventually,
     stack::Stack,
-    upstream::{Fixture, Upstream},
-    written_upstream::WrittenUpstream,
+    upstream::Fixture,
+    written_upstream::{CONTENTS, Lists, WrittenUpstream},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+
+use crate::gates::Before;
 
 /// A workspace before a server whose definitions are text.
 struct Scene {
@@ -30,7 +31,10 @@ struct Scene {
 
 impl Scene {
     async fn of(tools: &[&str]) -> Result<Self> {
-        let upstream = WrittenUpstream::start(tools)?;
+        Self::before(WrittenUpstream::start(tools)?).await
+    }
+
+    async fn before(upstream: WrittenUpstream) -> Result<Self> {
         let stack = Stack::builder().allow_egress(upstream.address()).start()?;
         let owner = Person::sign_up(&stack, "ann").await?;
         let console = owner.console();
@@ -102,6 +106,82 @@ async fn q8_what_a_server_writes_is_served_as_it_is_written() -> Result<()> {
     scene.upstream.offer(&[&turned]);
     let same = console.post(&sync, json!({})).await?;
     assert_eq!(same["changes"], json!([]), "{same}");
+    Ok(())
+}
+
+/// J-10: of prompts, resources and templates too, and of what they hold.
+#[tokio::test]
+async fn q8_j_10_what_a_server_writes_of_prompts_and_resources_is_served_as_it_is_written()
+-> Result<()> {
+    const MEMBERS: [&str; 2] = [
+        r#""x-vendor":{"z":1.50,"a":12345678901234567890123456789}"#,
+        r#""_meta":{"org.example/z":1.0,"org.example/a":2}"#,
+    ];
+    const ARGUMENT: &str = r#"{"name":"a","required":true,"x-argument":1e2}"#;
+    const HINTS: &str = r#""annotations":{"priority":0.50,"x-hint":"kept"}"#;
+    let [vendor, meta] = MEMBERS;
+    let upstream = WrittenUpstream::start_with(Lists {
+        tools: PLAIN.to_owned(),
+        prompts: format!(r#"{{"name":"p",{vendor},"arguments":[{ARGUMENT}],{meta}}}"#),
+        resources: format!(r#"{{"uri":"x://a","name":"r",{vendor},{HINTS},"size":7,{meta}}}"#),
+        templates: format!(
+            r#"{{"uriTemplate":"x://t/{{id}}","name":"t",{vendor},{HINTS},{meta}}}"#
+        ),
+    })?;
+    let scene = Scene::before(upstream).await?;
+    let (session, _) = scene.mcp.initialize(LEGACY).await?;
+    for (method, own) in [
+        ("prompts/list", ARGUMENT),
+        ("resources/list", HINTS),
+        ("resources/list", r#""size":7"#),
+        ("resources/templates/list", HINTS),
+    ] {
+        for list in [
+            session.request(method, json!({})).await?.text,
+            scene.mcp.modern(method, json!({})).await?.text,
+        ] {
+            for member in MEMBERS.iter().chain([&own]) {
+                assert!(list.contains(member), "{method}: {member} in {list}");
+            }
+        }
+    }
+    let inner = |result: &'static str| {
+        let (_, rest) = result.split_once(":[").unwrap_or_default();
+        rest.trim_end_matches("]}")
+    };
+    for (method, params, held) in [
+        (
+            "prompts/get",
+            json!({"name": "p", "arguments": {"a": "b"}}),
+            r#""content":{"type":"text","text":"a","x-block":2.50}"#,
+        ),
+        (
+            "prompts/get",
+            json!({"name": "p", "arguments": {"a": "b"}}),
+            r#""x-message":1e2"#,
+        ),
+        ("resources/read", json!({"uri": "x://a"}), inner(CONTENTS)),
+    ] {
+        for result in [
+            session.request(method, params.clone()).await?.text,
+            scene.mcp.modern(method, params).await?.text,
+        ] {
+            assert!(result.contains(held), "{method}: {held} in {result}");
+            assert!(result.contains(r#""x-result":1.50"#), "{method}: {result}");
+        }
+    }
+    // A member that no column has is a change, and streams are told of the list.
+    let mut stream = session.listen().await?;
+    let list = |lists: &mut Lists| lists.prompts = lists.prompts.replace("1.50", "1.51");
+    scene.upstream.change(list);
+    let sync = scene.source("/sync");
+    let console = scene.owner.console();
+    let changed = console.post(&sync, json!({})).await?;
+    assert_eq!(changed["changes"][0]["kind"], "prompt", "{changed}");
+    let told = stream.until(|event| event.data.contains("notifications/prompts/list_changed"));
+    tokio::time::timeout(Duration::from_secs(10), told).await??;
+    let list = session.request("prompts/list", json!({})).await?;
+    assert!(list.text.contains("1.51"), "{}", list.text);
     Ok(())
 }
 
@@ -358,105 +438,6 @@ async fn q9_an_answer_that_is_too_large_is_called_that_with_the_limit() -> Resul
     Ok(())
 }
 
-/// What a client that can do this is offered by a server that lists some tools for it alone.
-async fn offered(mcp: &McpClient, capabilities: Value) -> Result<(McpClient, Vec<String>)> {
-    let (session, _) = mcp.initialize_able(LEGACY, capabilities).await?;
-    let list = session.request("tools/list", json!({})).await?;
-    let tools = list.json["result"]["tools"].as_array().context("tools")?;
-    let names = tools.iter().map(|tool| text(tool, "name"));
-    Ok((session, names.collect::<Result<_>>()?))
-}
-
-async fn modern_call(mcp: &McpClient, tool: &str, capabilities: Value) -> Result<Answer> {
-    let params = json!({"name": tool, "arguments": {"prompt": "x"}});
-    let client = mcp.modern_client("tools/call", &params)?;
-    let mut message = modern_message("tools/call", params);
-    message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
-    client.message(&message).await
-}
-
-/// X-30, L-21: found when the server is added; offered to who can be asked; told of what they lack to the others.
-#[tokio::test]
-async fn x_30_tools_for_clients_that_can_be_asked_are_found_and_offered_to_those() -> Result<()> {
-    const GATED: [(&str, &str); 3] = [
-        ("test_sampling", "sampling"),
-        ("test_elicitation", "elicitation"),
-        ("test_input_required_result_list_roots", "roots"),
-    ];
-    const ALL_THREE: &str = "test_input_required_result_multiple_inputs";
-    let upstream = Upstream::start(Fixture::Gated)?;
-    let stack = Stack::builder().allow_egress(upstream.address()).start()?;
-    let owner = Person::sign_up(&stack, "ann").await?;
-    let console = owner.console();
-    console.create_workspace("harbour").await?;
-    let published = publish(&console, "harbour", &upstream, &json!({})).await?;
-    let client = OAuthClient::register(stack.url(), "Harness").await?;
-    let tokens = client.authorize(&owner, &published.url).await?;
-    let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
-    let all = Fixture::Gated.tools();
-    let everything = json!({"sampling": {}, "elicitation": {}, "roots": {}});
-    let (_, names) = offered(&mcp, everything).await?;
-    assert_eq!(names, all, "all are found");
-    let (session, names) = offered(&mcp, json!({})).await?;
-    let missing: Vec<&&str> = all
-        .iter()
-        .filter(|name| !names.iter().any(|own| own == **name))
-        .collect();
-    assert_eq!(missing.len(), 4, "{missing:?}");
-    for (tool, feature) in GATED {
-        let (_, names) = offered(&mcp, json!({feature: {}})).await?;
-        assert!(
-            names.iter().any(|name| name == tool),
-            "{feature}: {names:?}"
-        );
-        assert!(
-            !names.iter().any(|name| name == ALL_THREE),
-            "{feature}: {names:?}"
-        );
-        assert_eq!(names.len(), all.len() - 3, "{feature}");
-        // Called all the same: V-1, and V-2 in 2026-07-28.
-        let params = json!({"name": tool, "arguments": {"prompt": "x", "message": "x"}});
-        let answer = session.request("tools/call", params).await?;
-        let told = format!(
-            "This tool needs the client feature \"{feature}\", which this client does not offer."
-        );
-        assert_eq!(
-            answer.json["result"]["content"][0]["text"], told,
-            "{}",
-            answer.text
-        );
-        let refused = modern_call(&mcp, tool, json!({})).await?;
-        assert_eq!(
-            (refused.status, refused.code()),
-            (StatusCode::BAD_REQUEST, -32021),
-            "{}",
-            refused.text
-        );
-    }
-    // L-21: a list of 2026-07-28 is the same for everybody.
-    let list = mcp.modern("tools/list", json!({})).await?;
-    let tools = list.json["result"]["tools"].as_array().map(Vec::len);
-    assert_eq!(tools, Some(all.len()), "{}", list.text);
-    // Another look finds the same.
-    let sync = format!("/workspaces/harbour/sources/{}/sync", published.source_id);
-    let same = console.post(&sync, json!({})).await?;
-    assert_eq!(same["changes"], json!([]), "{same}");
-    eventually(
-        "its sessions are taken leave of",
-        Duration::from_secs(10),
-        async || {
-            upstream
-                .seen()
-                .iter()
-                .filter(|one| one.verb == Method::DELETE)
-                .count()
-                > 5
-        },
-    )
-    .await?;
-    Ok(())
-}
-
 /// A session of a client that answers every question with this result, and the answer to its call.
 async fn asked(session: &McpClient, call: &Value, result: &Value) -> Result<(Value, usize)> {
     let mut stream = session.start(call).await?.stream()?;
@@ -474,26 +455,17 @@ async fn asked(session: &McpClient, call: &Value, result: &Value) -> Result<(Val
     }
 }
 
-async fn before(fixture: Fixture) -> Result<(Upstream, Stack, McpClient)> {
-    let upstream = Upstream::start(fixture)?;
-    let stack = Stack::builder().allow_egress(upstream.address()).start()?;
-    let owner = Person::sign_up(&stack, "ann").await?;
-    let console = owner.console();
-    console.create_workspace("harbour").await?;
-    let published = publish(&console, "harbour", &upstream, &json!({})).await?;
-    let client = OAuthClient::register(stack.url(), "Harness").await?;
-    let tokens = client.authorize(&owner, &published.url).await?;
-    let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
-    let (session, _) = mcp
-        .initialize_able(LEGACY, json!({"sampling": {}, "elicitation": {}}))
-        .await?;
-    Ok((upstream, stack, session))
+async fn before(fixture: Fixture) -> Result<(Before, McpClient)> {
+    let before = Before::of(fixture).await?;
+    let able = json!({"sampling": {}, "elicitation": {}});
+    let (session, _) = before.mcp.initialize_able(LEGACY, able).await?;
+    Ok((before, session))
 }
 
 /// X-24: ten rounds, between a client and a server of the session era too.
 #[tokio::test]
 async fn f7_x_24_a_server_of_the_session_era_asks_ten_times_at_most() -> Result<()> {
-    let (_upstream, _stack, session) = before(Fixture::TypeScript1).await?;
+    let (_before, session) = before(Fixture::TypeScript1).await?;
     let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": {"name": "test_ask_for_ever", "arguments": {}}});
     let said =
         json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello"}});
@@ -507,7 +479,7 @@ async fn f7_x_24_a_server_of_the_session_era_asks_ten_times_at_most() -> Result<
 /// EL-8: an answer that does not fit is a failed elicitation, and not a wish to cancel.
 #[tokio::test]
 async fn q15_el_8_an_answer_that_does_not_fit_is_no_cancel() -> Result<()> {
-    let (_upstream, _stack, session) = before(Fixture::TypeScript1).await?;
+    let (_before, session) = before(Fixture::TypeScript1).await?;
     let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": {"name": "test_elicitation", "arguments": {"message": "Who?"}}});
     let unfit = json!({"action": "accept", "content": {"username": 7}});
     let (answer, questions) = asked(&session, &call, &unfit).await?;
@@ -523,7 +495,7 @@ async fn q15_el_8_an_answer_that_does_not_fit_is_no_cancel() -> Result<()> {
 /// Q13: a whole number stays one.
 #[tokio::test]
 async fn q13_progress_of_one_is_one() -> Result<()> {
-    let (_upstream, _stack, session) = before(Fixture::TypeScript1).await?;
+    let (_before, session) = before(Fixture::TypeScript1).await?;
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": "p"}}});
     let mut stream = session.start(&call).await?.stream()?;

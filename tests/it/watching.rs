@@ -333,6 +333,98 @@ async fn q14_the_node_that_listens_dies_and_others_hear_of_a_change_within_five_
     Ok(())
 }
 
+/// two servers behind one. The acknowledgement is what either supports; one that is lost ends
+/// no stream, and when it is back each list that is another one than before is told of once.
+#[tokio::test]
+async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_once_by_type()
+-> Result<()> {
+    // Neither tool nor prompt goes on being there: both lists change while the server is away.
+    let lost = Upstream::start(Fixture::TypeScript1)?;
+    let (direct, _) = McpClient::new(&lost.direct_url())?
+        .initialize(LEGACY)
+        .await?;
+    call(&direct, "test_trigger_tool_change").await?;
+    call(&direct, "test_trigger_prompt_change").await?;
+    let stays = Upstream::start(Fixture::TypeScript2)?;
+    // It tells of no resource.
+    let mute = Upstream::start(Fixture::Rmcp)?;
+    let addresses = [&lost, &stays, &mute].map(|one| one.address().to_string());
+    let stack = Stack::builder()
+        .setting("egress_allow", addresses.join(","))
+        .start()?;
+    let owner = Person::sign_up(&stack, "ann").await?;
+    let console = owner.console();
+    console.create_workspace("harbour").await?;
+    let parts = [("lost", &lost), ("stays", &stays), ("mute", &mute)];
+    let published = behind::compose(&console, "harbour", &parts).await?;
+    let client = OAuthClient::register(stack.url(), "Harness").await?;
+    let tokens = client.authorize(&owner, &published.url).await?;
+    let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
+
+    let of_lost = "lost://watched-resource";
+    let of_both = [of_lost, "stays://watched-resource"];
+    let mut wanted = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
+        "resourceSubscriptions": [of_both[0], of_both[1], "mute://static-text"]});
+    let (mut stream, acknowledged) = listen(&mcp, wanted.clone()).await?;
+    wanted["resourceSubscriptions"] = json!(of_both);
+    assert_eq!(
+        acknowledged["params"]["notifications"], wanted,
+        "{acknowledged}"
+    );
+    let (session, _) = mcp.initialize(LEGACY).await?;
+    for (tool, uri) in [
+        ("lost_test_touch_resource", of_both[0]),
+        ("stays_test_touch_resource", of_both[1]),
+    ] {
+        call(&session, tool).await?;
+        assert_eq!(told(&mut stream, UPDATED).await?["params"]["uri"], uri);
+    }
+
+    let opened = lost.seen_of("initialize").len();
+    // As one that forgot its sessions.
+    lost.refuse(Some(reqwest::StatusCode::NOT_FOUND));
+    lost.cut();
+    // Its stream is not gone on with: what it says from here on is lost.
+    eventually("another session is tried", SOON, async || {
+        lost.seen_of("initialize").len() > opened
+    })
+    .await?;
+    // The others go on.
+    call(&session, "stays_test_touch_resource").await?;
+    assert_eq!(
+        told(&mut stream, UPDATED).await?["params"]["uri"],
+        of_both[1]
+    );
+    call(&direct, "test_trigger_tool_change").await?;
+    call(&direct, "test_trigger_prompt_change").await?;
+    lost.refuse(None);
+
+    // Its resource may be another one, and two of its lists are. What comes last is a change that
+    // it tells of anew.
+    let mut heard = Vec::new();
+    while heard.len() < 3 {
+        let event = tokio::time::timeout(SOON, stream.message()).await;
+        let event = event.with_context(|| format!("{heard:?}"))??;
+        heard.push((event["method"].clone(), event["params"]["uri"].clone()));
+    }
+    let (session, _) = mcp.initialize(LEGACY).await?;
+    call(&session, "lost_test_touch_resource").await?;
+    let event = tokio::time::timeout(SOON, stream.message()).await??;
+    heard.push((event["method"].clone(), event["params"]["uri"].clone()));
+    let count = |method: &str, uri: Value| {
+        let one = (json!(method), uri);
+        heard.iter().filter(|other| **other == one).count()
+    };
+    assert_eq!(count(UPDATED, json!(of_lost)), 2, "{heard:?}");
+    for method in [
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+    ] {
+        assert_eq!(count(method, Value::Null), 1, "{heard:?}");
+    }
+    Ok(())
+}
+
 /// A server that asks on the stream of its session, as SDKs do that are not told which request a question belongs to.
 #[tokio::test]
 async fn x_23_a_question_beside_the_stream_of_a_call_reaches_the_client_of_that_call() -> Result<()>

@@ -5,7 +5,11 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
@@ -38,12 +42,15 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
 type Counts = Arc<Mutex<BTreeMap<String, usize>>>;
+/// What is counted, and whether the token is refused.
+type Guarded = (Counts, Arc<AtomicBool>);
 
 /// A running API. Stops when dropped.
 #[derive(Debug)]
 pub struct FixtureApi {
     address: SocketAddr,
     counts: Counts,
+    revoked: Arc<AtomicBool>,
     /// Requests that wait for the test, and what was executed.
     pub held: Held,
     _stop: oneshot::Sender<()>,
@@ -54,7 +61,8 @@ impl FixtureApi {
     pub fn start() -> Result<Self> {
         let counts = Counts::default();
         let held = Held::default();
-        let router = router(counts.clone(), &held);
+        let revoked = Arc::<AtomicBool>::default();
+        let router = router((counts.clone(), Arc::clone(&revoked)), &held);
         let (stop, stopped) = oneshot::channel::<()>();
         let (sender, started) = mpsc::channel();
         // A thread with a runtime of its own: it lives as long as the value, whichever test runtime made it.
@@ -77,6 +85,7 @@ impl FixtureApi {
         Ok(Self {
             address,
             counts,
+            revoked,
             held,
             _stop: stop,
         })
@@ -99,6 +108,11 @@ impl FixtureApi {
             .map_or(0, |counts| counts.get(path).copied().unwrap_or(0))
     }
 
+    /// From now on the token is refused, or accepted again.
+    pub fn revoke(&self, revoked: bool) {
+        self.revoked.store(revoked, Ordering::SeqCst);
+    }
+
     /// The address of the MCP server beside it ([`asker`]).
     pub fn asker_url(&self) -> String {
         format!("{}{}", self.base_url(), asker::PATH)
@@ -110,7 +124,7 @@ impl FixtureApi {
     }
 }
 
-fn router(counts: Counts, held: &Held) -> Router {
+fn router(guarded: Guarded, held: &Held) -> Router {
     Router::new()
         .route("/echo", post(|Json(body): Json<Value>| async move { Json(json!({"message": body["message"], "length": body["message"].as_str().map_or(0, str::len)})) }))
         .route("/things/{id}", get(thing).delete(|| async { StatusCode::NO_CONTENT }))
@@ -132,21 +146,21 @@ fn router(counts: Counts, held: &Held) -> Router {
         .route("/conformance/schema", post(|Json(body): Json<Value>| async move { Json(body) }))
         .route("/conformance/header", get(|| async { "ok" }))
         .merge(held.router())
-        .layer(middleware::from_fn_with_state(counts, guard))
+        .layer(middleware::from_fn_with_state(guarded, guard))
         .merge(asker::router(held))
 }
 
 /// Counts, and refuses everybody without the token.
-async fn guard(State(counts): State<Counts>, request: Request, next: Next) -> Response {
+async fn guard(State((counts, revoked)): State<Guarded>, request: Request, next: Next) -> Response {
     if let Ok(mut counts) = counts.lock() {
         *counts.entry(request.uri().path().to_owned()).or_default() += 1;
     }
     let expected = format!("Bearer {TOKEN}");
-    if request
+    let is_wrong = request
         .headers()
         .get(header::AUTHORIZATION)
-        .is_none_or(|value| value.as_bytes() != expected.as_bytes())
-    {
+        .is_none_or(|value| value.as_bytes() != expected.as_bytes());
+    if is_wrong || revoked.load(Ordering::SeqCst) {
         return (
             StatusCode::UNAUTHORIZED,
             Json(json!({"error": "token missing or wrong"})),

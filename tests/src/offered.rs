@@ -115,7 +115,9 @@ impl Fixture {
                 | Self::Gated
                 | Self::TypeScript2
                 | Self::TypeScriptBoth
+                | Self::GatedBoth
                 | Self::HttpSse
+                | Self::GatedSse
         )
     }
 
@@ -125,10 +127,12 @@ impl Fixture {
         const SESSIONS: Option<&str> = Some("2025-11-25");
         const STATELESS: Option<&str> = Some("2026-07-28");
         match self {
-            Self::HttpSse => [None, None],
+            Self::HttpSse | Self::GatedSse => [None, None],
             Self::TypeScript1 | Self::Gated | Self::Python1 => [SESSIONS, SESSIONS],
             Self::TypeScript2 => [STATELESS, STATELESS],
-            Self::TypeScriptBoth | Self::Python2 | Self::Rmcp => [SESSIONS, STATELESS],
+            Self::TypeScriptBoth | Self::GatedBoth | Self::Python2 | Self::Rmcp => {
+                [SESSIONS, STATELESS]
+            }
         }
     }
 
@@ -139,17 +143,18 @@ impl Fixture {
         sessions != stateless
     }
 
-    /// Names of its tools, in byte order (TL-3).
+    /// Names of its tools, in byte order (TL-3): those of both eras.
     #[must_use]
     pub fn tools(self) -> Vec<&'static str> {
-        let more: &[&str] = match self {
-            Self::TypeScript1 | Self::Gated => &TASKS_OF_SESSIONS,
-            Self::TypeScript2 | Self::TypeScriptBoth => &TASKS,
-            Self::HttpSse => &[],
+        let more: &[&[&str]] = match self {
+            Self::TypeScript1 | Self::Gated => &[&TASKS_OF_SESSIONS],
+            Self::TypeScript2 => &[&TASKS],
+            Self::TypeScriptBoth | Self::GatedBoth => &[&TASKS, &TASKS_OF_SESSIONS],
+            Self::HttpSse | Self::GatedSse => &[],
             Self::Python1 | Self::Python2 => return PYTHON.to_vec(),
             Self::Rmcp => return RMCP.to_vec(),
         };
-        let mut all = [TYPESCRIPT.as_slice(), more].concat();
+        let mut all = [TYPESCRIPT.as_slice(), &more.concat()].concat();
         all.sort_unstable();
         all
     }
@@ -204,7 +209,12 @@ impl Fixture {
     #[must_use]
     pub fn nobody_to_ask(self, tool: &str) -> String {
         match self {
-            Self::TypeScript1 | Self::Gated | Self::TypeScriptBoth | Self::HttpSse => {
+            Self::TypeScript1
+            | Self::Gated
+            | Self::TypeScriptBoth
+            | Self::GatedBoth
+            | Self::HttpSse
+            | Self::GatedSse => {
                 "MCP error -32601: Method not found: elicitation/create".to_owned()
             }
             Self::Python1 => {

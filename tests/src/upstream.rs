@@ -41,8 +41,12 @@ pub enum Fixture {
     TypeScript2,
     /// Both of these on one URL. What asks in a session asks nothing of clients of 2026-07-28.
     TypeScriptBoth,
+    /// The same; its sessions are those of [`Fixture::Gated`].
+    GatedBoth,
     /// TypeScript SDK 1.x on the two endpoints of 2024-11-05.
     HttpSse,
+    /// The same with the gates of [`Fixture::Gated`].
+    GatedSse,
     /// Python SDK 1.x: 2025-03-26 to 2025-11-25, with sessions. Most of the same content, as that SDK writes it.
     Python1,
     /// Python SDK 2.x: both eras on one URL, the content of [`Fixture::Python1`].
@@ -53,12 +57,14 @@ pub enum Fixture {
 
 impl Fixture {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::TypeScript1,
         Self::Gated,
         Self::TypeScript2,
         Self::TypeScriptBoth,
+        Self::GatedBoth,
         Self::HttpSse,
+        Self::GatedSse,
         Self::Python1,
         Self::Python2,
         Self::Rmcp,
@@ -66,7 +72,7 @@ impl Fixture {
 
     fn path(self) -> &'static str {
         match self {
-            Self::HttpSse => "/sse",
+            Self::HttpSse | Self::GatedSse => "/sse",
             _ => "/mcp",
         }
     }
@@ -96,9 +102,19 @@ impl Fixture {
             }
             Self::TypeScript2 => typescript("modern.mjs")?,
             Self::TypeScriptBoth => typescript("both.mjs")?,
+            Self::GatedBoth => {
+                let mut command = typescript("both.mjs")?;
+                command.arg("gated");
+                command
+            }
             Self::HttpSse => {
                 let mut command = typescript("legacy.mjs")?;
                 command.arg("sse");
+                command
+            }
+            Self::GatedSse => {
+                let mut command = typescript("legacy.mjs")?;
+                command.args(["sse", "gated"]);
                 command
             }
             Self::Python1 => python("v1")?,
@@ -165,6 +181,8 @@ struct Recorder {
     behind: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
     refusing: Arc<Mutex<Option<StatusCode>>>,
+    /// Answered with 503 each.
+    refused_method: Arc<Mutex<Option<String>>>,
     /// Counts the cuts.
     cut: Arc<watch::Sender<u64>>,
 }
@@ -172,19 +190,28 @@ struct Recorder {
 impl Upstream {
     /// Starts it for everybody.
     pub fn start(fixture: Fixture) -> Result<Self> {
-        Self::start_with(fixture, None)
+        Self::start_with(fixture, None, false)
     }
 
     /// Starts it for the holder of a bearer token; others get 401 without more. [`Fixture::Rmcp`] lets everybody in.
     pub fn start_for_token(fixture: Fixture, token: &str) -> Result<Self> {
-        Self::start_with(fixture, Some(token))
+        Self::start_with(fixture, Some(token), false)
     }
 
-    fn start_with(fixture: Fixture, token: Option<&str>) -> Result<Self> {
+    /// The same; each text and each blob that it sends begins with the `Authorization` of the
+    /// request. Those of TypeScript alone.
+    pub fn start_that_echoes(fixture: Fixture, token: &str) -> Result<Self> {
+        Self::start_with(fixture, Some(token), true)
+    }
+
+    fn start_with(fixture: Fixture, token: Option<&str>, echoes: bool) -> Result<Self> {
         let (process, behind) = match fixture.command()? {
             Some(mut command) => {
                 if let Some(token) = token {
                     command.env("FIXTURE_TOKEN", token);
+                }
+                if echoes {
+                    command.env("FIXTURE_ECHO", "1");
                 }
                 let (process, address) = listen(command)?;
                 (Some(process), address)
@@ -198,6 +225,7 @@ impl Upstream {
             behind,
             seen: Arc::default(),
             refusing: Arc::default(),
+            refused_method: Arc::default(),
             cut: Arc::new(watch::Sender::new(0)),
         };
         let router = Router::new().fallback(pass).with_state(recorder.clone());
@@ -207,6 +235,12 @@ impl Upstream {
             recorder,
             process,
         })
+    }
+
+    /// Which it is.
+    #[must_use]
+    pub fn fixture(&self) -> Fixture {
+        self.fixture
     }
 
     /// The address that Portolan must be allowed to call.
@@ -219,6 +253,12 @@ impl Upstream {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, self.fixture.path())
+    }
+
+    /// Its own address, past the recorder: what goes there is not recorded, cut or refused.
+    #[must_use]
+    pub fn direct_url(&self) -> String {
+        format!("http://{}{}", self.recorder.behind, self.fixture.path())
     }
 
     /// Everything that reached it so far, oldest first.
@@ -243,6 +283,11 @@ impl Upstream {
     /// Answers everything with this status and passes nothing on, until told otherwise with `None`.
     pub fn refuse(&self, status: Option<StatusCode>) {
         *locked(&self.recorder.refusing) = status;
+    }
+
+    /// Answers requests of this JSON-RPC method with 503, until told otherwise with `None`.
+    pub fn refuse_method(&self, method: Option<&str>) {
+        *locked(&self.recorder.refused_method) = method.map(str::to_owned);
     }
 
     /// Breaks every answer that is under way, in the middle. The server behind sees its clients go.
@@ -332,18 +377,25 @@ async fn pass(State(recorder): State<Recorder>, request: Request) -> Response {
     let Ok(body) = axum::body::to_bytes(body, LARGEST).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
+    let arrived = Seen {
+        verb: parts.method.clone(),
+        path: path.clone(),
+        headers: parts.headers.clone(),
+        body: body.clone(),
+        status: None,
+    };
+    let method = arrived.method();
+    let is_refused = method.is_some() && method == *locked(&recorder.refused_method);
     let place = {
         let mut seen = locked(&recorder.seen);
-        seen.push(Seen {
-            verb: parts.method.clone(),
-            path: path.clone(),
-            headers: parts.headers.clone(),
-            body: body.clone(),
-            status: None,
-        });
+        seen.push(arrived);
         seen.len() - 1
     };
-    let response = forward(&recorder, cut, parts.method, &path, parts.headers, body).await;
+    let response = if is_refused {
+        StatusCode::SERVICE_UNAVAILABLE.into_response()
+    } else {
+        forward(&recorder, cut, parts.method, &path, parts.headers, body).await
+    };
     if let Some(seen) = locked(&recorder.seen).get_mut(place) {
         seen.status = Some(response.status());
     }

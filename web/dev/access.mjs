@@ -52,6 +52,12 @@ export const routes = [
     '/workspaces/:ws/clients',
     () => ({
       rule: 'approval',
+      effects: [
+        { rule: 'any', clients: 0, apps: 0 },
+        { rule: 'verified', clients: 1, apps: 2 },
+        { rule: 'list', clients: 1, apps: 2 },
+        { rule: 'approval', clients: 1, apps: 2 },
+      ],
       clients: [
         seen('claude', 'Claude', { verified: 'Anthropic', decision: 'allowed' }),
         seen('deckhand', 'A client with a name that is much longer than what people usually give to one', {

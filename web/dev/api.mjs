@@ -77,6 +77,21 @@ const serverDetail = (one) => ({
       ? [{ client: 'Cursor', message: 'lists at most 40 tools of all servers together.' }]
       : [],
 });
+const restorable = (deleted) => new Date(Date.parse(deleted) + 30 * 86_400_000).toISOString();
+const trash = () =>
+  ['source', 'server']
+    .flatMap((kind) =>
+      state[`${kind}s`]
+        .filter((one) => one.deleted)
+        .map(({ id, name, deleted }) => ({
+          kind,
+          id,
+          name,
+          deleted_at: deleted,
+          restorable_until: restorable(deleted),
+        })),
+    )
+    .sort((one, other) => other.deleted_at.localeCompare(one.deleted_at));
 const live = (list) => list.filter((one) => !one.deleted);
 const page = (items) => ({ items });
 
@@ -176,6 +191,14 @@ const routes = [
       servers_published: live(state.servers).filter((s) => s.status === 'published').length,
       calls_24h: state.hours(),
       recent_calls: state.calls.slice(0, 6),
+      refused_credentials: live(state.sources)
+        .filter((s) => s.credential?.state.state === 'refused')
+        .map((s) => ({
+          source_id: s.id,
+          source_name: s.name,
+          status: s.credential.state.status,
+          at: s.credential.state.at,
+        })),
       setup: {
         has_source: live(state.sources).length > 0,
         has_credential: live(state.sources).some((s) => s.credential),
@@ -231,8 +254,8 @@ const routes = [
     'DELETE',
     '/workspaces/:ws/sources/:id',
     (p) => {
-      find(state.sources, p.id).deleted = true;
-      return { undo_until: new Date(Date.now() + 600000).toISOString() };
+      find(state.sources, p.id).deleted = now();
+      return { undo_until: restorable(now()) };
     },
   ],
   [
@@ -240,7 +263,7 @@ const routes = [
     '/workspaces/:ws/sources/:id/restore',
     (p) => {
       const one = state.sources.find((s) => s.id === p.id);
-      one.deleted = false;
+      one.deleted = undefined;
       return source(one);
     },
   ],
@@ -282,8 +305,26 @@ const routes = [
     '/workspaces/:ws/sources/:id/credential',
     (p, body) => {
       const one = find(state.sources, p.id);
-      one.credential = { kind: body.kind, hint: credentialHint(body), updated_at: now() };
+      one.credential = {
+        kind: body.kind,
+        hint: credentialHint(body),
+        updated_at: now(),
+        state: { state: 'never_tried' },
+      };
+      // The stand-in for an API accepts one key.
+      one.tested = body.value === 'harbour-demo-key';
       return one.credential;
+    },
+  ],
+  [
+    'POST',
+    '/workspaces/:ws/sources/:id/credential/test',
+    (p) => {
+      const one = find(state.sources, p.id);
+      one.credential.state = one.tested
+        ? { state: 'works', at: now() }
+        : { state: 'refused', status: 401, at: now() };
+      return { credential: one.credential };
     },
   ],
   [
@@ -369,8 +410,8 @@ const routes = [
     'DELETE',
     '/workspaces/:ws/servers/:id',
     (p) => {
-      find(state.servers, p.id).deleted = true;
-      return { undo_until: new Date(Date.now() + 600000).toISOString() };
+      find(state.servers, p.id).deleted = now();
+      return { undo_until: restorable(now()) };
     },
   ],
   [
@@ -378,7 +419,7 @@ const routes = [
     '/workspaces/:ws/servers/:id/restore',
     (p) => {
       const one = state.servers.find((s) => s.id === p.id);
-      one.deleted = false;
+      one.deleted = undefined;
       return server(one);
     },
   ],
@@ -433,6 +474,7 @@ const routes = [
   ],
   ['GET', '/workspaces/:ws/servers/:id/calls', () => page(state.calls)],
   ['GET', '/workspaces/:ws/calls', () => page(state.calls)],
+  ['GET', '/workspaces/:ws/trash', () => page(trash())],
   ['GET', '/workspaces/:ws/audit', () => page(state.audit)],
 ];
 

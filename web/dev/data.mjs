@@ -142,7 +142,12 @@ const sources = empty
         document_url: 'https://api.harbour.example/openapi.json',
         document_digest: 'sha256:4c1f9e0b77aa2d31',
         settings: { timeout_ms: 30000, max_response_bytes: 1048576, follow_redirects: 'same_origin' },
-        credential: { kind: 'api_key', hint: 'X-Api-Key: ••••cafe', updated_at: ago(2000) },
+        credential: {
+          kind: 'api_key',
+          hint: 'X-Api-Key: ••••cafe',
+          updated_at: ago(2000),
+          state: { state: 'refused', status: 401, at: ago(40) },
+        },
         security: [
           {
             kind: 'api_key',
@@ -295,6 +300,35 @@ const usage = () => {
   return { from: new Date(first).toISOString(), bucket_minutes: 5, buckets };
 };
 
+/** The two messages of a trial, as the service shows them. */
+function exchange(tool, url, args, type, text) {
+  const sent = tool.method === 'GET' ? undefined : JSON.stringify(args);
+  const body = (value) => (value === undefined ? {} : { body: { text: value, bytes: value.length } });
+  return {
+    request: {
+      method: tool.method,
+      url,
+      headers: [
+        { name: 'accept', value: 'application/json, */*;q=0.5' },
+        { name: 'x-api-key', value: '••••' },
+        ...(sent ? [{ name: 'content-type', value: 'application/json' }] : []),
+        { name: 'user-agent', value: 'Portolan/0.1.0' },
+        { name: 'host', value: 'api.harbour.example' },
+      ],
+      ...body(sent),
+    },
+    response: {
+      status: 200,
+      headers: [
+        { name: 'content-type', value: type },
+        { name: 'set-cookie', value: '••••' },
+        { name: 'date', value: 'Tue, 24 Nov 2026 09:12:44 GMT' },
+      ],
+      ...(text === undefined ? { body: { bytes: 2048 } } : body(text)),
+    },
+  };
+}
+
 export const state = {
   limits,
   defaultServer: servers[0]?.id,
@@ -313,7 +347,7 @@ export const state = {
       openapi_url: 'http://127.0.0.1:8090/openapi.json',
       base_url: 'http://127.0.0.1:8090',
       title: 'Harbour demo API',
-      credential_hint: 'The demo takes the key "harbour-demo-key" in X-Api-Key.',
+      api_key: 'harbour-demo-key',
     },
   },
   members: [
@@ -428,10 +462,12 @@ export const state = {
       hour: new Date(Date.now() - (23 - i) * 3_600_000).toISOString(),
       calls: empty ? 0 : calls_,
       errors: empty ? 0 : Math.floor(calls_ / 13),
+      rejected: empty ? 0 : Math.floor(calls_ / 17),
     }));
     return {
       total: by_hour.reduce((sum, one) => sum + one.calls, 0),
       errors: by_hour.reduce((sum, one) => sum + one.errors, 0),
+      rejected: by_hour.reduce((sum, one) => sum + one.rejected, 0),
       by_hour,
     };
   },
@@ -542,7 +578,7 @@ export const state = {
         is_error: false,
         status: 200,
         duration_ms: 182,
-        request: { method: one.method, url },
+        ...exchange(one, url, args, 'image/svg+xml'),
         content: [{ type: 'image', data: svg, mimeType: 'image/svg+xml' }],
       };
     }
@@ -558,7 +594,7 @@ export const state = {
       is_error: false,
       status: 200,
       duration_ms: 84,
-      request: { method: one.method, url },
+      ...exchange(one, url, args, 'application/json', JSON.stringify(structured)),
       content: [{ type: 'text', text: JSON.stringify(structured) }],
       structured_content: structured,
     };

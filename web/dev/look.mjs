@@ -32,6 +32,12 @@ const pages = {
     await page.getByRole('button', { name: /Continue with/ }).click();
     await page.getByText('Authentication').waitFor();
   },
+  'import-3-refused': async (page) => {
+    await pages['import-3-credential'](page);
+    await page.getByLabel('Key', { exact: true }).fill('a-wrong-key');
+    await page.getByRole('button', { name: 'Save and test' }).click();
+    await page.getByText(/^Refused 401/).waitFor();
+  },
   'import-refused': async (page) => {
     await at('/w/nordhavn/sources/import')(page);
     await page.getByRole('radio', { name: /^Paste/ }).check();
@@ -48,12 +54,29 @@ const pages = {
     await page.getByRole('heading', { name: 'Changes' }).waitFor();
   },
   'new-http-source': at('/w/nordhavn/sources/new'),
+  'new-upstream': at('/w/nordhavn/sources/upstream'),
+  'new-tool': at('/w/nordhavn/sources/src_0192a/tools/new'),
+  'resource-new': at('/w/nordhavn/resources/new'),
   'tool-editor': at('/w/nordhavn/tools/tol_0192x/edit'),
   tools: at('/w/nordhavn/tools'),
   'tool-try': async (page) => {
     await at('/w/nordhavn/tools/tol_01920')(page);
     await page.getByRole('button', { name: 'Run' }).click();
     await page.getByText('HTTP 200').waitFor();
+  },
+  'tool-request': async (page) => {
+    await at('/w/nordhavn/tools/tol_01925')(page);
+    await page.getByText('JSON', { exact: true }).click();
+    const booking = { port: 'DKCPH', ship: 9074729, arrival: '2026-11-25T06:00:00Z', cargo: 'grain' };
+    await page.getByRole('textbox', { name: 'Arguments as JSON' }).fill(JSON.stringify(booking, null, 2));
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByRole('tab', { name: 'Request' }).click();
+    await page.getByLabel('Headers of the request').waitFor();
+  },
+  'tool-response': async (page) => {
+    await pages['tool-try'](page);
+    await page.getByRole('tab', { name: 'Response' }).click();
+    await page.getByLabel('Headers of the response').waitFor();
   },
   'tool-faults': async (page) => {
     await at('/w/nordhavn/tools/tol_01925')(page);
@@ -185,6 +208,7 @@ const pages = {
     await page.getByRole('button', { name: /^Restore/ }).waitFor();
     await page.waitForTimeout(300);
   },
+  trash: at('/w/nordhavn/trash'),
   'undo-done': async (page) => {
     await page.waitForTimeout(1);
     await at('/w/nordhavn/servers')(page);
@@ -195,9 +219,61 @@ const pages = {
       }),
     );
   },
+  'trash-empty': at('/w/nordhavn/trash'),
+  // The service answers 500, and then not at all.
+  failed: async (page) => {
+    await page.route('**/api/**/overview', (route) => route.fulfill({ status: 500, json: { error: {} } }));
+    await page.goto(`${origin}/w/nordhavn`);
+    await page.getByRole('button', { name: 'Try again' }).waitFor();
+  },
+  offline: async (page) => {
+    await page.route('**/api/**/servers', (route) => route.abort());
+    await page.goto(`${origin}/w/nordhavn/servers`);
+    await page.getByRole('button', { name: 'Try again' }).waitFor();
+  },
   'not-found': at('/w/nordhavn/nowhere'),
   'no-workspace': at('/w/elsewhere'),
 };
+
+// A workspace in which nothing was made yet.
+if (process.env.PORTOLAN_DEV === 'empty') {
+  for (const name of Object.keys(pages)) delete pages[name];
+  pages['empty-welcome'] = async (page) => {
+    await at('/')(page);
+    if (!(await page.getByLabel(/^(Workspace name|Name)/).isVisible())) return;
+    await page.getByLabel(/^(Workspace name|Name)/).fill('Nordhavn');
+  };
+  const workspace = (path) => async (page) => {
+    // The second time it is taken, which is as good.
+    await fetch(`${origin}/api/v1/workspaces`, {
+      method: 'POST',
+      body: JSON.stringify({ name: 'Nordhavn', slug: 'nordhavn' }),
+    });
+    await at(`/w/nordhavn${path}`)(page);
+  };
+  for (const path of [
+    '',
+    'sources',
+    'tools',
+    'prompts',
+    'resources',
+    'servers',
+    'servers/new',
+    'calls',
+    'connects',
+    'clients',
+    'keys',
+    'apps',
+    'members',
+    'limits',
+    'audit',
+    'trash',
+    'security',
+    'single-sign-on',
+  ]) {
+    pages[`empty-${path.replace('/', '-') || 'overview'}`] = workspace(path && `/${path}`);
+  }
+}
 
 const faults = {
   count: 0,
@@ -224,7 +300,7 @@ for (const look of looks.filter((one) => !only || only.includes(one.name))) {
     const page = await context.newPage();
     const where = `${name} (${look.name})`;
     page.on('console', (message) => {
-      if (message.type() === 'error' && !/status of 4\d\d/.test(message.text()))
+      if (message.type() === 'error' && !/status of [45]\d\d|net::ERR_FAILED/.test(message.text()))
         faults.push(`${where}: ${message.text()}`);
     });
     page.on('pageerror', (error) => faults.push(`${where}: ${error}`));
@@ -247,10 +323,16 @@ for (const look of looks.filter((one) => !only || only.includes(one.name))) {
           );
         }
       }
-      await page.screenshot({
-        path: `${out}/${name}-${look.name}.png`,
-        fullPage: !['menu', 'undo', 'key-new', 'key-secret', 'unsaved', 'sidebar-13-inch'].includes(name),
-      });
+      // A window as tall as the page: what sticks to the window stays where a person sees it.
+      const whole = !['menu', 'undo', 'key-new', 'key-secret', 'unsaved', 'sidebar-13-inch'].includes(name);
+      if (whole) {
+        const height = await page.evaluate(() => document.documentElement.scrollHeight);
+        await page.setViewportSize({
+          width: look.width,
+          height: Math.max(look.height, Math.min(height, 4000)),
+        });
+      }
+      await page.screenshot({ path: `${out}/${name}-${look.name}.png` });
     } catch (error) {
       faults.push(`${where}: ${String(error).split('\n')[0]}`);
       await page.screenshot({ path: `${out}/${name}-${look.name}-failed.png` });

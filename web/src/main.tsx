@@ -1,6 +1,5 @@
 import '@fontsource-variable/inter/wght.css';
-import '@fontsource-variable/source-serif-4/wght.css';
-import '@fontsource-variable/jetbrains-mono/wght.css';
+import './fonts.css';
 import './mantine.css';
 import '@mantine/notifications/styles.css';
 import './theme.gen.css';

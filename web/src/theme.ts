@@ -55,11 +55,11 @@ export const theme = createTheme({
   colors: { sea, brass, gray, dark },
   black: '#10222f',
   fontFamily: '"Inter Variable", Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif',
-  fontFamilyMonospace: '"JetBrains Mono Variable", ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
+  fontFamilyMonospace: '"JetBrains Mono", ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
   fontSizes: { xs: '0.78125rem', sm: '0.875rem', md: '0.9375rem', lg: '1.0625rem', xl: '1.25rem' },
   lineHeights: { xs: '1.45', sm: '1.5', md: '1.55', lg: '1.5', xl: '1.4' },
   headings: {
-    fontFamily: '"Source Serif 4 Variable", "Source Serif 4", Charter, "Iowan Old Style", Georgia, serif',
+    fontFamily: '"Source Serif 4", Charter, "Iowan Old Style", Georgia, serif',
     fontWeight: '600',
     sizes: {
       h1: { fontSize: '1.875rem', lineHeight: '1.2' },

@@ -82,6 +82,34 @@ test('a document that is refused shows where its faults are and keeps the text',
   );
 });
 
+const credential = (state: Schemas['CredentialState']): Schemas['CredentialSummary'] => ({
+  kind: 'api_key',
+  hint: 'X-Key: ••••cret',
+  updated_at: '2026-01-01T00:00:00Z',
+  state,
+});
+
+test('friction 4: the key of the demo API is filled in, and its hint is shown once', async () => {
+  const user = userEvent.setup();
+  const demo_api: Schemas['DemoApi'] = {
+    openapi_url: 'http://127.0.0.1:1/openapi.json',
+    base_url: 'http://127.0.0.1:1',
+    title: 'Harbour',
+    api_key: 'demo-key',
+    mcp_url: 'http://127.0.0.1:1/mcp',
+  };
+  const hint = { ...preview.security[0], description: 'The demo key is `demo-key`.' };
+  serve({
+    'GET /api/v1/me': { body: { ...me, demo_api } },
+    'POST /api/v1/workspaces/harbour/imports/preview': { body: { ...preview, security: [hint] } },
+  });
+  open('/w/harbour/sources/import');
+  await user.click(await screen.findByRole('button', { name: 'Preview tools' }));
+  await user.click(await screen.findByRole('button', { name: 'Continue with 2 tools' }));
+  expect((await screen.findByLabelText<HTMLInputElement>('Key')).value).toBe('demo-key');
+  expect(screen.getAllByText('demo-key')).toHaveLength(1);
+});
+
 test('the chosen operations are enabled, the credential is set, and a failed credential does not create the source twice', async () => {
   const user = userEvent.setup();
   let tries = 0;
@@ -93,8 +121,17 @@ test('the chosen operations are enabled, the credential is set, and a failed cre
       tries += 1;
       return tries === 1
         ? refusal(503, { code: 'busy', message: 'Try again.' })
-        : { body: { kind: 'api_key', hint: 'X-Key: ••••cret', updated_at: '2026-01-01T00:00:00Z' } };
+        : { body: credential({ state: 'never_tried' }) };
     },
+    'POST /api/v1/workspaces/harbour/sources/src_1/credential/test': () => ({
+      body: {
+        credential: credential(
+          tries === 2
+            ? { state: 'refused', status: 401, at: new Date().toISOString() }
+            : { state: 'works', at: new Date().toISOString() },
+        ),
+      },
+    }),
   });
   open('/w/harbour/sources/import');
   await user.type(
@@ -107,9 +144,15 @@ test('the chosen operations are enabled, the credential is set, and a failed cre
   await user.click(screen.getByRole('button', { name: 'Read-only' }));
   await user.click(screen.getByRole('button', { name: 'Continue with 1 tool' }));
   await user.type(await screen.findByLabelText('Key'), 'secret');
-  await user.click(screen.getByRole('button', { name: 'Create source' }));
+  await user.click(screen.getByRole('button', { name: 'Save and test' }));
   expect(await screen.findByText('Try again.')).toBeTruthy();
-  await user.click(screen.getByRole('button', { name: 'Save credential' }));
+  // The key is refused: the step stays, says so beside the button, and takes another key.
+  await user.click(screen.getByRole('button', { name: 'Save and test' }));
+  expect(await screen.findByText(/^Refused 401 at /)).toBeTruthy();
+  expect(screen.getByText(/save it again/)).toBeTruthy();
+  expect(screen.getByRole('button', { name: 'Continue' })).toBeTruthy();
+  await user.type(screen.getByLabelText('Key'), ' right');
+  await user.click(screen.getByRole('button', { name: 'Save and test' }));
   expect(await screen.findByRole('heading', { name: 'Orders was imported' })).toBeTruthy();
   const created = received.filter((one) => one.method === 'POST' && one.path.endsWith('/sources'));
   expect(created.map((one) => one.body)).toEqual([

@@ -97,6 +97,7 @@ const server: Schemas['ServerDetail'] = {
 };
 
 test('bug 2: a published server is deleted only when that is confirmed, and a reload keeps the way back', async () => {
+  const trash: Schemas['DeletedThing'][] = [];
   const received = serve({
     'GET /api/v1/me': { body: me },
     [`GET ${base}/tools`]: { body: { items: [] } },
@@ -106,10 +107,20 @@ test('bug 2: a published server is deleted only when that is confirmed, and a re
     [`GET ${base}/servers/srv_1/connection`]: { body: { clients: [], url: server.url } },
     [`GET ${base}/servers/srv_1/calls`]: { body: { items: [] } },
     [`GET ${base}/servers`]: { body: { items: [] } },
-    [`DELETE ${base}/servers/srv_1`]: {
-      body: { undo_until: new Date(Date.now() + 600_000).toISOString() },
+    [`GET ${base}/trash`]: () => ({ body: { items: [...trash] } }),
+    [`DELETE ${base}/servers/srv_1`]: () => {
+      const times = { deleted_at: new Date().toISOString(), restorable_until: '2099-01-01T00:00:00Z' };
+      trash.push(
+        { kind: 'server', id: 'srv_1', name: 'Fleet', ...times },
+        { kind: 'prompt', id: 'prm_1', name: 'Other kind', ...times },
+        { kind: 'server', id: 'srv_0', name: 'Old', ...times, deleted_at: '2026-01-01T00:00:00Z' },
+      );
+      return { body: { undo_until: times.restorable_until } };
     },
-    [`POST ${base}/servers/srv_1/restore`]: { body: server },
+    [`POST ${base}/servers/srv_1/restore`]: () => {
+      trash.length = 0;
+      return { body: server };
+    },
   });
   const first = open('/w/harbour/servers/srv_1?tab=settings');
   const user = userEvent.setup();
@@ -121,12 +132,16 @@ test('bug 2: a published server is deleted only when that is confirmed, and a re
   await user.click(screen.getByRole('button', { name: 'Delete server' }));
   await user.click(await screen.findByRole('button', { name: 'Delete' }, patient));
   await screen.findByRole('button', { name: 'Restore Fleet' }, patient);
+  // Another kind, and what was deleted long ago, are in the trash alone.
+  expect(screen.getAllByRole('button', { name: /^Restore/ }).length).toBe(1);
   first.unmount();
+  expect(window.localStorage.getItem('portolan-deleted')).toBeNull();
 
   open('/w/harbour/servers');
   await user.click(await screen.findByRole('button', { name: 'Restore Fleet' }, patient));
   await screen.findByText('“Fleet” was restored.', {}, patient);
   expect(received.some((one) => one.path.endsWith('/srv_1/restore'))).toBe(true);
+  await waitFor(() => expect(screen.queryByRole('button', { name: 'Restore Fleet' })).toBeNull(), patient);
   expect(screen.queryByRole('button', { name: 'Restore Fleet' })).toBeNull();
 });
 

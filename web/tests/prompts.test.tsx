@@ -109,16 +109,23 @@ test('an argument that a message uses is added with one click, the preview shows
 
 test('a name that is taken is said at its field, and a deletion can be undone', async () => {
   const user = userEvent.setup();
+  const trash: Schemas['DeletedThing'][] = [];
   const received = serve({
     'GET /api/v1/me': { body: me },
     [`GET ${path}/prompts/prm_1`]: { body: prompt },
     [`GET ${path}/prompts`]: { body: { items: [] } },
+    [`GET ${path}/trash`]: () => ({ body: { items: [...trash] } }),
     [`PUT ${path}/prompts/prm_1`]: refusal(409, {
       code: 'name_taken',
       message: 'This workspace has a prompt called `review` already.',
       field: 'name',
     }),
-    [`DELETE ${path}/prompts/prm_1`]: { body: { undo_until: new Date(Date.now() + 600_000).toISOString() } },
+    [`DELETE ${path}/prompts/prm_1`]: () => {
+      const deleted_at = new Date().toISOString();
+      const restorable_until = '2099-01-01T00:00:00Z';
+      trash.push({ kind: 'prompt', id: 'prm_1', name: 'review', deleted_at, restorable_until });
+      return { body: { undo_until: restorable_until } };
+    },
     [`POST ${path}/prompts/prm_1/restore`]: { body: prompt },
   });
   open('/w/harbour/prompts/prm_1');

@@ -7,13 +7,16 @@ use std::borrow::Cow;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, StatusCode, header};
 use portolan_model::registry::CallOutcome;
-use portolan_net::egress::{EgressError, EgressResponse, Phase};
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use portolan_net::{
+    egress::{EgressError, EgressResponse, Phase},
+    secrets::Secrets,
+};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use crate::{
     arguments::{ArgumentFault, ArgumentFaults, CompiledTool},
-    secrets::Secrets,
+    exchange::{Received, Sent},
     tree::Tree,
 };
 
@@ -55,15 +58,6 @@ pub enum Content {
     },
 }
 
-/// What was sent, for the console. The credential is not in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
-    /// Method.
-    pub method: String,
-    /// URL without the credential.
-    pub url: String,
-}
-
 /// What `structuredContent` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Structured {
@@ -93,8 +87,35 @@ pub struct ToolAnswer {
     pub status: Option<u16>,
     /// `WWW-Authenticate` of a 401 or 403, if there is one.
     pub challenge: Option<String>,
-    /// What was sent, if something was and it was asked for.
+    /// What was sent, if something was and [`crate::Caller::shows_exchange`] is set.
     pub sent: Option<Sent>,
+    /// What was received for it. Absent if no answer arrived.
+    pub received: Option<Received>,
+    /// What it shows of the source's credential, if it carried one.
+    pub proof: Option<Proof>,
+}
+
+/// What an answer shows of the credential that its request carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// The API accepted the request.
+    Works,
+    /// The API, or the token endpoint of the credential, refused it with this HTTP status.
+    Refused(u16),
+}
+
+impl Proof {
+    /// From the status of the API. Most statuses show nothing: an API may look at the arguments before
+    /// it looks at the credential.
+    pub fn of_status(status: StatusCode) -> Option<Self> {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Some(Self::Refused(status.as_u16()))
+            }
+            status if status.is_success() => Some(Self::Works),
+            _ => None,
+        }
+    }
 }
 
 impl ToolAnswer {
@@ -130,6 +151,8 @@ impl ToolAnswer {
             status: None,
             challenge: None,
             sent: None,
+            proof: None,
+            received: None,
         }
     }
 
@@ -150,6 +173,8 @@ impl ToolAnswer {
             status: None,
             challenge: None,
             sent: None,
+            proof: None,
+            received: None,
         }
     }
 }
@@ -526,7 +551,7 @@ fn is_text(essence: &str) -> bool {
 }
 
 /// Bytes as text: UTF-8, or Latin-1 if the answer says so.
-fn decode(headers: &HeaderMap, body: &[u8]) -> String {
+pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> String {
     let charset = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

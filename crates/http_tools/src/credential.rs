@@ -4,13 +4,13 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use portolan_net::egress::Egress;
+use portolan_net::{egress::Egress, secrets::Secrets};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
+    answer::Proof,
     parameter_style,
-    secrets::Secrets,
     token_source::{TokenError, TokenSource},
 };
 
@@ -406,6 +406,16 @@ pub enum SignInError {
     /// The credential does not fit into a request.
     #[error("{0}")]
     Credential(#[from] InvalidCredential),
+}
+
+impl SignInError {
+    /// What it shows of the credential.
+    pub fn proof(&self) -> Option<Proof> {
+        match self {
+            Self::Token(error) => error.proof(),
+            Self::Credential(_) => None,
+        }
+    }
 }
 
 impl CredentialSlot {

@@ -1,6 +1,7 @@
 //! An OpenAPI document: the members that its root needs, and the faults of one that cannot be used.
 
 mod text;
+mod yaml;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::{
-    answer::{self, Sent, ToolAnswer},
+    answer::{self, Proof, ToolAnswer},
     arguments::CompiledTool,
     credential::{self, CredentialSlot},
-    outgoing,
+    exchange, outgoing,
     request::{self, BuildError},
     token_source::TokenSource,
 };
@@ -61,8 +61,8 @@ pub struct Caller<'a> {
     pub tokens: &'a TokenSource,
     /// What the API is to be told of the trace of the call.
     pub trace: Option<&'a Span>,
-    /// Whether somebody wants to see what was sent.
-    pub shows_sent: bool,
+    /// Puts what was sent and received into the answer, for a person who tries a tool.
+    pub shows_exchange: bool,
 }
 
 /// Calls a tool. Never fails: what went wrong is in the answer (TL-19). Dropping the future drops the request.
@@ -89,10 +89,6 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                 );
             }
         };
-        let sent = caller.shows_sent.then(|| Sent {
-            method: built.method.to_string(),
-            url: built.url.to_string(),
-        });
         let (mut url, mut headers) = (built.url, built.headers);
         let mut token = None;
         if let Some(access) = caller.account {
@@ -107,12 +103,14 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                 Ok(token) => token,
                 Err(error) => {
                     tracing::debug!(%error, "no access token for a tool call");
-                    return ToolAnswer::error(
+                    let mut answer = ToolAnswer::error(
                         CallOutcome::UpstreamError,
                         format!(
                             "Nothing was sent to the API, because {error}. A person can check the source's credential in the console."
                         ),
                     );
+                    answer.proof = error.proof();
+                    return answer;
                 }
             };
             if let Err(error) = slot
@@ -140,6 +138,22 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
             max_response_bytes: caller.target.max_response_bytes,
             redirects: caller.target.redirects,
         };
+        let signed_with = caller.credential.filter(|_| caller.account.is_none());
+        let known = || {
+            let mut secrets = caller
+                .credential
+                .map(|slot| slot.credential.secrets())
+                .unwrap_or_default();
+            for token in token.as_deref().into_iter().chain(caller.account) {
+                secrets.add(token);
+            }
+            secrets
+        };
+        let sent = caller.shows_exchange.then(|| {
+            let headers = caller.egress.headers_to_send(&request);
+            let credential = signed_with.map(|slot| &slot.credential);
+            exchange::sent(&request, &headers, credential, &known())
+        });
         let response = caller.egress.send(request).await;
         if let Some(span) = span {
             outgoing::end(span, &response);
@@ -155,14 +169,14 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                         continue;
                     }
                 }
-                let mut secrets = caller
-                    .credential
-                    .map(|slot| slot.credential.secrets())
-                    .unwrap_or_default();
-                for token in token.as_deref().into_iter().chain(caller.account) {
-                    secrets.add(token);
-                }
-                answer::shape(tool, response, &secrets)
+                let secrets = known();
+                let received = caller
+                    .shows_exchange
+                    .then(|| exchange::received(&response, &secrets));
+                let proof = signed_with.and_then(|_| Proof::of_status(response.status));
+                let mut answer = answer::shape(tool, response, &secrets);
+                (answer.received, answer.proof) = (received, proof);
+                answer
             }
             Err(error) => {
                 tracing::debug!(kind = error.kind(), "a tool call got no answer");

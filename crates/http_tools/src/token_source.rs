@@ -15,6 +15,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::{
+    answer::Proof,
     credential::{ClientAuth, Credential, CredentialSlot},
     parameter_style,
 };
@@ -48,6 +49,19 @@ pub enum TokenError {
     /// The answer is not a token.
     #[error("its token endpoint answered without a usable bearer token")]
     Unusable,
+}
+
+impl TokenError {
+    /// What it shows of the credential. RFC 6749 §5.2 refuses with 400 or 401; a status that says the
+    /// endpoint is not well, or busy, shows nothing.
+    pub fn proof(&self) -> Option<Proof> {
+        match self {
+            Self::Refused { status, .. } if (400..500).contains(status) && *status != 429 => {
+                Some(Proof::Refused(*status))
+            }
+            _ => None,
+        }
+    }
 }
 
 enum State {

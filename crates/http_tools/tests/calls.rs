@@ -4,7 +4,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -13,13 +13,13 @@ use std::{
 use axum::{
     Json, Router,
     extract::State,
-    http::{HeaderMap, StatusCode, Uri, header},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
 use portolan_http_tools::{
     CallTarget, Caller, CompiledTool, Content, Credential, CredentialSlot, Outcome, RequestPlan,
-    TokenSource, ToolAnswer, execute::execute,
+    Sent, TokenSource, ToolAnswer, execute::execute,
 };
 use portolan_model::Clock;
 use portolan_net::egress::{AllowedDestination, Egress, EgressPolicy, Redirects};
@@ -33,6 +33,8 @@ struct Counts {
     calls: Arc<AtomicUsize>,
     /// Tokens up to this number are refused by the API.
     revoked_up_to: Arc<AtomicUsize>,
+    /// The latest request of [`kept`].
+    arrived: Arc<Mutex<Option<Arrived>>>,
 }
 
 async fn token(State(counts): State<Counts>) -> Response {
@@ -81,6 +83,27 @@ async fn echo(uri: Uri, headers: HeaderMap) -> Response {
     Json(json!({"uri": uri.to_string(), "headers": headers})).into_response()
 }
 
+/// Method, address, headers and body of a request, as the stand-in received them.
+type Arrived = (Method, Uri, HeaderMap, String);
+
+/// Keeps what arrives, and sets a cookie.
+async fn kept(
+    State(counts): State<Counts>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    let key = headers.get("x-key").cloned();
+    *counts.arrived.lock().unwrap() = Some((method, uri, headers, body));
+    let cookie = (header::SET_COOKIE, "session=5f0c6b1d; HttpOnly");
+    let mut answer = ([cookie], Json(json!({"kept": true}))).into_response();
+    if let Some(key) = key {
+        answer.headers_mut().insert("x-your-key", key);
+    }
+    answer
+}
+
 struct Scene {
     egress: Egress,
     target: CallTarget,
@@ -104,6 +127,7 @@ impl Scene {
             )
             .route("/strict", get(strict).post(strict))
             .route("/echo", get(echo))
+            .route("/kept", get(kept).post(kept))
             .route("/huge", get(|| async { "x".repeat(100_000) }))
             .route(
                 "/away",
@@ -153,13 +177,18 @@ impl Scene {
         credential: Option<&CredentialSlot>,
         account: Option<&str>,
     ) -> ToolAnswer {
-        let plan = RequestPlan {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            parameters: vec![],
-            body: None,
-            accept: None,
-        };
+        let plan = json!({"method": method, "path": path, "parameters": []});
+        self.send(plan, &json!({}), credential, account).await
+    }
+
+    async fn send(
+        &self,
+        plan: Value,
+        arguments: &Value,
+        credential: Option<&CredentialSlot>,
+        account: Option<&str>,
+    ) -> ToolAnswer {
+        let plan: RequestPlan = serde_json::from_value(plan).unwrap();
         let tool = CompiledTool::new(json!({"type": "object"}), None, plan);
         let caller = Caller {
             egress: &self.egress,
@@ -168,9 +197,9 @@ impl Scene {
             account,
             tokens: &self.tokens,
             trace: None,
-            shows_sent: true,
+            shows_exchange: true,
         };
-        execute(&caller, &tool, &json!({})).await
+        execute(&caller, &tool, arguments).await
     }
 }
 
@@ -415,5 +444,125 @@ async fn s5_what_an_api_echoes_of_its_request_is_masked_whatever_opened_it() {
         !text(&answer).contains("account-token"),
         "{}",
         text(&answer)
+    );
+}
+
+/// What a stand-in received, in the words of [`Sent`]: the values of `masked` headers are masked.
+fn as_shown(scene: &Scene, masked: &[&str]) -> (Method, String, Vec<(String, String)>, String) {
+    let (method, uri, headers, body) = scene.counts.arrived.lock().unwrap().take().unwrap();
+    let url = scene.target.base_url.join(&uri.to_string()).unwrap();
+    let mut lines: Vec<(String, String)> = headers
+        .iter()
+        .filter(|(name, _)| *name != header::CONTENT_LENGTH)
+        .map(|(name, value)| {
+            let value = value.to_str().unwrap();
+            let shown = match (masked.contains(&name.as_str()), value.split_once(' ')) {
+                (false, _) => value.to_owned(),
+                (true, Some((scheme, _))) => format!("{scheme} ••••"),
+                (true, None) => "••••".to_owned(),
+            };
+            (name.to_string(), shown)
+        })
+        .collect();
+    lines.sort();
+    (method, url.to_string(), lines, body)
+}
+
+fn of(sent: Sent) -> (Method, String, Vec<(String, String)>, String) {
+    let mut lines = sent.headers;
+    lines.sort();
+    let body = sent.body.map(|body| {
+        let text = body.text.unwrap();
+        assert_eq!(body.bytes, text.len());
+        text
+    });
+    (sent.method, sent.url, lines, body.unwrap_or_default())
+}
+
+/// Bug 20: a person who tries a tool reads the request that the API received, its credential masked.
+#[tokio::test]
+async fn what_is_shown_is_what_the_api_received() {
+    let scene = Scene::open().await;
+    let post = json!({"method": "POST", "path": "/kept", "parameters": [
+        {"argument": "berth", "name": "berth", "in": "query", "encoding": {"by": "style", "style": "form", "explode": true}},
+        {"argument": "who", "name": "X-Pilot", "in": "header", "encoding": {"by": "style", "style": "simple", "explode": false}},
+    ], "body": {"media_type": "application/json", "encoding": "json", "required": true,
+        "shape": {"from": "properties", "properties": [{"argument": "note", "name": "note"}]}}});
+    let arguments = json!({"berth": "N 3", "who": "Ida", "note": "dock ä 😀"});
+    for (credential, masked) in [
+        (json!({"kind": "bearer", "token": "t1"}), "authorization"),
+        (
+            json!({"kind": "basic", "username": "anna", "password": "p"}),
+            "authorization",
+        ),
+        (
+            json!({"kind": "headers", "headers": [{"name": "x-token", "value": "short"}]}),
+            "x-token",
+        ),
+        (
+            json!({"kind": "api_key", "in": "header", "name": "x-key", "value": "harbour-key"}),
+            "x-key",
+        ),
+        (
+            json!({"kind": "api_key", "in": "cookie", "name": "key", "value": "abc"}),
+            "cookie",
+        ),
+    ] {
+        let slot = CredentialSlot {
+            key: credential.to_string(),
+            credential: serde_json::from_value(credential.clone()).unwrap(),
+        };
+        let answer = scene
+            .send(post.clone(), &arguments, Some(&slot), None)
+            .await;
+        assert_eq!(answer.outcome, Outcome::Ok, "{}", text(&answer));
+        let sent = of(answer.sent.unwrap());
+        assert_eq!(sent, as_shown(&scene, &[masked]), "{credential}");
+        assert_eq!(sent.3, r#"{"note":"dock ä 😀"}"#);
+        assert!(sent.1.ends_with("/kept?berth=N%203"), "{}", sent.1);
+        let shown: Vec<&str> = sent.2.iter().map(|(name, _)| name.as_str()).collect();
+        for name in [
+            "accept",
+            "content-type",
+            "host",
+            "user-agent",
+            "x-pilot",
+            masked,
+        ] {
+            assert!(shown.contains(&name), "{name}: {shown:?}");
+        }
+
+        let received = answer.received.unwrap();
+        assert_eq!(received.status, StatusCode::OK);
+        let body = received.body.unwrap();
+        assert_eq!(body.text.as_deref(), Some(r#"{"kept":true}"#));
+        let value = |name: &str| {
+            let found = received.headers.iter().find(|(one, _)| one == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        assert_eq!(value("content-type"), Some("application/json"));
+        assert_eq!(value("set-cookie"), Some("••••"));
+        let echoed = (masked == "x-key").then_some("••••");
+        assert_eq!(value("x-your-key"), echoed, "the API repeats the key");
+    }
+
+    // A key of the query, and the token of an account, which wins over a credential.
+    let key = json!({"kind": "api_key", "in": "query", "name": "key", "value": "abc"});
+    let slot = CredentialSlot {
+        key: "query".to_owned(),
+        credential: serde_json::from_value(key).unwrap(),
+    };
+    let get = json!({"method": "GET", "path": "/kept?all=1", "parameters": []});
+    let answer = scene.send(get.clone(), &json!({}), Some(&slot), None).await;
+    let (_, url, headers, body) = of(answer.sent.unwrap());
+    let (_, received, lines, _) = as_shown(&scene, &[]);
+    assert_eq!(received.replace("key=abc", "key=••••"), url);
+    assert_eq!((headers, body.as_str()), (lines, ""));
+    let answer = scene
+        .send(get, &json!({}), Some(&slot), Some("account-token-1"))
+        .await;
+    assert_eq!(
+        of(answer.sent.unwrap()),
+        as_shown(&scene, &["authorization"])
     );
 }

@@ -152,7 +152,7 @@ async fn call_everything(name: &str) -> Value {
         account: None,
         tokens: &tokens,
         trace: None,
-        shows_sent: true,
+        shows_exchange: true,
     };
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut structured = 0;

@@ -61,9 +61,7 @@ impl AssertionError {
                 "a claim of the client assertion is missing or malformed: it needs iss, sub, aud, exp and jti"
             }
             Self::Issuer => "iss and sub of the client assertion must both be the client_id",
-            Self::Audience => {
-                "aud of the client assertion must be this issuer or its token endpoint, and nobody else"
-            }
+            Self::Audience => "aud of the client assertion must be this issuer and nothing else",
             Self::Time => "the client assertion has expired, or lives longer than 5 minutes",
             Self::UnknownKey => {
                 "the client assertion is signed by a key that the client did not register"

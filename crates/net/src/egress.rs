@@ -255,6 +255,15 @@ impl Egress {
         self.read(answered, limit).await
     }
 
+    /// The headers that [`Egress::send`] sends for a request, `Content-Length` left out.
+    pub fn headers_to_send(&self, request: &EgressRequest) -> HeaderMap {
+        let mut headers = self.prepared(request.headers.clone());
+        if let Some(host) = host_of(&request.url) {
+            headers.insert(header::HOST, host);
+        }
+        headers
+    }
+
     /// Sends a request and follows what redirects it may: the head of the last answer, its body unread.
     async fn head(&self, request: EgressRequest) -> Result<Answered, EgressError> {
         let EgressRequest {
@@ -409,6 +418,10 @@ fn uri_of(url: &Url) -> Result<Uri, EgressError> {
     Uri::try_from(&url[..Position::AfterQuery]).map_err(|_| unreadable())
 }
 
+fn host_of(url: &Url) -> Option<HeaderValue> {
+    HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]).ok()
+}
+
 /// A request as it goes to an origin: path and query in the request line, the rest in `Host` (RFC 9112 §3.2.1).
 fn assembled(
     method: Method,
@@ -417,8 +430,7 @@ fn assembled(
     body: Bytes,
 ) -> Result<Outgoing, EgressError> {
     let path = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]);
-    let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
-    let (Ok(path), Ok(host)) = (path, host) else {
+    let (Ok(path), Some(host)) = (path, host_of(url)) else {
         return Err(unreadable());
     };
     headers.insert(header::HOST, host);

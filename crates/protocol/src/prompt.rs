@@ -25,7 +25,22 @@ pub struct Prompt {
     pub icons: Vec<Icon>,
     /// Metadata, an object (R3+).
     pub meta: Option<Raw>,
+    /// Members that no revision knows, with their names (J-10).
+    pub others: Vec<(String, Raw)>,
 }
+
+/// Members of a definition that some revision knows.
+pub const KNOWN_MEMBERS: [&str; 6] = [
+    "name",
+    "title",
+    "description",
+    "arguments",
+    "icons",
+    "_meta",
+];
+
+/// Members of an argument that some revision knows.
+pub const KNOWN_OF_ARGUMENT: [&str; 4] = ["name", "title", "description", "required"];
 
 /// An argument of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +53,8 @@ pub struct PromptArgument {
     pub description: Option<String>,
     /// Whether it must be given.
     pub required: bool,
+    /// Members that no revision knows, with their names (J-10).
+    pub others: Vec<(String, Raw)>,
 }
 
 impl Prompt {
@@ -68,6 +85,9 @@ impl Prompt {
                 if argument.required {
                     entry.raw("required", b"true");
                 }
+                for (name, value) in &argument.others {
+                    entry.raw(name, value.as_bytes());
+                }
                 entry.end();
             }
             list.push(b']');
@@ -82,6 +102,9 @@ impl Prompt {
                 .filter(|meta| meta.kind() == Kind::Object)
         {
             object.raw("_meta", meta.as_bytes());
+        }
+        for (name, value) in &self.others {
+            object.raw(name, value.as_bytes());
         }
         object.end();
         out

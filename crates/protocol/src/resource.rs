@@ -7,6 +7,7 @@ use crate::initialize::Icon;
 use crate::jsonrpc::{Kind, Raw};
 use crate::result::{self, CacheHint, Identity, Object, ResultObject};
 use crate::revision::Revision;
+use crate::translate::{Losses, block};
 
 /// Where a resource is, or where its kind is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,25 @@ pub struct Resource {
     pub icons: Vec<Icon>,
     /// Metadata, an object (R3+).
     pub meta: Option<Raw>,
+    /// Hints as they were written, an object: instead of `annotations` (J-10).
+    pub written_annotations: Option<Raw>,
+    /// Members that no revision knows, with their names (J-10).
+    pub others: Vec<(String, Raw)>,
 }
+
+/// Members of a definition that some revision knows, of resources and of templates.
+pub const KNOWN_MEMBERS: [&str; 10] = [
+    "uri",
+    "uriTemplate",
+    "name",
+    "title",
+    "description",
+    "mimeType",
+    "size",
+    "annotations",
+    "icons",
+    "_meta",
+];
 
 impl Resource {
     /// The resource as JSON, as `revision` knows it.
@@ -60,7 +79,10 @@ impl Resource {
         if matches!(self.location, Location::Uri(_)) {
             object.optional("size", self.size.as_ref());
         }
-        if let Some(annotations) = &self.annotations {
+        if let Some(written) = &self.written_annotations {
+            let mut lost = Losses::NONE;
+            block::annotations(written, revision, &mut object, &mut lost);
+        } else if let Some(annotations) = &self.annotations {
             let last_modified = annotations.last_modified.clone().filter(|_| facts.titles);
             object.value(
                 "annotations",
@@ -80,6 +102,9 @@ impl Resource {
                 .filter(|meta| meta.kind() == Kind::Object)
         {
             object.raw("_meta", meta.as_bytes());
+        }
+        for (name, value) in &self.others {
+            object.raw(name, value.as_bytes());
         }
         object.end();
         out

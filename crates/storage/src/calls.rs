@@ -143,8 +143,10 @@ pub struct Hour {
     pub hour: Timestamp,
     /// Calls.
     pub calls: i64,
-    /// Calls that did not end `ok`.
+    /// Calls that failed: at the API, on the way to it, or here.
     pub errors: i64,
+    /// Calls that were rejected for their arguments: nothing was sent.
+    pub rejected: i64,
 }
 
 /// The last 24 hours, the present one included, empty hours too.
@@ -152,7 +154,9 @@ pub async fn by_hour(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Hour>, Sto
     let tenant = tx.tenant().uuid();
     Ok(sqlx::query_as!(
         Hour,
-        r#"select h as "hour!", count(c.id) as "calls!", count(c.id) filter (where c.outcome <> 'ok') as "errors!"
+        r#"select h as "hour!", count(c.id) as "calls!",
+                  count(c.id) filter (where c.outcome not in ('ok', 'invalid_arguments')) as "errors!",
+                  count(c.id) filter (where c.outcome = 'invalid_arguments') as "rejected!"
            from generate_series(date_trunc('hour', $2::timestamptz) - interval '23 hours', date_trunc('hour', $2::timestamptz), interval '1 hour') h
              left join tool_calls c on c.tenant_id = $1 and c.at >= h and c.at < h + interval '1 hour'
            group by h order by h"#,

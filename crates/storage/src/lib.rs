@@ -40,6 +40,7 @@ pub mod client_secrets;
 pub mod clients;
 pub mod connect_events;
 pub mod connected_apps;
+pub mod credential_states;
 pub mod credentials;
 pub mod email_changes;
 pub mod endings;

@@ -341,8 +341,8 @@ pub struct Published {
     pub source: Option<SourceId>,
     /// The upstream's own name for it.
     pub upstream_name: Option<String>,
-    /// The definition of the upstream, as it came.
-    pub upstream: Option<Value>,
+    /// The definition of the upstream, the text as it came.
+    pub upstream: Option<String>,
     /// The name that clients know.
     pub name: String,
     /// Display name; may be empty.
@@ -387,7 +387,7 @@ pub(crate) async fn published(
                 id: PromptId::from_uuid(row.id),
                 source: row.source_id.map(SourceId::from_uuid),
                 upstream_name: row.upstream_name,
-                upstream: written::definition(row.written.as_deref(), row.upstream),
+                upstream: written::definition(row.written, row.upstream),
                 name: row.published_name,
                 title: row.title,
                 description: row.description,

@@ -490,8 +490,8 @@ pub struct Published {
     pub source: Option<SourceId>,
     /// The upstream's own URI or template for it.
     pub upstream_uri: Option<String>,
-    /// The definition of the upstream, as it came.
-    pub upstream: Option<Value>,
+    /// The definition of the upstream, the text as it came.
+    pub upstream: Option<String>,
     /// One, or many by a template.
     pub shape: ResourceShape,
     /// The URI or template that clients know.
@@ -552,7 +552,7 @@ pub(crate) async fn published(
                 id: ResourceId::from_uuid(row.id),
                 source: row.source_id.map(SourceId::from_uuid),
                 upstream_uri: row.upstream_uri,
-                upstream: written::definition(row.written.as_deref(), row.upstream),
+                upstream: written::definition(row.written, row.upstream),
                 shape: row.kind.parse().map_err(|_| wrong("kind"))?,
                 uri: row.published_uri,
                 name: row.name,

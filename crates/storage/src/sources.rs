@@ -8,7 +8,7 @@ use portolan_model::{
 use serde_json::Value;
 use sqlx::types::Json;
 
-use crate::{StorageError, TenantTx};
+use crate::{StorageError, TenantTx, credential_states::State};
 
 /// A source, without its document.
 #[derive(Debug, Clone)]
@@ -54,8 +54,12 @@ pub struct CredentialNote {
     pub kind: String,
     /// Enough to recognise it, too little to use it.
     pub hint: String,
+    /// Raised by every change.
+    pub version: i32,
     /// When it was set.
     pub updated_at: Timestamp,
+    /// What the last request that carried it showed, and when; none if it was never tried.
+    pub state: Option<(State, Timestamp)>,
 }
 
 /// A source to be made.
@@ -139,21 +143,33 @@ struct Row {
     credential_kind: Option<String>,
     credential_hint: Option<String>,
     credential_updated_at: Option<Timestamp>,
+    credential_version: Option<i32>,
+    state: Option<String>,
+    state_status: Option<i32>,
+    state_reason: Option<String>,
+    state_at: Option<Timestamp>,
     sharing: Option<String>,
 }
 
 impl TryFrom<Row> for Source {
     type Error = StorageError;
     fn try_from(row: Row) -> Result<Self, StorageError> {
+        let state = row
+            .state
+            .and_then(|word| State::read(&word, row.state_status, row.state_reason))
+            .zip(row.state_at);
         let credential = match (
             row.credential_kind,
             row.credential_hint,
             row.credential_updated_at,
+            row.credential_version,
         ) {
-            (Some(kind), Some(hint), Some(updated_at)) => Some(CredentialNote {
+            (Some(kind), Some(hint), Some(updated_at), Some(version)) => Some(CredentialNote {
                 kind,
                 hint,
+                version,
                 updated_at,
+                state,
             }),
             _ => None,
         };
@@ -191,8 +207,12 @@ async fn select(tx: &mut TenantTx, id: Option<SourceId>) -> Result<Vec<Source>, 
                   (select count(*) from tools t where t.tenant_id = s.tenant_id and t.source_id = s.id and t.state = 'active') as "tool_count!",
                   (select count(*) from tools t where t.tenant_id = s.tenant_id and t.source_id = s.id and t.state = 'active' and t.enabled)
                     as "enabled_tool_count!",
-                  c.kind as "credential_kind?", c.hint as "credential_hint?", c.updated_at as "credential_updated_at?", i.sharing as "sharing?"
+                  c.kind as "credential_kind?", c.hint as "credential_hint?", c.updated_at as "credential_updated_at?",
+                  c.version as "credential_version?", k.state as "state?", k.status as state_status, k.reason as state_reason,
+                  k.at as "state_at?", i.sharing as "sharing?"
            from sources s left join source_credentials c on c.tenant_id = s.tenant_id and c.source_id = s.id
+           left join credential_states k
+             on k.tenant_id = c.tenant_id and k.source_id = c.source_id and k.version = c.version
            left join upstream_sign_ins i on i.tenant_id = s.tenant_id and i.source_id = s.id
            where s.tenant_id = $1 and s.deleted_at is null and ($2::uuid is null or s.id = $2)
            order by lower(s.name), s.id"#,

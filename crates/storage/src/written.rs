@@ -57,8 +57,7 @@ impl Written {
     }
 }
 
-/// A definition of a prompt or resource: as written, else as the column has it.
-pub(crate) fn definition(written: Option<&str>, column: Option<Value>) -> Option<Value> {
-    let read = written.and_then(|text| serde_json::from_str::<Value>(text).ok());
-    read.filter(Value::is_object).or(column)
+/// A definition of a prompt or resource as text: as written, else as the column has it.
+pub(crate) fn definition(written: Option<String>, column: Option<Value>) -> Option<String> {
+    written.or_else(|| column.map(|column| column.to_string()))
 }

@@ -8,7 +8,10 @@
 use std::{collections::VecDeque, env, error::Error, process::ExitCode, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, header};
-use portolan_net::egress::{AllowedDestination, Egress, EgressPolicy, EgressRequest};
+use portolan_net::{
+    egress::{AllowedDestination, Egress, EgressPolicy, EgressRequest},
+    secrets::Secrets,
+};
 use portolan_protocol::{
     header::annotations,
     input_required::{InputRequired, write_responses},
@@ -110,6 +113,7 @@ impl Run {
         let endpoint = Endpoint {
             url: self.url.clone(),
             headers,
+            secrets: Secrets::default(),
             limits: Limits {
                 silence: Duration::from_secs(10),
                 ..Limits::default()

@@ -4,11 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use portolan_net::egress::{Egress, EgressRequest, EgressStream, Redirects};
+use portolan_net::{
+    egress::{Egress, EgressRequest, EgressStream, Redirects},
+    secrets::Secrets,
+};
 use portolan_protocol::jsonrpc::Raw;
 use url::Url;
 
-use crate::error::UpstreamError;
+use crate::{
+    error::UpstreamError,
+    message::{self, Incoming},
+};
 
 /// Bounds on what an upstream server may send and how long it may take.
 #[derive(Debug, Clone)]
@@ -67,6 +73,9 @@ pub struct Endpoint {
     pub url: Url,
     /// What opens it: complete headers, marked sensitive.
     pub headers: HeaderMap,
+    /// What its answers must not bring back (S-5), beside those of `headers` that are marked
+    /// sensitive.
+    pub secrets: Secrets,
     /// Bounds.
     pub limits: Limits,
 }
@@ -94,7 +103,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 impl Client {
     /// A way to `endpoint`. Nothing is sent yet.
-    pub fn new(egress: Egress, endpoint: Endpoint) -> Self {
+    pub fn new(egress: Egress, mut endpoint: Endpoint) -> Self {
+        endpoint
+            .secrets
+            .extend(Secrets::of_headers(&endpoint.headers));
         Self {
             egress,
             endpoint: Arc::new(endpoint),
@@ -104,6 +116,14 @@ impl Client {
     /// Bounds.
     pub fn limits(&self) -> &Limits {
         &self.endpoint.limits
+    }
+
+    /// Reads a body or the data of an event. All that a server says passes here, and loses what
+    /// opened it: the server may echo it (S-5).
+    pub(crate) fn read(&self, text: impl Into<Bytes>) -> Result<Vec<Incoming>, UpstreamError> {
+        let text = text.into();
+        let masked = self.endpoint.secrets.masked_body(&text);
+        message::read(masked.unwrap_or(text))
     }
 
     pub(crate) fn url(&self) -> &Url {

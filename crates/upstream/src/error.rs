@@ -58,6 +58,15 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
+    /// The HTTP status with which the server refused the credential, if that is why.
+    pub fn refusal(&self) -> Option<u16> {
+        match self {
+            Self::Unauthorized { .. } => Some(StatusCode::UNAUTHORIZED.as_u16()),
+            Self::Forbidden { .. } => Some(StatusCode::FORBIDDEN.as_u16()),
+            _ => None,
+        }
+    }
+
     pub(crate) fn violation(what: impl Into<String>) -> Self {
         Self::Violation(what.into())
     }

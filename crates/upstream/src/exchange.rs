@@ -146,7 +146,7 @@ impl Exchange {
             .await
             .map_err(|_| UpstreamError::Timeout(limits.silence))??
             .body;
-        match message::read(body) {
+        match this.connection.client().read(body) {
             Ok(messages) => this.queue.extend(messages),
             Err(_) if !status.is_success() => return Err(refused),
             Err(error) => return Err(error),
@@ -340,9 +340,10 @@ impl Exchange {
             }
             Source::Stream { body, decoder } => {
                 let piece = timeout(patience, body.piece()).await.map_err(silent)?;
+                let client = self.connection.client();
                 match piece {
                     Ok(Some(piece)) => {
-                        let limit = self.connection.client().limits().answer_bytes;
+                        let limit = client.limits().answer_bytes;
                         let events = decoder.push(&piece).map_err(|_| {
                             UpstreamError::TooMuch(format!("{limit} bytes in one event"))
                         })?;
@@ -353,7 +354,7 @@ impl Exchange {
                         for event in events {
                             // A priming event has no data (T-24); other types are not of the protocol.
                             if event.event == "message" && !event.data.is_empty() {
-                                self.queue.extend(message::read(event.data)?);
+                                self.queue.extend(client.read(event.data)?);
                                 self.tries = 0;
                             }
                         }

@@ -1,5 +1,7 @@
 //! Tools that a server of the session era lists only to clients with a capability (sampling, elicitation, roots): which there are,
-//! and what each needs. A server of 2026-07-28 lists the same to everybody (L-21), and says on a call what it misses.
+//! and what each needs. A server of 2026-07-28 lists the same to everybody (L-21), and says on a
+//! call what it misses. A server of both eras may list other tools in sessions: they are looked
+//! for, too.
 
 use std::collections::HashSet;
 
@@ -15,6 +17,7 @@ use crate::{
     endpoint::{Client, Speaker},
     error::UpstreamError,
     legacy::Legacy,
+    link::Link,
     offer::{Offer, OfferedTool},
 };
 
@@ -36,9 +39,19 @@ const WITHOUT: [(&[Need], Need); 5] = [
     (&[Need::Roots], Need::Roots),
 ];
 
+/// How sessions are opened.
+#[derive(Clone, Copy)]
+enum Door<'a> {
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE; the task reads the stream.
+    Links(&'a TaskTracker),
+}
+
 impl Client {
     /// Asks the server for all that it offers, as a client that can do everything, and then what of it a client needs for which tool.
-    /// A server that remembers nothing of a client cannot make a difference, and is asked once.
+    /// A server that remembers nothing of a client cannot make a difference, and is asked once. One
+    /// of both eras is asked for its tools in both.
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -47,18 +60,52 @@ impl Client {
         let offered = probed.offer().await;
         probed.connection.end().await;
         let mut offer = offered?;
-        let remembers = match &probed.connection {
-            Connection::Legacy(legacy) => legacy.ticket().has_session(),
-            Connection::Modern(_) | Connection::Link(_) => false,
+        let door = match probed.connection {
+            Connection::Modern(_) => {
+                match self.look_in_sessions().await {
+                    Ok(Some(sessions)) => offer.join(sessions),
+                    Ok(None) => {}
+                    Err(error) => {
+                        tracing::debug!(reason = %error, "an upstream server does not say what it lists in sessions");
+                        offer.sessions_unsaid = true;
+                    }
+                }
+                return Ok(offer);
+            }
+            Connection::Legacy(legacy) if !legacy.ticket().has_session() => return Ok(offer),
+            Connection::Legacy(_) => Door::Streamable,
+            // The first stream is closed before others are opened.
+            Connection::Link(link) => {
+                drop(link);
+                Door::Links(tracker)
+            }
         };
-        if remembers && !offer.tools.is_empty() {
-            self.find_needs(&mut offer.tools).await?;
-        }
+        self.find_needs(door, &mut offer.tools).await?;
         Ok(offer)
     }
 
-    async fn find_needs(&self, tools: &mut [OfferedTool]) -> Result<(), UpstreamError> {
-        let to_all = self.listed_to(&[]).await?;
+    /// The tools that a server of 2026-07-28 lists in sessions, with their needs; `None` if it
+    /// holds no sessions.
+    async fn look_in_sessions(&self) -> Result<Option<Offer>, UpstreamError> {
+        let Some(held) = self.holds_sessions(&able(&NEEDS)).await? else {
+            return Ok(None);
+        };
+        let listed = held.offer_of(&[List::Tools]).await;
+        held.connection.end().await;
+        let mut offer = listed?;
+        self.find_needs(Door::Streamable, &mut offer.tools).await?;
+        Ok(Some(offer))
+    }
+
+    async fn find_needs(
+        &self,
+        door: Door<'_>,
+        tools: &mut [OfferedTool],
+    ) -> Result<(), UpstreamError> {
+        if tools.is_empty() {
+            return Ok(());
+        }
+        let to_all = self.listed_to(door, &[]).await?;
         let is_gated = |tool: &&mut OfferedTool| !to_all.contains(&tool.name);
         let mut gated: Vec<&mut OfferedTool> = tools.iter_mut().filter(is_gated).collect();
         // One capability is enough for most.
@@ -66,7 +113,7 @@ impl Client {
             if gated.is_empty() {
                 return Ok(());
             }
-            let listed = self.listed_to(&[need]).await?;
+            let listed = self.listed_to(door, &[need]).await?;
             gated.retain_mut(|tool| {
                 let is_enough = listed.contains(&tool.name);
                 if is_enough {
@@ -84,7 +131,7 @@ impl Client {
                 .into_iter()
                 .filter(|need| !without.contains(need))
                 .collect();
-            let listed = self.listed_to(&others).await?;
+            let listed = self.listed_to(door, &others).await?;
             for tool in &mut gated {
                 if !listed.contains(&tool.name) && !tool.requires_one_of(without) {
                     tool.require(needed);
@@ -95,9 +142,16 @@ impl Client {
     }
 
     /// Names of the tools that a client with these capabilities sees.
-    async fn listed_to(&self, can: &[Need]) -> Result<HashSet<String>, UpstreamError> {
-        let (legacy, _) = Legacy::open(self, &able(can)).await?;
-        let connection = Connection::Legacy(legacy);
+    async fn listed_to(
+        &self,
+        door: Door<'_>,
+        can: &[Need],
+    ) -> Result<HashSet<String>, UpstreamError> {
+        let speaker = able(can);
+        let connection = match door {
+            Door::Streamable => Connection::Legacy(Legacy::open(self, &speaker).await?.0),
+            Door::Links(tracker) => Connection::Link(Link::open(self, &speaker, tracker).await?.0),
+        };
         let listed = connection.list(List::Tools).await;
         connection.end().await;
         let names = listed?.into_iter();

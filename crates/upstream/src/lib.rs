@@ -11,6 +11,7 @@
 //! - What goes out is built from scratch: no header and no id of somebody else's request is ever copied.
 //! - What comes in is trusted with nothing: sizes, times, pages and shapes have bounds, and what is beyond them is an
 //!   [`UpstreamError`].
+//! - A server may echo what opened it: each body and event loses that before it is read (S-5).
 //! - [`oauth`] is how we get what a server wants that answers 401: as a client of its authorization server.
 //! - A request is sent once. What is sent again: a `tools/call` of which the server said that it was not processed, and
 //!   the asking for the rest of a broken stream (X-7E).
@@ -27,6 +28,7 @@ mod message;
 mod modern;
 pub mod oauth;
 mod offer;
+mod offered_in;
 mod outgoing;
 mod probe;
 mod references;
@@ -42,6 +44,7 @@ pub use legacy::{Legacy, Ticket};
 pub use link::Link;
 pub use modern::Modern;
 pub use offer::{Offer, OfferedPrompt, OfferedResource, OfferedTool};
+pub use offered_in::OfferedIn;
 pub use outgoing::Request;
 // Definitions are handed out as text that was parsed once.
 pub use portolan_protocol::jsonrpc::Raw;

@@ -29,7 +29,7 @@ use crate::{
     error::UpstreamError,
     exchange::{Exchange, unavailable},
     legacy::handshake,
-    message::{self, Incoming},
+    message::Incoming,
     outgoing::{self, Request},
     probe::ServerFacts,
 };
@@ -106,6 +106,7 @@ impl Link {
             _stop: stop.clone().drop_guard(),
         });
         let reader = Reader {
+            client: client.clone(),
             link: Arc::downgrade(&link),
             waiting,
         };
@@ -212,6 +213,7 @@ async fn endpoint_event(
 }
 
 struct Reader {
+    client: Client,
     link: std::sync::Weak<Link>,
     waiting: Arc<Mutex<Waiting>>,
 }
@@ -224,7 +226,7 @@ impl Reader {
                 if frame.event != "message" || frame.data.is_empty() {
                     continue;
                 }
-                match message::read(frame.data) {
+                match self.client.read(frame.data) {
                     Ok(messages) => {
                         for message in messages {
                             self.hand(message).await;

@@ -48,7 +48,8 @@ pub struct OfferedTool {
     /// Hints.
     pub annotations: Value,
     /// `{"upstream": {"name": …}}`, with icons, metadata and task support if it has them, and as `requires` the features of clients
-    /// to which alone it is listed ([`Need::feature`](portolan_protocol::ask::Need::feature)).
+    /// to which alone it is listed ([`Need::feature`](portolan_protocol::ask::Need::feature)). Of a
+    /// server of both eras also `era`, an [`OfferedIn`](crate::OfferedIn), where it is not the same in both.
     pub plan: Value,
     /// The definition as it came, but for what had to be taken out of it.
     pub written: Raw,
@@ -110,6 +111,8 @@ pub struct Offer {
     pub resources: Vec<OfferedResource>,
     /// What cannot be used, and why.
     pub skipped: Vec<String>,
+    /// The server did not say what it lists in sessions: what was known of that still holds.
+    pub sessions_unsaid: bool,
 }
 
 impl ServerFacts {
@@ -130,15 +133,22 @@ impl Probed {
     /// # Errors
     /// [`UpstreamError`].
     pub async fn offer(&self) -> Result<Offer, UpstreamError> {
+        self.offer_of(&[List::Tools, List::Prompts, List::Resources, List::Templates])
+            .await
+    }
+
+    /// The same of some of the lists.
+    pub(crate) async fn offer_of(&self, lists: &[List]) -> Result<Offer, UpstreamError> {
         let mut offer = Offer {
             facts: self.facts.clone(),
             tools: Vec::new(),
             prompts: Vec::new(),
             resources: Vec::new(),
             skipped: Vec::new(),
+            sessions_unsaid: false,
         };
         let says_nothing = self.facts.capabilities.members().next().is_none();
-        for list in [List::Tools, List::Prompts, List::Resources, List::Templates] {
+        for &list in lists {
             let is_worth_asking = says_nothing && list == List::Tools;
             if !is_worth_asking && !self.facts.has(list.capability()) {
                 continue;
@@ -607,6 +617,7 @@ mod tests {
             prompts: vec![],
             resources: vec![],
             skipped: vec![],
+            sessions_unsaid: false,
         }
     }
 

@@ -187,14 +187,14 @@ impl Client {
     ///
     /// # Errors
     /// [`UpstreamError`] of X-4, which says nothing of the era.
-    pub async fn holds_sessions(
-        &self,
-        speaker: &Speaker,
-    ) -> Result<Option<Connection>, UpstreamError> {
+    pub async fn holds_sessions(&self, speaker: &Speaker) -> Result<Option<Probed>, UpstreamError> {
         match Legacy::open(self, speaker).await {
-            Ok((legacy, _)) => {
+            Ok((legacy, facts)) => {
                 let has_id = legacy.ticket().has_session();
-                Ok(has_id.then_some(Connection::Legacy(legacy)))
+                Ok(has_id.then_some(Probed {
+                    connection: Connection::Legacy(legacy),
+                    facts,
+                }))
             }
             Err(error) if error.is_no_handshake() => Ok(None),
             Err(error) => Err(error),

@@ -19,7 +19,7 @@ use crate::{
     error::UpstreamError,
     exchange::{Event, Exchange},
     legacy::Legacy,
-    message::{self, Incoming},
+    message::Incoming,
     outgoing::{LAST_EVENT_ID, Request},
 };
 
@@ -235,7 +235,7 @@ impl Get {
                 let mut messages = Vec::new();
                 for event in events {
                     if event.event == "message" && !event.data.is_empty() {
-                        messages.extend(message::read(event.data)?);
+                        messages.extend(legacy.client.read(event.data)?);
                         self.tries = 0;
                     }
                 }

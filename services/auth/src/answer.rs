@@ -80,7 +80,7 @@ impl Answer {
     /// link: browsers stay on the page after opening an app, which looks like a failure (A12).
     pub(crate) fn into_response(self, client_name: &str) -> Result<Response, PageError> {
         let is_app = matches!(
-            redirect::check(self.location.split('?').next().unwrap_or_default()),
+            redirect::destination(self.location.split('?').next().unwrap_or_default()),
             Ok(Destination::App { .. })
         );
         if is_app {
@@ -126,6 +126,22 @@ mod tests {
         url::form_urlencoded::parse(query.as_bytes())
             .into_owned()
             .collect()
+    }
+
+    /// Rule: A12. Schemes without a dot are no longer registered, and those registered before still
+    /// belong to an app.
+    #[test]
+    fn a12_an_app_gets_a_page_with_the_link_whatever_its_scheme() {
+        for (uri, status) in [
+            ("com.example.app:/cb", StatusCode::OK),
+            ("undotted://app/cb", StatusCode::OK),
+            ("https://a.example/cb", StatusCode::SEE_OTHER),
+            ("http://127.0.0.1:3000/cb", StatusCode::SEE_OTHER),
+        ] {
+            let answer = Answer::code(ISSUER, uri, None, "ac_1");
+            let response = answer.into_response("App").unwrap();
+            assert_eq!(response.status(), status, "{uri}");
+        }
     }
 
     #[test]

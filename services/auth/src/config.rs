@@ -110,8 +110,8 @@ pub struct DemoApi {
     pub base_url: String,
     /// What it calls itself.
     pub title: String,
-    /// How to sign in to it, in words.
-    pub credential_hint: String,
+    /// The key itself, for the header that its document names. It is public, and guards invented data.
+    pub api_key: String,
     /// The same as an MCP server, which needs no credential.
     pub mcp_url: String,
 }

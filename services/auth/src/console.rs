@@ -15,6 +15,7 @@ pub mod client_admission;
 pub mod client_limits;
 pub mod connection;
 pub mod connects;
+pub mod credential_tests;
 pub mod credentials;
 pub mod default_server;
 pub mod deletion;
@@ -179,6 +180,7 @@ fn documented() -> OpenApiRouter<AuthState> {
             credentials::set_credential,
             credentials::delete_credential
         ))
+        .routes(routes!(credential_tests::test_credential))
         .routes(routes!(
             tools::list_source_tools,
             hand_made_tools::create_tool

@@ -1,11 +1,13 @@
 //! MCP servers of other people as sources: what they offer is looked at, compared with what the registry has, and taken over or held.
 //! A client's request never leads here: lists are served from the registry (`translation.md` §9).
 
+mod eras;
 mod look;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
+use portolan_http_tools::Proof;
 use portolan_keys::{digest, random};
 use portolan_model::{
     Timestamp,
@@ -14,7 +16,9 @@ use portolan_model::{
     registry::ToolState,
 };
 use portolan_storage::{
-    Reason, StorageError, TenantTx, audit, registry_news, sources,
+    Reason, StorageError, TenantTx, audit,
+    credential_states::{self, Seen},
+    registry_news, sources,
     tools::{self, Filter, Imported, Tool, Wording},
     upstreams::{self, Known, Said, SyncedPrompt, SyncedResource, Upstream},
 };
@@ -25,8 +29,9 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 use utoipa::ToSchema;
 
-pub(crate) use self::look::{LookError, Opener, Target, look, try_tool};
-use crate::state::AuthState;
+use self::eras::{is_gone, keep_unsaid};
+pub(crate) use self::look::{Call, LookError, OpenedBy, Opener, Target, look, try_tool};
+use crate::{console::credential_tests::state_of, state::AuthState};
 
 /// Between two looks at a server, give or take a fifth.
 const PERIOD: Duration = Duration::from_secs(300);
@@ -223,10 +228,7 @@ async fn compare(
         }
     }
     for tool in &tools {
-        let is_there = new
-            .iter()
-            .any(|new| new.operation_key == tool.operation_key);
-        if tool.state == ToolState::Active && !is_there {
+        if is_gone(tool, offer, new) {
             change(
                 "tool",
                 &tool.operation_key,
@@ -322,12 +324,7 @@ async fn apply(
         .collect();
     let gone: Vec<String> = known
         .iter()
-        .filter(|tool| {
-            tool.state == ToolState::Active
-                && !new
-                    .iter()
-                    .any(|new| new.operation_key == tool.operation_key)
-        })
+        .filter(|tool| is_gone(tool, offer, &new))
         .map(|tool| tool.operation_key.clone())
         .collect();
     let mut added = Vec::new();
@@ -492,6 +489,21 @@ pub(crate) async fn sync(
     let looked = look(state, target).await;
     let now = state.now();
     let mut tx = state.store.tenant(tenant).await?;
+    let proof = match &looked {
+        Ok(_) => Some(Proof::Works),
+        Err(error) => error.proof(),
+    };
+    if let (Some(proof), Some(credential), Opener::Credential(Some(_))) =
+        (proof, &row.credential, &opener)
+    {
+        let seen = Seen {
+            source,
+            version: credential.version,
+            state: state_of(proof),
+            at: now,
+        };
+        credential_states::note(&mut tx, &[seen], false).await?;
+    }
     let offer = match looked {
         Ok(offer) => offer,
         Err(error) => {
@@ -510,7 +522,10 @@ pub(crate) async fn sync(
     else {
         return Err(SyncError::Unknown);
     };
-    let offer = fitting(offer, &prefix);
+    let mut offer = fitting(offer, &prefix);
+    if offer.sessions_unsaid {
+        keep_unsaid(&mut offer, &tools_of(&mut tx, source).await?);
+    }
     let new = imported(&offer, &prefix);
     let Compared {
         changes,

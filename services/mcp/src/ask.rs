@@ -1,23 +1,26 @@
-//! What a running call says to its client before its answer: how far it is, and what somebody behind it wants to know
+//! Messages of a running call to its client before its answer: progress, logs and questions
 //! (`style.md` §3.5; X-20…X-2C).
 //!
-//! A backend talks to an [`Asker`] and sees neither socket nor era. Who carries its words to the client does:
+//! A backend talks to an [`Asker`] and sees neither socket nor era. The carrier depends on the era:
 //!
-//! | Client | A notice | A question |
+//! | Client | A notification | A question |
 //! |---|---|---|
-//! | legacy | an event of the call's stream | a JSON-RPC request on that stream (`lines`); any node takes the answer |
-//! | 2026-07-28 | an event of the answer, if it may be a stream | the call is parked on its node (`parked`) and answered by `input_required` (`talk`); any node takes the retry (`retry`) |
+//! | legacy | an event of the call's stream | a JSON-RPC request on that stream (`lines`) |
+//! | 2026-07-28 | an event of the answer, if it may be a stream | `input_required` (`talk`) |
+//!
+//! Any node takes the answer of a legacy client. A call of a modern client is suspended on its node
+//! (`parked`), and any node takes the retry (`retry`).
 //!
 //! | Module | Subject |
 //! |---|---|
 //! | `lines` | questions of legacy clients |
-//! | `notices` | how often a client is told of progress and logs |
+//! | `notices` | how often a client receives progress and logs |
 //! | `talk` | the first connection of a modern request |
-//! | `parked` | a call that waits for its client, on its node |
-//! | `retry` | the rest of a parked call, on any node |
+//! | `parked` | a suspended call, on its node |
+//! | `retry` | the rest of a suspended call, on any node |
 //! | `earlier` | what a modern request brings from an earlier round |
-//! | `state` | `requestState`: sealed, and checked before it is believed |
-//! | `places` | how many may wait |
+//! | `state` | `requestState`: sealed, and verified before use |
+//! | `places` | the limits on suspended calls |
 
 pub(crate) mod earlier;
 pub(crate) mod lines;
@@ -59,21 +62,21 @@ use tokio::{
 pub(crate) use self::{places::Parking, state::Standing};
 use crate::hex::hex;
 
-/// Words of a call that nobody has carried to its client yet.
+/// Most messages of a call that wait for the carrier to its client.
 const UNSAID: usize = 32;
-/// first and longest wait before a call is made again that was only told to come back.
+/// first and longest wait before a call is repeated whose upstream only requested a retry.
 const COME_BACK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
-/// What goes to the client.
+/// A message to the client.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// How far the call is. Who carries it knows the token, and lets only growing values through.
+    /// Progress. The carrier knows the token, and forwards only growing values.
     Progress(Progress),
     /// A whole JSON-RPC notification.
     Message(Bytes),
-    /// A question, whose answer is waited for.
+    /// A question that waits for an answer.
     Question(Question),
-    /// It goes on as a task: whoever listens answers the request with one.
+    /// The call continues as a task: the carrier answers the request with one.
     Task,
 }
 
@@ -81,23 +84,23 @@ pub(crate) enum Said {
 #[derive(Debug)]
 pub(crate) struct Question {
     method: AskMethod,
-    /// As it was asked: what the answer has to fit.
+    /// The original parameters, which the answer has to fit.
     asked: Raw,
-    /// The revision of who asked.
+    /// The revision of the asker.
     from: Revision,
-    /// As the client gets it.
+    /// The parameters in the form of the client.
     shown: Raw,
     answer: oneshot::Sender<Result<Raw, Unanswered>>,
 }
 
 impl Question {
-    /// The answer as the asker gets it, if it fits (X-39, EL-8).
+    /// The answer in the form of the asker, if it fits (X-39, EL-8).
     pub(crate) fn check(&self, result: &Raw) -> Option<Raw> {
         let fits = ask::answer(self.method, &self.asked, result, self.from);
         fits.ok().map(Shaped::into_raw)
     }
 
-    /// The question as the client gets it.
+    /// The question in the form of the client.
     pub(crate) fn request(&self) -> InputRequest {
         InputRequest {
             method: self.method,
@@ -105,19 +108,19 @@ impl Question {
         }
     }
 
-    /// What is asked for.
+    /// The method of the question.
     pub(crate) const fn method(&self) -> AskMethod {
         self.method
     }
 
-    /// True if nobody waits for the answer any more (X-7B).
+    /// True if the asker does not wait for the answer any more (X-7B).
     pub(crate) fn is_closed(&self) -> bool {
         self.answer.is_closed()
     }
 
-    /// Hands the answer to who asked.
+    /// Sends the answer to the asker.
     pub(crate) fn give(self, answer: Result<Raw, Unanswered>) {
-        // Who asked may have gone meanwhile.
+        // The asker may have stopped meanwhile.
         let _ = self.answer.send(answer);
     }
 }
@@ -125,17 +128,17 @@ impl Question {
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// The client cannot be asked this (V-1, V-2, V-11).
+    /// The client does not support this question (V-1, V-2, V-11).
     NotAskable(Visible),
     /// The client answered with this JSON-RPC error object (X-2A).
     Refused(Raw),
     /// The answer does not fit the question (EL-8).
     Unfit,
-    /// Nobody answered in time (V-4).
+    /// The client did not answer in time (V-4).
     TimedOut,
-    /// The call asked too often, or too much at once (V-3).
+    /// The call asked too many questions, in all or at once (V-3).
     TooMany,
-    /// Nobody is there any more.
+    /// The connection to the client is gone.
     Gone,
 }
 
@@ -152,23 +155,23 @@ impl From<Unanswered> for Visible {
     }
 }
 
-/// What an earlier round left for a call that is made again (MR-5, X-29).
+/// The state from an earlier round of a repeated call (MR-5, X-29).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Continued {
     /// The client's answers by key, an object; absent if it sent none.
     pub(crate) responses: Option<Raw>,
-    /// The upstream's own state, byte for byte.
+    /// The upstream's own state, unchanged.
     pub(crate) state: Option<String>,
     /// Rounds so far.
     pub(crate) round: u8,
 }
 
-/// What becomes of a result that asks.
+/// The next step after a result that asks.
 #[derive(Debug)]
 pub(crate) enum Round {
-    /// The upstream is to be called again with these answers and its own state.
+    /// Call the upstream again with these answers and its own state.
     Again(Option<Raw>),
-    /// The client answers by itself: this is the answer to its request.
+    /// The client answers the upstream itself: this is the answer to its request.
     Answer(Vec<u8>),
 }
 
@@ -177,9 +180,9 @@ pub(crate) enum Round {
 enum AsTask {
     /// Its client waits for the answer.
     Never,
-    /// Its client takes a task for an answer (TX-1).
+    /// Its client accepts a task as the answer (TX-1).
     May,
-    /// It is one.
+    /// It is a task already.
     Is,
 }
 
@@ -187,24 +190,26 @@ enum AsTask {
 struct Inner {
     said: mpsc::Sender<Said>,
     revision: Revision,
-    /// None for a client that cannot be asked on this request.
+    /// Empty for a client that cannot answer questions on this request.
     capabilities: ClientCapabilities,
     rounds: AtomicU8,
-    /// Ids that were made up for questions by URL which the client accepted.
+    /// Generated ids of questions by URL that the client accepted.
     open_urls: Mutex<Vec<String>>,
     standing: Option<Arc<Standing>>,
     continued: Option<Continued>,
     as_task: AsTask,
-    /// It said that it is one now.
+    /// The call has announced that it is a task now.
     became_task: AtomicBool,
 }
 
-/// The way of one running call to its client. Cheap to clone.
+/// The channel of one running call to its client. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker(Arc<Inner>);
 
 impl Asker {
-    /// For a call of a legacy client with these capabilities; none of them if its answer may not be a stream.
+    /// For a call of a legacy client.
+    ///
+    /// `capabilities` are empty if its answer may not be a stream.
     pub(crate) fn of_session(
         revision: Revision,
         capabilities: ClientCapabilities,
@@ -212,7 +217,7 @@ impl Asker {
         Self::new(revision, capabilities, None, None, AsTask::Never)
     }
 
-    /// For a call that is a task. What it tells is dropped, what it asks is asked through the task (TK-13).
+    /// For a call that is a task. Notifications are dropped; questions go through the task (TK-13).
     pub(crate) fn of_task(
         revision: Revision,
         capabilities: ClientCapabilities,
@@ -260,12 +265,12 @@ impl Asker {
         self.0.revision
     }
 
-    /// What may be declared to an upstream in the client's name (translation §2).
+    /// The capabilities that may be declared to an upstream for the client (translation §2).
     pub(crate) fn capabilities(&self) -> &ClientCapabilities {
         &self.0.capabilities
     }
 
-    /// What the client brought from an earlier round.
+    /// The state that the client brought from an earlier round.
     pub(crate) fn continued(&self) -> Option<&Continued> {
         self.0.continued.as_ref()
     }
@@ -275,35 +280,39 @@ impl Asker {
         self.0.as_task != AsTask::Never
     }
 
-    /// True if the client knows the call by a task.
+    /// True if the client knows the call as a task.
     pub(crate) fn is_task(&self) -> bool {
         self.0.as_task == AsTask::Is || self.0.became_task.load(Ordering::Acquire)
     }
 
-    /// An upstream server made a task of the call: so its client gets one, if it takes them. It is awaited all the same.
+    /// Makes the call a task of the client too, if the client accepts tasks.
+    ///
+    /// The upstream server has made a task of the call. The caller still awaits it.
     pub(crate) async fn becomes_task(&self) {
         if self.0.as_task == AsTask::May && !self.0.became_task.swap(true, Ordering::AcqRel) {
             let _ = self.0.said.send(Said::Task).await;
         }
     }
 
-    /// True if the client could be asked this.
+    /// True if the client supports this question.
     pub(crate) fn can(&self, need: Need) -> bool {
         need.exists_in(self.0.revision) && need.is_met_by(&self.0.capabilities)
     }
 
-    /// Tells how far the call is. Waits while the client is slow; after it has gone nothing happens.
+    /// Sends progress. Waits while the client is slow; does nothing after the client has gone.
     pub(crate) async fn progress(&self, progress: Progress) {
         let _ = self.0.said.send(Said::Progress(progress)).await;
     }
 
-    /// Passes a whole notification on, in the words of the client's revision.
+    /// Sends a whole notification, in the form of the client's revision.
     pub(crate) async fn tell(&self, notification: Bytes) {
         let _ = self.0.said.send(Said::Message(notification)).await;
     }
 
-    /// Asks the client. `params` are those of an asker that speaks `from`, and so is the answer. Who gives up drops the future: the
-    /// client is then told that nobody waits (X-7B).
+    /// Sends a question to the client and waits for the answer.
+    ///
+    /// `params` and the answer have the form of the revision `from`. Dropping the future cancels
+    /// the question at the client (X-7B).
     pub(crate) async fn ask(
         &self,
         from: Revision,
@@ -313,7 +322,7 @@ impl Asker {
         self.ask_under(from, method, params, None).await
     }
 
-    /// The same, and the client may say how far it is under this token (X-7J).
+    /// The same, with a token under which the client may send progress (X-7J).
     pub(crate) async fn ask_under(
         &self,
         from: Revision,
@@ -363,14 +372,14 @@ impl Asker {
         Ok((made_up_id, answered))
     }
 
-    /// What becomes of an upstream's result that asks instead of answering.
+    /// Handles an upstream's result that asks instead of answering.
     pub(crate) async fn round(&self, asked: InputRequired) -> Result<Round, Unanswered> {
         let rounds = self.0.rounds.fetch_add(1, Ordering::AcqRel);
         if rounds >= MOST_ROUNDS {
             return Err(Unanswered::TooMany);
         }
         if let Some(standing) = &self.0.standing {
-            // MR-4: what the client did not declare, it is not asked.
+            // MR-4: the client gets no question that it did not declare support for.
             for (_, request) in &asked.requests {
                 let need = Need::of(request.method, &request.params);
                 if !self.can(need) {
@@ -395,7 +404,7 @@ impl Asker {
         Ok(Round::Again(Some(input_required::write_responses(named))))
     }
 
-    /// One entry of a modern upstream, asked of a legacy client: X-2A…X-2C for the answers that are errors.
+    /// Sends one question of a modern upstream to a legacy client. X-2A…X-2C: errors as answers.
     async fn one_of<'k>(
         &self,
         key: &'k str,
@@ -420,7 +429,8 @@ impl Asker {
         }
     }
 
-    /// Before the final answer: says of questions by URL that they are done (X-35, EL-14).
+    /// Notifies the client that its questions by URL are done, before the final answer (X-35,
+    /// EL-14).
     pub(crate) async fn settle(&self) {
         self.settle_urls().await;
     }

@@ -1,4 +1,4 @@
-//! Who answers for what a server publishes: an HTTP API, or an MCP server of somebody else.
+//! The backends of published items: an HTTP API, or an upstream MCP server.
 
 pub(crate) mod account;
 pub(crate) mod http;
@@ -18,12 +18,12 @@ use portolan_protocol::{
 
 use crate::{backends::upstream::UpstreamTool, catalog::server::Access, error::McpError};
 
-/// Who answers for a tool.
+/// The backend of a tool.
 #[derive(Debug)]
 pub(crate) enum Backend {
     /// An HTTP API.
     Http(HttpTool),
-    /// An MCP server.
+    /// An upstream MCP server.
     Upstream(Box<UpstreamTool>),
 }
 
@@ -32,14 +32,14 @@ pub(crate) enum Backend {
 pub(crate) struct HttpTool {
     /// Schemas and plan.
     pub(crate) compiled: CompiledTool,
-    /// Where its calls go.
+    /// The target of its calls.
     pub(crate) target: Arc<CallTarget>,
-    /// What they sign in with.
+    /// The credential of its calls.
     pub(crate) access: Access,
 }
 
 impl HttpTool {
-    /// True if connected accounts open the API.
+    /// True if the API needs a connected account.
     pub(crate) fn has_accounts(&self) -> bool {
         matches!(self.access, Access::Account(_))
     }
@@ -50,7 +50,9 @@ impl HttpTool {
     }
 }
 
-/// The answer of what could not be done, in fixed words. That of a capability that a modern client lacks has an HTTP status of its own (V-2).
+/// An answer with a fixed text, for work that failed.
+///
+/// The answer for a capability that a modern client lacks has an HTTP status of its own (V-2).
 pub(crate) fn said(
     visible: &Visible,
     method: Method,

@@ -1,5 +1,7 @@
-//! What nodes tell each other in the middle of tasks and questions: that a task is not what it was (TK-14, TX-13), what a task says (TK-18), how far
-//! a client is with what it was asked (X-7J). Doorbells: sealed, short, and lost without harm, because whoever wants to know can look.
+//! Messages between nodes about tasks and questions. They are sealed and short.
+//!
+//! They report that a task has changed (TK-14, TX-13), notifications of a task (TK-18), and a
+//! client's progress with a question (X-7J). A lost message does no harm, because nodes also poll.
 
 mod outgoing;
 
@@ -30,52 +32,53 @@ use crate::{
     stream::{self, tasks::ROUNDS},
 };
 
-/// Where all nodes listen. It is no session's.
+/// The key that all nodes subscribe to. It is not a session's.
 const PLACE: SessionKey = SessionKey(*b"bells of a node.");
-/// Where they hear what tasks say: however much that is, it takes nobody else's room.
+/// The key for notifications of tasks. Its queue is its own, so that they displace no other
+/// message.
 const SAID: SessionKey = SessionKey(*b"words of a task.");
-/// Notes that may wait to be looked at: short ones, and words of up to 16 KiB.
+/// Most messages that wait to be processed: short ones, and notifications of up to 16 KiB.
 const ROOM: usize = 4_096;
 const ROOM_FOR_WORDS: usize = 256;
-/// Between two steps of the round in which streams look again at the tasks that they named.
+/// The interval between two groups of streams that poll their named tasks.
 const STEP: Duration = Duration::from_secs(1);
-/// Bytes of a word that goes to other nodes; longer ones are told on this node only.
+/// Longest message to other nodes, in bytes; longer ones are delivered on this node only.
 const LONGEST: usize = 16 * 1024;
-/// Words of a client that wait for one question.
+/// Most progress notifications of a client that wait for one question.
 const WORDS: usize = 8;
-/// Longest progress token that is looked at.
+/// Longest progress token that is verified, in bytes.
 const LONGEST_TOKEN: usize = 256;
 
-/// What a node tells.
+/// A message between nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Bell {
-    /// A task is not what it was. The session is that which made it, if one did.
+    /// A task has changed. `session` is the session that made it, if one did.
     Task {
         item: StreamKey,
         session: Option<SessionKey>,
     },
-    /// A task says this, a whole notification, to the session that made it.
+    /// A whole notification of a task to the session that made it.
     Said {
         session: SessionKey,
         item: StreamKey,
         what: Word,
         notice: Bytes,
     },
-    /// A client says how far it is with a question: the parameters of its notification. The nonce is the question's.
+    /// A client's progress with a question: the nonce of the question, and the parameters.
     Progress { nonce: [u8; 8], params: Bytes },
 }
 
-/// What a notification of a task is.
+/// The kind of a task's notification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Word {
-    /// How far it is.
+    /// Progress.
     Progress(f64),
-    /// Something for the log.
+    /// A log message.
     Log(Level),
     Other,
 }
 
-/// Questions whose askers want to know how far their client is.
+/// Questions whose askers want their client's progress.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited(Mutex<HashMap<[u8; 8], mpsc::Sender<Raw>>>);
 
@@ -86,24 +89,26 @@ impl Awaited {
 
     fn hear(&self, nonce: [u8; 8], params: Raw) {
         if let Some(asker) = self.lock().get(&nonce) {
-            // Progress that nobody has taken yet is as good as this.
+            // If the channel is full, the asker has progress to read already.
             let _ = asker.try_send(params);
         }
     }
 }
 
-/// A question under a progress token of ours, until it is dropped.
+/// A question with a progress token of ours, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Told {
     state: McpState,
     nonce: [u8; 8],
-    /// What the client is to call it.
+    /// The progress token for the client.
     pub(crate) token: String,
     said: mpsc::Receiver<Raw>,
 }
 
 impl Told {
-    /// For a question to the client of a session. The token names this node to every other, and nothing to the client.
+    /// Makes a token for a question to the client of a session.
+    ///
+    /// Nodes read this node's id from the token; the client reads nothing.
     pub(crate) fn new(state: &McpState, session: SessionKey) -> Option<Self> {
         let nonce: [u8; 8] = random::bytes().ok()?;
         let place = [&state.node.id().0[..], &nonce].concat();
@@ -134,14 +139,14 @@ impl Drop for Told {
     }
 }
 
-/// A token of ours, opened: who waits, and for what.
+/// An opened token: the waiting node, and the question.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     node: NodeId,
     nonce: [u8; 8],
 }
 
-/// Reads a token that a client names in its session. Other tokens are nothing.
+/// Opens a token that a client sends in its session. `None` for tokens that are not ours.
 pub(crate) fn asked(state: &McpState, session: SessionKey, token: &str) -> Option<Asked> {
     if token.len() > LONGEST_TOKEN {
         return None;
@@ -159,7 +164,7 @@ pub(crate) fn asked(state: &McpState, session: SessionKey, token: &str) -> Optio
     })
 }
 
-/// A client says how far it is with a question: whoever asked hears it, on whatever node.
+/// Forwards a client's progress with a question to the asker, on any node.
 pub(crate) async fn progress(state: &McpState, tenant: TenantId, asked: Asked, params: &Raw) {
     let Asked { node, nonce } = asked;
     if node == state.node.id() {
@@ -169,7 +174,7 @@ pub(crate) async fn progress(state: &McpState, tenant: TenantId, asked: Asked, p
     tell(state, &[node], tenant, &Bell::Progress { nonce, params }).await;
 }
 
-/// Tells this node at once, and the others in the order in which things were told here.
+/// Delivers a message on this node at once, and sends it to the others in order.
 pub(crate) fn ring(state: &McpState, tenant: TenantId, bell: Bell) {
     heard(state, tenant, bell.clone());
     if others(state).is_empty() || !state.outgoing.push(tenant, bell) {
@@ -181,7 +186,7 @@ pub(crate) fn ring(state: &McpState, tenant: TenantId, bell: Bell) {
         while let Some((tenant, bell)) = state.outgoing.next() {
             let were_told = tell(&state, &others(&state), tenant, &bell).await;
             if !were_told && state.stopping.is_cancelled() {
-                // A process that ends waits for no store that is away.
+                // A stopping process does not wait for a store that is away.
                 state.outgoing.clear();
             }
         }
@@ -196,7 +201,7 @@ fn others(state: &McpState) -> Vec<NodeId> {
     others.copied().collect()
 }
 
-/// False if some were not told.
+/// Sends a message to `nodes`. False if a node did not get it.
 async fn tell(state: &McpState, nodes: &[NodeId], tenant: TenantId, bell: &Bell) -> bool {
     let text = bell.to_bytes(tenant);
     if text.len() > LONGEST {
@@ -221,7 +226,7 @@ async fn tell(state: &McpState, nodes: &[NodeId], tenant: TenantId, bell: &Bell)
     were_told
 }
 
-/// Listens until the process stops, and looks again where a bell may have been lost.
+/// Receives messages until the process stops, and polls where one may have been lost.
 pub(crate) async fn listen(state: McpState) {
     let mut notes = state.node.listen_with_room(PLACE, ROOM);
     let mut words = state.node.listen_with_room(SAID, ROOM_FOR_WORDS);
@@ -229,7 +234,7 @@ pub(crate) async fn listen(state: McpState) {
     let mut known = members.borrow_and_update().clone();
     let mut steps = interval(STEP);
     steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Nodes that began together do not look together.
+    // Nodes that began together do not poll together.
     let mut round = random::bytes().map_or(0, u64::from_be_bytes);
     loop {
         let (place, note) = tokio::select! {
@@ -242,7 +247,7 @@ pub(crate) async fn listen(state: McpState) {
                 }
                 let now = members.borrow_and_update().clone();
                 if has_lost_one(&known, &now) {
-                    // What it ran is lost, and what it would have told.
+                    // The lost node's tasks are lost, and so are its messages.
                     stream::tasks::look_again(&state, None);
                 }
                 known = now;

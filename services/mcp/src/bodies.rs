@@ -1,4 +1,6 @@
-//! Messages of prompts and bytes of resources that are too large for a catalogue: read when somebody asks, kept while there is room.
+//! Messages of prompts and bytes of resources that are too large for a catalogue, read on demand.
+//!
+//! They are cached up to a limit.
 
 use std::sync::Arc;
 
@@ -12,14 +14,14 @@ use crate::{
     error::McpError,
 };
 
-/// Bytes that a node keeps.
+/// Most bytes in the cache.
 const ROOM: u64 = 64 * 1024 * 1024;
-/// About as many as that is.
+/// The expected number of entries at that size.
 const ENTRIES: usize = 1_000;
 
 #[derive(Debug, Clone)]
 enum Body {
-    /// With the length of their JSON.
+    /// Messages, and the length of their JSON.
     Messages(Arc<[Message]>, usize),
     Bytes(Arc<[u8]>),
 }
@@ -37,7 +39,7 @@ impl Weighter<(Uuid, i64), Body> for Weigh {
     }
 }
 
-/// What is kept, by id and version.
+/// The cache, by id and version.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     store: Store,
@@ -60,7 +62,7 @@ impl Bodies {
         }
     }
 
-    /// The messages of a prompt; none if it is gone meanwhile.
+    /// The messages of a prompt; `None` if it is gone meanwhile.
     pub(crate) async fn messages(
         &self,
         tenant: TenantId,
@@ -93,7 +95,7 @@ impl Bodies {
         Ok(Some(messages))
     }
 
-    /// The bytes of a resource; none if it is gone meanwhile, or holds none.
+    /// The bytes of a resource; `None` if it is gone meanwhile, or has none.
     pub(crate) async fn bytes(
         &self,
         tenant: TenantId,

@@ -1,4 +1,7 @@
-//! The log of tool calls, and when apps were last used, off the request's path: a bounded queue and one writer that batches.
+//! The log of tool calls, of the last use of apps and of the state of credentials: a bounded queue and
+//! one batching writer.
+//!
+//! Requests do not wait for it.
 
 use std::{
     collections::HashMap,
@@ -11,11 +14,12 @@ use std::{
 
 use portolan_model::{
     Timestamp,
-    id::{GrantId, TenantId},
+    id::{GrantId, SourceId, TenantId},
 };
 use portolan_storage::{
     StorageError, Store,
     calls::{self, Call},
+    credential_states::{self, Seen},
     grant_uses,
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -23,26 +27,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::instruments;
 
-/// Entries of one statement.
+/// Most entries of one statement.
 const BATCH: usize = 500;
 /// How long entries are collected.
 const COLLECT: Duration = Duration::from_millis(250);
 /// How long the writer waits for running calls after the process began to stop.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// What a batch holds of one tenant.
+/// The entries of one tenant in a batch.
 #[derive(Default)]
 struct OfTenant {
     calls: Vec<Call>,
-    /// When tokens of these grants were used.
+    /// The times at which tokens of these grants were used.
     uses: Vec<(GrantId, Timestamp)>,
+    /// What requests showed of credentials: the last of each source.
+    seen: HashMap<SourceId, Seen>,
 }
 
-/// What is written down.
+/// An entry of the log.
 #[derive(Debug)]
 enum Entry {
     Call(Call),
     Use(GrantId, Timestamp),
+    Seen(Seen),
 }
 
 /// The writing end. Cheap to clone.
@@ -88,18 +95,18 @@ pub(crate) fn call_log(store: Store, capacity: usize) -> (CallLog, Writer) {
 }
 
 impl CallLog {
-    /// Notes that a call began.
+    /// Counts a call that begins.
     pub(crate) fn begin(&self) -> Running {
         self.running.fetch_add(1, Ordering::AcqRel);
         Running(Arc::clone(&self.running))
     }
 
-    /// How many calls run.
+    /// The number of running calls.
     pub(crate) fn running(&self) -> usize {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// Hands over an entry. A full queue drops it: a call never waits for its log.
+    /// Queues an entry. A full queue drops it: a call never waits for its log.
     pub(crate) fn write(&self, tenant: TenantId, call: Call) {
         let entry = Entry::Call(call);
         if self.queue.try_send((tenant, entry)).is_err() {
@@ -107,9 +114,16 @@ impl CallLog {
         }
     }
 
-    /// Notes that an app was used. A full queue drops it: the next minute notes it again.
+    /// Queues the use of an app. A full queue drops it: the next minute writes it again.
     pub(crate) fn note_use(&self, tenant: TenantId, grant: GrantId, now: Timestamp) {
         let _full = self.queue.try_send((tenant, Entry::Use(grant, now)));
+    }
+}
+
+impl CallLog {
+    /// Notes what a request showed of a credential. A full queue drops it: the next minute notes it again.
+    pub(crate) fn note_credential(&self, tenant: TenantId, seen: Seen) {
+        let _full = self.queue.try_send((tenant, Entry::Seen(seen)));
     }
 }
 
@@ -158,9 +172,20 @@ impl Writer {
             match entry {
                 Entry::Call(call) => of.calls.push(call),
                 Entry::Use(grant, at) => of.uses.push((grant, at)),
+                Entry::Seen(seen) => {
+                    of.seen.insert(seen.source, seen);
+                }
             }
         }
-        for (tenant, OfTenant { calls, uses }) in tenants {
+        for (tenant, OfTenant { calls, uses, seen }) in tenants {
+            let seen: Vec<Seen> = seen.into_values().collect();
+            if let Err(error) = self.note_credentials(tenant, &seen).await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    tenant.id = %tenant,
+                    "cannot write whether credentials work"
+                );
+            }
             if let Err(error) = self.note(tenant, &uses).await {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
@@ -190,6 +215,15 @@ impl Writer {
         }
         let mut tx = self.store.node(tenant).await?;
         grant_uses::note(&mut tx, uses).await?;
+        tx.commit().await
+    }
+
+    async fn note_credentials(&self, tenant: TenantId, seen: &[Seen]) -> Result<(), StorageError> {
+        if seen.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.store.node(tenant).await?;
+        credential_states::note(&mut tx, seen, false).await?;
         tx.commit().await
     }
 

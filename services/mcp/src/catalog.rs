@@ -1,7 +1,8 @@
-//! What a URL serves: the published server behind it, with compiled tools and finished list pages, kept in memory.
+//! The catalogue: published servers in memory, with compiled tools and finished list pages.
 //!
-//! No request waits for Postgres but the first one of a server after a change. News of the registry make entries old;
-//! the next request reloads once, whoever else waits. While the database is away the old entry is served (`streams.md` §17.4).
+//! Only the first request of a server after a change waits for Postgres. Changes of the registry
+//! make entries stale; the next request reloads once, and concurrent requests wait for it. While
+//! the database is away, the stale entry is served (`streams.md` §17.4).
 
 pub(crate) mod marks;
 pub(crate) mod offers;
@@ -40,23 +41,25 @@ use crate::{
     limits::Gate,
 };
 
-/// How long "there is no such server" is believed without news.
+/// How long an unknown server is cached without a change.
 const NEGATIVE_FOR: Duration = Duration::from_secs(5);
 /// How long after a failed load the next one is tried.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// What an address leads to, for the holder of a token of one tenant.
+/// The server at an address, for the holder of a token of one tenant.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Every name of the tenant, the present one first. Empty if the path's tenant is not the token's, or is suspended.
+    /// All slugs of the tenant, the current one first.
+    ///
+    /// Empty if the path's tenant is not the token's, or is suspended.
     slugs: Vec<String>,
     /// The path as a resource.
     resource: Resource,
     /// The server, if there is a published one.
     pub(crate) server: Option<Arc<Server>>,
-    /// There is one, and it is paused.
+    /// The server exists and is paused.
     pub(crate) is_paused: bool,
-    /// How the tenant's servers are reached.
+    /// How clients reach the tenant's servers.
     pub(crate) reach: Reach,
     loaded_at: Instant,
     as_of: u64,
@@ -68,12 +71,12 @@ impl Entry {
         !self.slugs.is_empty()
     }
 
-    /// The present name of the tenant.
+    /// The current slug of the tenant.
     pub(crate) fn tenant_slug(&self) -> &str {
         self.slugs.first().map_or("", String::as_str)
     }
 
-    /// §4.5 step 8: the token is for this path, or for a wider one.
+    /// §4.5 step 8: whether the token is for this path, or for a wider one.
     pub(crate) fn admits(&self, caller: &Caller) -> bool {
         let names_tenant = |slug: &str| self.slugs.iter().any(|own| own == slug);
         let is_wide = self.reach.workspace_tokens;
@@ -81,7 +84,7 @@ impl Entry {
     }
 }
 
-/// Where the holder of a token of a tenant is: tenant and server as the path names them, if it does.
+/// The key of an entry: the token's tenant, and the tenant and server in the path, if any.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     tenant: TenantId,
@@ -98,7 +101,7 @@ impl Place {
         }
     }
 
-    /// What to resolve again.
+    /// The target to resolve again.
     fn target(&self) -> Target<'_> {
         Target {
             tenant: self.tenant_slug.as_deref(),
@@ -109,7 +112,7 @@ impl Place {
     }
 }
 
-/// A [`Place`] that borrows the path: a look-up allocates nothing.
+/// A [`Place`] that borrows the path, so that a lookup allocates nothing.
 #[derive(Hash)]
 struct PlaceRef<'a> {
     tenant: TenantId,
@@ -129,9 +132,12 @@ impl Equivalent<Place> for PlaceRef<'_> {
 struct Slot {
     tenant: TenantId,
     current: ArcSwapOption<Entry>,
-    /// How often something may have changed. What is read carries the count from before the read: a change during it makes it old.
+    /// The number of possible changes.
+    ///
+    /// An entry carries the number from before its load, so a change during the load makes it
+    /// stale.
     changes: AtomicU64,
-    /// One load at a time; holds when the next one may be tried.
+    /// Allows one load at a time; holds the time of the next attempt after a failure.
     loading: Mutex<Option<Instant>>,
 }
 
@@ -181,8 +187,9 @@ impl Catalog {
         }
     }
 
-    /// The entry of a path, for a token of `tenant`. Only holders of good tokens get this far, so nobody else can make us ask the
-    /// database.
+    /// The entry of a path, for a token of `tenant`.
+    ///
+    /// Only holders of good tokens get this far, so no other client can cause a database query.
     pub(crate) async fn resolve(
         &self,
         tenant: TenantId,
@@ -200,23 +207,24 @@ impl Catalog {
         if let Some(entry) = slot.fresh() {
             return Ok(entry);
         }
-        // Boxed: what a load needs would make the future of every request a dozen times as large, and be moved with it.
+        // Boxed: a load would make the future of every request a dozen times as large.
         Box::pin(self.reload(&slot, tenant, target)).await
     }
 
-    /// The same for what was asked for before.
+    /// Resolves a known place again.
     pub(crate) async fn resolve_again(&self, place: &Place) -> Result<Arc<Entry>, McpError> {
         self.resolve(place.tenant, &place.target()).await
     }
 
-    /// Whether an entry is what the database had after the last change that this node heard of. One that is not is used while the database
-    /// is away, or was changed meanwhile.
+    /// Whether an entry is what the database held after the last change that this node received.
+    ///
+    /// A stale entry is used while the database is away; another may have changed meanwhile.
     pub(crate) fn is_current(&self, place: &Place, entry: &Entry) -> bool {
         let slot = self.slots.get(place);
         slot.is_some_and(|slot| slot.is_current(entry))
     }
 
-    /// Whether a server that was found at a place is still what is there, as far as this node heard.
+    /// Whether a place still holds this server, as far as this node knows.
     pub(crate) fn is_still(&self, place: &Place, server: &Arc<Server>) -> bool {
         let fresh = self.slots.get(place).and_then(|slot| slot.fresh());
         let server_now = fresh.as_ref().and_then(|entry| entry.server.as_ref());
@@ -244,7 +252,7 @@ impl Catalog {
         target: &Target<'_>,
     ) -> Result<Arc<Entry>, McpError> {
         let mut not_before = slot.loading.lock().await;
-        // Whoever held the lock before us may have done it.
+        // The previous holder of the lock may have loaded the entry.
         if let Some(entry) = slot.fresh() {
             return Ok(entry);
         }
@@ -294,7 +302,7 @@ impl Catalog {
         };
         let mut tx = self.store.node(tenant).await?;
         let address = catalog::address(&mut tx).await?.filter(|address| {
-            // Where the path names no tenant, it is the token's.
+            // If the path names no tenant, it is the token's.
             let is_own = |named: &str| address.slugs.iter().any(|slug| slug == named);
             target.tenant.is_none_or(is_own)
         });
@@ -319,7 +327,9 @@ impl Catalog {
         })
     }
 
-    /// An MCP server as a tenant publishes it now, if it is behind a server that somebody used here.
+    /// An upstream server as the tenant publishes it now.
+    ///
+    /// The result is `None` if no server with it was used on this node.
     pub(crate) async fn source(
         &self,
         tenant: TenantId,
@@ -348,7 +358,7 @@ impl Catalog {
         None
     }
 
-    /// The tenant's registry moved on; `None` = any tenant's may have.
+    /// Marks the tenant's entries as stale; `None` marks those of all tenants.
     pub(crate) fn outdate(&self, tenant: Option<TenantId>) {
         for (_, slot) in self.slots.iter() {
             if tenant.is_none_or(|tenant| slot.tenant == tenant) {
@@ -357,7 +367,10 @@ impl Catalog {
         }
     }
 
-    /// Lets go of what is kept of a tenant, its credentials among it, if it has no address any more: nobody asks for its servers again.
+    /// Removes all entries of a tenant, with their credentials, if the tenant has no address any
+    /// more.
+    ///
+    /// No request reaches its servers again.
     pub(crate) async fn drop_ended(&self, tenant: TenantId) -> Result<(), StorageError> {
         if !self.slots.iter().any(|(_, slot)| slot.tenant == tenant) {
             return Ok(());
@@ -369,7 +382,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Puts an entry in place, as a load would.
+    /// Puts an entry in place, as a load does.
     #[cfg(test)]
     pub(crate) fn seed(
         &self,
@@ -392,7 +405,7 @@ impl Catalog {
         slot.current.store(Some(Arc::new(entry)));
     }
 
-    /// Puts the same entry in place of a tenant whose servers are reached otherwise (DP-6, §5.4).
+    /// Replaces the entry by one with another reach (DP-6, §5.4).
     #[cfg(test)]
     pub(crate) fn change_reach(&self, tenant: TenantId, target: &Target<'_>, reach: Reach) {
         let slot = self.slot(tenant, target);

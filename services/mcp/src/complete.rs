@@ -1,4 +1,4 @@
-//! `completion/complete` (spec §12): from the values that were declared.
+//! `completion/complete` (spec §12): completes from the declared values.
 
 use portolan_model::prompt::Argument;
 use portolan_protocol::{
@@ -13,7 +13,7 @@ use crate::{
     error::McpError,
 };
 
-/// The MCP server that has what is completed, with the words for it.
+/// The upstream server of a reference, with the reference's names there.
 fn of_upstream<'o>(
     offers: &'o Offers,
     reference: &Reference,

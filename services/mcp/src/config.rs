@@ -1,4 +1,4 @@
-//! What can be set about the MCP endpoint.
+//! The settings of the MCP endpoint.
 
 use std::time::Duration;
 
@@ -9,31 +9,35 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpConfig {
-    /// Origins besides our own whose scripts may talk to the endpoint, as browsers write them: `https://app.example.com` (T-2).
+    /// Origins besides our own whose scripts may use the endpoint (T-2).
+    ///
+    /// They have the form of the `Origin` header: `https://app.example.com`.
     pub allowed_origins: Vec<String>,
     /// Tools on one page of `tools/list`.
     pub list_page_size: usize,
-    /// Requests of one person with one client, a minute, where the tenant has set nothing. 0 = no limit; likewise below.
+    /// Requests of one person with one client, a minute, unless the tenant has set a limit.
+    ///
+    /// 0 = no limit; likewise below.
     pub client_requests_per_minute: u32,
     /// Tool calls of one tenant, a minute.
     pub tenant_calls_per_minute: u32,
     /// Calls of one tool of a tenant, a minute.
     pub tool_calls_per_minute: u32,
-    /// Calls of one tenant that run at once, over all nodes.
+    /// Running calls of one tenant at one time, in the cluster.
     pub running_calls: u32,
-    /// Event streams of one tenant that are open at once, over all nodes.
+    /// Open event streams of one tenant at one time, in the cluster.
     pub open_streams: u32,
-    /// How many times the above a tenant may set for itself.
+    /// The highest multiple of the above that a tenant may set for itself.
     pub limit_headroom: u32,
     /// Requests of one client address without a token that this node knows, a minute. 0 = no limit.
     pub address_requests_per_minute: u32,
-    /// Calls that run on this node at once.
+    /// Running calls on this node at one time.
     pub node_calls: usize,
-    /// Event streams that are open on this node at once.
+    /// Open event streams on this node at one time.
     pub node_streams: usize,
-    /// Clients that come for a stream and are served in a second.
+    /// Clients that open streams and are served in a second.
     pub attaches_per_second: u32,
-    /// Clients that wait for that; beyond, who opens a new stream is refused.
+    /// Clients that wait for that; a further client that opens a new stream is refused.
     pub attaches_waiting: usize,
     /// Event streams that one person with one client may open per minute. 0 = no limit. A resume
     /// with an authentic `Last-Event-ID` is never refused (F-1).
@@ -42,27 +46,29 @@ pub struct McpConfig {
     pub streams_per_session: u32,
     /// `subscriptions/listen` streams of one person with one client at once, on one node.
     pub listens_per_principal: u32,
-    /// Verified tokens that are remembered.
+    /// Verified tokens that are cached.
     pub verified_tokens: usize,
-    /// Servers whose catalogue is kept in memory.
+    /// Servers whose catalogue is cached.
     pub catalogues: usize,
     /// Seconds for which a catalogue is served while the database is away.
     pub registry_max_stale_secs: u64,
-    /// Seconds for which a person is waited for who was asked something.
+    /// Seconds to wait for a person's answer to a question.
     pub ask_person_secs: u64,
-    /// Seconds for which a program is waited for: sampling and roots.
+    /// Seconds to wait for a program's answer: sampling and roots.
     pub ask_program_secs: u64,
-    /// Seconds for which a call that asked a client of 2026-07-28 something waits for its retry.
+    /// Seconds for which a suspended call of 2026-07-28 waits for the retry of its client.
     pub park_secs: u64,
-    /// Calls of this node that wait so at once.
+    /// Suspended calls of this node at one time.
     pub parked_per_node: usize,
-    /// Calls of one person with one client that wait so at once, on this node.
+    /// Suspended calls of one person with one client at one time, on this node.
     pub parked_per_principal: u32,
-    /// Seconds after which a call becomes a task, where the source wants that and the client takes tasks.
+    /// Seconds after which a call becomes a task.
+    ///
+    /// This requires a source with that setting, and a client that accepts tasks.
     pub task_after_secs: u64,
-    /// Tasks of one person with one client on one server that are kept at once (TK-16).
+    /// Tasks of one person with one client on one server at one time (TK-16).
     pub tasks_per_principal: u32,
-    /// Entries of the call log that wait to be written; more are dropped and counted.
+    /// Entries of the call log that wait for the writer; more are dropped and counted.
     pub call_log_queue: usize,
 }
 
@@ -101,7 +107,7 @@ impl Default for McpConfig {
 }
 
 impl McpConfig {
-    /// What the platform gives every tenant.
+    /// The limits that the platform gives every tenant.
     pub(crate) fn platform_limits(&self) -> PlatformLimits {
         let mut defaults = LimitSet::default();
         for (name, value) in [

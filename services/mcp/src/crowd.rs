@@ -1,5 +1,7 @@
-//! Which workspaces begin many sessions. While the memory of the store is nearly full, those that have more than their share begin no
-//! more (`streams.md` §17.2); what is there already is served as ever.
+//! Counts of new sessions by workspace, for the time when the store's memory is nearly full.
+//!
+//! Then a workspace above its share begins no new session (`streams.md` §17.2); existing sessions
+//! are served as before.
 
 use std::{
     collections::HashMap,
@@ -12,10 +14,10 @@ use tokio::time::Instant;
 
 /// How long a session counts.
 const PERIOD: Duration = Duration::from_secs(3600);
-/// Nobody is refused for so few.
+/// Workspaces with at most this many sessions are never refused.
 const FEW: u64 = 50;
 
-/// The sessions whose record this node made, of this period and the one before.
+/// The sessions whose record this node made, in this period and the one before.
 #[derive(Debug)]
 struct Counts {
     since: Instant,
@@ -44,7 +46,9 @@ impl Counts {
     }
 }
 
-/// The sessions of all workspaces, as far as they began here: a balancer spreads them, so that the shares are those of all nodes.
+/// The new sessions of all workspaces on this node.
+///
+/// A load balancer spreads sessions, so the shares here are those of the cluster.
 #[derive(Debug)]
 pub(crate) struct Crowd(Mutex<Counts>);
 
@@ -65,12 +69,12 @@ impl Crowd {
         counts
     }
 
-    /// A record was made.
+    /// Counts a new record.
     pub(crate) fn came(&self, tenant: TenantId) {
         *self.counts().now.entry(tenant).or_default() += 1;
     }
 
-    /// Whether the workspace has more than its share: more than the mean of all that began any.
+    /// Whether the workspace is above its share: the mean of all workspaces with new sessions.
     pub(crate) fn is_over_its_share(&self, tenant: TenantId) -> bool {
         let counts = self.counts();
         let own = counts.of(tenant);
@@ -82,7 +86,7 @@ impl Crowd {
             .count()
             + counts.now.len();
         let tenants = u64::try_from(tenants).unwrap_or(u64::MAX);
-        // Alone, it has all there is.
+        // A single workspace may use everything.
         own > FEW && (tenants <= 1 || own.saturating_mul(tenants) > all)
     }
 }

@@ -33,7 +33,7 @@ use crate::{
     tools::{self, PreparedCall},
 };
 
-/// All that a handler may look at.
+/// The view of one request that its handler gets.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) state: &'a McpState,
@@ -42,41 +42,41 @@ pub(crate) struct Context<'a> {
     pub(crate) revision: Revision,
     /// The session, for legacy requests.
     pub(crate) session: Option<&'a LiveSession>,
-    /// The session speaks the draft profile (D-1).
+    /// The session uses the draft profile (D-1).
     pub(crate) draft: bool,
     pub(crate) headers: &'a Headers<'a>,
     pub(crate) client_name: Option<Arc<str>>,
-    /// As the path names the tenant.
+    /// The slug in the path.
     pub(crate) tenant_slug: &'a str,
-    /// What a modern client can do for this request.
+    /// The capabilities that a modern client declares with this request.
     pub(crate) capabilities: Option<&'a ClientCapabilities>,
     /// The trace of a call, if it has one.
     pub(crate) trace: Option<&'a Arc<Span>>,
     pub(crate) now: Timestamp,
 }
 
-/// What a request comes to.
+/// The result of a handler.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// The whole answer.
     Done(Vec<u8>),
-    /// A call still to be made; who makes it decides what a disconnect means.
+    /// A call that has not begun; its transport decides the effect of a disconnect.
     Call(Box<PreparedCall>),
     /// The same for a prompt or a resource of an upstream server.
     Pass(Box<Pass>),
-    /// A call that waits for this request.
+    /// The retry that a suspended call waits for.
     Parked(Box<Retry>),
-    /// It waits for a task (TK-7).
+    /// A request that waits for a task (TK-7).
     Wait(Box<tasks::Wait>),
 }
 
 impl Context<'_> {
-    /// A refusal in the words and numbers of this revision.
+    /// An error with the code and text of this revision.
     pub(crate) fn fail(&self, kind: &ErrorKind, id: &RequestId) -> McpError {
         McpError::of(kind, self.revision, Some(id))
     }
 
-    /// Who speaks, as upstream servers are told.
+    /// The client's identity, as it is sent to upstream servers.
     pub(crate) fn who(&self) -> Who {
         let declared = match (self.session, self.capabilities) {
             (Some(session), _) => session.id.capabilities(),
@@ -104,12 +104,12 @@ impl Context<'_> {
         })
     }
 
-    /// The least level of log messages that the session wants.
+    /// The lowest level of log messages that the session receives.
     pub(crate) fn level(&self) -> Option<Level> {
         self.session.map(LiveSession::level)
     }
 
-    /// the servers behind this one hear of the level too. Nobody waits for that.
+    /// sends the level to the upstream servers too, in the background.
     fn tell_level(&self, level: Level) {
         let sources = self.server.upstreams();
         let Some(session) = self.of_session().filter(|_| !sources.is_empty()) else {
@@ -124,7 +124,7 @@ impl Context<'_> {
         });
     }
 
-    /// Takes one from a bucket, or refuses with 429 (T-14).
+    /// Takes one token from a bucket, or refuses with 429 (T-14).
     async fn limit(
         &self,
         key: &LimitKey,
@@ -135,26 +135,26 @@ impl Context<'_> {
         taken.map_err(|over| McpError::over(over, self.revision, Some(id)))
     }
 
-    /// The limits of requests: of the person with this client.
+    /// Applies the limit of requests: of the person with this client.
     pub(crate) async fn limit_request(&self, id: &RequestId) -> Result<(), McpError> {
         self.limit(&self.caller.requests, self.server.limits.requests, id)
             .await
     }
 
-    /// The limits of calls: of the tenant, and of the tool (TL-23).
+    /// Applies the limits of calls: of the tenant, and of the tool (TL-23).
     pub(crate) async fn limit_call(&self, tool: &Tool, id: &RequestId) -> Result<(), McpError> {
         let limits = &self.server.limits;
         self.limit(&self.server.calls, limits.calls, id).await?;
         self.limit(&tool.calls, limits.tool_calls, id).await
     }
 
-    /// The limit of calls for what else asks an API: of the tenant.
+    /// Applies the tenant's limit of calls to other requests that reach an API.
     pub(crate) async fn limit_read(&self, id: &RequestId) -> Result<(), McpError> {
         self.limit(&self.server.calls, self.server.limits.calls, id)
             .await
     }
 
-    /// Room for a call among those that run.
+    /// Takes a permit for a running call.
     pub(crate) async fn enter_call(&self, id: &RequestId) -> Result<Room, McpError> {
         let server = self.server;
         let room = self.state.gate.run_call(server.tenant, &server.limits);
@@ -184,7 +184,7 @@ pub(crate) async fn dispatch(
         Method::ResourceTemplatesList => {
             lists::answer(cx, List::Templates, request).map(Work::Done)
         }
-        // Boxed: what they need would make the future of every request larger.
+        // Boxed: these handlers would make the future of every request larger.
         Method::PromptsGet => Box::pin(prompts::get(cx, request)).await,
         Method::ResourcesRead => Box::pin(resources::read(cx, request)).await,
         Method::ResourcesSubscribe => Box::pin(resources::subscribe(cx, request))

@@ -1,12 +1,14 @@
 //! POST, GET and DELETE of an MCP server's URL: the guards in the order of E-1, then the era.
 //!
 //! ```text
-//! path ▸ Origin 403 ▸ verb 405 ▸ cut off 503 ▸ token 401 ▸ not yours or not there 404 ▸ aud 401, scope 403
-//!   ▸ Content-Type 415 ▸ Accept 406 ▸ size 413 ▸ parse -32700 ▸ envelope -32600 ▸ era (protocol::negotiate)
+//! path ▸ Origin 403 ▸ verb 405 ▸ cut off 503 ▸ token 401
+//!   ▸ not yours or not there 404 ▸ aud 401, scope 403
+//!   ▸ Content-Type 415 ▸ Accept 406 ▸ size 413 ▸ parse -32700 ▸ envelope -32600
+//!   ▸ era (protocol::negotiate)
 //! ```
 //!
-//! The server is looked up only for the holder of a good token: without one, a path that leads nowhere is answered exactly like
-//! one that leads somewhere.
+//! The server is looked up only after the token is verified. Without a good token, a path without a
+//! server gets exactly the same answer as a path with one.
 
 pub(crate) mod accept;
 pub(crate) mod api_key;
@@ -72,12 +74,12 @@ use crate::{
     two_endpoints,
 };
 
-/// One admitted HTTP request: who, where, how answered.
+/// One admitted HTTP request: its caller, its server, and the accepted forms of an answer.
 #[derive(Debug)]
 pub(crate) struct Visit<'a> {
     pub(crate) state: &'a McpState,
     pub(crate) target: Target<'a>,
-    /// As the path names the tenant; its present name where the path names none.
+    /// The slug in the path; the tenant's current slug if the path has none.
     pub(crate) tenant_slug: &'a str,
     pub(crate) caller: Arc<Caller>,
     pub(crate) server: Arc<Server>,
@@ -85,14 +87,14 @@ pub(crate) struct Visit<'a> {
     pub(crate) now: Timestamp,
     headers: &'a Headers<'a>,
     arrival: Option<&'a Arrival>,
-    /// As they came.
+    /// The request headers as received.
     pub(crate) head: &'a HeaderMap,
-    /// Of a call, if it has one.
+    /// The span of a call, if the request is a call.
     pub(crate) trace: OnceLock<Arc<Span>>,
 }
 
 impl<'a> Visit<'a> {
-    /// What a handler may look at.
+    /// The view of this request that a handler gets.
     pub(crate) fn context<'c>(
         &'c self,
         revision: Revision,
@@ -120,7 +122,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// The answer in the form that the client reads: JSON wherever it can be (T-7).
+    /// The answer in a form that the client accepts: JSON if possible, else one event (T-7).
     pub(crate) fn answer(&self, body: Vec<u8>) -> Response {
         if self.accepted.json {
             error::ok(body)
@@ -136,7 +138,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Counts a message by how it ended.
+    /// Counts a message by its outcome.
     pub(crate) fn count<T>(&self, era: Era, method: Option<Method>, outcome: &Result<T, McpError>) {
         let outcome = match outcome {
             Ok(_) => Outcome::Ok,
@@ -150,12 +152,13 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// Bytes of an unwanted body that are read and thrown away, and for how long. A client that is still sending when the connection
-/// closes sees a broken connection and not the refusal.
+/// Bounds on an unwanted body that is read and discarded: bytes, and time.
+///
+/// A client that still sends when the connection closes sees a broken connection, not the refusal.
 const DRAIN_BYTES: usize = 2 * MAX_BODY_BYTES;
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The template of the route, for logs and metrics: the same for the addresses of default servers.
+/// The route template for logs and metrics. Addresses of default servers have the same template.
 fn route(path: &str) -> &'static str {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.ends_with("/mcp") {
@@ -186,7 +189,7 @@ impl Service<Request> for Endpoint {
     }
 }
 
-/// Every verb.
+/// Serves a request of any verb.
 async fn handle(state: McpState, request: Request) -> Response {
     let (parts, mut body) = request.into_parts();
     if let Some(arrival) = parts.extensions.get::<Arrival>() {
@@ -195,7 +198,8 @@ async fn handle(state: McpState, request: Request) -> Response {
     match serve(&state, &parts, &mut body).await {
         Ok(answer) => answer,
         Err(error) => {
-            // The refusal does not wait for what is not wanted (Q-16). Who asks before it sends (`Expect`) sends nothing.
+            // The refusal does not wait for the unwanted body (Q-16). A client that sends `Expect`
+            // has not sent it yet.
             let is_sent = !http_body::Body::is_end_stream(&body);
             if is_sent && !parts.headers.contains_key(http::header::EXPECT) {
                 state.tracker.spawn(drain(body));
@@ -213,7 +217,7 @@ async fn handle(state: McpState, request: Request) -> Response {
     }
 }
 
-/// The revision in whose numbers a refusal is made that comes before the message is read (ER-13).
+/// The revision whose error codes a refusal uses before the message is read (ER-13).
 fn spoken(head: &HeaderMap) -> Revision {
     let version = head.get("mcp-protocol-version");
     version
@@ -231,7 +235,7 @@ async fn drain(mut body: Body) {
             }
         }
     };
-    // Whoever sends more, or more slowly, gets the broken connection.
+    // If the client sends more, or more slowly, the connection breaks.
     let _elapsed = tokio::time::timeout(DRAIN_WITHIN, reading).await;
 }
 
@@ -247,7 +251,8 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         (door, &Verb::OPTIONS) => return Ok(error::options(door)),
         (door, _) => return Err(McpError::Verb(door)),
     }
-    // Before the token is looked at: also one that is over, or revoked, is told nothing that makes its client throw it away.
+    // This check precedes the token check. A client with an expired or revoked token gets no answer
+    // that makes it discard the token.
     if state.revocations.is_cut_off() && bearer::is_shown(&parts.headers) {
         instruments::token_unjudged();
         return Err(McpError::RegistryAway);
@@ -258,7 +263,8 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         Some(caller) => caller,
         None => {
             limit_address(state, parts, arrival).await?;
-            // Boxed: an API key may have to be looked up, and the future of a remembered token need not carry that.
+            // Boxed: an API key may need a lookup, and the future of a remembered token stays
+            // small.
             let known = Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await;
             if let (Err(error), Some(arrival)) = (&known, arrival) {
                 state
@@ -321,7 +327,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         trace: OnceLock::new(),
     };
     match parts.method {
-        // Boxed: they are rare, and larger than all the rest.
+        // Boxed: these requests are rare, and their futures are larger than all others.
         Verb::POST if target.door == Door::Messages => {
             Box::pin(two_endpoints::post(&visit, parts, &headers, body)).await
         }
@@ -333,7 +339,8 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     }
 }
 
-/// The limit of who shows no token that is known here: before any signature is checked (`streams.md` §16.1).
+/// The rate limit of an address without a known token, before any signature check
+/// (`streams.md` §16.1).
 async fn limit_address(
     state: &McpState,
     parts: &Parts,
@@ -351,7 +358,7 @@ async fn limit_address(
             state.gate.address_refused();
             return Err(McpError::over(over, Revision::LATEST_LEGACY, None));
         }
-        // F-1: it waits, and its token is looked at all the same.
+        // F-1: the request waits, and then its token is checked all the same.
         if Instant::now() >= until {
             return Ok(());
         }
@@ -359,7 +366,9 @@ async fn limit_address(
     }
 }
 
-/// Whether a client without a token known here shows the id of an event that was given to its session: to look costs microseconds.
+/// Whether a client without a known token shows an event id that was issued to its session.
+///
+/// The check takes microseconds.
 fn comes_back(state: &McpState, parts: &Parts) -> bool {
     let text = |name| parts.headers.get(name)?.to_str().ok();
     let (Some(session), Some(event)) = (text("mcp-session-id"), text("last-event-id")) else {
@@ -404,7 +413,7 @@ async fn post(
             request,
             meta,
         } => modern::request(visit, revision, method, &request, &meta, headers).await,
-        // E-14: over HTTP a cancellation is a disconnect, and nothing else is expected.
+        // E-14: over HTTP a cancellation is a disconnect, and no other notification is expected.
         Admitted::ModernNotification(notification) => {
             visit.state.instruments.message(
                 Era::Modern,

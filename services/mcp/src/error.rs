@@ -1,4 +1,4 @@
-//! What a request can be refused with: the only place of this service with HTTP statuses and faces of refusals.
+//! The refusals of requests: the only place of this service with HTTP statuses and error responses.
 
 use axum::{
     body::Body,
@@ -20,14 +20,14 @@ use crate::{
     payloads::About,
 };
 
-/// Seconds until it is worth trying again where nobody knows better.
+/// Default number of seconds until a retry.
 const WORTH_A_TRY: u64 = 30;
 
-/// What can be away, in the words of Appendix B of `streams.md`: what the nodes share,
+/// The reasons of Appendix B of `streams.md`: the store is away.
 const REDIS: &str = "redis";
-/// what workspaces publish,
+/// The registry is away.
 const REGISTRY: &str = "registry";
-/// and room on this node.
+/// This node has no capacity left.
 const OVERLOAD: &str = "overload";
 
 /// The verbs of an endpoint (T-5, D-6).
@@ -39,31 +39,32 @@ const fn allow(door: Door) -> &'static str {
     }
 }
 
-/// A refusal. Each variant is one row of the admission order (E-1) or one thing that can go wrong afterwards.
+/// A refusal. Each variant is one row of the admission order (E-1) or one later error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum McpError {
     /// The `Origin` is not ours and not allowed (T-2).
     #[error("origin not allowed")]
     Origin,
-    /// Some other verb (T-5).
+    /// A verb that the address does not support (T-5).
     #[error("method not allowed")]
     Verb(Door),
     /// More than one `Authorization` header (AR-11).
     #[error("several credentials")]
     SeveralCredentials,
-    /// No token, or one that is not good here (AR-1).
+    /// No token, or an invalid one (AR-1).
     #[error("not authenticated")]
     Unauthorized(Challenge),
     /// The token lacks a scope (AR-5).
     #[error("insufficient scope")]
     Scope(Challenge),
-    /// No such server, or one of somebody else: alike.
+    /// No such server, or one of another tenant: both look the same.
     #[error("no such server")]
     NoSuchServer,
-    /// The server is there and answers nobody until it is published again. Told only to the holder of a token for it.
+    /// The server is paused until it is published again. Only a holder of a token for it learns
+    /// this.
     #[error("the server is paused")]
     Paused,
-    /// HTTP+SSE, which the tenant does not serve (DP-6).
+    /// HTTP+SSE, which the tenant has turned off (DP-6).
     #[error("HTTP+SSE is turned off")]
     TurnedOff,
     /// `Content-Type` is not JSON (T-6).
@@ -72,7 +73,7 @@ pub(crate) enum McpError {
     /// The body has a content coding (RFC 9110 §8.4).
     #[error("content coding not supported")]
     Packed,
-    /// Neither JSON nor an event stream is accepted (T-7).
+    /// The client accepts neither JSON nor an event stream (T-7).
     #[error("not acceptable")]
     NotAcceptable,
     /// The body is too large, too slow or broken.
@@ -84,33 +85,33 @@ pub(crate) enum McpError {
     /// Over a limit (T-14).
     #[error("rate limit")]
     Limited {
-        /// The id of the request, if there was one.
+        /// The id of the request, if it has one.
         id: Option<RequestId>,
-        /// The revision that it speaks.
+        /// The revision of the request.
         revision: Revision,
-        /// Which limit.
+        /// The limit.
         limit: Limit,
-        /// Seconds after which one more is admitted.
+        /// Seconds until a retry is admitted.
         retry_after: u64,
     },
-    /// The session has as many streams as it may have.
+    /// The session has reached its limit of streams.
     #[error("too many streams")]
     TooManyStreams,
-    /// What the nodes share does not answer (E-15).
+    /// The store does not answer (E-15).
     #[error("the store is away")]
     Unavailable,
     /// The registry cannot be read (E-15).
     #[error("the registry is away")]
     RegistryAway,
-    /// This node has as much to do as it bears (`streams.md` §16.3).
+    /// This node has reached its capacity (`streams.md` §16.3).
     #[error("this node is full")]
     Overloaded,
-    /// One of these three, told to who sent a request that was read.
+    /// One of these three, as the answer to a request that was read.
     #[error("temporarily unavailable")]
     Away {
-        /// What is away: a word of Appendix B.
+        /// A reason of Appendix B.
         reason: &'static str,
-        /// The revision that the request speaks.
+        /// The revision of the request.
         revision: Revision,
         /// Its id, if it has one.
         id: Option<RequestId>,
@@ -118,10 +119,10 @@ pub(crate) enum McpError {
     /// A cancelled call has no answer (CN-4).
     #[error("cancelled")]
     Cancelled,
-    /// The stream that a client comes back for is over, and it has all of it.
+    /// The stream that a client comes back for is over, and the client has all of it.
     #[error("the stream is over")]
     NoStream,
-    /// A call was stopped, and what came of it is not known: the whole JSON-RPC answer.
+    /// A call was stopped, and its outcome is unknown: the whole JSON-RPC answer.
     #[error("stopped")]
     Lost(Bytes),
 }
@@ -142,7 +143,7 @@ impl McpError {
         }
     }
 
-    /// A refusal for want of room.
+    /// A refusal because there is no permit.
     pub(crate) fn no_room(no: NoRoom, revision: Revision, id: Option<&RequestId>) -> Self {
         match no {
             NoRoom::Over(over) => Self::over(over, revision, id),
@@ -150,7 +151,7 @@ impl McpError {
         }
     }
 
-    /// An honest error for a call that was stopped (Appendix B of `streams.md`).
+    /// The error for a call that was stopped (Appendix B of `streams.md`).
     pub(crate) fn lost(why: Lost, about: &About, revision: Revision) -> Self {
         Self::Lost(about.lost_in(revision.era(), why))
     }
@@ -160,8 +161,10 @@ impl McpError {
         Self::of(&ErrorKind::SessionNotFound, Revision::LATEST_LEGACY, None)
     }
 
-    /// The same, as an answer to a request that was read: what is away is told in the numbers of its revision and under its id. What was
-    /// told already stays as it is.
+    /// The same as an answer to a request that was read.
+    ///
+    /// Unavailability gets the code of the request's revision, and its id. Other errors stay
+    /// unchanged.
     pub(crate) fn answering(self, revision: Revision, id: Option<&RequestId>) -> Self {
         let reason = match self {
             Self::Unavailable => REDIS,
@@ -176,7 +179,7 @@ impl McpError {
         }
     }
 
-    /// The JSON-RPC answer, where a refusal is one part of a larger answer (a batch).
+    /// The JSON-RPC answer, for a refusal that is one part of a larger answer (a batch).
     pub(crate) fn into_message(self) -> Option<Vec<u8>> {
         match self.answering(Revision::LATEST_LEGACY, None) {
             Self::Away {
@@ -202,7 +205,7 @@ impl McpError {
     }
 }
 
-/// What a client is told of a limit (Appendix B of `streams.md`).
+/// The error for a limit (Appendix B of `streams.md`).
 fn limited(limit: Limit, retry_after: u64) -> ErrorKind {
     let reason = match limit {
         Limit::TenantCalls => "tenant",
@@ -218,7 +221,7 @@ fn limited(limit: Limit, retry_after: u64) -> ErrorKind {
     }
 }
 
-/// Seconds until a client should come again when something is away: spread, so that they do not come together.
+/// Seconds until a retry when a part is away: random, so that clients do not retry together.
 fn spread() -> u64 {
     portolan_keys::random::bytes::<1>().map_or(2, |[byte]| 1 + u64::from(byte) % 5)
 }
@@ -311,7 +314,7 @@ impl IntoResponse for McpError {
                 revision,
                 id,
             } => away(reason, revision, id),
-            // A request is answered by JSON or by a stream (T-22), and this one has nothing to say.
+            // A request is answered by JSON or by a stream (T-22), and this answer is empty.
             Self::Cancelled => no_events(),
             Self::NoStream => {
                 let sentence = "This stream is over, and you have all of it";
@@ -327,7 +330,7 @@ impl IntoResponse for McpError {
     }
 }
 
-/// 503: something is away, or there is no room (E-15, Appendix B of `streams.md`).
+/// 503: a part is away, or the node is full (E-15, Appendix B of `streams.md`).
 fn away(reason: &'static str, revision: Revision, id: Option<RequestId>) -> Response {
     let refusal = ErrorKind::Unavailable(reason).refuse(revision, id);
     with(
@@ -355,7 +358,7 @@ pub(crate) fn empty(status: StatusCode) -> Response {
     answer
 }
 
-/// 202: a notification or response was taken (T-21).
+/// 202: a notification or response was accepted (T-21).
 pub(crate) fn accepted() -> Response {
     empty(StatusCode::ACCEPTED)
 }
@@ -365,7 +368,7 @@ pub(crate) fn ended() -> Response {
     empty(StatusCode::OK)
 }
 
-/// 204 to an `OPTIONS` that is no preflight.
+/// 204 to an `OPTIONS` request that is not a preflight.
 pub(crate) fn options(door: Door) -> Response {
     with(
         empty(StatusCode::NO_CONTENT),
@@ -430,7 +433,7 @@ pub(crate) fn document(body: Vec<u8>) -> Response {
     answer
 }
 
-/// 404 for what is not there under the well-known prefix (E4).
+/// 404 for an unknown path under the well-known prefix (E4).
 pub(crate) fn no_document() -> Response {
     json(StatusCode::NOT_FOUND, br#"{"error":"not_found"}"#.to_vec())
 }

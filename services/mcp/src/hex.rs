@@ -11,7 +11,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// What [`hex`] wrote, if it is that.
+/// Reads the output of [`hex`]; `None` for any other text.
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;

@@ -1,4 +1,4 @@
-//! What is counted: messages by era, method and outcome; calls by kind of source and outcome; open streams.
+//! Metrics: messages by era, method and outcome; calls by kind of source and outcome; open streams.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -9,10 +9,10 @@ use portolan_protocol::{method::Method, revision::Era};
 
 const OUTCOMES: [&str; 3] = ["ok", "error", "refused"];
 
-/// How a message ended.
+/// The outcome of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Answered with a result, or taken.
+    /// Answered with a result, or accepted.
     Ok,
     /// Answered with a JSON-RPC error.
     Error,
@@ -21,7 +21,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// As metrics and traces say it.
+    /// The name in metrics and traces.
     pub(crate) const fn name(self) -> &'static str {
         OUTCOMES[self as usize]
     }
@@ -35,7 +35,7 @@ const CALL_OUTCOMES: [CallOutcome; 5] = [
     CallOutcome::Internal,
 ];
 
-/// Instruments, each made on first use and kept: a look-up in the recorder costs more than counting.
+/// Instruments, each created on first use: a lookup in the recorder takes longer than counting.
 #[derive(Default)]
 pub(crate) struct Instruments {
     requests: OnceLock<Vec<OnceLock<Counter>>>,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Instruments {
 }
 
 impl Instruments {
-    /// Counts one message. A method that the protocol does not know is `other`: labels are bounded.
+    /// Counts one message. An unknown method is `other`, so that labels are bounded.
     pub(crate) fn message(&self, era: Era, method: Option<Method>, outcome: Outcome) {
         let methods = Method::ALL.len() + 1;
         let method_index = method
@@ -92,53 +92,54 @@ const fn kind_slot(kind: SourceKind) -> usize {
     }
 }
 
-/// Streams of news that are open now: GET of sessions, and `subscriptions/listen`.
+/// Sets the number of open notification streams: GET of sessions, and `subscriptions/listen`.
 pub(crate) fn open_streams(streams: usize) {
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
     metrics::gauge!("mcp_streams_open", "kind" => "news").set(streams as f64);
 }
 
-/// A client showed an event id that is not of its session. (What else comes of coming back is counted by the cluster's node.)
+/// Counts an event id that is not of the client's session. The cluster's node counts other
+/// resumptions.
 pub(crate) fn forged_event_id() {
     metrics::counter!("mcp_resume_total", "outcome" => "forged").increment(1);
 }
 
-/// An entry of the call log was dropped: the writer is behind, or the database refused it.
+/// Counts dropped entries of the call log: the writer is behind, or the database refused them.
 pub(crate) fn call_log_dropped(count: u64) {
     metrics::counter!("mcp_call_log_dropped_total").increment(count);
 }
 
-/// A catalogue was read from the database, or could not be.
+/// Records the time of reading a catalogue from the database, successful or not.
 pub(crate) fn catalogue_loaded(took: Duration) {
     metrics::histogram!("registry_reload_seconds").record(took.as_secs_f64());
 }
 
-/// Every stream here was told of a change of which this node heard so long ago.
+/// Records the time from a change to the notification of every stream of this node.
 pub(crate) fn news_told(took: Duration) {
     metrics::histogram!("notice_fanout_seconds").record(took.as_secs_f64());
 }
 
-/// A request with a token was answered that nobody can judge it now.
+/// Counts requests with a token whose validity cannot be decided now.
 pub(crate) fn token_unjudged() {
     metrics::counter!("mcp_tokens_unjudged_total").increment(1);
 }
 
-/// News of the registry reached so many streams.
+/// Counts the streams that a registry change reached.
 pub(crate) fn news_sent(count: usize) {
     metrics::counter!("mcp_list_changed_total").increment(count as u64);
 }
 
-/// A bell or a word of a task was not told: too many waited for the other nodes (`full`).
+/// Counts dropped messages to other nodes: too many were waiting (`full`).
 pub(crate) fn bell_dropped(reason: &'static str) {
     metrics::counter!("mcp_bells_dropped_total", "reason" => reason).increment(1);
 }
 
-/// Words of calls made room for newer ones, because their client is told no more often (PP-3).
+/// Counts notifications that newer ones replaced, because of the client's rate (PP-3).
 pub(crate) fn notices_dropped(count: u64) {
     metrics::counter!("mcp_notices_dropped_total").increment(count);
 }
 
-/// Something was lost between two revisions, by its name.
+/// Counts a loss of the translation between two revisions, by its rule.
 pub(crate) fn lost_in_translation(loss: Loss) {
     metrics::counter!("mcp_translation_losses_total", "rule" => loss.rule()).increment(1);
 }

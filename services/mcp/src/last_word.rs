@@ -1,4 +1,4 @@
-//! What stops a call from outside, and how one that stands alone is still answered then (`streams.md` §16.4, `auth.md` §4.3).
+//! Events that stop a call from outside, and its answer then (`streams.md` §16.4, `auth.md` §4.3).
 
 use std::{
     future::poll_fn,
@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{endpoint::bearer::Caller, state::McpState};
 
-/// The moment in which a process that stops asks for the last words of what still runs.
+/// The moment at which a stopping process ends its waiting requests.
 #[derive(Debug)]
 pub(crate) struct LastWords {
-    /// Looked at by every request that waits, hence no token: a token has a lock.
+    /// Read by every waiting request, hence not a token: a token has a lock.
     is_now: AtomicBool,
     told: CancellationToken,
 }
 
 impl LastWords {
-    /// `told` wakes whoever waits, connections included.
+    /// `told` wakes all waiting requests and their connections.
     pub(crate) const fn new(told: CancellationToken) -> Self {
         Self {
             is_now: AtomicBool::new(false),
@@ -31,15 +31,17 @@ impl LastWords {
         }
     }
 
-    /// It is now.
+    /// Ends the waiting requests now.
     pub(crate) fn ask(&self) {
         self.is_now.store(true, Ordering::Release);
         self.told.cancel();
     }
 }
 
-/// The outcome of a request, or `None` if the process cannot wait for it. Costs a request that waits one look at a flag each time it
-/// is woken: the connection of a request that is still open is woken when the flag is set.
+/// The outcome of a request, or `None` if the process cannot wait for it.
+///
+/// Each wake of the request adds one read of a flag. Connections of open requests are woken when
+/// the flag is set.
 pub(crate) async fn in_time<T>(words: &LastWords, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -50,8 +52,10 @@ pub(crate) async fn in_time<T>(words: &LastWords, work: impl Future<Output = T>)
     .await
 }
 
-/// The outcome of a call under a token, or why it is not waited for. What a quick call costs is what [`in_time`] costs: only one that an API lets wait looks at the token,
-/// because a token has a lock. The client that asks the API wakes it for that ([`MOMENT`]).
+/// The outcome of a call under a token, or the reason to stop waiting.
+///
+/// A quick call needs no more than in [`in_time`]. Only a call that waits for an API checks the
+/// token, because a token has a lock. The client of the API wakes the call for that ([`MOMENT`]).
 pub(crate) async fn in_time_under<T>(
     words: &LastWords,
     caller: &Caller,
@@ -76,7 +80,9 @@ pub(crate) async fn in_time_under<T>(
     .await
 }
 
-/// Completes when what runs under a token has to stop, and says why. For what waits for long: it takes locks.
+/// Completes with the reason when work under a token must stop.
+///
+/// It takes locks, so it is for long waits.
 pub(crate) async fn stopped(state: &McpState, caller: &Caller) -> Lost {
     tokio::select! {
         () = caller.revoked.cancelled() => Lost::Revoked,

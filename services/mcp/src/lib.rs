@@ -1,26 +1,26 @@
-//! The MCP endpoint: guards, sessions, tools. Reads like a walk through `docs/walks.md`, walk A.
+//! The MCP endpoint: guards, sessions and methods. Its walk is `docs/walks.md`, walk A.
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | [`endpoint()`], [`router`] | what is served where |
+//! | [`endpoint()`], [`router`] | what is served at which path |
 //! | `endpoint` | the guards in the order of E-1: path, Origin, verb, token, body; then the era |
 //! | `endpoint::metadata` | protected resource metadata (RFC 9728) |
 //! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
-//! | `legacy::session` | session ids that rebuild their session, and what is kept of one |
+//! | `legacy::session` | session ids that rebuild their session, and the record of a session |
 //! | `legacy::call` | a call of a session: one JSON body, or a stream that any node can resume |
-//! | `two_endpoints` | HTTP+SSE of 2024-11-05: a stream, and a second address for what the client says |
+//! | `two_endpoints` | HTTP+SSE of 2024-11-05: a stream, and a second address for client messages |
 //! | `modern` | 2026-07-28: requests that stand alone |
-//! | `ask` | what a running call says to its client before its answer: notices, questions, parked calls |
-//! | `tasks` | calls that go on after they were answered |
-//! | `stream` | open event streams of both eras, and the news on them |
-//! | `bells` | what nodes tell each other of tasks and questions |
-//! | `watch` | what servers of others tell by themselves, for those streams |
-//! | `last_word` | what stops a call from outside, and what its client is told |
-//! | `crowd` | which workspaces begin many sessions |
-//! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
+//! | `ask` | messages of a running call to its client: notifications, questions, suspended calls |
+//! | `tasks` | calls that continue after their first answer |
+//! | `stream` | open event streams of both eras, and the notifications on them |
+//! | `bells` | messages between nodes about tasks and questions |
+//! | `watch` | subscriptions to upstream servers, for those streams |
+//! | `last_word` | events that stop a call from outside, and the error that its client receives |
+//! | `crowd` | workspaces that begin many sessions |
+//! | `payloads` | sealed events in the log of streams, and the error in place of a lost answer |
 //! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
-//! | `catalog` | what a URL serves, kept in memory; `bodies`: what is too large for it |
-//! | `limits`, `call_log`, `news`, `instruments`, `trace` | what runs beside |
+//! | `catalog` | what a URL serves, kept in memory; `bodies`: contents too large for it |
+//! | `limits`, `call_log`, `news`, `instruments`, `trace` | limits, logs, changes, metrics, spans |
 //! | `error` | the only place with HTTP statuses |
 
 mod ask;
@@ -31,6 +31,7 @@ mod call_log;
 mod catalog;
 mod complete;
 mod config;
+mod credential_state;
 mod crowd;
 mod dispatch;
 mod endpoint;
@@ -72,9 +73,11 @@ pub use limits::TenantLedger;
 pub use payloads::payloads;
 pub use state::{McpParts, McpState};
 
-/// The endpoints of all servers: what answers the paths of [`is_endpoint`], in a [`Shortcut`](portolan_net::shortcut::Shortcut) and not
-/// behind a router. Serve it below the front layer of `net` and nothing else: bodies are read here, in the order that the protocol
-/// asks for.
+/// The endpoints of all servers, as one service for the paths of [`is_endpoint`].
+///
+/// Serve it in a [`Shortcut`](portolan_net::shortcut::Shortcut), not behind a router. Only the
+/// front layer of `net` may stand above it, because this service reads bodies in the order that the
+/// protocol requires.
 pub fn endpoint(
     state: McpState,
 ) -> impl Service<Request<Body>, Response = Response, Error = Infallible, Future = Answering>
@@ -86,7 +89,7 @@ pub fn endpoint(
     cors.layer(endpoint::Endpoint(state))
 }
 
-/// The routes beside the endpoints: metadata.
+/// The routes beside the endpoints: protected resource metadata.
 pub fn router(state: McpState) -> Router {
     Router::new()
         .route(

@@ -1,17 +1,20 @@
-//! The limits of the endpoint (`streams.md` §16): which there are, what holds for a tenant, and what is refused.
+//! The limits of the endpoint (`streams.md` §16): their kinds, a tenant's values, and the refusals.
 //!
-//! | Limit | Of | Where |
+//! | Limit | Subject | Where |
 //! |---|---|---|
 //! | rates | tenant, person with client, tool, address | leased tokens, shared by all nodes |
-//! | calls that run, streams that are open | tenant | leased places, shared by all nodes |
-//! | ceilings | this node, with a share for each tenant ([`share`]) | here: [`Gate::run_call`], [`Gate::open_stream`], [`Gate::pace`] |
-//! | streams, waiting calls and tasks of one client | this node, the shelf of a task | where they are kept; [`TenantLimits::at_most`] |
+//! | running calls, open streams | tenant | leased permits, shared by all nodes |
+//! | node limits | this node, with a share for each tenant ([`share`]) | [`Gate`] |
+//! | streams, suspended calls and tasks of one client | node, store | [`TenantLimits::at_most`] |
 //!
-//! A client that comes back for a stream of ours is never refused: [`entry`] lets it wait.
-//! Whatever a limit refuses is counted for the workspace's owner ([`refusals`]) and for operators
-//! (`limit_refusals_total`): [`Gate::refused`].
+//! The methods of node limits are [`Gate::run_call`], [`Gate::open_stream`] and [`Gate::pace`].
+//! Code that holds streams, suspended calls and tasks applies their limits itself.
 //!
-//! What holds for a tenant is computed when its catalogue is loaded; a request reads it there.
+//! A client that comes back for its stream is never refused: [`entry`] lets it wait. Each refusal
+//! is counted for the workspace's owner ([`refusals`]) and for operators (`limit_refusals_total`):
+//! [`Gate::refused`].
+//!
+//! The limits of a tenant are computed when its catalogue is loaded; a request reads them there.
 
 pub(crate) mod entry;
 mod ledger;
@@ -46,65 +49,65 @@ use crate::config::McpConfig;
 /// Longest wait of a client that comes back for a stream.
 pub(crate) const PACED_FOR: Duration = Duration::from_secs(5);
 
-/// Ten words a second on the progress of questions, in a bucket of their own.
+/// The rate of progress notifications about questions: ten a second, in a bucket of their own.
 const PROGRESS: Rate = Rate {
     limit: Limit::ClientRequests,
     interval_us: 100_000,
     burst: 50,
 };
 
-/// What holds for one tenant. `None` = no limit.
+/// The limits of one tenant. `None` = no limit.
 #[derive(Debug, Clone)]
 pub(crate) struct TenantLimits {
     /// Requests of one person with one client.
     pub(crate) requests: Option<Rate>,
-    /// All its calls.
+    /// All calls of the tenant.
     pub(crate) calls: Option<Rate>,
     /// Calls of one tool.
     pub(crate) tool_calls: Option<Rate>,
     /// New streams of one person with one client.
     pub(crate) stream_opens: Option<Rate>,
-    /// Calls that run.
+    /// Running calls.
     pub(crate) running: Option<Arc<Places>>,
-    /// Streams that are open.
+    /// Open streams.
     pub(crate) streams: Option<Arc<Places>>,
-    /// Its part of the calls and of the streams that this node bears.
+    /// The tenant's share of this node's calls and streams.
     calls_here: Arc<Share>,
     streams_here: Arc<Share>,
     holds: LimitSet,
 }
 
 impl TenantLimits {
-    /// The most of something that may be there at once.
+    /// The highest number at one time.
     pub(crate) fn at_most(&self, name: LimitName) -> usize {
         self.holds.at_most(name)
     }
 }
 
-/// Over a limit: which, and whole seconds until it is worth coming again, at least 1 (T-14).
+/// A refusal: the limit, and whole seconds until a retry makes sense, at least 1 (T-14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OverLimit {
     pub(crate) limit: Limit,
     pub(crate) retry_after: u64,
 }
 
-/// Why there is no room for a call or a stream.
+/// Why a call or a stream gets no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// The tenant has as many as it may.
+    /// The tenant has reached its limit.
     Over(OverLimit),
-    /// This node has as many as it bears, or the tenant its share of them.
+    /// This node has reached its limit, or the tenant its share of it.
     NodeIsFull,
 }
 
-/// Room for an open stream or a running call, for as long as it is there.
+/// A permit for an open stream or a running call, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Room {
     _place: Option<Place>,
     _taken: Taken,
 }
 
-/// Where requests are let through or refused.
+/// Admits or refuses requests.
 #[derive(Debug)]
 pub(crate) struct Gate {
     limits: Limits,
@@ -129,7 +132,7 @@ impl Gate {
         }
     }
 
-    /// What holds for a tenant that has set `own`.
+    /// The limits of a tenant with the settings `own`.
     pub(crate) fn of(&self, tenant: TenantId, own: &LimitSet) -> TenantLimits {
         let holds = self.platform.effective(own);
         let places = |name, limit| {
@@ -152,7 +155,7 @@ impl Gate {
         }
     }
 
-    /// Takes one from a bucket.
+    /// Takes one token from a bucket.
     pub(crate) async fn take(
         &self,
         tenant: TenantId,
@@ -167,7 +170,7 @@ impl Gate {
         taken.map_err(|wait| self.over(tenant, rate.limit, wait.0))
     }
 
-    /// Takes a place among what is there at once.
+    /// Takes a permit from a pool.
     async fn enter(
         &self,
         places: Option<&Arc<Places>>,
@@ -186,7 +189,7 @@ impl Gate {
         })
     }
 
-    /// Takes one of an address that shows no token known here. Who holds a known one never comes by.
+    /// Takes one token of an address. Requests with a known token do not come here.
     pub(crate) async fn take_address(&self, address: IpAddr) -> Result<(), OverLimit> {
         let Some(rate) = self.address else {
             return Ok(());
@@ -205,17 +208,17 @@ impl Gate {
         })
     }
 
-    /// Counts that an address was refused.
+    /// Counts the refusal of an address.
     pub(crate) fn address_refused(&self) {
         count_refusal("address");
     }
 
-    /// Counts a session that was not begun, because the memory of the store is nearly full.
+    /// Counts a refused session, when the memory of the store is nearly full.
     pub(crate) fn session_refused(&self) {
         count_refusal("sessions");
     }
 
-    /// A word of one person with one client on how far it is with a question. False: it says too much, which is no refusal of anything.
+    /// Takes one token for progress of a question. False means that the progress is dropped.
     pub(crate) async fn take_progress(&self, key: &LimitKey) -> bool {
         let taken = match self.limits.try_take(key, PROGRESS, 1) {
             Some(said) => said,
@@ -224,7 +227,8 @@ impl Gate {
         taken.is_ok()
     }
 
-    /// Room for a call: on this node, and among those of the tenant on all nodes (`streams.md` §16.2, §16.3).
+    /// Takes a permit for a call: on this node, and of the tenant in the cluster
+    /// (`streams.md` §16.2, §16.3).
     pub(crate) async fn run_call(
         &self,
         tenant: TenantId,
@@ -235,7 +239,7 @@ impl Gate {
         found.inspect_err(|no| self.no_room(tenant, LimitName::RunningCalls, *no))
     }
 
-    /// The same for a stream that a client opens.
+    /// Takes a permit for a new stream of a client.
     pub(crate) async fn open_stream(
         &self,
         tenant: TenantId,
@@ -264,8 +268,11 @@ impl Gate {
         })
     }
 
-    /// Waits for the turn of a client that comes for a stream, because many come together after a node's death (§17.6). `false`: too
-    /// many wait already. Who comes back for a stream of ours waits in any case, for 5 s at most.
+    /// Waits for the turn of a client that opens a stream, as many come together after a node's
+    /// death (§17.6).
+    ///
+    /// `false` if too many wait already. A client that comes back for its stream waits in any case,
+    /// for at most 5 s.
     pub(crate) async fn pace(&self, tenant: TenantId, comes_back: bool) -> bool {
         let has_turn = self.pace.turn(comes_back).await;
         if !has_turn {
@@ -275,13 +282,13 @@ impl Gate {
         has_turn
     }
 
-    /// Counts what a limit of a tenant refused.
+    /// Counts a refusal by a limit of a tenant.
     pub(crate) fn refused(&self, tenant: TenantId, name: LimitName) {
         self.refusals.add(tenant, name);
         count_refusal(name.as_str());
     }
 
-    /// The same where the node has no room left: its owner sees it beside what its own limit refused.
+    /// Counts a refusal by this node's limit. The tenant's owner sees it among its own refusals.
     pub(crate) fn refused_by_node(&self, tenant: TenantId, name: LimitName) {
         self.refusals.add(tenant, name);
         count_refusal(match name {
@@ -291,7 +298,7 @@ impl Gate {
         });
     }
 
-    /// What was counted of a tenant, by limit, since it was written last.
+    /// The refusals of a tenant since the last write, by limit.
     #[cfg(test)]
     pub(crate) fn refused_so_far(&self, tenant: TenantId) -> [u64; LimitName::ALL.len()] {
         self.refusals.of(tenant)
@@ -314,7 +321,7 @@ impl Gate {
         }
     }
 
-    /// How many calls run and streams are open of a tenant, over all nodes. `None` where that is not known.
+    /// Running calls and open streams of a tenant in the cluster. `None` if unknown.
     pub(crate) async fn in_use(&self, tenant: TenantId) -> [Option<u64>; 2] {
         let count = |name| async move { self.limits.in_use(&places_key(tenant, name)).await };
         let (calls, streams) = tokio::join!(
@@ -325,7 +332,7 @@ impl Gate {
     }
 }
 
-/// Where the nodes count what is there at once.
+/// The key of a pool of permits in the cluster.
 fn places_key(tenant: TenantId, name: LimitName) -> LimitKey {
     LimitKey {
         shard: tenant.uuid().simple().to_string(),
@@ -345,12 +352,12 @@ const fn editable(limit: Limit) -> Option<LimitName> {
     }
 }
 
-/// What operators see: a label for each limit there is, whether of a workspace, an address or this node.
+/// Counts for operators: one label for each limit of a workspace, an address or this node.
 fn count_refusal(limit: &'static str) {
     metrics::counter!("limit_refusals_total", "limit" => limit).increment(1);
 }
 
-/// So many a minute in the long run, and a minute's worth at once.
+/// A rate of `count` a minute, with a burst of one minute.
 fn a_minute(limit: Limit, count: Option<u32>) -> Option<Rate> {
     let count = u64::from(count?);
     Some(Rate {
@@ -360,13 +367,13 @@ fn a_minute(limit: Limit, count: Option<u32>) -> Option<Rate> {
     })
 }
 
-/// Whole seconds, at least one.
+/// Whole seconds, rounded up, at least one.
 fn seconds(wait: Duration) -> u64 {
     let up = u64::from(wait.subsec_nanos() > 0);
     wait.as_secs().saturating_add(up).max(1)
 }
 
-/// An IPv6 customer has a whole /64: one bucket for all of it.
+/// The bucket of an address. An IPv6 customer has a whole /64: one bucket for all of it.
 fn block(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -377,7 +384,7 @@ fn block(address: IpAddr) -> String {
     }
 }
 
-/// Spreads clients that come for a stream: so many a second, so many waiting.
+/// Spreads clients that open streams: a rate a second, and a limit on waiting clients.
 #[derive(Debug)]
 struct Pace {
     apart: Duration,
@@ -400,7 +407,7 @@ impl Pace {
         let now = Instant::now();
         let at = {
             let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody is asked to wait for more than 5 s, so that nobody takes a place behind that.
+            // No client waits for more than 5 s, so no turn is later than that.
             let at = next.unwrap_or(now).clamp(now, now + PACED_FOR);
             let is_full = self.waiting.load(Ordering::Acquire) >= self.most_waiting;
             if at > now && is_full && !comes_back {
@@ -466,7 +473,7 @@ mod tests {
         assert_eq!(pace.waiting.load(Ordering::Relaxed), 0);
     }
 
-    /// F-1: who comes back for a stream waits, however many wait already.
+    /// F-1: a client that comes back for a stream waits, however many wait already.
     #[tokio::test(start_paused = true)]
     async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
         let pace = Pace::new(100, 0);

@@ -1,4 +1,4 @@
-//! The four lists: pages written before, and a cursor of the caller's own between them (PG-1…PG-3).
+//! The four lists: cached pages, with a cursor that is valid for its caller only (PG-1…PG-3).
 
 use portolan_keys::Purpose;
 use portolan_protocol::{
@@ -66,7 +66,7 @@ fn page<T: Listed>(
         answer(found.page())
     };
     match params.cursor {
-        // No key is empty.
+        // Keys are never empty.
         None => Ok(after("")),
         Some(cursor) => {
             let key = cx
@@ -82,7 +82,7 @@ fn page<T: Listed>(
     }
 }
 
-/// What a cursor is good for (PG-2).
+/// The scope of a cursor: list, caller and server (PG-2).
 fn cursor_scope(list: List, caller: &Caller, server: &Server) -> Vec<u8> {
     let mut scope = list.method().as_bytes().to_vec();
     for part in [

@@ -1,14 +1,15 @@
-//! How often somebody may say something: so many a second, a second's worth at once, and what is more is not let through.
+//! A rate limiter in the process: a rate a second with a burst of one second.
+//! dropped.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Of one speaker.
+/// The limiter of one sender.
 #[derive(Debug)]
 pub(crate) struct Meter {
     apart: Duration,
-    /// When all that was let through would have been said evenly.
+    /// When all passed messages would have been sent at an even rate.
     even: Option<Instant>,
 }
 
@@ -20,7 +21,7 @@ impl Meter {
         }
     }
 
-    /// True if this one may be said.
+    /// True if a message may pass now.
     pub(crate) fn passes(&mut self) -> bool {
         let now = Instant::now();
         let even = self.even.map_or(now, |even| even.max(now));

@@ -1,5 +1,6 @@
-//! 2026-07-28: every request stands alone, and a lost connection is a cancellation (T-63): the work is polled by the request's own
-//! future, which hyper drops when the client goes away.
+//! 2026-07-28: every request stands alone, and a lost connection is a cancellation (T-63).
+//!
+//! The request's own future polls the work, and hyper drops it when the client disconnects.
 
 use std::{sync::Arc, time::Duration};
 
@@ -59,7 +60,7 @@ pub(crate) async fn request(
     }
     let outcome = match method {
         Method::SubscriptionsListen => listen(visit, &cx, request, meta).await,
-        // Of a call nothing has been sent here yet; it has words of its own.
+        // A call has sent nothing yet, and writes its own error.
         _ => match in_time(&visit.state.last_words, dispatch(&cx, method, request))
             .await
             .unwrap_or_else(|| {
@@ -70,7 +71,7 @@ pub(crate) async fn request(
             Ok(Work::Call(mut call)) if call.talks() || call.may_become_task(meta) => {
                 call.level = meta.log_level;
                 let patience = call.may_become_task(meta).then(|| {
-                    // a call that takes longer.
+                    // a longer call becomes a task.
                     Duration::from_secs(visit.state.config.task_after_secs)
                 });
                 let talk = Talk {
@@ -104,8 +105,9 @@ pub(crate) async fn request(
     outcome.map_err(|error| error.answering(revision, Some(&request.id)))
 }
 
-/// Runs a call. One that takes long and whose progress is wanted is answered by a stream without ids: it cannot be resumed, and
-/// its end is the end of the call.
+/// Runs a call. A long one with progress is answered by a stream without ids.
+///
+/// That stream cannot be resumed, and its end is the end of the call.
 async fn run(
     visit: &Visit<'_>,
     revision: Revision,
@@ -143,7 +145,7 @@ async fn run(
     Ok(SseBody::new(frames).into_response())
 }
 
-/// A call whose client is told how far it has come.
+/// A call whose client receives progress.
 struct SlowCall {
     work: Running,
     state: McpState,

@@ -1,5 +1,7 @@
-//! What runs beside the requests: the registry's news become `list_changed`, revocations end streams, and what is over is
-//! thrown out.
+//! Background work of the endpoint: registry changes, revocations and housekeeping.
+//!
+//! Registry changes become `list_changed`, revocations end streams, and expired entries are
+//! removed.
 
 use std::{
     collections::HashSet,
@@ -15,13 +17,13 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{instruments, state::McpState, stream};
 
-/// Changes come in bursts: one import touches hundreds of rows in several transactions.
+/// The time to collect changes: one import touches hundreds of rows in several transactions.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// Until what could not be told is tried again: the database did not answer.
+/// The retry interval for notifications, after the database did not answer.
 const AGAIN: Duration = Duration::from_secs(1);
 const HOUSEKEEPING: Duration = Duration::from_secs(15);
 
-/// Tenants with a stream that was not there, perhaps, when the others were told.
+/// Tenants with a stream that may have missed a notification while it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Untold {
     tenants: Mutex<HashSet<TenantId>>,
@@ -29,7 +31,7 @@ pub(crate) struct Untold {
 }
 
 impl Untold {
-    /// The streams of this tenant are to be told once more.
+    /// Schedules one more notification of this tenant's streams.
     pub(crate) fn add(&self, tenant: TenantId) {
         self.tenants().insert(tenant);
         self.bell.notify_one();
@@ -44,7 +46,7 @@ impl Untold {
     }
 }
 
-/// Listens to the registry until the process stops.
+/// Receives registry changes until the process stops.
 pub(crate) async fn registry(state: McpState) {
     let listening = async {
         let mut listener = NewsListener::new(&state.store);
@@ -82,7 +84,7 @@ struct Changed {
 }
 
 impl Changed {
-    /// Entries are old at once; only telling the streams waits for the burst to end.
+    /// Records a change. Entries become stale at once; the streams are notified after the burst.
     fn add(&mut self, news: News, state: &McpState) {
         match news {
             News::Changed(tenant) => {
@@ -96,7 +98,7 @@ impl Changed {
         }
     }
 
-    /// Tells the open streams. Returns what could not be looked at.
+    /// Notifies the open streams. Returns the tenants whose entries could not be read.
     async fn tell(self, state: &McpState) -> Self {
         let mut untold = Self::default();
         let open = state.streams.tenants();
@@ -108,7 +110,7 @@ impl Changed {
                 untold.tenants.insert(tenant);
             }
         }
-        // What cannot be looked at is looked at again.
+        // Tenants that could not be read are retried later.
         for tenant in self.tenants.difference(&untold.tenants) {
             if let Err(error) = state.catalog.drop_ended(*tenant).await {
                 tracing::warn!(
@@ -122,11 +124,12 @@ impl Changed {
     }
 }
 
-/// Between two looks of a node that stops for calls that still run.
+/// The interval at which a stopping node checks for running calls.
 const STILL_RUNS: Duration = Duration::from_millis(250);
 
-/// Stops the calls and ends the streams of tokens and grants that were revoked (AR-17, SB-10), for as long as any may be there: a node
-/// that stops lets calls run on.
+/// Stops calls and ends streams of revoked tokens and grants (AR-17, SB-10).
+///
+/// This continues while a stopping node still has running calls.
 pub(crate) async fn revocations(state: McpState) {
     let mut watch = state.revocations.watch();
     let last_call = async {
@@ -154,7 +157,7 @@ pub(crate) async fn revocations(state: McpState) {
     }
 }
 
-/// Throws out what is over, and measures what is open.
+/// Removes expired entries, and measures open streams.
 pub(crate) async fn housekeeping(state: McpState) {
     let mut ticks = tokio::time::interval(HOUSEKEEPING);
     loop {

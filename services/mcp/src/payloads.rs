@@ -1,4 +1,4 @@
-//! What the cluster has to know of payloads: how they are sealed for the log, and what stands in for an answer that was lost
+//! The payloads of streams for the cluster: their seal, and the error in place of a lost answer
 //! (`streams.md` §3.1, Appendix B).
 
 use std::sync::Arc;
@@ -18,7 +18,9 @@ use portolan_protocol::{
 use quick_cache::sync::Cache;
 use serde_json::{Value, json};
 
-/// How the cluster treats the payloads of this service. `sealed`: nobody who reads the store can read them (design page, point 6).
+/// The payload functions of this service.
+///
+/// `sealed`: a reader of the store cannot read payloads (design page, point 6).
 pub fn payloads(keys: Keys, sealed: bool) -> Arc<dyn Payloads> {
     Arc::new(McpPayloads {
         keys,
@@ -27,7 +29,7 @@ pub fn payloads(keys: Keys, sealed: bool) -> Arc<dyn Payloads> {
     })
 }
 
-/// Tenants whose key is kept.
+/// Most tenants whose key is cached.
 const TENANTS: usize = 10_000;
 
 #[derive(Debug)]
@@ -46,8 +48,10 @@ impl McpPayloads {
     }
 }
 
-/// Where a payload belongs; one that was moved elsewhere does not open, be it to another number of its own stream (§11). Session, a
-/// letter for what it is, and what names it there: no two places are the same bytes.
+/// The associated data of a payload: session, a letter for its kind, and its name there.
+///
+/// All places differ in these bytes. A payload that was moved does not open, be it to another
+/// number of its own stream (§11).
 fn bound(place: &PayloadPlace<'_>) -> Vec<u8> {
     let mut bound = Vec::with_capacity(40);
     bound.extend_from_slice(&place.session.0);
@@ -83,7 +87,8 @@ impl Payloads for McpPayloads {
         match key.and_then(|key| key.seal(&payload, &bound(place))) {
             Ok(sealed) => sealed.into(),
             Err(error) => {
-                // Nothing goes out unsealed. The reader cannot open it, and says that it is lost.
+                // Nothing is sent unsealed. The reader cannot open the empty payload and reports it
+                // as lost.
                 tracing::error!(%error, "a payload cannot be sealed");
                 Bytes::new()
             }
@@ -103,17 +108,17 @@ impl Payloads for McpPayloads {
     }
 }
 
-/// What an adopter must know of a request.
+/// The facts about a request for the node that takes it over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
     /// Its id.
     pub(crate) id: Option<RequestId>,
-    /// The tool says of itself that a second call does no harm.
+    /// The tool declares that a second call does no harm.
     pub(crate) retryable: bool,
 }
 
 impl About {
-    /// Of a request that only reads.
+    /// The facts of a request that only reads.
     pub(crate) fn of_read(id: &RequestId) -> Self {
         Self {
             id: Some(id.clone()),
@@ -140,12 +145,13 @@ impl About {
         }
     }
 
-    /// The final response of a request that has no other (§12.3 step 4): it says what is not known.
+    /// The final response of a request without another one (§12.3 step 4). It reports the unknown
+    /// outcome.
     pub(crate) fn lost(&self, why: Lost) -> Bytes {
         self.lost_in(Era::Legacy, why)
     }
 
-    /// The same in the numbers of an era: 2026-07-28 keeps those of Appendix B for itself (ER-13, ER-15).
+    /// The same with the codes of an era: 2026-07-28 reserves those of Appendix B (ER-13, ER-15).
     pub(crate) fn lost_in(&self, era: Era, why: Lost) -> Bytes {
         let unknown = "The call may or may not have taken effect.";
         let retryable = self.retryable;

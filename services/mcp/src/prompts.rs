@@ -1,4 +1,5 @@
-//! `prompts/get` (spec §12): arguments checked, placeholders filled, messages as the revision knows them.
+//! `prompts/get` (spec §12): checks arguments, fills placeholders, writes messages for the
+//! revision.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,9 @@ pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Work, Mcp
     Ok(Work::Done(jsonrpc::response(&request.id, &result)))
 }
 
-/// The declared arguments of those that were given (PR-4): a required one is there, none is endless. Others are nobody's.
+/// The declared arguments among the given ones (PR-4).
+///
+/// A required one must be present, and each has a longest length. Undeclared ones are ignored.
 fn checked(
     declared: &[Argument],
     mut given: BTreeMap<String, String>,
@@ -80,7 +83,7 @@ fn too_long(_: TooLong) -> Misfit {
     Misfit::new("params.arguments", "the prompt would be too long with them")
 }
 
-/// A URI with its placeholders filled: still a URI, or the arguments are refused (PR-7).
+/// Fills the placeholders of a URI. If the result is not a URI, the arguments are refused (PR-7).
 fn filled_uri(uri: &str, values: &BTreeMap<String, String>) -> Result<String, Misfit> {
     let uri = fill(uri, values, Escape::Nothing).map_err(too_long)?;
     if is_uri(&uri) {

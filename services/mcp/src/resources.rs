@@ -113,15 +113,15 @@ async fn stored(
     }))
 }
 
-/// What an HTTP source came to.
+/// The result of a read from an HTTP source.
 enum Asked {
-    /// What it has under that URI, if it has anything.
+    /// The contents under that URI, if there are any.
     Contents(Option<ResourceContents>),
-    /// No account opens it: the answer to the request.
+    /// No connected account opens the source: the answer to the request.
     Closed(Vec<u8>),
 }
 
-/// Asks the HTTP source. What it does not have is not found; that it cannot be asked is said so.
+/// Reads from the HTTP source. A missing resource is not found; an unavailable source is an error.
 async fn asked(
     cx: &Context<'_>,
     request: &Request,
@@ -146,16 +146,18 @@ async fn asked(
         account: None,
         tokens: &cx.state.tokens,
         trace: cx.trace.map(|trace| &**trace),
-        shows_sent: false,
+        shows_exchange: false,
     };
     let answer = match &http.access {
         Access::Open => Box::pin(execute(&calling, &http.compiled, &arguments)).await,
-        Access::With(slot) => {
+        Access::With(known) => {
             let calling = Calling {
-                credential: Some(slot),
+                credential: Some(&known.slot),
                 ..calling
             };
-            Box::pin(execute(&calling, &http.compiled, &arguments)).await
+            let answer = Box::pin(execute(&calling, &http.compiled, &arguments)).await;
+            http.access.note(cx.state, answer.proof);
+            answer
         }
         Access::Account(accounts) => {
             let who = cx.who();
@@ -164,7 +166,8 @@ async fn asked(
                 linking: Linking {
                     accounts,
                     person: who.person,
-                    // A read of what is not an MCP server's is answered at once: it cannot ask, but it says where the account is connected.
+                    // A read from an HTTP source is answered at once: it cannot ask, but names the
+                    // connection page.
                     asker: None,
                     revision: cx.revision,
                     opens_pages: who.declared.elicitation_url,
@@ -229,7 +232,8 @@ fn contents(answer: ToolAnswer, resource: &Resource, uri: String) -> Option<Reso
     })
 }
 
-/// Answers `resources/subscribe` (RE-7): from now on the session hears of changes, wherever its stream is.
+/// Answers `resources/subscribe` (RE-7): from now on the session is notified of changes, on any
+/// node.
 pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
     let uri = uri(cx, request)?;
     let Some(version) = cx.server.offers.versions.of(&uri) else {
@@ -245,7 +249,7 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
             let misfit = Misfit::new("params.uri", "this session has too many subscriptions");
             return Err(cx.fail(&misfit.into(), &request.id));
         }
-        // whoever has it has to tell of it.
+        // the upstream server with the resource must notify us.
         let mut interest = None;
         if let Some((source, own)) = watch::own_uri(cx.server, &uri) {
             let watches = &cx.state.watches;
@@ -275,7 +279,7 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
     ))
 }
 
-/// Answers `resources/unsubscribe`: of what was never subscribed, too (RE-7).
+/// Answers `resources/unsubscribe`, also for a resource without a subscription (RE-7).
 pub(crate) async fn unsubscribe(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
     let uri = uri(cx, request)?;
     if let Some(session) = cx.session {

@@ -1,4 +1,4 @@
-//! What the handlers share.
+//! The state that all handlers share.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,39 +32,39 @@ use crate::{
     watch::Watches,
 };
 
-/// How long a node that stops waits until the store knows that its tasks are lost.
+/// How long a stopping node waits until the store records its tasks as lost.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Names of clients that are remembered, for the log of calls.
+/// Most client names that are cached, for the log of calls.
 const CLIENT_NAMES: usize = 10_000;
 
-/// What the service is made of.
+/// The parts of the service.
 #[derive(Debug)]
 pub struct McpParts {
     /// The public origin.
     pub site: Site,
     /// The database.
     pub store: Store,
-    /// Session ids, cursors, sealed credentials.
+    /// Keys for session ids, cursors and sealed credentials.
     pub keys: Keys,
-    /// Access tokens.
+    /// The verifier of access tokens.
     pub verifier: Verifier,
-    /// What is refused before it expires; fed by whoever reads the feed.
+    /// The revoked tokens that have not expired; the caller's feed updates them.
     pub revocations: Revocations,
-    /// The one outgoing client.
+    /// The only outgoing HTTP client.
     pub egress: Egress,
-    /// This process among its like: sessions, logs of streams, running calls, limits.
+    /// This node of the cluster: sessions, logs of streams, running calls, limits.
     pub node: Node,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Where steps of connecting clients are handed over (X2).
+    /// The recorder of connection diagnostics (X2).
     pub recorder: Recorder,
-    /// Every task of ours.
+    /// The tracker of all background tasks.
     pub tracker: TaskTracker,
     /// Cancelled when the process begins to stop: event streams end.
     pub stopping: CancellationToken,
     /// Cancelled by [`McpState::drain`]: wakes connections whose requests still wait.
     pub telling: CancellationToken,
-    /// Settings.
+    /// The settings.
     pub config: McpConfig,
 }
 
@@ -72,7 +72,7 @@ pub struct McpParts {
 #[derive(Debug, Clone)]
 pub struct McpState(Arc<Shared>);
 
-/// What a state points at. Its fields are this crate's.
+/// The contents of the state. Its fields are private to this crate.
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) site: Site,
@@ -92,47 +92,47 @@ pub struct Shared {
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
     pub(crate) crowd: Crowd,
-    /// The connections of the transport with two endpoints that this node holds.
+    /// The HTTP+SSE connections that this node holds.
     pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
-    /// Accounts at upstream servers.
+    /// Connected accounts at upstream servers.
     pub(crate) accounts: portolan_connections::Connections,
     pub(crate) upstreams: Upstreams,
-    /// What they say beside the streams of calls.
+    /// Notifications of upstream servers beside the streams of calls.
     pub(crate) beside: Beside,
-    /// Who asks for looks at them.
+    /// Requests for a refresh of upstream servers.
     pub(crate) looks: Looks,
-    /// Tenants whose open streams are to be told once more.
+    /// Tenants whose open streams must be notified once more.
     pub(crate) untold: Untold,
-    /// The upstream servers that this node's clients want to hear.
+    /// The upstream subscriptions of this node's clients.
     pub(crate) watches: Watches,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
-    /// Steps of connecting clients.
+    /// The diagnostics of connecting clients.
     pub(crate) newcomers: Newcomers,
-    /// Calls that wait for the retry of their client.
+    /// The suspended calls of this node.
     pub(crate) parking: Arc<Parking>,
     /// The tasks that run here.
     pub(crate) tasks: Tasks,
-    /// Questions whose askers want to know how far their client is.
+    /// Questions whose askers want their client's progress.
     pub(crate) awaited: Awaited,
-    /// What other nodes are to be told of tasks.
+    /// The queue of messages to other nodes about tasks.
     pub(crate) outgoing: Outgoing,
-    /// The streams that want to hear of tasks.
+    /// The streams that subscribe to tasks.
     pub(crate) audience: Audience,
-    /// Tasks of upstream servers that are awaited here.
+    /// Tasks of upstream servers that this node awaits.
     pub(crate) hints: Hints,
-    /// Listen requests for them.
+    /// `subscriptions/listen` requests for them.
     pub(crate) ears: Ears,
-    /// What the clients of a principal call themselves; lost without harm.
+    /// Client names by principal; losing one does no harm.
     pub(crate) client_names: Cache<Digest, Arc<str>>,
     writer: std::sync::Mutex<Option<Writer>>,
     #[cfg(test)]
     pub(crate) scripts: Scripts,
 }
 
-/// Backends that a test wrote, by the name of their tool.
+/// Backends of tests, by the name of their tool.
 #[cfg(test)]
 #[derive(Default)]
 pub(crate) struct Scripts(
@@ -162,7 +162,7 @@ impl std::ops::Deref for McpState {
 }
 
 impl McpState {
-    /// Puts the parts together. Nothing runs yet: see [`McpState::start`].
+    /// Builds the state. Background tasks begin with [`McpState::start`].
     pub fn new(parts: McpParts) -> Self {
         let McpParts {
             site,
@@ -245,8 +245,10 @@ impl McpState {
         }))
     }
 
-    /// Starts what runs beside the requests: news of the registry, what other nodes tell, the watch over revocations, housekeeping, the writer of the call
-    /// log. Further calls do nothing.
+    /// Starts the background tasks; later calls do nothing.
+    ///
+    /// These are the registry's changes, messages of other nodes, revocations, housekeeping, and
+    /// the writer of the call log.
     pub fn start(&self) {
         let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
         let Some(writer) = writer else { return };
@@ -258,7 +260,7 @@ impl McpState {
         self.tracker.spawn(limits::keep_refusals(self.clone()));
     }
 
-    /// Ends what still runs, with honest errors, once calls may no longer go on (`streams.md` §16.4).
+    /// Ends running calls with an error, once they may no longer continue (`streams.md` §16.4).
     pub async fn drain(&self) {
         self.last_words.ask();
         if timeout(LAST_WORDS, self.tasks.drain()).await.is_err() {
@@ -267,7 +269,7 @@ impl McpState {
         self.node.drain().await;
     }
 
-    /// How many calls of a tenant run and how many of its streams are open, over all nodes. `None` where that is not known.
+    /// Running calls and open streams of a tenant in the cluster. `None` if unknown.
     pub async fn in_use(&self, tenant: TenantId) -> [Option<u64>; 2] {
         self.gate.in_use(tenant).await
     }

@@ -1,5 +1,6 @@
-//! Event streams that stay open: the GET stream of a session (legacy) and `subscriptions/listen` (modern), fed by the same
-//! news.
+//! Event streams that stay open: the GET stream of a session and `subscriptions/listen`.
+//!
+//! Both eras get the same notifications.
 
 mod reader;
 pub(crate) mod tasks;
@@ -50,29 +51,29 @@ use crate::{
     watch::{self, Interest, NotSubscribed},
 };
 
-/// Streams that are looked at together when a registry changed.
+/// Streams that are compared concurrently after a change of the registry.
 const AT_ONCE: usize = 64;
-/// SB-11: at most one notice per stream in this time.
+/// SB-11: the shortest time between two batches of notifications on a stream.
 const APART: Duration = Duration::from_secs(1);
-/// AR-17: a session's stream outlives its token by no more than this.
+/// AR-17: the longest time that a session's stream outlives its token.
 const AFTER_EXPIRY: time::Duration = time::Duration::SECOND.saturating_mul(60);
-/// SB-10.
+/// SB-10: the longest lifetime of a listen stream.
 const LONGEST_LISTEN: time::Duration = time::Duration::HOUR;
 
-/// What is known of an open stream.
+/// The state of an open stream.
 #[derive(Debug)]
 pub(crate) struct Tag {
-    /// Whose it is.
+    /// The caller that opened it.
     pub(crate) caller: Arc<Caller>,
     place: Place,
     server: ServerId,
     seen: Mutex<Seen>,
-    /// What upstream servers are to tell.
+    /// The subscriptions at upstream servers.
     interests: Mutex<Interests>,
     kind: Kind,
 }
 
-/// One a server, and how often what is wanted of them has changed.
+/// The subscriptions, one for each server, and the number of their changes.
 #[derive(Debug)]
 struct Interests {
     of: Vec<Interest>,
@@ -85,37 +86,37 @@ enum Kind {
         session: SessionId,
         stream: [u8; 8],
         sequence: AtomicU32,
-        /// The client said that it is ready (L-6).
+        /// The client has sent `notifications/initialized` (L-6).
         initialized: AtomicBool,
-        /// It is one of HTTP+SSE.
+        /// The stream is one of HTTP+SSE.
         http_sse: bool,
     },
     Listen {
         id: RequestId,
-        /// What is honoured.
+        /// The accepted subscriptions.
         filter: Filter,
-        /// The tasks of it.
+        /// The tasks that it subscribes to.
         tasks: Box<[StreamKey]>,
     },
 }
 
-/// What the reader of a stream was told, and what it is to be told next.
+/// The notifications that a stream has sent, and those that it will send.
 #[derive(Debug)]
 struct Seen {
-    /// What its frames have told of.
+    /// The lists as of the last sent frame.
     told: Marks,
-    /// What they will have told of when all that waits is sent.
+    /// The lists as of the last waiting notification.
     current: Marks,
-    /// The versions of `current`; none if the client saw them on an earlier stream.
+    /// The versions of `current`; `None` if the client saw them on an earlier stream.
     versions: Option<Arc<Versions>>,
-    /// Notices that wait.
+    /// Waiting notifications.
     lists: Vec<List>,
     updated: BTreeSet<String>,
-    /// Few streams hear of tasks: what the others do not need, they do not carry.
+    /// Few streams subscribe to tasks, so the others do not hold this.
     tasks: Option<Box<TaskNews>>,
 }
 
-/// A frame in a slot only says that there is something to tell: what, is told by the tag.
+/// A frame in a slot that only wakes the reader; the tag holds the notifications.
 const DOORBELL: Bytes = Bytes::from_static(b".");
 
 impl Seen {
@@ -134,12 +135,12 @@ impl Seen {
         self.tasks.get_or_insert_default()
     }
 
-    /// True if something waits to be told.
+    /// True if a notification waits.
     fn waits(&self) -> bool {
         !self.lists.is_empty() || !self.updated.is_empty()
     }
 
-    /// Notes what is different now from what the reader knows.
+    /// Notes the differences between the current state and the reader's knowledge.
     fn note(
         &mut self,
         server: &Server,
@@ -172,7 +173,7 @@ impl Seen {
 }
 
 impl Tag {
-    /// Whether it is that stream of a session.
+    /// Whether it is the named stream of a session.
     fn is_stream(&self, named: [u8; 8]) -> bool {
         matches!(self.kind, Kind::Session { stream, .. } if stream == named)
     }
@@ -191,7 +192,7 @@ impl Tag {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The servers behind may be others than before: they are watched from now on.
+    /// Updates the subscriptions if the upstream servers behind `server` have changed.
     fn attend(&self, state: &McpState, server: &Server, sources: &[Arc<UpstreamSource>]) {
         let mut interests = self.interests();
         let is_same = interests.of.len() == sources.len()
@@ -215,8 +216,10 @@ impl Tag {
         interests.changes += 1;
     }
 
-    /// Wants of each server what the session's record says (RE-7): it may be subscribed to, or not any more, through any node. What this
-    /// one hears of meanwhile is newer than what was read.
+    /// Subscribes at each server as the session's record says (RE-7).
+    ///
+    /// Any node may change the record. A change that this node receives meanwhile is newer than the
+    /// record.
     async fn follow(&self, state: &McpState) {
         let Kind::Session { session, .. } = &self.kind else {
             return;
@@ -251,7 +254,7 @@ impl Tag {
             }
             drop(interests);
             if !new.is_empty() {
-                // It may have changed between: rather told once too often than never.
+                // It may have changed between: a repeated notification is better than a lost one.
                 self.seen().updated.extend(new);
                 state.streams.send(server.tenant, |tag| {
                     std::ptr::eq(tag, self).then_some(DOORBELL)
@@ -261,7 +264,8 @@ impl Tag {
         }
     }
 
-    /// Notes that a resource of an upstream is not what it was. False if the reader does not want to hear of it.
+    /// Notes that a resource of an upstream has changed. False if the stream has no subscription to
+    /// it.
     fn hears(&self, source: &UpstreamSource, own: &str) -> bool {
         let interests = self.interests();
         let names = interests
@@ -278,8 +282,10 @@ impl Tag {
         hears
     }
 
-    /// Compares what the reader knows with what is now, and notes what it is to be told. A session whose client is not ready is told
-    /// later; one that subscribed is asked for what, since it may have done so through any node.
+    /// Compares the current state with the reader's knowledge, and notes the notifications.
+    ///
+    /// A session whose client is not ready is notified later. The subscriptions of a session are
+    /// read from its record, since any node may have changed them.
     async fn compare(&self, state: &McpState, server: &Server) {
         match &self.kind {
             Kind::Listen { filter, .. } => {
@@ -311,7 +317,7 @@ impl Tag {
         }
     }
 
-    /// Whether what is not an answer may be told (L-6).
+    /// Whether notifications may be sent (L-6).
     async fn is_ready(&self, state: &McpState) -> bool {
         let Kind::Session {
             session,
@@ -331,7 +337,7 @@ impl Tag {
         initialized.load(Ordering::Acquire)
     }
 
-    /// The frames of all that waits to be told. Each id says what was told up to it and no more.
+    /// The frames of all waiting notifications. Each id covers only the notifications up to it.
     fn frames(&self, state: &McpState) -> VecDeque<Bytes> {
         let mut seen = self.seen();
         let (lists, updated) = (mem::take(&mut seen.lists), mem::take(&mut seen.updated));
@@ -391,8 +397,10 @@ fn since(subscriptions: &[(String, i64)]) -> Vec<(String, Option<i64>)> {
         .collect()
 }
 
-/// Admits a GET for a stream, after its turn. A new stream may be refused: the client opens too many
-/// a minute, or too many are open. A resume waits (F-1).
+/// Admits a GET for a stream, after its turn.
+///
+/// A new stream is refused if the client opens too many a minute, or too many are open. A resume
+/// waits (F-1).
 pub(crate) async fn let_in(
     visit: &Visit<'_>,
     revision: Revision,
@@ -401,7 +409,7 @@ pub(crate) async fn let_in(
     let (gate, server) = (&visit.state.gate, &visit.server);
     let (tenant, limits) = (server.tenant, &server.limits);
     if !comes_back {
-        // It takes no turn of those who wait below.
+        // A refused stream takes no turn of the clients that wait below.
         let opens = &visit.caller.stream_opens;
         let opening = gate.take(tenant, opens, limits.stream_opens).await;
         opening.map_err(|over| McpError::over(over, revision, None))?;
@@ -416,7 +424,8 @@ pub(crate) async fn let_in(
     pass(visit, revision, None).await.map(Entry::from)
 }
 
-/// The permission for one more stream: of the tenant on all nodes, and of this node (§16.2, §16.3).
+/// Takes the permit for one more stream: of the tenant in the cluster, and of this node
+/// (§16.2, §16.3).
 pub(crate) async fn pass(
     visit: &Visit<'_>,
     revision: Revision,
@@ -427,8 +436,10 @@ pub(crate) async fn pass(
     room.await.map_err(|no| McpError::no_room(no, revision, id))
 }
 
-/// Opens the GET stream of a session (T-30…T-36). It has no log, because what it tells hangs on the list alone: `known` is the list
-/// that the client saw last on a stream that broke, and it gets one notice if that is another one now.
+/// Opens the GET stream of a session (T-30…T-36).
+///
+/// It has no log, because its contents depend on the lists alone. `known` holds the lists that the
+/// client saw last on a broken stream. If they have changed, the client gets one notification.
 pub(crate) fn open_for_session(
     visit: &Visit<'_>,
     session: &LiveSession,
@@ -456,8 +467,9 @@ pub(crate) fn open_for_session(
     let (group, tenant) = (Digest::from_bytes(group), visit.server.tenant);
     let limit = visit.server.limits.at_most(LimitName::SessionStreams);
     if let Some(broken) = broken {
-        // The client left that connection, whether this node has noticed or not; where it has as many others as it may, the oldest
-        // goes instead: who comes back is not refused (F-1).
+        // The client left that connection, whether this node has noticed or not. If the client has
+        // reached its limit of others, the oldest ends: a client that comes back is not refused
+        // (F-1).
         let is_broken = |tag: &Tag| tag.is_stream(broken);
         state.streams.make_room(tenant, group, limit, is_broken);
     }
@@ -468,14 +480,14 @@ pub(crate) fn open_for_session(
         state.gate.refused(tenant, LimitName::SessionStreams);
         McpError::TooManyStreams
     })?;
-    // What it subscribed to since its record was read was told to the streams that were there.
+    // Changes of its subscriptions since the read of its record went to the streams of that time.
     if !open.tag.interests().of.is_empty() {
         let (looking, tag) = (state.clone(), Arc::clone(&open.tag));
         state
             .tracker
             .spawn(async move { tag.follow(&looking).await });
     }
-    // Among the running requests, so that the end of the session reaches it from any node.
+    // Entered as a running request, so that the end of the session reaches it from any node.
     let life = caller.expires_at() + AFTER_EXPIRY - now;
     let name = format!("g:{:016x}", u64::from_be_bytes(stream));
     let running = state
@@ -494,16 +506,18 @@ pub(crate) fn open_for_session(
         first.push_back(Bytes::from(sse::retry(reconnect_after())));
         first.push_back(Bytes::from(sse::priming(&id)));
     } else {
-        // Older clients cannot read empty data (T-24), but proxies pass the head on only with a first byte.
+        // Older clients cannot read empty data (T-24), but proxies forward the head only with a
+        // first byte.
         first.push_back(Bytes::from_static(sse::KEEP_ALIVE));
     }
-    // What changed since the client looked last. A session without a record of what its subscriptions were then hears of all
-    // that are not what they were when it subscribed: rather once too often than never.
+    // The changes since the client's last stream. Without a record of the versions at that time,
+    // all changes since the subscription count: a repeated notification is better than a lost one.
     if body.initialized {
         let subscribed = since(&body.subscriptions);
         open.tag.seen().note(&visit.server, |_| true, &subscribed);
         if has_come_back {
-            // What upstream servers told meanwhile is kept nowhere: rather told once too often than never.
+            // Notifications of upstream servers are not stored: a repeated one is better than a
+            // lost one.
             let interests = open.tag.interests();
             let names = interests.of.iter().flat_map(Interest::all_names);
             open.tag.seen().updated.extend(names.map(str::to_owned));
@@ -519,14 +533,18 @@ pub(crate) fn open_for_session(
     Ok(respond(state, open, first, life, farewell, held))
 }
 
-/// URIs of one listen stream (`streams.md` §15.4); more are left out of the acknowledgement.
+/// Most URIs of one listen stream (`streams.md` §15.4); more are left out of the acknowledgement.
 const MOST_URIS: usize = 256;
 
-/// How long the acknowledgement waits for upstream servers to say whether they tell of a resource. One that says nothing may do later.
+/// How long the acknowledgement waits for the answers of upstream servers to subscriptions.
+///
+/// A server without an answer may still send notifications later.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens a listen stream (SB-1…SB-11). Acknowledged first, with what is honoured: news of the three lists, and of the resources that
-/// there are (SB-6), but for those of which their server does not tell.
+/// Opens a listen stream (SB-1…SB-11).
+///
+/// Its first event acknowledges the accepted subscriptions. These are the three lists, and the
+/// existing resources (SB-6), except those that their server refuses.
 pub(crate) async fn open_for_listen(
     visit: &Visit<'_>,
     id: &RequestId,
@@ -591,7 +609,7 @@ pub(crate) async fn open_for_listen(
     Ok(respond(state, open, first, life, farewell, held))
 }
 
-/// What clients call the resources of which their servers do not tell.
+/// The client's URIs of the resources whose servers refuse a subscription.
 async fn refused(interests: &[Interest]) -> Vec<String> {
     let asked = interests.iter().flat_map(|interest| {
         let own = interest.own_uris();
@@ -629,22 +647,26 @@ fn open(
     let open = state
         .streams
         .open(server.tenant, group, limit, Arc::clone(&tag));
-    // Whoever told of a change since the server was looked up did not find this stream.
+    // A notification since the lookup of the server did not reach this stream.
     if open.is_ok() && !state.catalog.is_still(&tag.place, server) {
         state.untold.add(server.tenant);
     }
     open.ok()
 }
 
-/// Milliseconds after which a client should come back: spread, so that they do not come together (T-25).
+/// Milliseconds until a client should come back: random, so that clients do not come together
+/// (T-25).
 pub(crate) fn reconnect_after() -> u64 {
     random::bytes::<2>().map_or(1_000, |bytes| {
         500 + u64::from(u16::from_be_bytes(bytes)) % 3_500
     })
 }
 
-/// The tenant's registry changed: reloads what its open streams look at, and tells those whose list is another one now. A server
-/// that is no longer published ends its streams. False if something could not be looked at: it is to be told again.
+/// Notifies the open streams of a tenant after a change of its registry.
+///
+/// Reloads the catalogue of each stream, and notifies those whose lists have changed. A server that
+/// is no longer published ends its streams. False if an entry could not be read: the caller
+/// retries.
 pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) -> bool {
     let mut is_told = true;
     let places: HashSet<Place> = state
@@ -658,12 +680,12 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) -> bool {
             is_told = false;
             continue;
         };
-        // What was there before serves while the database does not answer, and tells nothing new.
+        // While the database does not answer, the former entry is served, without notifications.
         is_told &= state.catalog.is_current(&place, &entry);
         let server = entry.server.as_deref();
         state.streams.end(End::Revoked, |tag| {
             tag.place == place
-                // DP-6: what is turned off is turned off for those who are there, too.
+                // DP-6: a disabled transport ends its open streams, too.
                 && (server.is_none_or(|server| server.id != tag.server)
                     || (!entry.reach.http_sse && tag.is_of_http_sse())
                     || !entry.admits(&tag.caller))
@@ -672,7 +694,7 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) -> bool {
             let sources = server.upstreams();
             let tags = state.streams.tags(tenant).into_iter();
             let of_server = tags.filter(|tag| tag.place == place);
-            // Some ask the store what their session wants to know: not one after the other.
+            // Some read their session's record from the store, so they run concurrently.
             futures_util::stream::iter(of_server)
                 .for_each_concurrent(AT_ONCE, async |tag| {
                     tag.attend(state, server, &sources);
@@ -689,7 +711,7 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) -> bool {
     is_told
 }
 
-/// A resource of an upstream is not what it was: tells the streams of this node that want to hear of it.
+/// Notifies the streams of this node that subscribe to a changed resource of an upstream.
 pub(crate) fn tell_updated(state: &McpState, source: &UpstreamSource, own: &str) {
     let sent = state.streams.send(source.tenant, |tag| {
         tag.hears(source, own).then_some(DOORBELL)
@@ -697,7 +719,9 @@ pub(crate) fn tell_updated(state: &McpState, source: &UpstreamSource, own: &str)
     crate::instruments::news_sent(sent);
 }
 
-/// A session subscribed to a resource of an upstream, or no longer does (`own` is none): its streams on this node hear of it from now on.
+/// Updates a session's streams on this node after it subscribed to a resource of an upstream.
+///
+/// `own` is `None` after it unsubscribed.
 pub(crate) fn subscribed(
     state: &McpState,
     source: &UpstreamSource,
@@ -717,7 +741,7 @@ pub(crate) fn subscribed(
     }
 }
 
-/// A session may have subscribed to other resources of an upstream than its streams on this node know: they look.
+/// Lets a session's streams on this node read its record, as its subscriptions may have changed.
 pub(crate) fn look(state: &McpState, source: &UpstreamSource, session: SessionKey) {
     for tag in of_session(state, source, session) {
         let looking = state.clone();

@@ -1,16 +1,18 @@
-//! Tasks: calls that go on after they were answered, in both eras (TK-1…TK-18, TX-1…TX-17, X-50…X-5F; ADR 0012).
+//! Tasks: calls that continue after their first answer, in both eras (TK-1…TK-18, TX-1…TX-17,
+//! X-50…X-5F; ADR 0012).
 //!
-//! A task belongs to a caller: tenant, person and client, on one server (ADR 0007). What there is to know of it lies in the store that all nodes share, on a
-//! shelf of its caller, so that every node answers for it. The call itself runs on the node that began it, and asks through the record:
-//! any node takes the answers, and rings.
+//! A task belongs to a caller: tenant, person and client, on one server (ADR 0007). Its record is
+//! in the store that all nodes share, in a list of its caller, so that every node answers for it.
+//! The call itself runs on the node that began it, and asks through the record. Any node takes the
+//! answers, and notifies the node of the call.
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | `record` | what is kept of a task, in the words of each era |
+//! | `record` | the record of a task, in the form of each era |
 //! | `run` | a task that runs here |
 //! | `methods` | `tasks/get`, `tasks/list`, `tasks/cancel`, `tasks/update` |
-//! | `wait` | `tasks/result`: waits, and asks meanwhile what the task wants to know |
-//! | `voice` | what a task tells meanwhile to the session that made it |
+//! | `wait` | `tasks/result`: waits, and sends the task's questions to the client meanwhile |
+//! | `voice` | notifications of a running task to the session that made it |
 
 mod methods;
 mod record;
@@ -54,23 +56,23 @@ use crate::{
     tools::PreparedCall,
 };
 
-/// TK-15: how long a task is kept whose client has no wish, and how long at least and at most. In milliseconds.
+/// TK-15: default, shortest and longest lifetime of a task, in milliseconds.
 pub(crate) const TTL: u64 = 3_600_000;
 const TTL_AT_LEAST: u64 = 10_000;
 const TTL_AT_MOST: u64 = 24 * 3_600_000;
-/// Bytes of all tasks of a caller on one server.
+/// Most bytes of all tasks of a caller on one server.
 const SHELF_BYTES: usize = 16 * 1024 * 1024;
-/// Tries of a change that others make too.
+/// Attempts of a change that competes with others.
 const TRIES: usize = 8;
-/// Tasks that one stream hears of; more are left out of the acknowledgement.
+/// Most tasks that one stream subscribes to; more are left out of the acknowledgement.
 pub(crate) const MOST_NAMED: usize = 64;
-/// Longest task id that is looked at.
+/// Longest task id that is verified, in bytes.
 const LONGEST_ID: usize = 64;
 
 /// Why a task cannot be made or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoTask {
-    /// The caller has as many as it may (TK-16), or they hold too much.
+    /// The caller has reached its limit of tasks (TK-16), or of their bytes.
     Full,
     /// The store does not answer.
     Away,
@@ -85,21 +87,21 @@ impl NoTask {
     }
 }
 
-/// A task as a client is told of it.
+/// A task in the form that a client receives.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) task: Task,
     pub(crate) detail: Detail,
-    /// How it stands, in short: what stands alike is no news.
+    /// A digest of the status: an equal one is not a change.
     pub(crate) standing: [u8; 16],
 }
 
 /// The tasks that run on this node.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
-    /// Told whenever the record changes.
+    /// Notified whenever the record changes.
     running: Mutex<HashMap<StreamKey, Arc<Notify>>>,
-    /// The node stops: what runs is given up, and says so.
+    /// The node stops: running tasks are ended, and their records say so.
     stop: CancellationToken,
     gone: Notify,
 }
@@ -109,7 +111,7 @@ impl Tasks {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Told of changes, if the task runs here.
+    /// The notifier of changes, if the task runs here.
     fn watch(&self, item: StreamKey) -> Option<Arc<Notify>> {
         self.running().get(&item).cloned()
     }
@@ -120,7 +122,7 @@ impl Tasks {
         }
     }
 
-    /// Gives up what runs, and waits until the store knows.
+    /// Ends all running tasks, and waits until their records are written.
     pub(crate) async fn drain(&self) {
         self.stop.cancel();
         loop {
@@ -132,14 +134,14 @@ impl Tasks {
         }
     }
 
-    /// How many run.
+    /// The number of running tasks.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.running().len()
     }
 }
 
-/// A task among those that run here, until it is dropped.
+/// The entry of a task that runs here, until it is dropped.
 #[derive(Debug)]
 struct Place {
     state: McpState,
@@ -177,7 +179,7 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// Of who makes a request.
+    /// The tasks of the caller of a request.
     pub(crate) fn new(state: &McpState, caller: &Arc<Caller>, server: &Arc<Server>) -> Self {
         Self {
             state: state.clone(),
@@ -204,13 +206,14 @@ impl Shelf {
         SessionKey(half(&self.scope()))
     }
 
-    /// What clients call it (TK-4, TX-15): nobody but us can make one, and it is worth nothing to anybody else (TK-11, TX-11).
+    /// The client's id of a task (TK-4, TX-15). Only we can make one, and only for its caller
+    /// (TK-11, TX-11).
     fn id(&self, item: StreamKey) -> String {
         let keys = &self.state.keys;
         keys.stamp(Purpose::McpSession, &self.scope(), &item.nonce.0)
     }
 
-    /// The task of that name, if it is one of this caller.
+    /// The task with that id, if it is one of this caller.
     fn item(&self, id: &str) -> Option<StreamKey> {
         if id.len() > LONGEST_ID {
             return None;
@@ -237,7 +240,7 @@ impl Shelf {
         }
     }
 
-    /// The tasks of these names that there are (SB-6).
+    /// The existing tasks among these ids (SB-6).
     pub(crate) async fn named(&self, ids: &[String]) -> Result<Vec<(String, StreamKey)>, NoTask> {
         let mut named: Vec<(String, StreamKey)> = Vec::new();
         for id in ids.iter().take(MOST_NAMED) {
@@ -260,7 +263,9 @@ impl Shelf {
         Ok(named)
     }
 
-    /// A task as a client of `revision` is told of it, with what only the extension tells (TX-6). `None`: there is no such task any more, or it is not this caller's.
+    /// A task in the form for a client of `revision`, with the members of the extension (TX-6).
+    ///
+    /// `None`: the task does not exist any more, or belongs to another caller.
     pub(crate) async fn shown(
         &self,
         item: StreamKey,
@@ -285,7 +290,7 @@ impl Shelf {
         }))
     }
 
-    /// Tells whoever listens that a task is not what it was.
+    /// Notifies subscribers that a task has changed.
     fn tell(&self, item: StreamKey, record: &Record) {
         let session = record.session;
         bells::ring(
@@ -295,7 +300,9 @@ impl Shelf {
         );
     }
 
-    /// Makes a task that runs here (TX-5: before it is announced). `session` is that which asked for it, if one did.
+    /// Makes a task that runs here (TX-5: before it is announced).
+    ///
+    /// `session` is the session of the request, if it has one.
     async fn make(
         &self,
         revision: Revision,
@@ -309,7 +316,7 @@ impl Shelf {
         let now = self.state.clock.now();
         let mut record = Record::new(revision, ttl, self.state.node.id(), now);
         record.session = session;
-        // Before anybody can look whether it runs.
+        // Entered before any node can check whether it runs.
         let place = Place::enter(&self.state, item);
         let made = self
             .state
@@ -327,7 +334,7 @@ impl Shelf {
         }
     }
 
-    /// A task as it is now. One whose node died is found to be lost (X-5F).
+    /// Reads a task. If its node died, it is marked as lost (X-5F).
     async fn look(&self, item: StreamKey) -> Result<Option<Record>, NoTask> {
         let kept = self.state.node.record(self.server.tenant, item).await;
         let Some(kept) = kept.map_err(|_| NoTask::Away)? else {
@@ -353,8 +360,10 @@ impl Shelf {
         node.is_lost(record.owner)
     }
 
-    /// Changes a task, whatever others change meanwhile. `change` says whether there is anything to write. `None`: there is no such task
-    /// any more.
+    /// Changes a task, and retries if others change it meanwhile.
+    ///
+    /// `change` returns whether there is anything to write. `None`: the task does not exist any
+    /// more.
     async fn change(
         &self,
         item: StreamKey,
@@ -395,7 +404,7 @@ impl Shelf {
         Err(NoTask::Away)
     }
 
-    /// Gives answers to a task, and rings the node that runs it. The task as it is then.
+    /// Gives answers to a task and notifies its node. Returns the task after that.
     async fn give(
         &self,
         item: StreamKey,
@@ -411,7 +420,7 @@ impl Shelf {
         Ok(changed)
     }
 
-    /// Tells the node that runs a task to look at it. Who does not hear looks by itself after a while.
+    /// Notifies the node that runs a task. If the message is lost, the node polls the record later.
     async fn ring(&self, item: StreamKey, record: &Record) {
         let note = Bytes::from_static(b"task");
         let rung = self.state.node.notify(bell(item), record.owner, note).await;
@@ -421,7 +430,7 @@ impl Shelf {
     }
 }
 
-/// What a node listens for that runs a task.
+/// The key of notifications for the node that runs a task.
 fn bell(item: StreamKey) -> SessionKey {
     SessionKey(half(
         &[&b"task bell"[..], &item.session.0[..], &item.nonce.0[..]].concat(),
@@ -434,12 +443,12 @@ fn half(bytes: &[u8]) -> [u8; 16] {
     half
 }
 
-/// TK-15: the wish, within what is kept.
+/// TK-15: the client's wish, within the bounds.
 fn ttl(wish: Option<u64>) -> u64 {
     wish.map_or(TTL, |wish| wish.clamp(TTL_AT_LEAST, TTL_AT_MOST))
 }
 
-/// A call of a session that asked to be a task (TK-3): it is made, announced, and only then begins.
+/// A call of a session that is to be a task (TK-3): it is made, announced, and only then begins.
 pub(crate) async fn begin(
     visit: &Visit<'_>,
     session: &LiveSession,

@@ -47,55 +47,55 @@ use crate::{
     trace,
 };
 
-/// A call whose tool is found and whose parameters fit; its arguments are not yet checked. Owns all it needs.
+/// A call with a known tool and valid parameters; its arguments are not yet checked. Owns its data.
 #[derive(Debug)]
 pub(crate) struct PreparedCall {
     state: McpState,
     server: Arc<Server>,
     tool: usize,
     arguments: Value,
-    /// The parameters as they came, for an upstream server.
+    /// The unchanged parameters, for an upstream server.
     params: Raw,
-    /// Who speaks to an upstream server, or uses an account at an API.
+    /// The client's identity, for an upstream server or an account at an API.
     who: Option<Box<Who>>,
-    /// Log messages of an upstream server are wanted from this level on.
+    /// The lowest level of log messages from an upstream server.
     pub(crate) level: Option<Level>,
     pub(crate) id: RequestId,
     revision: Revision,
     caller: Arc<Caller>,
     client_name: Option<Arc<str>>,
-    /// Progress is wanted under this token (PP-1).
+    /// The token under which the client wants progress (PP-1).
     pub(crate) progress: Option<ProgressToken>,
-    /// What an earlier round left.
+    /// The state from an earlier round.
     pub(crate) continued: Option<Box<Continued>>,
-    /// It was asked for as a task (TK-3).
+    /// The client's request for a task (TK-3).
     pub(crate) task: Option<Box<AsTask>>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
-    /// When it was asked for.
+    /// The time of the request.
     at: Timestamp,
-    /// Its place among the tenant's running calls.
+    /// Its permit among the tenant's running calls.
     _room: Room,
 }
 
 /// A call that its client wants as a task.
 #[derive(Debug)]
 pub(crate) struct AsTask {
-    /// Milliseconds for which the client would have it kept.
+    /// The lifetime that the client wants, in milliseconds.
     pub(crate) ttl: Option<u64>,
 }
 
 /// A call that runs.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>;
 
-/// A backend that a test wrote: what the tool of that name does.
+/// A backend of a test: the work of the tool with that name.
 #[cfg(test)]
 pub(crate) type Script = Arc<dyn Fn(RequestId, Asker) -> Running + Send + Sync>;
 
-/// What a call may take beyond the deadline of its source, before anybody may end its stream.
+/// The time of a call beyond its source's deadline, before another node may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
-/// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
+/// Steps 7 to 10 of the ladder E-7, in every revision: tool, mirrored arguments, parameters.
 pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
@@ -140,14 +140,14 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         Backend::Http(http) => (false, http.has_accounts()),
     };
     let arguments = match &params.arguments {
-        // They pass as they are, and the server checks them.
+        // The arguments are forwarded unchanged, and the upstream server checks them.
         _ if is_upstream => Value::Null,
         Some(raw) => raw
             .read("params.arguments")
             .map_err(|misfit: Misfit| fail(&misfit.into()))?,
         None => Value::Object(serde_json::Map::new()),
     };
-    // Last: who is refused for another reason never had one.
+    // Last: a call that is refused for another reason takes no permit.
     let room = cx.enter_call(&request.id).await?;
     Ok(Work::Call(Box::new(PreparedCall {
         state: cx.state.clone(),
@@ -174,7 +174,8 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
     })))
 }
 
-/// TK-2, X-51: whether a call is to be a task. Where tasks are not offered, the parameter is ignored (TK-1, TX-2).
+/// TK-2, X-51: whether a call is to be a task. The parameter is ignored without task support (TK-1,
+/// TX-2).
 fn as_task(
     cx: &Context<'_>,
     tool: &Tool,
@@ -199,21 +200,23 @@ fn as_task(
 }
 
 impl PreparedCall {
-    /// True if the call may become a task when it takes long: the tenant wants that, and the client takes one (X-54, TX-1).
+    /// True if the call may become a task when it takes long (X-54, TX-1).
+    ///
+    /// This requires the tenant's setting and a client that accepts tasks.
     pub(crate) fn may_become_task(&self, meta: &RequestMeta) -> bool {
         self.server.tools[self.tool].becomes_task && task::is_declared(&meta.client_capabilities)
     }
 
-    /// Time that the call has in all.
+    /// The longest time of the call in all.
     pub(crate) fn deadline(&self) -> Duration {
         match &self.server.tools[self.tool].backend {
             Backend::Http(tool) if !tool.has_accounts() => tool.target.timeout + BEYOND,
-            // Of a person who is asked, or of a token that is renewed, nobody knows how long it takes.
+            // The time for a person's answer or the renewal of a token is unknown.
             Backend::Http(_) | Backend::Upstream(_) => LONGEST_CALL + BEYOND,
         }
     }
 
-    /// What another node must know of it.
+    /// The facts about the call for another node.
     pub(crate) fn about(&self) -> About {
         let hints = self.server.tools[self.tool].listed.annotations.as_ref();
         let retryable = hints.is_some_and(|hints| {
@@ -225,8 +228,10 @@ impl PreparedCall {
         }
     }
 
-    /// True if the call may say something to its client before its answer: it then gets an [`Asker`]. An API does not, but whose account it takes may have
-    /// to be asked for it.
+    /// True if the call may send messages to its client before its answer: it then gets an
+    /// [`Asker`].
+    ///
+    /// An API sends none, but its call may have to ask a person to connect an account.
     pub(crate) fn talks(&self) -> bool {
         #[cfg(test)]
         if self.script().is_some() {
@@ -244,7 +249,7 @@ impl PreparedCall {
         self.state.scripts.lock().unwrap().get(name).cloned()
     }
 
-    /// A call through an upstream server.
+    /// A call of an upstream server.
     async fn forward(
         &self,
         upstream: &UpstreamTool,
@@ -260,8 +265,8 @@ impl PreparedCall {
                 Some(&self.id),
             ));
         };
-        // Its server lists it to others alone, and would not know it.
-        if let Some(need) = tool.lacks(&who.declared) {
+        // The upstream server would not list the tool to this client, and would not know it.
+        if let Some(need) = tool.lacks(self.revision.era(), &who.declared) {
             self.log(tool, started, CallOutcome::ToolError, None);
             let (visible, identity) = (Visible::Needs(need), &self.server.identity);
             return said(
@@ -300,7 +305,9 @@ impl PreparedCall {
     }
 
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
-    /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
+    ///
+    /// Boxed here: the exchange with an API is a large future, which awaiting code would move
+    /// often.
     pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
         #[cfg(test)]
         if let (Some(script), Some(asker)) = (self.script(), asker.clone()) {
@@ -312,7 +319,7 @@ impl PreparedCall {
     async fn make(self: Box<Self>, asker: Option<Asker>) -> Result<Vec<u8>, McpError> {
         let http = match &self.server.tools[self.tool].backend {
             Backend::Http(http) => http,
-            // Boxed: the futures of other calls need not be as large.
+            // Boxed: the futures of other calls stay smaller.
             Backend::Upstream(upstream) => {
                 return Box::pin(self.forward(upstream, asker.as_ref())).await;
             }
@@ -322,8 +329,8 @@ impl PreparedCall {
         let tool = &self.server.tools[self.tool];
         let credential = match &http.access {
             Access::Open => None,
-            Access::With(slot) => Some(&**slot),
-            // Boxed: as above.
+            Access::With(known) => Some(&known.slot),
+            // Boxed for the same reason.
             Access::Account(accounts) => {
                 let opened_by = (&**accounts, asker.as_ref());
                 return Box::pin(self.with_account(http, opened_by, started)).await;
@@ -337,7 +344,7 @@ impl PreparedCall {
                 }));
             }
         };
-        // Until the answer is written.
+        // This span lasts until the answer is written.
         let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
         let calling = Calling {
             egress: &self.state.egress,
@@ -346,17 +353,18 @@ impl PreparedCall {
             account: None,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
-            shows_sent: false,
+            shows_exchange: false,
         };
         let answer = execute(&calling, &http.compiled, &self.arguments).await;
         self.log(tool, started, answer.outcome, answer.status);
+        http.access.note(&self.state, answer.proof);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);
         }
         self.write(answer)
     }
 
-    /// A call of an API that connected accounts open.
+    /// A call of an API with a connected account.
     async fn with_account(
         &self,
         http: &HttpTool,
@@ -385,7 +393,7 @@ impl PreparedCall {
                 account: None,
                 tokens: &self.state.tokens,
                 trace: run.as_ref().or(self.trace.as_deref()),
-                shows_sent: false,
+                shows_exchange: false,
             },
             tenant_slug: &who.tenant_slug,
             progress: self.progress.is_some(),
@@ -411,7 +419,7 @@ impl PreparedCall {
         if answer.outcome == CallOutcome::InvalidArguments
             && facts.argument_faults == ArgumentFaults::ProtocolError
         {
-            // TL-17: one misfit per fault, said in one message.
+            // TL-17: one misfit for each fault, in one message.
             let text: Vec<String> = answer
                 .faults
                 .iter()
@@ -450,7 +458,7 @@ impl PreparedCall {
     }
 }
 
-/// What a revision has no words for is left out, or said in a text (FA-2, FA-3).
+/// Drops, or writes as text, the parts that a revision does not have (FA-2, FA-3).
 fn shaped(mut answer: ToolAnswer, facts: &Facts) -> ToolAnswer {
     if facts.structured_output == StructuredOutput::Absent {
         answer = answer.without_structured();
@@ -461,7 +469,10 @@ fn shaped(mut answer: ToolAnswer, facts: &Facts) -> ToolAnswer {
     answer
 }
 
-/// Appends the result. An `identity` means the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17, J-18).
+/// Appends the result.
+///
+/// With an `identity` it has the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17,
+/// J-18).
 fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(identity) = identity else {
         out.push(b'{');
@@ -495,6 +506,8 @@ mod tests {
             status: Some(200),
             challenge: None,
             sent: None,
+            proof: None,
+            received: None,
         }
     }
 

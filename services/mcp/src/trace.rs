@@ -1,4 +1,4 @@
-//! The trace of a tool call: where it begins on this node, and what is known of it (`streams.md` §20). Never what goes in or comes out.
+//! The trace of a tool call on this node, without arguments and results (`streams.md` §20).
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ pub(crate) fn message(visit: &Visit<'_>, message: &Message, revision: Revision) 
         && let Message::Request(request) = message
         && *request.method == *Method::ToolsCall.name()
     {
-        // Who breaks `_meta` is told so later.
+        // An invalid `_meta` is reported later.
         let meta = RequestMeta::legacy(&request.params).unwrap_or_default();
         call(visit, &meta, revision);
     }
 }
 
-/// Begins the trace of a call: where its client says (J-23), or of its own.
+/// Begins the trace of a call, in the client's trace if it names one (J-23).
 pub(crate) fn call(visit: &Visit<'_>, meta: &RequestMeta, revision: Revision) {
     if !portolan_traces::is_on() {
         return;
@@ -36,8 +36,9 @@ pub(crate) fn call(visit: &Visit<'_>, meta: &RequestMeta, revision: Revision) {
     let _ = visit.trace.set(Arc::new(span));
 }
 
-/// What the client says of a trace. The message knows it better than the request that carried it, which a proxy may have
-/// written anew.
+/// The client's trace context.
+///
+/// The message takes precedence over the HTTP headers, which a proxy may have rewritten.
 fn client(visit: &Visit<'_>, meta: &RequestMeta) -> Option<Context> {
     if let Some(traceparent) = &meta.traceparent {
         return Context::read(traceparent, meta.tracestate.as_deref());
@@ -46,7 +47,7 @@ fn client(visit: &Visit<'_>, meta: &RequestMeta) -> Option<Context> {
     Context::read(header("traceparent")?, header("tracestate"))
 }
 
-/// A call is over.
+/// Ends the trace of a call.
 pub(crate) fn ran(span: &Span, outcome: CallOutcome) {
     span.set("portolan.outcome", outcome.as_str());
     if outcome != CallOutcome::Ok {

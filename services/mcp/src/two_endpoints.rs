@@ -1,9 +1,12 @@
-//! HTTP+SSE, the transport of 2024-11-05 (O-1…O-7): a GET opens a stream and is told where to POST; everything that the server says, answers included,
-//! comes on the stream.
+//! HTTP+SSE, the transport of 2024-11-05 (O-1…O-7): a GET opens a stream, and POSTs send messages.
 //!
-//! The session is the stream: it ends with it, and its running calls are cancelled. It has no log and no event ids. A POST may land on any node, which does
-//! the work. The answer of a call is a stream of the cluster as in the session era ([`call::start`]); the node that holds the connection is told its name and
-//! reads it, so that nothing but the name passes between the nodes.
+//! The first event gives the address for POSTs. All messages of the server, answers included, come
+//! on the stream.
+//!
+//! The session is the stream: it ends with it, and its running calls are cancelled. It has no log
+//! and no event ids. A POST may reach any node, which does the work. The answer of a call is a
+//! stream of the cluster as in the session era ([`call::start`]). The node with the connection
+//! receives the name of that stream and reads it, so only the name passes between the nodes.
 
 mod connection;
 
@@ -45,15 +48,15 @@ use crate::{
     stream,
 };
 
-/// How long a connection may take to have room for an answer.
+/// How long a connection may take to accept an answer.
 const ROOM_WITHIN: Duration = Duration::from_secs(10);
-/// How often the node with the connection is rung, and how long it may take to say that it heard.
+/// How often the node with the connection is notified, and how long each acknowledgement may take.
 const RINGS: usize = 5;
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
-/// How long an answer that needs no work may wait to be fetched.
+/// How long an answer that is ready may wait for its reader.
 const FETCHED_WITHIN: Duration = Duration::from_secs(30);
 
-/// What is kept of a connection besides its session: which node holds it, and what was negotiated.
+/// The record of a connection beside its session: its node, and the negotiated revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Card {
     node: NodeId,
@@ -62,10 +65,10 @@ struct Card {
 }
 
 impl Card {
-    /// Under another key than the session's own record.
+    /// The key of the record, which differs from that of the session's own record.
     fn key(session: SessionKey) -> SessionKey {
         let mut key = session.0;
-        // The first byte is the lane: both are in one place.
+        // The first byte is the partition: both records are in the same one.
         for byte in &mut key[8..] {
             *byte ^= 0xff;
         }
@@ -118,7 +121,7 @@ pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, M
         .begin(Card::key(id.key), caller.session_principal(), &record)
         .await;
     begun.map_err(|_| McpError::Unavailable)?;
-    // News, the end of the session, of the token and of the grant: as on every stream of a session.
+    // Notifications, and the end of session, token and grant: as on every stream of a session.
     let news = stream::open_for_session(visit, &session, None, pass)?;
     let wire = id.to_wire(&state.keys, caller, visit.server.id);
     Ok(Connection::open(
@@ -129,7 +132,7 @@ pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, M
     ))
 }
 
-/// Where to POST: a reference on the same origin (O-2).
+/// The address for POSTs: a reference on the same origin (O-2).
 fn address(parts: &Parts, session_id: &str) -> String {
     let path = parts.uri.path();
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -137,14 +140,14 @@ fn address(parts: &Parts, session_id: &str) -> String {
     format!("{base}messages?sessionId={session_id}")
 }
 
-/// The connection that a POST names, as far as this node knows.
+/// The connection that a POST names, as this node knows it.
 struct Named {
     session: LiveSession,
     card: Card,
     version: Version,
 }
 
-/// POST: what the client says (O-3, O-4).
+/// POST: a message of the client (O-3, O-4).
 pub(crate) async fn post(
     visit: &Visit<'_>,
     parts: &Parts,
@@ -172,7 +175,7 @@ pub(crate) async fn post(
             }
             take(visit, &named, message, headers).await?;
         }
-        // J-12…J-16; the answers come singly.
+        // J-12…J-16; each answer is sent on its own.
         RpcBody::Batch(batch) => {
             if let BatchContent::Calls(messages) = negotiate::open_batch(&batch, revision)? {
                 for message in messages {
@@ -194,7 +197,7 @@ async fn read(head: &HeaderMap, body: &mut Body) -> Result<Bytes, McpError> {
     Ok(body::read(std::mem::take(body), MAX_BODY_BYTES, BODY_WITHIN).await?)
 }
 
-/// The one value of the parameter. Ids are safe in a query as they are.
+/// The single value of the parameter. Ids need no escape in a query.
 fn session_id(query: Option<&str>) -> Option<&str> {
     let mut values = query?
         .split('&')
@@ -203,12 +206,12 @@ fn session_id(query: Option<&str>) -> Option<&str> {
     values.next().is_none().then_some(value)
 }
 
-/// Unknown, closed, somebody else's: 404 (O-4).
+/// Finds the connection. 404 if it is unknown, closed, or another caller's (O-4).
 async fn find(visit: &Visit<'_>, text: &str) -> Result<Named, McpError> {
     let id = legacy::read_id(visit, text)?;
     let mut session = legacy::live(visit, id).await?;
     let record = Fresh {
-        // Of a session of the other transport, or one whose record is lost: nobody holds a connection.
+        // The session is of the other transport, or its record is lost: it has no connection.
         body: Bytes::new(),
         life: id.life(visit.now),
     };
@@ -233,7 +236,7 @@ async fn find(visit: &Visit<'_>, text: &str) -> Result<Named, McpError> {
     })
 }
 
-/// One message.
+/// Handles one message.
 async fn take(
     visit: &Visit<'_>,
     named: &Named,
@@ -303,7 +306,8 @@ async fn initialize(visit: &Visit<'_>, named: &Named, request: &Request) -> Resu
     deliver(visit, named, &request.id, Delivered::Whole(body)).await
 }
 
-/// What goes on the stream instead of an answer; what refuses the POST stays a refusal of the POST (T-14, E-15).
+/// The message on the stream in place of an answer. Refusals of the POST stay HTTP errors (T-14,
+/// E-15).
 fn said(error: McpError) -> Result<Vec<u8>, McpError> {
     match error {
         McpError::Protocol(_) => error.into_message().ok_or(McpError::Cancelled),
@@ -325,7 +329,7 @@ async fn answer(
     }
     let cx = visit.context(revision, Some(session), false, Some(headers));
     let outcome = match method {
-        // PI-1: a ping is answered in any state; what else comes before `initialize` has no revision to speak.
+        // PI-1: a ping is answered in any state; other methods need the revision of `initialize`.
         Some(other) if named.card.negotiated.is_none() && other != Method::Ping => Err(cx.fail(
             &ErrorKind::InvalidRequest("Send initialize first".into()),
             &request.id,
@@ -341,20 +345,20 @@ async fn answer(
         Ok(Work::Done(body)) => Ok(Begun::Whole(body)),
         Ok(Work::Call(call)) => call::run_apart(visit, session, call).await,
         Ok(Work::Pass(pass)) => call::run_pass_apart(visit, session, pass).await,
-        // Only requests that stand alone have a state to come back with.
+        // Only requests that stand alone have a state for a retry.
         Ok(Work::Parked(_) | Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
         Err(error) => Err(error),
     };
     let delivered = match begun {
         Ok(Begun::Whole(body)) => Delivered::Whole(body),
         Ok(Begun::Stream(_, nonce, reader)) => Delivered::Stream(nonce, reader),
-        // CN-4: nobody waits for an answer any more.
+        // CN-4: a cancelled request has no answer.
         Err(McpError::Cancelled) => return Ok(()),
         Err(error) => Delivered::Whole(said(error)?),
     };
     let sent = deliver(visit, named, &request.id, delivered).await;
     if sent.is_err() {
-        // Nobody will read it: the work is not to go on.
+        // The answer has no reader, so the work is cancelled.
         let (key, principal) = (session.id.key, visit.caller.session_principal());
         let rpc = call::rpc_key(&request.id);
         let _gone = visit.state.node.cancel(key, principal, &rpc).await;
@@ -368,7 +372,7 @@ enum Delivered {
     Stream(Nonce, StreamReader),
 }
 
-/// Brings an answer to the node that holds the connection.
+/// Delivers an answer to the node that holds the connection.
 async fn deliver(
     visit: &Visit<'_>,
     named: &Named,
@@ -433,11 +437,12 @@ async fn deliver(
             return Ok(());
         }
     }
-    // Its node is gone, and the connection with it.
+    // The node of the connection is gone, and the connection with it.
     Err(McpError::session_not_found())
 }
 
-/// What one node tells another: the name of a stream to be read, and who wants to know that it is.
+/// A message between nodes: the name of a stream to read, and the node that awaits the
+/// acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Note {
     nonce: Nonce,
@@ -457,7 +462,7 @@ impl Note {
         })
     }
 
-    /// Under which name the answer to the note is heard: no session's.
+    /// The key of the acknowledgement, which is not a session's.
     fn heard_key(self, session: SessionKey) -> SessionKey {
         let mut key = session.0;
         key[8..].copy_from_slice(&self.nonce.0);

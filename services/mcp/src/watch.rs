@@ -1,13 +1,17 @@
-//! What servers of other people tell by themselves, for the clients whose streams are open here: that a list changed, that a resource
-//! did (X-40…X-45, `streams.md` §15.3).
+//! Subscriptions to upstream servers, for the clients whose streams are open on this node
+//! (X-40…X-45, `streams.md` §15.3).
+//!
+//! The servers notify of changed lists and of changed resources.
 //!
 //! ```text
-//! stream of a client ─► Interest ─► Watch, one a server and node ─┬─ one node has the lease: `holder` listens to the server
-//!                                                                 └─ the others ring it with the URIs they want (`note`)
-//! list changed ─► a look at the server ─► registry news ─► every stream        resource updated ─► the nodes that want it ─► their streams
+//! stream of a client ─► Interest ─► Watch, one a server and node
+//!   Watch ─┬─ one node has the lease: `holder` subscribes at the server
+//!          └─ the others send it the URIs that they want (`note`)
+//! list changed ─► refresh of the server ─► registry change ─► every stream
+//! resource updated ─► the nodes that subscribe ─► their streams
 //! ```
 //!
-//! Where no stream is open nothing is watched, and nothing runs.
+//! Without an open stream there is no subscription, and no task runs.
 
 mod holder;
 mod lease;
@@ -39,25 +43,25 @@ use crate::{
     stream,
 };
 
-/// Between two rings with what a node wants; and how long a ring holds.
+/// The interval at which a node repeats its URIs to the leader, and how long they are valid there.
 const REFRESH: Duration = Duration::from_secs(20);
 const HOLDS: Duration = Duration::from_secs(60);
-/// A watch goes on for so long after the last stream: clients come back.
+/// How long a watch continues after its last stream, because clients come back.
 const LINGER: Duration = Duration::from_secs(15);
-/// URIs that a node watches of one server.
+/// Most URIs that a node subscribes to at one server.
 const MOST_URIS: usize = 1024;
-/// X-40: how long who subscribes waits for the server.
+/// X-40: how long a subscribing client waits for the server.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
-/// Words of the server that wait.
+/// Most notifications of the server that wait.
 const WORDS: usize = 256;
 
-/// The servers that this node wants to hear.
+/// The watched servers of this node.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     by_place: Mutex<HashMap<String, Arc<Watch>>>,
 }
 
-/// What this node wants to hear of one server.
+/// The subscriptions of this node at one server.
 #[derive(Debug)]
 pub(crate) struct Watch {
     source: Arc<UpstreamSource>,
@@ -73,27 +77,27 @@ struct Wanted {
     uris: BTreeMap<String, usize>,
 }
 
-/// What the server said to the URIs.
+/// The server's answers to the subscribed URIs.
 #[derive(Debug, Clone, Default)]
 struct Subscribed {
     acknowledged: BTreeSet<String>,
     refused: BTreeSet<String>,
 }
 
-/// Why a resource cannot be subscribed to.
+/// Why a subscription to a resource failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotSubscribed {
-    /// The server does not tell of it (X-18).
+    /// The server refuses it (X-18).
     Refused,
-    /// It did not say so in time (X-40).
+    /// The server did not answer in time (X-40).
     Late,
 }
 
-/// What a stream wants to hear of one server, until it is dropped.
+/// The subscriptions of one stream at one server, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Interest {
     watch: Arc<Watch>,
-    /// The server's own URI, and the one that the client knows.
+    /// The URI at the upstream server, and the one that the client knows.
     uris: Vec<(String, String)>,
 }
 
@@ -101,7 +105,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the nodes meet that watch a server: another address or credential is another server.
+/// The key that the nodes with subscriptions at a server share.
+///
+/// Another address or credential is another server.
 fn key_of(place: &str) -> SessionKey {
     let mut key = [0; 16];
     let name = digest(&[&b"upstream watch"[..], place.as_bytes()].concat());
@@ -109,7 +115,7 @@ fn key_of(place: &str) -> SessionKey {
     SessionKey(key)
 }
 
-/// The server that has what a URI names, and its own URI for it; `None` if it is not an upstream's.
+/// The upstream server of a resource, and its URI there; `None` if it has no upstream server.
 pub(crate) fn own_uri(server: &Server, uri: &str) -> Option<(Arc<UpstreamSource>, String)> {
     let (resource, _) = server.offers.resource(uri)?;
     let ResourceBackend::Upstream(place) = &resource.backend else {
@@ -120,7 +126,8 @@ pub(crate) fn own_uri(server: &Server, uri: &str) -> Option<(Arc<UpstreamSource>
 }
 
 impl Watches {
-    /// What a stream of a client hears of the servers behind `server` from now on. `uris` are those it subscribed to.
+    /// Subscribes a stream at the upstream servers behind `server`. `uris` are the client's
+    /// resources.
     pub(crate) fn want<'u>(
         &self,
         state: &McpState,
@@ -145,7 +152,7 @@ impl Watches {
         interests
     }
 
-    /// A part in the watch of a server, which wants to hear of no resource yet.
+    /// A subscription at a server, without resources yet.
     pub(crate) fn interest(&self, state: &McpState, source: &Arc<UpstreamSource>) -> Interest {
         let mut by_place = lock(&self.by_place);
         let watch = by_place.get(&source.place).map(Arc::clone);
@@ -158,7 +165,7 @@ impl Watches {
                 standing: watch::Sender::new(Subscribed::default()),
             });
             by_place.insert(source.place.clone(), Arc::clone(&watch));
-            // From now on, and not from when the task runs: who has a stream here may be told at once.
+            // Subscribed here, and not in the task, so that no early message is lost.
             let notes = state.node.listen(watch.key);
             let running = Running::new(state.clone(), Arc::clone(&watch));
             state.tracker.spawn(running.run(notes));
@@ -171,8 +178,9 @@ impl Watches {
         }
     }
 
-    /// Wants to hear of a resource of an upstream for a session. Comes back when the server has agreed. To be told on when the session's
-    /// record says so.
+    /// Subscribes a session to a resource of an upstream, and waits for the server's consent.
+    ///
+    /// The caller sends the result with [`Interest::tell`] once the session's record holds it.
     pub(crate) async fn subscribe(
         &self,
         state: &McpState,
@@ -187,12 +195,12 @@ impl Watches {
 }
 
 impl Interest {
-    /// True if it is in this very server.
+    /// True if it is at this very server.
     pub(crate) fn is_of(&self, source: &UpstreamSource) -> bool {
         self.watch.source.place == source.place
     }
 
-    /// Wants to hear of one more resource.
+    /// Adds one resource.
     pub(crate) fn add(&mut self, own: String, uri: String) {
         if self.uris.iter().any(|(_, known)| *known == uri) {
             return;
@@ -208,7 +216,7 @@ impl Interest {
         self.watch.changed.notify_one();
     }
 
-    /// No longer wants to hear of what the client calls so.
+    /// Removes the resource with the client's URI `uri`.
     pub(crate) fn remove(&mut self, uri: &str) {
         let (gone, kept) = std::mem::take(&mut self.uris)
             .into_iter()
@@ -217,7 +225,8 @@ impl Interest {
         self.watch.forget(&gone);
     }
 
-    /// What the client calls a resource that the server calls `own`, if it wants to hear of it. A part of what it wants counts as that.
+    /// The client's URIs for a changed resource `own`. A part of a subscribed resource counts as
+    /// it.
     pub(crate) fn names(&self, own: &str) -> impl Iterator<Item = &str> {
         let fits = move |wanted: &str| {
             own.strip_prefix(wanted)
@@ -229,12 +238,12 @@ impl Interest {
             .map(|(_, uri)| uri.as_str())
     }
 
-    /// What the client calls all that it wants of this server.
+    /// All client URIs of the subscription.
     pub(crate) fn all_names(&self) -> impl Iterator<Item = &str> {
         self.uris.iter().map(|(_, uri)| uri.as_str())
     }
 
-    /// Waits until the server has said whether it tells of a resource.
+    /// Waits until the server has accepted or refused the subscription to a resource.
     pub(crate) async fn acknowledged(&self, own: &str) -> Result<(), NotSubscribed> {
         let mut standing = self.watch.standing.subscribe();
         let said = standing.wait_for(|standing| {
@@ -247,8 +256,9 @@ impl Interest {
         }
     }
 
-    /// Tells all nodes that a session's record says since a moment ago that it hears of what it calls `uri`, or no longer does: wherever
-    /// its stream is, it is told (RE-7).
+    /// Notifies all nodes that a session's record has changed for `uri` (RE-7).
+    ///
+    /// The session's stream may be on any node.
     pub(crate) async fn tell(self, state: &McpState, session: SessionKey, uri: &str) {
         let own = self.uris.iter().find(|(_, known)| known == uri);
         let note = match own {
@@ -256,8 +266,9 @@ impl Interest {
             None => Note::Unsubscribed(session, uri.to_owned()),
         };
         self.watch.tell_all(state, &note).await;
-        // The server is watched for this session until the node that has the stream wants it by itself. And a note may be lost, and a
-        // node may have begun a moment ago: then they look.
+        // The subscription stays until the node with the stream has its own. Then all nodes read
+        // the session's record, because a message may be lost and a node may have begun a moment
+        // ago.
         let (telling, stopping) = (state.clone(), state.stopping.clone());
         state.tracker.spawn(async move {
             if timeout(LINGER, stopping.cancelled()).await.is_err() {
@@ -266,7 +277,9 @@ impl Interest {
         });
     }
 
-    /// Wants to hear of these, own URI and the client's, and of no others. Says what the client calls those that are new.
+    /// Replaces the subscribed resources by `wanted`: own URI and the client's.
+    ///
+    /// Returns the client's URIs of the new ones.
     pub(crate) fn set(&mut self, wanted: &[(&str, &str)]) -> Vec<String> {
         let gone = self.uris.iter().map(|(_, uri)| uri.clone());
         let gone = gone.filter(|uri| !wanted.iter().any(|(_, kept)| kept == uri));
@@ -284,7 +297,7 @@ impl Interest {
         new
     }
 
-    /// The server's own URIs for what it wants.
+    /// The server's own URIs of the subscription, with the client's.
     pub(crate) fn own_uris(&self) -> impl Iterator<Item = (&str, &str)> {
         self.uris
             .iter()
@@ -328,12 +341,14 @@ impl Watch {
 
     async fn tell(&self, state: &McpState, node: NodeId, note: &Note) {
         if let Some(sealed) = note.seal(state, self.key) {
-            // A doorbell: what matters is rung again.
+            // A failure is ignored: important messages are repeated.
             let _ = state.node.notify(self.key, node, sealed).await;
         }
     }
 
-    /// Rare enough for a question who lives: a node that began a moment ago may have a stream already.
+    /// Sends a message to all live nodes.
+    ///
+    /// It is rare, so it reads the live nodes from the store: a new node may have a stream already.
     async fn tell_all(&self, state: &McpState, note: &Note) {
         for node in state.node.live_now().await {
             self.tell(state, node, note).await;
@@ -346,22 +361,24 @@ struct Running {
     state: McpState,
     watch: Arc<Watch>,
     lease: Lease,
-    /// If this node has the lease.
+    /// Set if this node has the lease.
     holding: Option<Holding>,
-    /// What was rung to the holder, and when.
+    /// The last URIs that this node sent to the leader, and when.
     rung: Option<(NodeId, BTreeSet<String>, Instant)>,
-    /// What may have changed between two nodes that watched: to be told once the newer one watches it.
+    /// URIs that may have changed between two leaders: their streams are notified once the new one
+    /// subscribes.
     missed: BTreeSet<String>,
     idle_since: Option<Instant>,
 }
 
-/// What the node that watches has beside.
+/// The additional state of the leader.
 struct Holding {
     wanted: watch::Sender<BTreeSet<String>>,
     told: mpsc::Receiver<Told>,
-    /// What other nodes want, and when they said so last.
+    /// The URIs of other nodes, and when they were last received.
     others: HashMap<NodeId, BTreeMap<String, Instant>>,
-    /// What sessions subscribed to a moment ago, and when: which nodes have their streams is not known yet.
+    /// New subscriptions of sessions, with their time: the nodes of their streams are not known
+    /// yet.
     fresh: BTreeMap<String, Instant>,
     _stop: DropGuard,
 }
@@ -408,7 +425,7 @@ impl Running {
                 }
                 told = next_told(self.holding.as_mut()) => match told {
                     Some(told) => self.told(told).await,
-                    // It ended by itself, which it does not: it is begun again.
+                    // The task ended unexpectedly: it is started again.
                     None => self.holding = None,
                 },
             }
@@ -417,7 +434,7 @@ impl Running {
         self.lease.release(&self.state).await;
     }
 
-    /// True when nobody has wanted to hear for a while: the watch is then nobody's any more.
+    /// True when there was no subscription for a while: the watch is then removed.
     fn is_over(&mut self) -> bool {
         if self.watch.is_wanted() {
             self.idle_since = None;
@@ -428,7 +445,7 @@ impl Running {
             return false;
         }
         let mut by_place = lock(&self.state.watches.by_place);
-        // Asked again under the lock that every new interest takes.
+        // Checked again under the lock that every new subscription takes.
         if self.watch.is_wanted() {
             return false;
         }
@@ -440,7 +457,7 @@ impl Running {
         let me = self.state.node.id();
         match self.lease.holder() {
             Some(holder) if holder == me => {
-                // Another node listened before: what was told meanwhile is lost.
+                // Another node was the leader: its last notifications may be lost.
                 let again = self.rung.take().is_some();
                 self.hold(again);
             }
@@ -452,7 +469,9 @@ impl Running {
         }
     }
 
-    /// Watches, for what this node and the others want. `again`: something may have been missed before.
+    /// Becomes or stays the leader, with the URIs of all nodes.
+    ///
+    /// `again`: notifications may have been lost before.
     fn hold(&mut self, again: bool) {
         let own = self.watch.uris();
         let holding = self.holding.get_or_insert_with(|| {
@@ -492,7 +511,7 @@ impl Running {
         });
     }
 
-    /// Tells the node that watches what this one wants.
+    /// Sends this node's URIs to the leader.
     async fn ring(&mut self, holder: NodeId) {
         let own = self.watch.uris();
         let me = self.state.node.id();
@@ -523,7 +542,7 @@ impl Running {
                 .tell(&self.state, holder, &Note::Unwanted(me, part))
                 .await;
         }
-        // What nobody here wants any more is asked for anew, if somebody does again: it does not pile up.
+        // Answers for URIs without a subscription are removed, so that they do not accumulate.
         self.watch.standing.send_modify(|standing| {
             standing.acknowledged.retain(|uri| own.contains(uri));
             standing.refused.retain(|uri| own.contains(uri));
@@ -615,7 +634,7 @@ impl Running {
         }
     }
 
-    /// What the server told goes to the nodes that want it, this one among them.
+    /// Forwards a message of the server to the nodes that subscribe, this one among them.
     async fn told(&mut self, told: Told) {
         match told {
             Told::Subscribed {
@@ -642,7 +661,7 @@ impl Running {
                 if since.is_some_and(|since| since.elapsed() < LINGER) {
                     nodes.extend(self.state.node.live_now().await);
                 }
-                // Its streams were told.
+                // The streams of this node are notified already.
                 nodes.remove(&self.state.node.id());
                 let note = Note::Updated(vec![uri]);
                 for node in nodes {

@@ -1,5 +1,7 @@
-//! The router over a seeded catalogue and a real upstream on loopback. There is no database behind it: what is in the catalogue is
-//! served, what is not is unavailable, which is what a node does while Postgres is away.
+//! Tests of the router with a seeded catalogue and a real upstream on loopback.
+//!
+//! There is no database: a seeded server is served, and any other is unavailable. A node behaves
+//! like this while Postgres is away.
 
 mod admission;
 mod answers_wire;
@@ -58,7 +60,7 @@ const ISSUER: &str = "https://mcp.example.com";
 const PATH: &str = "/t/acme/pets/mcp";
 const NOW: Timestamp = time::macros::datetime!(2026-11-21 12:00 UTC);
 
-/// A node, and what its tests move.
+/// A node, and the parts that its tests control.
 struct Node {
     state: McpState,
     router: Router,
@@ -75,9 +77,9 @@ struct Node {
     upstream: std::net::SocketAddr,
     /// A call of `slow` reached the API, which never answers it.
     arrived: Arc<Notify>,
-    /// Lets one call of `held` go on.
+    /// Lets one call of `held` continue.
     release: Arc<Notify>,
-    /// What servers behind us were asked.
+    /// The requests that the upstream servers received.
     heard: upstream_tasks_wire::Heard,
 }
 
@@ -180,7 +182,7 @@ impl Node {
         let verifier = Verifier::new(ISSUER);
         verifier.set_keys(&signing.jwks(NOW)).unwrap();
         let store = Store::connect_later(&StorageConfig {
-            // Nobody listens on the discard port: the database is away.
+            // The discard port has no listener: the database is away.
             url: "postgres://nobody@127.0.0.1:9/none".to_owned(),
             max_connections: 1,
             acquire_timeout: Duration::from_secs(2),
@@ -194,7 +196,7 @@ impl Node {
             Arc::new(shared.clone()),
             NodeSettings::default(),
             payloads,
-            // Of its own, so that `tracker` counts what requests leave behind.
+            // A tracker of its own, so that `tracker` counts the background work of requests.
             &among_tasks,
             CancellationToken::new(),
         );
@@ -248,7 +250,7 @@ impl Node {
         self.twin_over(self.shared.clone()).await
     }
 
-    /// Another node, after the store lost everything.
+    /// Another node, after the store lost all its data.
     async fn twin_after_a_loss(&self) -> Self {
         let empty = MemoryStore::new(Bounds::default(), self.clock.clone());
         self.twin_over(empty).await
@@ -275,7 +277,7 @@ impl Node {
         twin
     }
 
-    /// Puts a server with these tools where the catalogue would load it.
+    /// Publishes a server with these tools in the catalogue.
     fn publish(&self, names: &[&str]) {
         self.publish_with(names, &LimitSet::default());
     }
@@ -321,7 +323,7 @@ impl Node {
         self.seed(PATH, Some(self.built(row, own)));
     }
 
-    /// What the catalogue makes of its rows.
+    /// Builds the server as the catalogue does.
     fn built(&self, row: PublishedServer, own: &LimitSet) -> Arc<Server> {
         Arc::new(Server::build(
             self.tenant,
@@ -417,27 +419,27 @@ impl Node {
         request.body(Body::from(body)).unwrap()
     }
 
-    /// Opens a session and gives its id.
+    /// Opens a session and returns its id.
     async fn initialize(&self, revision: &str) -> String {
         let answer = self.post(&[], &initialize(revision)).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.header("mcp-session-id").to_owned()
     }
 
-    /// A request within a session.
+    /// Sends a request within a session.
     async fn call(&self, session: &str, method: &str, params: Value) -> Answer {
         self.post(&[("mcp-session-id", session)], &rpc(method, params))
             .await
     }
 
-    /// What limits refused of the tenant, as its owner will see it.
+    /// The tenant's refusals by limits, as its owner will see them.
     fn counted(&self) -> Vec<(LimitName, u64)> {
         let counts = self.state.gate.refused_so_far(self.tenant);
         let all = LimitName::ALL.into_iter().zip(counts);
         all.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// The head of an event stream, and its body still to come.
+    /// The head of an event stream, and its body.
     async fn open(&self, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Body) {
         let response = self
             .router
@@ -516,7 +518,9 @@ async fn frame(body: &mut Body) -> Option<String> {
     Some(String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
 }
 
-/// True if nothing comes, not even what may come no more often than once a second (SB-11). The clock stands still meanwhile, and goes on to whatever is next.
+/// True if no event comes within a second, the interval of SB-11.
+///
+/// The clock stands still meanwhile, and then jumps to the next timer.
 async fn is_quiet(body: &mut Body) -> bool {
     tokio::time::pause();
     let came = tokio::time::timeout(Duration::from_secs(2), body.frame()).await;

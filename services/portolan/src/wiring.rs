@@ -541,10 +541,7 @@ pub(crate) fn demo_api(address: std::net::SocketAddr) -> DemoApi {
         openapi_url: format!("http://{address}/openapi.json"),
         base_url: format!("http://{address}"),
         title: "Harbour".to_owned(),
-        credential_hint: format!(
-            "API key in the header X-Api-Key: {}",
-            portolan_demo_api::API_KEY
-        ),
+        api_key: portolan_demo_api::API_KEY.to_owned(),
         mcp_url: format!("http://{address}/mcp"),
     }
 }

@@ -73,8 +73,8 @@ fn f1_every_limit_in_the_code_is_a_setting() {
         .filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'))
         .map(|(name, _)| name)
         .collect();
-    let rooms = read("services/portolan/src/rooms.rs");
-    let (_, set) = rooms.split_once("config: McpConfig {").unwrap();
+    let wiring = read("services/portolan/src/wiring.rs");
+    let (_, set) = wiring.split_once("config: McpConfig {").unwrap();
     let (set, _) = set.split_once("..McpConfig::default()").unwrap();
     let is_set = |field: &str| set.contains(&format!("\n                {field}: "));
     for field in &fields {

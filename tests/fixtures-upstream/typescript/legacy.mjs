@@ -1,5 +1,6 @@
 // The session era, 2025-03-26 to 2025-11-25, with the TypeScript SDK 1.x: sessions, resumable streams, requests to the client. With `sse` as argument the
-// same content on the two endpoints of 2024-11-05; with `gated` some tools are there only for clients that can be asked what they ask.
+// same content on the two endpoints of 2024-11-05; with `gated`, which may stand beside it, some
+// tools are there only for clients that can be asked what they ask.
 import { randomUUID } from 'node:crypto';
 
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
@@ -35,7 +36,7 @@ const RESULTS = {
 
 // What the two endpoints speak knows of no tasks.
 const gated =
-    process.argv[2] === 'gated'
+    process.argv.includes('gated')
         ? {
               test_sampling: (can) => can.sampling,
               test_elicitation: (can) => can.elicitation,
@@ -44,7 +45,8 @@ const gated =
           }
         : {};
 
-const withTasks = process.argv[2] !== 'sse';
+const overLinks = process.argv.includes('sse');
+const withTasks = !overLinks;
 
 /** One session's server. */
 function open() {
@@ -204,4 +206,4 @@ async function twoEndpoints(request, response) {
     await transport.handlePostMessage(request, response);
 }
 
-if (isProgram(import.meta.url)) serve(process.argv[2] === 'sse' ? twoEndpoints : streamable);
+if (isProgram(import.meta.url)) serve(overLinks ? twoEndpoints : streamable);

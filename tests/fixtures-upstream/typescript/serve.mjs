@@ -1,4 +1,5 @@
-// The HTTP side that the fixtures have in common: a free port, said on stdout, and a token if one is wanted.
+// The HTTP side that the fixtures have in common: a free port, said on stdout, a token if one is
+// wanted, and an echo of it.
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
@@ -17,6 +18,31 @@ export function refuse(response, status, text) {
     response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32600, message: text } }));
 }
 
+const TEXTS = /("(?:text|message|statusMessage|description|city)":"|(?:"logger":"fixture"|"level":"info"),"data":")/g;
+const BLOBS = /("blob":")/g;
+
+/** Each text and each blob of the answer begins with the `Authorization` of its request. */
+function echo(request, response) {
+    const said = `${request.headers.authorization} `;
+    // Whole groups of three bytes: what follows stays Base64.
+    const blob = Buffer.from(said.padEnd(Math.ceil(said.length / 3) * 3)).toString('base64');
+    const echoed = (chunk) =>
+        chunk === undefined || chunk === null || typeof chunk === 'function'
+            ? chunk
+            : Buffer.from(chunk).toString('utf8').replaceAll(TEXTS, `$1${said}`).replaceAll(BLOBS, `$1${blob}`);
+    const { write, end, writeHead } = response;
+    response.write = (chunk, ...more) => write.call(response, echoed(chunk), ...more);
+    response.end = (chunk, ...more) => end.call(response, echoed(chunk), ...more);
+    response.writeHead = (...given) => {
+        const headers = given.at(-1);
+        for (const name of Object.keys(typeof headers === 'object' ? headers : {})) {
+            if (name.toLowerCase() === 'content-length') delete headers[name];
+        }
+        response.removeHeader('content-length');
+        return writeHead.apply(response, given);
+    };
+}
+
 export function serve(handle) {
     const token = process.env.FIXTURE_TOKEN;
     const server = createServer(async (request, response) => {
@@ -24,6 +50,7 @@ export function serve(handle) {
             response.writeHead(401, { 'www-authenticate': 'Bearer' }).end();
             return;
         }
+        if (process.env.FIXTURE_ECHO) echo(request, response);
         try {
             await handle(request, response);
         } catch (error) {

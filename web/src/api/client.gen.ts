@@ -1108,6 +1108,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/sources/{id}/credential/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tests the credential of a source and keeps the state. An API gets `GET` requests without arguments,
+         *     at most three of them with the credential; a success counts if the same request fails without the
+         *     credential. An MCP server is looked at; nothing of what it offers is taken over.
+         */
+        post: operations["test_credential"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/sources/{id}/reimport": {
         parameters: {
             query?: never;
@@ -1465,6 +1486,13 @@ export interface components {
             target_id: string;
             target_kind: string;
         };
+        /** @description A body that is not empty. */
+        BodyView: {
+            /** @description Bytes of the whole body. */
+            bytes: number;
+            /** @description The first 64 KiB; absent if the body is no text. */
+            text?: string;
+        };
         /** @description A call, without arguments and result. */
         CallLog: {
             /** Format: date-time */
@@ -1494,8 +1522,16 @@ export interface components {
         CallStatistics: {
             /** @description Oldest first, the present hour last, empty hours too. */
             by_hour: components["schemas"]["HourOfCalls"][];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that failed: at the API, on the way to it, or here.
+             */
             errors: number;
+            /**
+             * Format: int64
+             * @description Calls that were rejected for their arguments: nothing was sent.
+             */
+            rejected: number;
             /** Format: int64 */
             total: number;
         };
@@ -1825,6 +1861,42 @@ export interface components {
          * @enum {string}
          */
         CredentialKind: "api_key" | "bearer" | "basic" | "headers" | "oauth_client_credentials";
+        /** @description What the last request that carried a credential showed. */
+        CredentialState: {
+            /** @enum {string} */
+            state: "never_tried";
+        } | {
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @enum {string} */
+            state: "works";
+        } | {
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @enum {string} */
+            state: "refused";
+            /**
+             * Format: int32
+             * @description HTTP status.
+             */
+            status: number;
+        } | {
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @description Why, as a sentence. */
+            reason: string;
+            /** @enum {string} */
+            state: "inconclusive";
+        };
         /** @description What may be shown of a credential. */
         CredentialSummary: {
             /**
@@ -1833,8 +1905,22 @@ export interface components {
              */
             hint: string;
             kind: components["schemas"]["CredentialKind"];
+            /** @description Whether the API accepts it. */
+            state: components["schemas"]["CredentialState"];
             /** Format: date-time */
             updated_at: string;
+        };
+        /** @description What a test showed. */
+        CredentialTest: {
+            /** @description The credential with its state. */
+            credential: components["schemas"]["CredentialSummary"];
+            /** @description The tool whose answer decided; absent if none did. */
+            tool?: components["schemas"]["TestedTool"];
+        };
+        /** @description What to test a credential with. */
+        CredentialTestRequest: {
+            /** @description A `GET` tool of the source that can be called without arguments. Absent: the first ones. */
+            tool?: string;
         };
         /** @description A decision about a client. */
         DecisionBody: {
@@ -1873,10 +1959,10 @@ export interface components {
         };
         /** @description Where the demo API is, for the console to propose. */
         DemoApi: {
+            /** @description The key itself, for the header that its document names. It is public, and guards invented data. */
+            api_key: string;
             /** @description Where its calls go. */
             base_url: string;
-            /** @description How to sign in to it, in words. */
-            credential_hint: string;
             /** @description The same as an MCP server, which needs no credential. */
             mcp_url: string;
             /** @description Its OpenAPI document. */
@@ -1993,13 +2079,18 @@ export interface components {
             /** @description For people. */
             title?: string;
         };
+        /** @description A header. */
+        HeaderLine: {
+            name: string;
+            value: string;
+        };
         /** @description Calls of one hour. */
         HourOfCalls: {
             /** Format: int64 */
             calls: number;
             /**
              * Format: int64
-             * @description Calls that did not end `ok`.
+             * @description Calls that failed.
              */
             errors: number;
             /**
@@ -2007,6 +2098,11 @@ export interface components {
              * @description Its beginning.
              */
             hour: string;
+            /**
+             * Format: int64
+             * @description Calls that were rejected for their arguments.
+             */
+            rejected: number;
         };
         /** @description A provider. */
         IdentityProvider: {
@@ -2840,6 +2936,8 @@ export interface components {
             calls_24h: components["schemas"]["CallStatistics"];
             /** @description Newest first. */
             recent_calls: components["schemas"]["CallLog"][];
+            /** @description Credentials that APIs refused when they were last used. */
+            refused_credentials: components["schemas"]["RefusedCredential"][];
             /**
              * Format: int64
              * @description Servers that answer.
@@ -3017,6 +3115,29 @@ export interface components {
             jwks?: Record<string, unknown> | null;
             /** @description Or its address. */
             jwks_uri?: string | null;
+        };
+        /** @description The answer of the API as it was received. */
+        ReceivedResponse: {
+            body?: components["schemas"]["BodyView"];
+            /** @description In the order in which they arrived. Cookies, and what repeats the credential, are masked. */
+            headers: components["schemas"]["HeaderLine"][];
+            /**
+             * Format: int32
+             * @description HTTP status.
+             */
+            status: number;
+        };
+        /** @description A credential that an API refused. */
+        RefusedCredential: {
+            /** Format: date-time */
+            at: string;
+            source_id: string;
+            source_name: string;
+            /**
+             * Format: int32
+             * @description HTTP status.
+             */
+            status: number;
         };
         /** @description A client that was registered here. */
         RegisteredClient: {
@@ -3273,9 +3394,13 @@ export interface components {
             /** @description It takes the place of one that waited for the same address: the link in the older message does not work any more. */
             sent_again: boolean;
         };
-        /** @description What was sent. */
+        /** @description The request as it was sent. */
         SentRequest: {
+            body?: components["schemas"]["BodyView"];
+            /** @description In the order in which they were sent. Values of the credential are masked. */
+            headers: components["schemas"]["HeaderLine"][];
             method: string;
+            /** @description The value of a key in the query is masked. */
             url: string;
         };
         /** @description A server. */
@@ -3647,6 +3772,11 @@ export interface components {
              */
             verified_at: string | null;
         };
+        /** @description A tool that a test called. */
+        TestedTool: {
+            id: string;
+            name: string;
+        };
         /** @description A tool with everything about it. */
         Tool: components["schemas"]["ToolSummary"] & {
             /** @description The form, for a tool made by hand. */
@@ -3724,8 +3854,10 @@ export interface components {
             is_error: boolean;
             /** @description The API answered with success. */
             ok: boolean;
-            /** @description Without the credential; absent if nothing was sent. */
+            /** @description Without the credential; absent if nothing was sent, and for the tools of an MCP server. */
             request?: components["schemas"]["SentRequest"];
+            /** @description Without the credential; absent if no answer arrived, and for the tools of an MCP server. */
+            response?: components["schemas"]["ReceivedResponse"];
             /**
              * Format: int32
              * @description HTTP status of the API.
@@ -7028,6 +7160,44 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    test_credential: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CredentialTestRequest"];
+            };
+        };
+        responses: {
+            /** @description What it showed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CredentialTest"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

@@ -68,15 +68,6 @@ export function useDeletePrompt(ws: string) {
   });
 }
 
-export function useRestorePrompt(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (id: string) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/prompts/{id}/restore', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
-  });
-}
-
 export function useSetServerPrompts(ws: string) {
   const refresh = useRefresh(ws);
   return useMutation({

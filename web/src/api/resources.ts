@@ -67,15 +67,6 @@ export function useDeleteResource(ws: string) {
   });
 }
 
-export function useRestoreResource(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (id: string) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/resources/{id}/restore', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
-  });
-}
-
 export function useSetServerResources(ws: string) {
   const refresh = useRefresh(ws);
   return useMutation({

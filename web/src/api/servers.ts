@@ -76,15 +76,6 @@ export function useDeleteServer(ws: string) {
   });
 }
 
-export function useRestoreServer(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (id: string) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/servers/{id}/restore', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
-  });
-}
-
 export function useSetServerTools(ws: string) {
   const refresh = useRefresh(ws);
   return useMutation({

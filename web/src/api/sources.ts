@@ -11,6 +11,7 @@ export type Problem = Schemas['Problem'];
 export type ReimportPreview = Schemas['ReimportPreview'];
 export type Credential = Schemas['Credential'];
 export type CredentialSummary = Schemas['CredentialSummary'];
+export type CredentialState = CredentialSummary['state'];
 export type CreateSource = Schemas['NewSource'];
 
 export const kindName = (kind: Source['kind']) =>
@@ -85,15 +86,6 @@ export function useDeleteSource(ws: string) {
   });
 }
 
-export function useRestoreSource(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (id: string) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/sources/{id}/restore', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
-  });
-}
-
 export function usePreviewReimport(ws: string, id: string) {
   return useMutation({
     mutationFn: (input: DocumentInput) =>
@@ -117,18 +109,38 @@ export function useReimport(ws: string, id: string) {
   });
 }
 
+const testCredential = (ws: string, id: string) =>
+  answer(
+    api.POST('/api/v1/workspaces/{ws}/sources/{id}/credential/test', {
+      params: { path: { ws, id } },
+      body: {},
+    }),
+  );
+
+/** Saves a credential and tests it. It stays saved if the test cannot be made: its state is that it was never tried. */
 export function useSetCredential(ws: string) {
   const refresh = useRefresh(ws);
   return useMutation({
-    mutationFn: ({ id, credential }: { id: string; credential: Credential }) =>
-      answer(
+    mutationFn: async ({ id, credential }: { id: string; credential: Credential }) => {
+      const saved = await answer(
         api.PUT('/api/v1/workspaces/{ws}/sources/{id}/credential', {
           params: { path: { ws, id } },
           body: credential,
         }),
-      ),
+      );
+      try {
+        return (await testCredential(ws, id)).credential;
+      } catch {
+        return saved;
+      }
+    },
     onSuccess: refresh,
   });
+}
+
+export function useTestCredential(ws: string) {
+  const refresh = useRefresh(ws);
+  return useMutation({ mutationFn: (id: string) => testCredential(ws, id), onSuccess: refresh });
 }
 
 export function useDeleteCredential(ws: string) {

@@ -1,9 +1,10 @@
 import type { ReactNode } from 'react';
 import type { Server } from '../api/servers';
 import type { CallLog } from '../api/workspaces';
+import { outcomes, type Verdict } from '../outcomes';
 import classes from './badges.module.css';
 
-type Tone = 'good' | 'bad' | 'warn' | 'quiet';
+type Tone = 'good' | 'bad' | 'warn' | 'quiet' | Verdict;
 
 export function Method({ method }: { method: string }) {
   const upper = method.toUpperCase();
@@ -41,19 +42,11 @@ export function ServerStatus({ status }: { status: Server['status'] }) {
   return <Status tone={tone}>{word}</Status>;
 }
 
-const outcomes: Record<CallLog['outcome'], [Tone, string]> = {
-  ok: ['good', 'Succeeded'],
-  tool_error: ['bad', 'API error'],
-  invalid_arguments: ['warn', 'Invalid arguments'],
-  upstream_error: ['bad', 'API unreachable'],
-  internal: ['bad', 'Internal error'],
-};
-
 export function Outcome({ call }: { call: Pick<CallLog, 'outcome' | 'status'> }) {
-  const [tone, word] = outcomes[call.outcome];
+  const { verdict, name } = outcomes[call.outcome];
   return (
-    <Status tone={tone}>
-      {word}
+    <Status tone={verdict}>
+      {name}
       {call.status ? ` · ${call.status}` : ''}
     </Status>
   );

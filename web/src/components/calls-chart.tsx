@@ -1,35 +1,20 @@
 import type { HourlyCalls } from '../api/workspaces';
+import { counted } from '../outcomes';
 import { formatClock } from '../time';
-import { type Bar, Bars, BarTip } from './bars';
-
-const ok = 'var(--chart-ok)';
-const bad = 'var(--chart-error)';
+import { Bars, BarTip } from './bars';
 
 /** Calls by the hour. The table behind it is for screen readers. */
 export function CallsChart({ hours }: { hours: HourlyCalls[] }) {
-  const bars = hours.map((one): Bar => {
-    const succeeded = Math.max(0, one.calls - one.errors);
-    return {
-      at: one.hour,
-      label: formatClock(one.hour),
-      parts: [
-        { value: succeeded, color: ok },
-        { value: one.errors, color: bad },
-      ],
-      tip: (
-        <BarTip
-          title={formatClock(one.hour)}
-          lines={[
-            { name: 'Succeeded', value: succeeded, color: ok },
-            { name: 'Failed or rejected', value: one.errors, color: bad },
-          ]}
-        />
-      ),
-    };
-  });
   return (
     <>
-      <Bars bars={bars} />
+      <Bars
+        bars={hours.map((one) => ({
+          at: one.hour,
+          label: formatClock(one.hour),
+          parts: counted(one),
+          tip: <BarTip title={formatClock(one.hour)} lines={counted(one)} />,
+        }))}
+      />
       <div className="visually-hidden">
         <table>
           <caption>Calls of the last 24 hours</caption>
@@ -37,7 +22,8 @@ export function CallsChart({ hours }: { hours: HourlyCalls[] }) {
             <tr>
               <th>Hour</th>
               <th>Calls</th>
-              <th>Failed or rejected</th>
+              <th>Failed</th>
+              <th>Rejected</th>
             </tr>
           </thead>
           <tbody>
@@ -46,6 +32,7 @@ export function CallsChart({ hours }: { hours: HourlyCalls[] }) {
                 <td>{formatClock(one.hour)}</td>
                 <td>{one.calls}</td>
                 <td>{one.errors}</td>
+                <td>{one.rejected}</td>
               </tr>
             ))}
           </tbody>

@@ -26,14 +26,14 @@ interface Draft {
 }
 
 /** What the document says about security, as far as it goes, already filled in. */
-function draftFrom(hint: SecurityHint | undefined, withSignIn: boolean): Draft {
+function draftFrom(hint: SecurityHint | undefined, withSignIn: boolean, known = ''): Draft {
   const location = hint?.location;
   const kind = hint?.kind ?? 'bearer';
   return {
     kind: kind === 'oauth_authorization_code' && !withSignIn ? 'bearer' : kind,
     in: location === 'query' || location === 'cookie' ? location : 'header',
     name: hint?.kind === 'api_key' ? (hint.name ?? '') : '',
-    value: '',
+    value: hint?.kind === 'api_key' ? known : '',
     token: '',
     username: '',
     password: '',
@@ -120,6 +120,7 @@ const withAccounts: typeof kinds = [
 export function CredentialForm({
   hints,
   note,
+  known,
   submitLabel,
   pending,
   error,
@@ -131,6 +132,8 @@ export function CredentialForm({
 }: {
   hints: SecurityHint[];
   note?: string;
+  /** A key that is public: that of the demo API. It is filled in. */
+  known?: string;
   submitLabel: string;
   pending: boolean;
   error: unknown;
@@ -143,7 +146,7 @@ export function CredentialForm({
   /** Leaving with what was typed is asked about; a wizard that keeps its steps asks by itself. */
   guarded?: boolean;
 }) {
-  const [draft, setDraft] = useState(() => draftFrom(hints[0], signIn !== undefined));
+  const [draft, setDraft] = useState(() => draftFrom(hints[0], signIn !== undefined, known));
   const [faults, setFaults] = useState<Partial<Record<string, string>>>({});
   const changed = useChanged(draft);
   const set = <Field extends keyof Draft>(field: Field, value: Draft[Field]) => {
@@ -224,7 +227,11 @@ export function CredentialForm({
                   />
                   <TextInput label="Name" placeholder="X-Api-Key" {...text('name')} />
                 </Group>
-                <PasswordInput label="Key" {...secret('value')} />
+                <PasswordInput
+                  label="Key"
+                  description={known && draft.value === known ? 'The public key of the demo API.' : undefined}
+                  {...secret('value')}
+                />
               </>
             )}
             {draft.kind === 'bearer' && <PasswordInput label="Token" {...secret('token')} />}

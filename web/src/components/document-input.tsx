@@ -50,7 +50,7 @@ export function readDraft(
 const kinds = [
   { kind: 'demo', title: 'Demo API', text: 'A sample API that runs on this server.', icon: IconSailboat },
   { kind: 'url', title: 'URL', text: 'Portolan fetches the document.', icon: IconLink },
-  { kind: 'file', title: 'Upload', text: 'JSON up to 10 MiB, or YAML up to 2 MiB.', icon: IconFileUpload },
+  { kind: 'file', title: 'Upload', text: 'JSON or YAML, up to 10 MiB.', icon: IconFileUpload },
   { kind: 'text', title: 'Paste', text: 'JSON or YAML text.', icon: IconClipboardText },
 ] as const;
 

@@ -11,7 +11,12 @@ function RawLinkButton(
 /** A button that goes somewhere: an anchor, so that it opens in a new tab too. */
 export const LinkButton = createLink(RawLinkButton);
 
-function RawTextLink(props: AnchorHTMLAttributes<HTMLAnchorElement> & { ref?: Ref<HTMLAnchorElement> }) {
+function RawTextLink(
+  props: AnchorHTMLAttributes<HTMLAnchorElement> & {
+    underline?: 'always';
+    ref?: Ref<HTMLAnchorElement>;
+  },
+) {
   return <Anchor component="a" fz="sm" {...props} />;
 }
 

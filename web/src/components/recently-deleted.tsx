@@ -1,57 +1,45 @@
 import { Alert, Button, Group, Stack } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
-import { type DeletedKind, forgetDeleted, useDeleted } from '../deleted';
+import { useQuery } from '@tanstack/react-query';
+import { type DeletedKind, trashQuery, useRestore } from '../api/trash';
+import { useMay, useSession } from '../session';
+import { TextLink } from './link-button';
 import { Refused } from './refused';
 import { toastDone } from './toast';
 
-/** What was just deleted from this list, with the way back. */
-export function RecentlyDeleted({
-  ws,
-  kind,
-  restore,
-}: {
-  ws: string;
-  kind: DeletedKind;
-  restore: (id: string) => Promise<unknown>;
-}) {
-  const things = useDeleted(ws, kind);
-  const [busy, setBusy] = useState<string>();
-  const [error, setError] = useState<unknown>();
-  if (things.length === 0 && !error) return null;
+/** Milliseconds for which a list offers a deleted thing; after that only the trash does. */
+const offered = 10 * 60_000;
 
-  async function undo(id: string, name: string) {
-    setBusy(id);
-    setError(undefined);
-    try {
-      await restore(id);
-      toastDone(`“${name}” was restored.`);
-      forgetDeleted(id);
-    } catch (cause) {
-      setError(cause);
-    }
-    setBusy(undefined);
-  }
-
+/** What was deleted from a list within ten minutes, by any member, with a button that restores it. */
+export function RecentlyDeleted({ kind }: { kind: DeletedKind }) {
+  const { workspace } = useSession();
+  const edits = useMay('edit_registry');
+  const trash = useQuery({ ...trashQuery(workspace.slug), enabled: edits });
+  const restore = useRestore(workspace.slug);
+  const things = (trash.data?.items ?? []).filter(
+    (one) => one.kind === kind && Date.parse(one.deleted_at) > Date.now() - offered,
+  );
+  if (!edits || (things.length === 0 && !restore.error)) return null;
   return (
     <Stack gap="sm" component="section" aria-label="Recently deleted">
-      <Refused error={error} title="It was not restored" />
+      <Refused error={restore.error} title="It was not restored" />
       {things.map((one) => (
         <Alert key={one.id} color="sea">
           <Group justify="space-between" gap="sm">
             <span>
               “{one.name}” was deleted. It stays in the{' '}
-              <Link to="/w/$ws/trash" params={{ ws }}>
+              <TextLink underline="always" to="/w/$ws/trash" params={{ ws: workspace.slug }}>
                 trash
-              </Link>{' '}
+              </TextLink>{' '}
               for 30 days.
             </span>
             <Button
               size="compact-sm"
               variant="default"
               aria-label={`Restore ${one.name}`}
-              loading={busy === one.id}
-              onClick={() => void undo(one.id, one.name)}
+              loading={restore.isPending && restore.variables.id === one.id}
+              onClick={() =>
+                restore.mutate(one, { onSuccess: () => toastDone(`“${one.name}” was restored.`) })
+              }
             >
               Restore
             </Button>

@@ -216,7 +216,7 @@ export function ToolEditor({
           </Stack>
         </Panel>
         <Panel title="Request">
-          <Group align="flex-start" gap="sm" wrap="wrap">
+          <Group align="flex-end" gap="sm" wrap="wrap">
             <Select
               label="Method"
               data={methods}

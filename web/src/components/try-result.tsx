@@ -7,10 +7,15 @@ import { JsonTree } from './json-tree';
 import { faultText } from './schema-form';
 import classes from './try-result.module.css';
 
-/** What a try gave: the request line, the outcome, and every content block in its own way. */
+type Exchange = NonNullable<TryResult['response']> | NonNullable<TryResult['request']>;
+
+/** What a try gave: the request line, the outcome, the result, and both messages as they were sent and received. */
 export function TryResultView({ result }: { result: TryResult }) {
   const faults = result.errors ?? [];
   const failed = result.is_error || !result.ok;
+  const { request, response } = result;
+  const structured = result.structured_content !== undefined && result.structured_content !== null;
+  const blocks = <Blocks blocks={result.content} />;
   return (
     <div>
       <div className={classes.head}>
@@ -20,45 +25,90 @@ export function TryResultView({ result }: { result: TryResult }) {
         </Status>
         <span>{formatDuration(result.duration_ms)}</span>
       </div>
-      {result.request && (
+      {request && (
         <div className={classes.request}>
-          <Method method={result.request.method} />
-          <code>{result.request.url}</code>
+          <Method method={request.method} />
+          <code>{request.url}</code>
         </div>
       )}
-      <div className={classes.blocks}>
-        {faults.length > 0 && (
-          <Alert color="red" data-tone="red" title="Invalid arguments">
-            <ul className={classes.faults}>
-              {faults.map((fault) => (
-                <li key={`${fault.path}${fault.message}`}>
-                  <code>{fault.path || '/'}</code> {faultText(fault)}
-                </li>
-              ))}
-            </ul>
-          </Alert>
-        )}
-        {faults.length > 0 ? null : result.structured_content !== undefined &&
-          result.structured_content !== null ? (
-          <Tabs defaultValue="tree">
-            <Tabs.List mb="sm">
-              <Tabs.Tab value="tree">Structured</Tabs.Tab>
-              <Tabs.Tab value="content">Content sent to the client</Tabs.Tab>
-            </Tabs.List>
-            <Tabs.Panel value="tree">
-              <JsonTree value={result.structured_content} label="Structured result" />
+      {faults.length > 0 ? (
+        <Alert color="red" data-tone="red" title="Invalid arguments">
+          <ul className={classes.faults}>
+            {faults.map((fault) => (
+              <li key={`${fault.path}${fault.message}`}>
+                <code>{fault.path || '/'}</code> {faultText(fault)}
+              </li>
+            ))}
+          </ul>
+        </Alert>
+      ) : structured || request ? (
+        <Tabs defaultValue={structured ? 'tree' : 'content'} keepMounted={false}>
+          <Tabs.List mb="sm" aria-label="Result and messages">
+            {structured && <Tabs.Tab value="tree">Structured</Tabs.Tab>}
+            <Tabs.Tab value="content">Content</Tabs.Tab>
+            {request && <Tabs.Tab value="request">Request</Tabs.Tab>}
+            {response && <Tabs.Tab value="response">Response</Tabs.Tab>}
+          </Tabs.List>
+          <Tabs.Panel value="tree">
+            <JsonTree value={result.structured_content} label="Structured result" />
+          </Tabs.Panel>
+          <Tabs.Panel value="content">{blocks}</Tabs.Panel>
+          {request && (
+            <Tabs.Panel value="request">
+              <Message label="request" of={request} />
             </Tabs.Panel>
-            <Tabs.Panel value="content">
-              <Blocks blocks={result.content} />
+          )}
+          {response && (
+            <Tabs.Panel value="response">
+              <Message label="response" of={response} />
             </Tabs.Panel>
-          </Tabs>
-        ) : (
-          <Blocks blocks={result.content} />
+          )}
+        </Tabs>
+      ) : (
+        blocks
+      )}
+    </div>
+  );
+}
+
+/** Headers and body of one message. Values of the credential are masked by the service. */
+function Message({ label, of: { headers, body } }: { label: string; of: Exchange }) {
+  const shown = body?.text === undefined ? 0 : new TextEncoder().encode(body.text).length;
+  return (
+    <div className={classes.blocks}>
+      <div>
+        <p className={classes.blockTitle}>Headers</p>
+        <dl className={classes.headers} aria-label={`Headers of the ${label}`}>
+          {headers.map(({ name, value }, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a header may stand twice
+            <div key={place}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      </div>
+      <div>
+        <p className={classes.blockTitle}>
+          Body
+          {body && `, ${formatBytes(body.bytes)}`}
+          {body?.text !== undefined && shown >= shownBytes && body.bytes > shown && ' (beginning)'}
+        </p>
+        {!body && <p className={classes.none}>No body.</p>}
+        {body && body.text === undefined && <p className={classes.none}>Not text, so it is not shown.</p>}
+        {body?.text !== undefined && (
+          <CodeBlock code={pretty(body.text)} label={`body of the ${label}`} wrap />
         )}
       </div>
     </div>
   );
 }
+
+/** The service shows 64 KiB of a body; the last character may not fit. */
+const shownBytes = 64 * 1024 - 3;
+
+const formatBytes = (bytes: number) =>
+  bytes < 1024 ? `${bytes} ${bytes === 1 ? 'byte' : 'bytes'}` : `${(bytes / 1024).toFixed(1)} KiB`;
 
 function Blocks({ blocks }: { blocks: ContentBlock[] }) {
   return (

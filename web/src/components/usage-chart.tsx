@@ -16,15 +16,19 @@ export function UsageChart({ usage, limit }: { usage: LimitUsage; limit: number 
         bars={usage.buckets.map((one) => ({
           at: one.at,
           label: formatClock(one.at),
-          parts: [{ value: one.busiest_minute, color: 'var(--chart-ok)' }],
-          mark: one.refused > 0 ? 'var(--chart-error)' : undefined,
+          parts: [{ value: one.busiest_minute, color: 'var(--outcome-succeeded)' }],
+          mark: one.refused > 0 ? 'var(--outcome-failed)' : undefined,
           tip: (
             <BarTip
               title={span(one.at)}
               lines={[
-                { name: 'Calls in the busiest minute', value: one.busiest_minute, color: 'var(--chart-ok)' },
+                {
+                  name: 'Calls in the busiest minute',
+                  value: one.busiest_minute,
+                  color: 'var(--outcome-succeeded)',
+                },
                 { name: `Calls in ${usage.bucket_minutes} minutes`, value: one.calls },
-                { name: 'Refused', value: one.refused, color: 'var(--chart-error)' },
+                { name: 'Refused', value: one.refused, color: 'var(--outcome-failed)' },
               ]}
             />
           ),

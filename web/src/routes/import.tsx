@@ -4,6 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import {
   type Credential,
+  type CredentialState,
   type ImportPreview,
   type Source,
   useCreateSource,
@@ -11,6 +12,7 @@ import {
   useSetCredential,
 } from '../api/sources';
 import { CredentialForm } from '../components/credential-form';
+import { TestResult } from '../components/credential-state';
 import { type DocumentDraft, DocumentInputFields, emptyDraft, readDraft } from '../components/document-input';
 import { LinkButton } from '../components/link-button';
 import { LeftOut, Operations } from '../components/operations';
@@ -54,6 +56,7 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
   const [name, setName] = useState(kept?.name ?? '');
   const [baseUrl, setBaseUrl] = useState(kept?.baseUrl ?? '');
   const [source, setSource] = useState<Source | undefined>(kept?.source);
+  const [tested, setTested] = useState<CredentialState>();
   const [found, setFound] = useState<ImportPreview | undefined>(kept?.preview);
   const preview = usePreviewImport(ws);
   const create = useCreateSource(ws);
@@ -123,7 +126,12 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
         });
         setSource(made);
       }
-      if (credential) await setCredential.mutateAsync({ id: made.id, credential });
+      if (credential) {
+        const saved = await setCredential.mutateAsync({ id: made.id, credential });
+        setTested(saved.state);
+        // What was refused can be corrected here.
+        if (saved.state.state !== 'works') return;
+      }
       if (then === 'done') go('done', true);
       else {
         await navigate({
@@ -190,8 +198,8 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
             >
               <CredentialForm
                 hints={found.security}
-                note={draft.kind === 'demo' ? me.demo_api?.credential_hint : undefined}
-                submitLabel={source ? 'Save credential' : 'Create source'}
+                known={draft.kind === 'demo' ? me.demo_api?.api_key : undefined}
+                submitLabel="Save and test"
                 pending={create.isPending || setCredential.isPending}
                 error={create.error ?? setCredential.error}
                 failed={source ? 'The credential was not saved' : 'The source was not created'}
@@ -215,12 +223,21 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
                 onSubmit={(credential) => void finish(credential)}
                 extra={
                   <>
-                    <Button variant="default" onClick={() => go('tools')} disabled={source !== undefined}>
-                      Back
-                    </Button>
-                    <Button variant="subtle" onClick={() => void finish(null)} loading={create.isPending}>
-                      {found.security.length === 0 ? 'Create without a credential' : 'Skip for now'}
-                    </Button>
+                    {tested ? (
+                      <Button variant="default" onClick={() => go('done', true)}>
+                        Continue
+                      </Button>
+                    ) : (
+                      <>
+                        <Button variant="default" onClick={() => go('tools')} disabled={source !== undefined}>
+                          Back
+                        </Button>
+                        <Button variant="subtle" onClick={() => void finish(null)} loading={create.isPending}>
+                          {found.security.length === 0 ? 'Create without a credential' : 'Skip for now'}
+                        </Button>
+                      </>
+                    )}
+                    {tested && !setCredential.isPending && <TestResult state={tested} />}
                   </>
                 }
               />
@@ -251,6 +268,7 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
                 </>
               }
             >
+              {tested?.state === 'works' && 'The API accepts the credential. '}
               {chosen.size} {chosen.size === 1 ? 'tool is' : 'tools are'} enabled. Publish them as a server so
               that AI clients can connect.
             </Empty>

@@ -50,8 +50,8 @@ function Usage({ limits }: { limits: Limits }) {
         still ? undefined : (
           <Legend
             items={[
-              { name: 'Busiest minute', value: busiest, color: 'var(--chart-ok)' },
-              { name: 'Refused', value: refused, color: 'var(--chart-error)', mark: 'triangle' },
+              { name: 'Busiest minute', value: busiest, color: 'var(--outcome-succeeded)' },
+              { name: 'Refused', value: refused, color: 'var(--outcome-failed)', mark: 'triangle' },
               ...(limit === null
                 ? []
                 : [{ name: 'Limit', value: limit, color: 'var(--chart-limit)', mark: 'line' as const }]),

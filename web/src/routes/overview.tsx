@@ -8,8 +8,10 @@ import { type Overview, overviewQuery } from '../api/workspaces';
 import { CallsTable } from '../components/calls';
 import { CallsChart } from '../components/calls-chart';
 import { ChartFrame, Legend } from '../components/chart';
+import { RefusedCredential } from '../components/credential-state';
 import { LinkButton, TextLink } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { counted } from '../outcomes';
 import { useMay, useSession } from '../session';
 import classes from './overview.module.css';
 
@@ -32,6 +34,9 @@ function Chart({ overview }: { overview: Overview }) {
   const ready = setup.has_source && setup.has_credential && setup.has_server && setup.has_call;
   return (
     <>
+      {overview.refused_credentials.map((refused) => (
+        <RefusedCredential key={refused.source_id} ws={workspace.slug} refused={refused} />
+      ))}
       {!ready && <Setup setup={setup} />}
       <div className={classes.numbers}>
         <Link className={classes.number} to="/w/$ws/sources" params={params}>
@@ -53,14 +58,7 @@ function Chart({ overview }: { overview: Overview }) {
       </div>
       <Panel
         title="Calls, last 24 hours"
-        aside={
-          <Legend
-            items={[
-              { name: 'Succeeded', value: calls.total - calls.errors, color: 'var(--chart-ok)' },
-              { name: 'Failed or rejected', value: calls.errors, color: 'var(--chart-error)' },
-            ]}
-          />
-        }
+        aside={<Legend items={counted({ ...calls, calls: calls.total })} />}
       >
         {calls.total === 0 ? (
           <Empty icon={<IconActivity size={24} />} title="No calls yet">

@@ -7,7 +7,6 @@ import { Loaded, Page } from '../components/page';
 import { PromptEditor } from '../components/prompt-editor';
 import { Restricted } from '../components/restricted';
 import { toastAction, toastDone } from '../components/toast';
-import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 const useBack = () => {
@@ -96,14 +95,7 @@ function EditPrompt({ prompt }: { prompt: Prompt }) {
           error={remove.error}
           act={() =>
             remove.mutate(prompt.id, {
-              onSuccess: ({ undo_until }) => {
-                rememberDeleted({
-                  ws: workspace.slug,
-                  kind: 'prompt',
-                  id: prompt.id,
-                  name: prompt.name,
-                  until: undo_until,
-                });
+              onSuccess: () => {
                 void navigate({
                   to: '/w/$ws/prompts',
                   params: { ws: workspace.slug },

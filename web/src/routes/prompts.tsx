@@ -2,7 +2,7 @@ import { Switch } from '@mantine/core';
 import { IconMessage2, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { promptsQuery, useRestorePrompt, useSwitchPrompt } from '../api/prompts';
+import { promptsQuery, useSwitchPrompt } from '../api/prompts';
 import { Ago } from '../components/ago';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
@@ -16,7 +16,6 @@ export function PromptsPage() {
   const params = { ws: workspace.slug };
   const prompts = useQuery(promptsQuery(workspace.slug));
   const switchPrompt = useSwitchPrompt(workspace.slug);
-  const restore = useRestorePrompt(workspace.slug);
   const edits = useMay('edit_registry');
   const create = edits && (
     <LinkButton to="/w/$ws/prompts/new" params={params} leftSection={<IconPlus size={17} aria-hidden />}>
@@ -29,7 +28,7 @@ export function PromptsPage() {
       lede="A prompt starts a conversation: users pick it and fill in its arguments. Add prompts to servers to publish them."
       actions={prompts.data && prompts.data.items.length > 0 && create}
     >
-      <RecentlyDeleted ws={workspace.slug} kind="prompt" restore={(id) => restore.mutateAsync(id)} />
+      <RecentlyDeleted kind="prompt" />
       <Panel flush>
         <Loaded query={prompts}>
           {({ items }) =>

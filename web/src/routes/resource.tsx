@@ -13,7 +13,6 @@ import { Loaded, Page } from '../components/page';
 import { ResourceEditor } from '../components/resource-editor';
 import { Restricted } from '../components/restricted';
 import { toastAction, toastDone } from '../components/toast';
-import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 const useBack = () => {
@@ -106,14 +105,7 @@ function EditResource({ resource }: { resource: Resource }) {
           error={remove.error}
           act={() =>
             remove.mutate(resource.id, {
-              onSuccess: ({ undo_until }) => {
-                rememberDeleted({
-                  ws: workspace.slug,
-                  kind: 'resource',
-                  id: resource.id,
-                  name: resource.name,
-                  until: undo_until,
-                });
+              onSuccess: () => {
                 void navigate({
                   to: '/w/$ws/resources',
                   params: { ws: workspace.slug },

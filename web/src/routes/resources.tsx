@@ -2,12 +2,7 @@ import { Switch } from '@mantine/core';
 import { IconFileText, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import {
-  type ResourceSummary,
-  resourcesQuery,
-  useRestoreResource,
-  useSwitchResource,
-} from '../api/resources';
+import { type ResourceSummary, resourcesQuery, useSwitchResource } from '../api/resources';
 import { Ago } from '../components/ago';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
@@ -28,7 +23,6 @@ export function ResourcesPage() {
   const params = { ws: workspace.slug };
   const resources = useQuery(resourcesQuery(workspace.slug));
   const switchResource = useSwitchResource(workspace.slug);
-  const restore = useRestoreResource(workspace.slug);
   const edits = useMay('edit_registry');
   const create = edits && (
     <LinkButton to="/w/$ws/resources/new" params={params} leftSection={<IconPlus size={17} aria-hidden />}>
@@ -41,7 +35,7 @@ export function ResourcesPage() {
       lede="A resource is content that clients read by its URI: text, a file, or an API response. Add resources to servers to publish them."
       actions={resources.data && resources.data.items.length > 0 && create}
     >
-      <RecentlyDeleted ws={workspace.slug} kind="resource" restore={(id) => restore.mutateAsync(id)} />
+      <RecentlyDeleted kind="resource" />
       <Panel flush>
         <Loaded query={resources}>
           {({ items }) =>

@@ -1,4 +1,4 @@
-import { Alert, Button, Stack, Tabs, Textarea, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, Tabs, Textarea, TextInput } from '@mantine/core';
 import { IconActivity, IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
@@ -14,13 +14,16 @@ import {
   useSetServerTools,
   useUpdateServer,
 } from '../api/servers';
+import { sourcesQuery } from '../api/sources';
 import { type ToolSummary, toolsQuery } from '../api/tools';
 import { Ago } from '../components/ago';
 import { ServerStatus, Tag } from '../components/badges';
 import { CallsTable } from '../components/calls';
 import { ConnectionGuide, ServerUrl } from '../components/connection';
+import { RefusedCredentials, SourceCredentialStatus } from '../components/credential-state';
 import { DeletePanel } from '../components/delete-panel';
 import { InlineCode } from '../components/inline-code';
+import { TextLink } from '../components/link-button';
 import operations from '../components/operations.module.css';
 import { Empty, Facts, Loaded, Page, Panel } from '../components/page';
 import { ServerPrompts, ServerResources } from '../components/server-offers';
@@ -29,7 +32,6 @@ import { LoadMore } from '../components/table';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { clashingNames, ToolPicker } from '../components/tool-picker';
 import { Unsaved, useChanged } from '../components/unsaved';
-import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 export function ServerPage() {
@@ -100,6 +102,7 @@ function ServerView({ server }: { server: ServerDetail }) {
       }
     >
       <ServerUrl url={server.url} />
+      <ServerSources server={server} />
       {server.warnings.length > 0 && (
         <Alert color="yellow" data-tone="yellow" title="Client compatibility">
           <ul style={{ margin: 0, paddingLeft: 18 }}>
@@ -150,6 +153,33 @@ function ServerView({ server }: { server: ServerDetail }) {
         </Tabs.Panel>
       </Tabs>
     </Page>
+  );
+}
+
+/** The sources of the published tools, each with the state of its credential. */
+function ServerSources({ server }: { server: ServerDetail }) {
+  const { workspace } = useSession();
+  const ws = workspace.slug;
+  const sources = useQuery(sourcesQuery(ws));
+  const tools = useQuery(toolsQuery(ws));
+  const published = new Set(server.tools.map((tool) => tool.tool_id));
+  const ids = new Set(tools.data?.filter((tool) => published.has(tool.id)).map((tool) => tool.source_id));
+  const used = sources.data?.items.filter((source) => ids.has(source.id)) ?? [];
+  if (used.length === 0) return null;
+  return (
+    <>
+      <RefusedCredentials ws={ws} sources={used} />
+      <Group component="ul" aria-label="Sources" gap="lg" m={0} p={0} style={{ listStyle: 'none' }}>
+        {used.map((source) => (
+          <Group component="li" key={source.id} gap="xs">
+            <TextLink to="/w/$ws/sources/$id" params={{ ws, id: source.id }}>
+              {source.name}
+            </TextLink>
+            <SourceCredentialStatus source={source} />
+          </Group>
+        ))}
+      </Group>
+    </>
   );
 }
 
@@ -348,14 +378,7 @@ function ServerSettings({ server }: { server: ServerDetail }) {
           error={remove.error}
           act={() =>
             remove.mutate(server.id, {
-              onSuccess: ({ undo_until }) => {
-                rememberDeleted({
-                  ws: workspace.slug,
-                  kind: 'server',
-                  id: server.id,
-                  name: server.name,
-                  until: undo_until,
-                });
+              onSuccess: () => {
                 void navigate({
                   to: '/w/$ws/servers',
                   params: { ws: workspace.slug },

@@ -2,7 +2,7 @@ import { Alert, Select, Stack } from '@mantine/core';
 import { IconAnchor, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type Server, serversQuery, useChooseDefault, useRestoreServer } from '../api/servers';
+import { type Server, serversQuery, useChooseDefault } from '../api/servers';
 import { Ago } from '../components/ago';
 import { ServerStatus, Tag } from '../components/badges';
 import { CopyLine } from '../components/copy';
@@ -17,7 +17,6 @@ export function ServersPage() {
   const { workspace } = useSession();
   const params = { ws: workspace.slug };
   const servers = useQuery(serversQuery(workspace.slug));
-  const restore = useRestoreServer(workspace.slug);
   const edits = useMay('edit_registry');
   const create = edits && (
     <LinkButton to="/w/$ws/servers/new" params={params} leftSection={<IconPlus size={17} aria-hidden />}>
@@ -30,7 +29,7 @@ export function ServersPage() {
       lede="A server is a URL that AI clients connect to, with the tools you select for it."
       actions={servers.data && servers.data.items.length > 0 && create}
     >
-      <RecentlyDeleted ws={workspace.slug} kind="server" restore={(id) => restore.mutateAsync(id)} />
+      <RecentlyDeleted kind="server" />
       <Panel flush>
         <Loaded query={servers}>
           {({ items }) =>

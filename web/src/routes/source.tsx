@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import {
+  type CredentialState,
   kindName,
   type Source,
   sourceQuery,
@@ -18,6 +19,13 @@ import { Ago } from '../components/ago';
 import { NewApiSignIn } from '../components/api-sign-in';
 import { Tag } from '../components/badges';
 import { CredentialForm } from '../components/credential-form';
+import {
+  CredentialStatus,
+  credentialAdvice,
+  RefusedCredentials,
+  SourceCredentialStatus,
+  TestButton,
+} from '../components/credential-state';
 import { DeletePanel } from '../components/delete-panel';
 import { LinkButton } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
@@ -26,7 +34,6 @@ import { SourceSettingsForm } from '../components/source-settings';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { ToolList } from '../components/tool-list';
 import { LookNow, PendingNotice, UpstreamPanel } from '../components/upstream';
-import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 export function SourcePage() {
@@ -55,7 +62,11 @@ function SourceView({ source }: { source: Source }) {
     <Page
       title={source.name}
       back={{ label: 'Sources', to: '/w/$ws/sources', params: { ws } }}
-      beside={<Tag>{kindName(source.kind)}</Tag>}
+      beside={
+        <>
+          <Tag>{kindName(source.kind)}</Tag> <SourceCredentialStatus source={source} />
+        </>
+      }
       lede={<code>{source.base_url}</code>}
       actions={
         edits &&
@@ -99,6 +110,7 @@ function SourceView({ source }: { source: Source }) {
           </Group>
         </Alert>
       )}
+      {tab !== 'credential' && <RefusedCredentials ws={ws} sources={[source]} />}
       {source.kind === 'mcp' && tab !== 'server' && <PendingNotice id={source.id} />}
       <Tabs
         value={tab ?? 'tools'}
@@ -190,6 +202,12 @@ const kindNames = {
   oauth_client_credentials: 'OAuth client credentials',
 };
 
+/** Says what the test showed; the page says the rest. */
+function toastTested(state: CredentialState) {
+  if (state.state === 'works') toastDone('Credential saved. The API accepts it.');
+  else toastDone('Credential saved. Its state is above.');
+}
+
 function SourceCredential({ source }: { source: Source }) {
   const { me, workspace } = useSession();
   const set = useSetCredential(workspace.slug);
@@ -204,19 +222,22 @@ function SourceCredential({ source }: { source: Source }) {
           title="Current credential"
           aside={
             edits && (
-              <Button
-                variant="subtle"
-                color="red"
-                loading={remove.isPending}
-                onClick={() =>
-                  remove.mutate(source.id, {
-                    onSuccess: () => toastDone('Credential removed.'),
-                    onError: toastFailed,
-                  })
-                }
-              >
-                Remove
-              </Button>
+              <Group gap="xs">
+                {!source.sign_in && <TestButton ws={workspace.slug} id={source.id} />}
+                <Button
+                  variant="subtle"
+                  color="red"
+                  loading={remove.isPending}
+                  onClick={() =>
+                    remove.mutate(source.id, {
+                      onSuccess: () => toastDone('Credential removed.'),
+                      onError: toastFailed,
+                    })
+                  }
+                >
+                  Remove
+                </Button>
+              </Group>
             )
           }
         >
@@ -225,6 +246,13 @@ function SourceCredential({ source }: { source: Source }) {
               ['Kind', kindNames[credential.kind]],
               ['Sends', <code key="hint">{credential.hint}</code>],
               ['Set', <Ago key="at" at={credential.updated_at} />],
+              [
+                'State',
+                <div key="state" role="status">
+                  <CredentialStatus state={credential.state} />
+                  <div>{credentialAdvice(credential.state)}</div>
+                </div>,
+              ],
             ]}
           />
         </Panel>
@@ -238,8 +266,8 @@ function SourceCredential({ source }: { source: Source }) {
             <CredentialForm
               key={credential?.updated_at}
               hints={source.security}
-              note={isDemo ? me.demo_api?.credential_hint : undefined}
-              submitLabel={credential ? 'Replace credential' : 'Save credential'}
+              known={isDemo ? me.demo_api?.api_key : undefined}
+              submitLabel={credential ? 'Replace and test' : 'Save and test'}
               pending={set.isPending}
               error={set.error}
               signIn={
@@ -253,7 +281,7 @@ function SourceCredential({ source }: { source: Source }) {
               onSubmit={(value) =>
                 set.mutate(
                   { id: source.id, credential: value },
-                  { onSuccess: () => toastDone('Credential saved.') },
+                  { onSuccess: ({ state }) => toastTested(state) },
                 )
               }
             />
@@ -302,14 +330,7 @@ function SourceSettings({ source }: { source: Source }) {
           error={remove.error}
           act={() =>
             remove.mutate(source.id, {
-              onSuccess: ({ undo_until }) => {
-                rememberDeleted({
-                  ws: workspace.slug,
-                  kind: 'source',
-                  id: source.id,
-                  name: source.name,
-                  until: undo_until,
-                });
+              onSuccess: () => {
                 void navigate({
                   to: '/w/$ws/sources',
                   params: { ws: workspace.slug },

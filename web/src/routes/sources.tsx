@@ -1,9 +1,10 @@
 import { IconFileImport, IconPlus, IconServer2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { kindName, sourcesQuery, useRestoreSource } from '../api/sources';
+import { kindName, sourcesQuery } from '../api/sources';
 import { Ago } from '../components/ago';
-import { Status, Tag } from '../components/badges';
+import { Tag } from '../components/badges';
+import { SourceCredentialStatus } from '../components/credential-state';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { RecentlyDeleted } from '../components/recently-deleted';
@@ -14,7 +15,6 @@ export function SourcesPage() {
   const { workspace } = useSession();
   const params = { ws: workspace.slug };
   const sources = useQuery(sourcesQuery(workspace.slug));
-  const restore = useRestoreSource(workspace.slug);
   const edits = useMay('edit_registry');
   const actions = edits && (
     <>
@@ -50,7 +50,7 @@ export function SourcesPage() {
       lede="The APIs and MCP servers behind your tools. Each has its own base URL, credential and limits."
       actions={some && actions}
     >
-      <RecentlyDeleted ws={workspace.slug} kind="source" restore={(id) => restore.mutateAsync(id)} />
+      <RecentlyDeleted kind="source" />
       <Panel flush>
         <Loaded query={sources}>
           {({ items }) =>
@@ -90,15 +90,7 @@ export function SourcesPage() {
                       <Tag>{kindName(source.kind)}</Tag>
                     </td>
                     <td>
-                      {source.credential ? (
-                        <Status tone="good">Set</Status>
-                      ) : source.sign_in ? (
-                        <Status tone="good">Sign-in</Status>
-                      ) : (
-                        <Status tone={source.security.length > 0 ? 'warn' : 'quiet'}>
-                          {source.security.length > 0 ? 'Missing' : 'None'}
-                        </Status>
-                      )}
+                      <SourceCredentialStatus source={source} />
                     </td>
                     <td data-align="right" data-label="Tools">
                       {source.enabled_tool_count} of {source.tool_count}

@@ -5,25 +5,19 @@ use std::{cell::Cell, fmt};
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, error::Category};
 
-use super::{DocumentError, MAX_DOCUMENT_BYTES, Problem, Severity};
+use super::{DocumentError, MAX_DOCUMENT_BYTES, Problem, Severity, yaml};
 use crate::effort;
 
-/// Bytes of a document that is not JSON: reading YAML takes some fifty times as long.
-const MAX_YAML_BYTES: usize = 2 * 1024 * 1024;
 /// Nesting of a document. Real ones have some thirty levels.
-const MAX_DEPTH: usize = 126;
+pub(super) const MAX_DEPTH: usize = 126;
 /// Values in a document. YAML aliases multiply values, so bytes alone are no bound ("billion laughs", AB-42).
 const MAX_VALUES: usize = 2_000_000;
 /// Bytes of text in a document after aliases are expanded.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 /// Steps of one value.
 const A_VALUE: usize = 4;
-/// The YAML reader looks at every open bracket for every word. As many looks may pass until it is asked how deep it is.
-const MAX_BLIND_LOOKS: usize = 400_000_000;
-/// Directives (`%TAG`), each of which the YAML reader compares with all others.
-const MAX_DIRECTIVES: usize = 16;
 /// What a document says that is nested too deep.
-const TOO_DEEP: &str = "it is nested more than 126 levels deep";
+pub(super) const TOO_DEEP: &str = "it is nested more than 126 levels deep";
 
 /// Reads any bounded JSON or YAML text into a value.
 pub(super) fn parse(bytes: &[u8], problems: &mut Vec<Problem>) -> Result<Value, DocumentError> {
@@ -62,8 +56,7 @@ pub(super) fn parse(bytes: &[u8], problems: &mut Vec<Problem>) -> Result<Value, 
             Err(error) => {
                 // Its own errors on JSON would only confuse.
                 if is_cured_by_yaml(&error)
-                    && text.len() <= MAX_YAML_BYTES
-                    && let Ok(value) = yaml(text)
+                    && let Ok(value) = yaml::parse(text, &Budget::new())
                 {
                     problems.push(located(
                         "The document is not strict JSON; it was read as YAML.",
@@ -83,21 +76,9 @@ pub(super) fn parse(bytes: &[u8], problems: &mut Vec<Problem>) -> Result<Value, 
         },
         Some(_) => {}
     }
-    if text.len() > MAX_YAML_BYTES {
-        return Err(Problem::error(format!(
-            "The document has {} bytes of YAML; up to {} MiB can be imported. Convert it to JSON, of which up to {} MiB can be.",
-            text.len(),
-            MAX_YAML_BYTES / 1024 / 1024,
-            MAX_DOCUMENT_BYTES / 1024 / 1024
-        ))
-        .into());
-    }
-    yaml(text).map_err(|error| {
-        let mut problem = Problem::error(format!("This is not valid YAML: {error}."));
-        if let Some(place) = error.location() {
-            problem.line = Some(place.line());
-            problem.column = Some(place.column());
-        }
+    yaml::parse(text, &Budget::new()).map_err(|fault| {
+        let mut problem = Problem::error(format!("This is not valid YAML: {}.", fault.message));
+        (problem.line, problem.column) = (fault.line, fault.column);
         problem.into()
     })
 }
@@ -146,81 +127,26 @@ fn is_cured_by_yaml(error: &serde_json::Error) -> bool {
     error.classify() == Category::Syntax && CURED.iter().any(|cured| text.starts_with(cured))
 }
 
-/// Reads YAML. The reader of YAML reads the whole text before anything of it is seen here, and takes as long as its length times the
-/// depth of its brackets. What may be deep is therefore read in pieces before: from the start to ever later ends.
-fn yaml(text: &str) -> Result<Value, serde_norway::Error> {
-    if directives(text) > MAX_DIRECTIVES {
-        return Err(de::Error::custom("it has too many directives"));
-    }
-    for end in ends(text) {
-        let piece = text.get(..end).unwrap_or_default();
-        let budget = Budget::new();
-        let reader = serde_norway::Deserializer::from_str(piece);
-        if let Err(error) = Bounded::new(&budget).deserialize(reader)
-            && (budget.is_refused.get() || !is_cut_off(&error, piece))
-        {
-            return Err(error);
-        }
-    }
-    let budget = Budget::new();
-    Bounded::new(&budget).deserialize(serde_norway::Deserializer::from_str(text))
-}
-
-/// Whether a piece cannot be read only because it has no end: the fault is there.
-fn is_cut_off(error: &serde_norway::Error, piece: &str) -> bool {
-    match error.location() {
-        Some(place) => place.index() + 1 >= piece.chars().count(),
-        None => error.to_string().starts_with("EOF"),
-    }
-}
-
-/// Lines that begin with a per cent sign, wherever YAML sees a line begin.
-fn directives(text: &str) -> usize {
-    let mut before = '\n';
-    let mut count = 0;
-    for c in text.chars() {
-        let begins = matches!(
-            before,
-            '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
-        );
-        count += usize::from(c == '%' && begins);
-        before = c;
-    }
-    count
-}
-
-/// Where pieces of a text end, in bytes. Between two of them the reader of YAML cannot take longer than is bearable, however deep the
-/// brackets are that open there. A text with few brackets has none.
-fn ends(text: &str) -> impl Iterator<Item = usize> {
-    let (mut begun, mut open) = (0, 0_usize);
-    text.bytes().enumerate().filter_map(move |(at, byte)| {
-        open += usize::from(matches!(byte, b'[' | b'{'));
-        let is_far = (at - begun).saturating_mul(open) > MAX_BLIND_LOOKS;
-        (is_far && byte.is_ascii()).then(|| {
-            (begun, open) = (at, 0);
-            at
-        })
-    })
-}
-
 /// What a document may still cost.
-struct Budget {
+pub(super) struct Budget {
     values: Cell<usize>,
     text: Cell<usize>,
-    /// The document was refused here, not by its reader.
-    is_refused: Cell<bool>,
 }
 
+/// Why a document is more than can be imported.
+#[derive(Debug)]
+pub(super) struct Refused(pub(super) &'static str);
+
 impl Budget {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             values: Cell::new(MAX_VALUES),
             text: Cell::new(MAX_TEXT_BYTES),
-            is_refused: Cell::new(false),
         }
     }
 
-    fn spend<E: de::Error>(&self, text: usize) -> Result<(), E> {
+    /// Counts one value with so many bytes of text.
+    pub(super) fn spend(&self, text: usize) -> Result<(), Refused> {
         effort::spend(A_VALUE + text / 64);
         match (
             self.values.get().checked_sub(1),
@@ -231,13 +157,8 @@ impl Budget {
                 self.text.set(text);
                 Ok(())
             }
-            _ => Err(self.refuse("it expands to more values than can be imported")),
+            _ => Err(Refused("it expands to more values than can be imported")),
         }
-    }
-
-    fn refuse<E: de::Error>(&self, why: &str) -> E {
-        self.is_refused.set(true);
-        E::custom(why)
     }
 }
 
@@ -253,11 +174,19 @@ impl<'b> Bounded<'b> {
         Self { budget, depth: 0 }
     }
 
+    fn spend<E: de::Error>(self, text: usize) -> Result<(), E> {
+        let Refused(why) = match self.budget.spend(text) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        Err(E::custom(why))
+    }
+
     /// For what is inside of a list or an object.
     fn inside<E: de::Error>(self) -> Result<Self, E> {
-        self.budget.spend(0)?;
+        self.spend(0)?;
         if self.depth >= MAX_DEPTH {
-            return Err(self.budget.refuse(TOO_DEEP));
+            return Err(E::custom(TOO_DEEP));
         }
         Ok(Self {
             depth: self.depth + 1,
@@ -282,17 +211,17 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
-        self.budget.spend(0)?;
+        self.spend(0)?;
         Ok(Value::Bool(value))
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
-        self.budget.spend(0)?;
+        self.spend(0)?;
         Ok(Value::Number(value.into()))
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        self.budget.spend(0)?;
+        self.spend(0)?;
         Ok(Value::Number(value.into()))
     }
 
@@ -305,7 +234,7 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        self.budget.spend(0)?;
+        self.spend(0)?;
         // YAML has .nan and .inf, JSON has neither.
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
@@ -315,7 +244,7 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 
     fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
-        self.budget.spend(value.len())?;
+        self.spend(value.len())?;
         // NUL means nothing in any text here, and Postgres refuses it inside jsonb.
         Ok(Value::String(if value.contains('\0') {
             value.replace('\0', "")
@@ -329,7 +258,7 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
-        self.budget.spend(0)?;
+        self.spend(0)?;
         Ok(Value::Null)
     }
 
@@ -360,35 +289,10 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let inside = self.inside()?;
         let mut object = Map::new();
-        while let Some(key) = access.next_key_seed(inside)? {
-            let key = match key {
-                Value::String(key) => key,
-                // YAML keys may be numbers or booleans: `200:` in responses.
-                Value::Number(number) => number.to_string(),
-                Value::Bool(flag) => flag.to_string(),
-                Value::Null => "null".to_owned(),
-                Value::Array(_) | Value::Object(_) => {
-                    return Err(self
-                        .budget
-                        .refuse("a key must be text, not a list or an object"));
-                }
-            };
-            let value = access.next_value_seed(inside)?;
-            object.insert(key, value);
-        }
-        // YAML merge keys: the document may be built from anchors.
-        if let Some(Value::Object(merged)) = object.remove("<<") {
-            for (key, value) in merged {
-                object.entry(key).or_insert(value);
-            }
+        while let Some(key) = access.next_key::<String>()? {
+            self.spend(key.len())?;
+            object.insert(key, access.next_value_seed(inside)?);
         }
         Ok(Value::Object(object))
-    }
-
-    fn visit_enum<A: de::EnumAccess<'de>>(self, access: A) -> Result<Value, A::Error> {
-        // A YAML tag (`!custom`): the tag is dropped, its value is kept.
-        use de::VariantAccess as _;
-        let (_tag, content) = access.variant_seed(self)?;
-        content.newtype_variant_seed(self)
     }
 }

@@ -122,7 +122,7 @@ pub(super) fn meta(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &
 }
 
 /// Hints about a block or a resource (FA-3).
-pub(super) fn annotations(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
+pub(crate) fn annotations(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
     if value.kind() != Kind::Object {
         losses.add(Loss::Malformed);
         return;

@@ -358,9 +358,11 @@ fn prompts_conform() {
             title: Some("A".into()),
             description: Some("d".into()),
             required: true,
+            others: Vec::new(),
         }],
         icons: icons(),
         meta: Raw::of(&json!({ "example.com/k": 1 })).ok(),
+        others: Vec::new(),
     };
     let messages: Vec<PromptMessage> = blocks()
         .into_iter()
@@ -404,6 +406,8 @@ fn resources_conform() {
         annotations: Some(annotations()),
         icons: icons(),
         meta: Raw::of(&json!({ "example.com/k": 1 })).ok(),
+        written_annotations: None,
+        others: Vec::new(),
     };
     let contents = [
         ResourceContents::Text {

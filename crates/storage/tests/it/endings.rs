@@ -167,6 +167,7 @@ insert into sources (tenant_id, id, kind, name, base_url, created_at, updated_at
   values ('{t}', '{x}', 'mcp', 'source', 'https://api.example', now(), now());
 insert into source_credentials (tenant_id, source_id, kind, sealed, dek_id, hint, updated_at)
   values ('{t}', '{x}', 'bearer', 'sealed', '{x}', 'abcd', now());
+insert into credential_states (tenant_id, source_id, version, state, at) values ('{t}', '{x}', 1, 'works', now());
 insert into tenant_domains (tenant_id, id, domain, txt_token, verified_at, created_at) values ('{t}', '{x}', '{x}.example', '1', now(), now());
 insert into identity_providers (tenant_id, id, name, issuer, client_id, secret_sealed, dek_id, created_at, updated_at)
   values ('{t}', '{x}', 'Acme', 'https://id.example', 'us', 'sealed', '{x}', now(), now());

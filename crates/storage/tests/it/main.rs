@@ -7,6 +7,7 @@ mod catalog;
 mod client_proofs;
 mod connect_loops;
 mod connecting;
+mod credential_states;
 mod database;
 mod endings;
 mod expiry;

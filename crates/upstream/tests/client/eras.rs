@@ -263,6 +263,7 @@ async fn ab_15_an_address_inside_is_not_called() {
     let endpoint = portolan_upstream::Endpoint {
         url: format!("http://{}/mcp", server.address).parse().unwrap(),
         headers: http::HeaderMap::new(),
+        secrets: portolan_net::secrets::Secrets::default(),
         limits: Limits::default(),
     };
     let client = portolan_upstream::Client::new(inside.unwrap(), endpoint);
@@ -279,7 +280,8 @@ async fn q4_x_5_a_server_of_both_eras_holds_sessions_with_ids() {
     let holds = async |say: Vec<Say>| {
         let server = Server::start(say).await;
         let client = server.client(Limits::default());
-        client.holds_sessions(&Speaker::ourselves()).await
+        let held = client.holds_sessions(&Speaker::ourselves()).await;
+        held.map(|held| held.map(|probed| probed.connection))
     };
     let held = holds(vec![handshake("2025-11-25"), plain(202)]).await;
     assert!(matches!(held, Ok(Some(Connection::Legacy(_)))), "{held:?}");

@@ -9,7 +9,10 @@ use std::{
 use axum::{Router, body::Body, extract::State, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use portolan_net::egress::{AllowedDestination, Egress, EgressPolicy};
+use portolan_net::{
+    egress::{AllowedDestination, Egress, EgressPolicy},
+    secrets::Secrets,
+};
 use portolan_upstream::{Client, Endpoint, Limits};
 use serde_json::Value;
 
@@ -97,6 +100,7 @@ impl Server {
         let endpoint = Endpoint {
             url: format!("http://{}/mcp", self.address).parse().unwrap(),
             headers,
+            secrets: Secrets::default(),
             limits,
         };
         Client::new(Egress::new(policy).unwrap(), endpoint)

@@ -10,6 +10,7 @@ use portolan_model::{
     id::{SessionId, SourceId, TenantId, UserId},
     registry::SourceKind,
 };
+use portolan_net::secrets::Secrets;
 use portolan_storage::{
     StorageError, TenantTx, audit, sources,
     upstream_oauth::{
@@ -412,6 +413,7 @@ async fn challenge(state: &AuthState, url: &Url) -> Challenge {
     let endpoint = Endpoint {
         url: url.clone(),
         headers: http::HeaderMap::new(),
+        secrets: Secrets::default(),
         limits: Limits {
             silence: CHALLENGE,
             total: CHALLENGE,

@@ -14,7 +14,7 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    StorageError, TenantTx,
+    StorageError, TenantTx, credential_states,
     credentials::{self, SealedCredential, WrappedKey},
     sources::CredentialNote,
 };
@@ -43,6 +43,8 @@ pub struct CredentialSummary {
     hint: String,
     #[serde(with = "time::serde::rfc3339")]
     updated_at: OffsetDateTime,
+    /// Whether the API accepts it.
+    state: CredentialStateView,
 }
 
 impl From<CredentialNote> for CredentialSummary {
@@ -51,6 +53,51 @@ impl From<CredentialNote> for CredentialSummary {
             kind: note.kind,
             hint: note.hint,
             updated_at: note.updated_at,
+            state: note
+                .state
+                .map_or(CredentialStateView::NeverTried, Into::into),
+        }
+    }
+}
+
+/// What the last request that carried a credential showed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[schema(as = CredentialState)]
+pub enum CredentialStateView {
+    /// No request carried it yet.
+    NeverTried,
+    /// The API answered with success.
+    Works {
+        /// When.
+        #[serde(with = "time::serde::rfc3339")]
+        at: OffsetDateTime,
+    },
+    /// The API, or its token endpoint, refused it.
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// When.
+        #[serde(with = "time::serde::rfc3339")]
+        at: OffsetDateTime,
+    },
+    /// It was tested, and the answer shows nothing of it.
+    Inconclusive {
+        /// Why, as a sentence.
+        reason: String,
+        /// When.
+        #[serde(with = "time::serde::rfc3339")]
+        at: OffsetDateTime,
+    },
+}
+
+impl From<(credential_states::State, OffsetDateTime)> for CredentialStateView {
+    fn from((state, at): (credential_states::State, OffsetDateTime)) -> Self {
+        use credential_states::State as Seen;
+        match state {
+            Seen::Works => Self::Works { at },
+            Seen::Refused(status) => Self::Refused { status, at },
+            Seen::Inconclusive(reason) => Self::Inconclusive { reason, at },
         }
     }
 }
@@ -220,6 +267,7 @@ pub(crate) async fn set_credential(
         kind: credential.kind().to_owned(),
         hint,
         updated_at: now,
+        state: CredentialStateView::NeverTried,
     }))
 }
 

@@ -26,7 +26,7 @@ const FETCH_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum DocumentInput {
-    /// JSON up to 10 MiB, or YAML up to 2 MiB.
+    /// JSON or YAML, up to 10 MiB.
     Text {
         /// The document.
         text: String,

@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 
 use axum::{Json, extract::State};
-use portolan_model::{id::UserId, member::Action};
+use portolan_model::{
+    id::{SourceId, UserId},
+    member::Action,
+};
 use portolan_storage::{
     Reason,
     calls::{self, Entry},
+    credential_states::{self, Refused},
     members,
 };
 use serde::Serialize;
@@ -30,14 +34,42 @@ pub struct Overview {
     calls_24h: CallStatistics,
     /// Newest first.
     recent_calls: Vec<CallLog>,
+    /// Credentials that APIs refused when they were last used.
+    refused_credentials: Vec<RefusedCredential>,
     setup: Setup,
+}
+
+/// A credential that an API refused.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RefusedCredential {
+    #[schema(value_type = String)]
+    source_id: SourceId,
+    source_name: String,
+    /// HTTP status.
+    status: u16,
+    #[serde(with = "time::serde::rfc3339")]
+    at: OffsetDateTime,
+}
+
+impl From<Refused> for RefusedCredential {
+    fn from(refused: Refused) -> Self {
+        Self {
+            source_id: refused.source,
+            source_name: refused.name,
+            status: refused.status,
+            at: refused.at,
+        }
+    }
 }
 
 /// Calls of the last 24 hours.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CallStatistics {
     total: i64,
+    /// Calls that failed: at the API, on the way to it, or here.
     errors: i64,
+    /// Calls that were rejected for their arguments: nothing was sent.
+    rejected: i64,
     /// Oldest first, the present hour last, empty hours too.
     by_hour: Vec<HourOfCalls>,
 }
@@ -49,8 +81,10 @@ pub struct HourOfCalls {
     #[serde(with = "time::serde::rfc3339")]
     hour: OffsetDateTime,
     calls: i64,
-    /// Calls that did not end `ok`.
+    /// Calls that failed.
     errors: i64,
+    /// Calls that were rejected for their arguments.
+    rejected: i64,
 }
 
 /// What a new workspace still has to do.
@@ -152,6 +186,7 @@ pub(crate) async fn show_overview(
     let counts = calls::counts(&mut tx).await?;
     let hours = calls::by_hour(&mut tx, state.now()).await?;
     let recent = calls::list(&mut tx, None, None, RECENT).await?;
+    let refused = credential_states::refused(&mut tx).await?;
     drop(tx);
     Ok(Json(Overview {
         sources: counts.sources,
@@ -160,16 +195,19 @@ pub(crate) async fn show_overview(
         calls_24h: CallStatistics {
             total: hours.iter().map(|hour| hour.calls).sum(),
             errors: hours.iter().map(|hour| hour.errors).sum(),
+            rejected: hours.iter().map(|hour| hour.rejected).sum(),
             by_hour: hours
                 .into_iter()
                 .map(|hour| HourOfCalls {
                     hour: hour.hour,
                     calls: hour.calls,
                     errors: hour.errors,
+                    rejected: hour.rejected,
                 })
                 .collect(),
         },
         recent_calls: call_logs(&state, &workspace, recent).await?,
+        refused_credentials: refused.into_iter().map(RefusedCredential::from).collect(),
         setup: Setup {
             has_source: counts.sources > 0,
             has_credential: counts.credentials > 0,

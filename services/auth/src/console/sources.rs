@@ -12,7 +12,7 @@ use portolan_model::{
     text,
 };
 use portolan_storage::{
-    Reason, TenantTx, credentials,
+    Reason, TenantTx, credential_states, credentials,
     sources::{self, NewDocument, NewSource, Source},
     tools::{self, Imported, Wording},
     upstream_oauth,
@@ -505,6 +505,9 @@ pub(crate) async fn change_source(
         workspace.require_recent_at_source(now, id)?;
     }
     sources::update(&mut tx, id, name, stored.as_deref(), settings.as_ref(), now).await?;
+    if elsewhere {
+        credential_states::forget(&mut tx, id).await?;
+    }
     let moved = url.as_ref().is_some_and(|url| {
         Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin())
     });

@@ -7,7 +7,8 @@ use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_connections::{Account, NoToken, write_link};
 use portolan_http_tools::{
-    CallTarget, Caller, CompiledTool, Content, TokenSource, ToolAnswer, execute::execute,
+    CallTarget, Caller, CompiledTool, Content, Proof, Received, Sent, ShownBody, TokenSource,
+    ToolAnswer, execute::execute,
 };
 use portolan_model::{
     id::ToolKind,
@@ -17,15 +18,19 @@ use portolan_model::{
 };
 use portolan_storage::{
     calls::{self, Call},
+    credential_states::{self, Seen},
     limits,
+    sources::Source,
 };
-use portolan_upstream::oauth::Challenge;
+use portolan_upstream::{OfferedIn, oauth::Challenge};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use time::OffsetDateTime;
 use url::Url;
 use utoipa::ToSchema;
 
 use super::{
+    credential_tests::state_of,
     error::ConsoleError,
     input::{JsonBody, PathId},
     sources::found,
@@ -55,10 +60,14 @@ pub struct Trial {
     is_error: bool,
     /// Milliseconds.
     duration_ms: u32,
-    /// The request without the credential; absent if none was sent.
+    /// The request without the credential; absent if none was sent, and for tools of an MCP server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request: Option<SentRequest>,
+    /// Without the credential; absent if no answer arrived, and for the tools of an MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    response: Option<ReceivedResponse>,
     /// HTTP status of the API.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -72,11 +81,84 @@ pub struct Trial {
     errors: Vec<ArgumentFaultView>,
 }
 
-/// The request that was sent.
+/// The request as it was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SentRequest {
     method: String,
+    /// The value of a key in the query is masked.
     url: String,
+    /// In the order in which they were sent. Values of the credential are masked.
+    headers: Vec<HeaderLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    body: Option<BodyView>,
+}
+
+/// The answer of the API as it was received.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReceivedResponse {
+    /// HTTP status.
+    status: u16,
+    /// In the order in which they arrived. Cookies, and what repeats the credential, are masked.
+    headers: Vec<HeaderLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    body: Option<BodyView>,
+}
+
+/// A header.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HeaderLine {
+    name: String,
+    value: String,
+}
+
+/// A body that is not empty.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BodyView {
+    /// The first 64 KiB; absent if the body is no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    text: Option<String>,
+    /// Bytes of the whole body.
+    bytes: usize,
+}
+
+impl From<Sent> for SentRequest {
+    fn from(sent: Sent) -> Self {
+        Self {
+            method: sent.method.to_string(),
+            url: sent.url,
+            headers: header_lines(sent.headers),
+            body: sent.body.map(BodyView::from),
+        }
+    }
+}
+
+impl From<Received> for ReceivedResponse {
+    fn from(received: Received) -> Self {
+        Self {
+            status: received.status.as_u16(),
+            headers: header_lines(received.headers),
+            body: received.body.map(BodyView::from),
+        }
+    }
+}
+
+impl From<ShownBody> for BodyView {
+    fn from(body: ShownBody) -> Self {
+        Self {
+            text: body.text,
+            bytes: body.bytes,
+        }
+    }
+}
+
+fn header_lines(headers: Vec<(String, String)>) -> Vec<HeaderLine> {
+    headers
+        .into_iter()
+        .map(|(name, value)| HeaderLine { name, value })
+        .collect()
 }
 
 /// A fault of the arguments.
@@ -186,11 +268,22 @@ pub(crate) async fn try_tool(
             settings: source.settings,
             opened_by: opener.as_opened_by(),
         };
-        let (own, schema) = (&tool.operation_key, &tool.input_schema);
+        let place = tool.plan.get("upstream").and_then(OfferedIn::of);
+        let call = upstreams::Call {
+            name: &tool.operation_key,
+            arguments: &request.arguments,
+            input_schema: &tool.input_schema,
+            in_a_session: place == Some(OfferedIn::Sessions),
+        };
         let begun = Instant::now();
-        let tried = upstreams::try_tool(&state, target, own, &request.arguments, schema).await;
+        let tried = upstreams::try_tool(&state, target, call).await;
         let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
         let connect = || connect_page(&state, &opener);
+        let proof = match &tried {
+            Ok(_) => Some(Proof::Works),
+            Err(error) => error.proof(),
+        };
+        let seen = seen(&source, &opener, proof, state.now());
         let (trial, outcome) = of_upstream(tried, duration_ms, connect);
         measure(source.kind, outcome, begun);
         let call = Call {
@@ -205,6 +298,7 @@ pub(crate) async fn try_tool(
         };
         let mut tx = state.store.tenant(workspace.id).await?;
         calls::insert_many(&mut tx, &[call]).await?;
+        credential_states::note(&mut tx, seen.as_slice(), false).await?;
         tx.commit().await?;
         return Ok(Json(trial));
     }
@@ -223,7 +317,7 @@ pub(crate) async fn try_tool(
         account: None,
         tokens: &tokens,
         trace: None,
-        shows_sent: true,
+        shows_exchange: true,
     };
     let arguments = Value::Object(request.arguments);
     let begun = Instant::now();
@@ -256,10 +350,30 @@ pub(crate) async fn try_tool(
         status: answer.status,
         duration_ms,
     };
+    let seen = seen(&source, &opener, answer.proof, state.now());
     let mut tx = state.store.tenant(workspace.id).await?;
     calls::insert_many(&mut tx, &[call]).await?;
+    credential_states::note(&mut tx, seen.as_slice(), false).await?;
     tx.commit().await?;
     Ok(Json(trial(answer, duration_ms)))
+}
+
+/// The result of a call as a test of its source's credential, if it used one.
+fn seen(
+    source: &Source,
+    opener: &Opener,
+    proof: Option<Proof>,
+    at: OffsetDateTime,
+) -> Option<Seen> {
+    if !matches!(opener, Opener::Credential(Some(_))) {
+        return None;
+    }
+    Some(Seen {
+        source: source.id,
+        version: source.credential.as_ref()?.version,
+        state: state_of(proof?),
+        at,
+    })
 }
 
 /// Calls an API once with the token of an account. If the API refuses the token, the call is
@@ -377,6 +491,7 @@ fn of_upstream(
         is_error,
         duration_ms,
         request: None,
+        response: None,
         status: None,
         content,
         structured_content,
@@ -391,10 +506,8 @@ fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
         ok: !answer.is_error,
         is_error: answer.is_error,
         duration_ms,
-        request: answer.sent.map(|sent| SentRequest {
-            method: sent.method,
-            url: sent.url,
-        }),
+        request: answer.sent.map(SentRequest::from),
+        response: answer.received.map(ReceivedResponse::from),
         status: answer.status,
         structured_content: structured,
         content: answer.content.into_iter().map(ContentBlock::from).collect(),

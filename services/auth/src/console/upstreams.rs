@@ -12,7 +12,9 @@ use portolan_model::{
     registry::{SourceKind, SourceSettings},
 };
 use portolan_storage::{
-    StorageError, TenantTx, credentials as stored_credentials,
+    StorageError, TenantTx,
+    credential_states::{self, Seen},
+    credentials as stored_credentials,
     sources::{self, NewSource},
     upstream_oauth, upstreams as stored,
 };
@@ -252,7 +254,7 @@ pub(crate) async fn preview_upstream(
 }
 
 /// A turn at looking at a server. A member who asks for many looks at once waits for their own (S-1).
-async fn turn(state: &AuthState, workspace: &Workspace) -> Result<Turn, ConsoleError> {
+pub(super) async fn turn(state: &AuthState, workspace: &Workspace) -> Result<Turn, ConsoleError> {
     let turn = state.looks().take(workspace.id, LONGEST_WAIT).await;
     turn.ok_or_else(|| {
         ConsoleError::busy(
@@ -391,6 +393,16 @@ pub(crate) async fn add_upstream(
         )
         .await?;
         stored_credentials::put(&mut tx, new.id, &sealed, &credential.hint(), now).await?;
+        // The server was looked at with it.
+        if offer.is_some() {
+            let seen = Seen {
+                source: new.id,
+                version,
+                state: credential_states::State::Works,
+                at: now,
+            };
+            credential_states::note(&mut tx, &[seen], true).await?;
+        }
     }
     if let Some(sharing) = request.sign_in {
         let method = SignInMethod::default().word();

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
-use portolan_http_tools::{CredentialSlot, Secrets, TokenSource};
+use portolan_http_tools::{CredentialSlot, Proof, TokenSource};
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
 };
+use portolan_net::secrets::Secrets;
 use portolan_storage::{TenantTx, upstream_oauth};
 use portolan_upstream::{Client, Endpoint, Limits, Offer, Speaker, UpstreamError};
 use serde_json::{Map, Value};
@@ -65,6 +66,17 @@ pub(crate) enum LookError {
     TooSlow,
 }
 
+impl LookError {
+    /// The result as a test of the server's credential.
+    pub(crate) fn proof(&self) -> Option<Proof> {
+        match self {
+            Self::SignIn(error) => error.proof(),
+            Self::Upstream(error) => error.refusal().map(Proof::Refused),
+            Self::Account(_) | Self::TooSlow => None,
+        }
+    }
+}
+
 /// Reads a server's description and its lists.
 pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer, LookError> {
     match with_server(state, target, Question::Offer).await? {
@@ -77,15 +89,8 @@ pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer,
 pub(crate) async fn try_tool(
     state: &AuthState,
     target: Target<'_>,
-    name: &str,
-    arguments: &Map<String, Value>,
-    input_schema: &Value,
+    call: Call<'_>,
 ) -> Result<Value, LookError> {
-    let call = Call {
-        name,
-        arguments,
-        input_schema,
-    };
     match with_server(state, target, Question::Call(call)).await? {
         Answer::Result(result) => Ok(result),
         Answer::Offer(_) => Err(LookError::TooSlow),
@@ -101,26 +106,19 @@ enum Question<'a> {
 
 /// A call of a tool.
 #[derive(Clone, Copy)]
-struct Call<'a> {
-    name: &'a str,
-    arguments: &'a Map<String, Value>,
-    input_schema: &'a Value,
+pub(crate) struct Call<'a> {
+    /// The server's own name for the tool.
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a Map<String, Value>,
+    pub(crate) input_schema: &'a Value,
+    /// True if a server of both eras has the tool in sessions alone.
+    pub(crate) in_a_session: bool,
 }
 
 /// The server's answer.
 enum Answer {
     Offer(Box<Offer>),
     Result(Value),
-}
-
-impl Answer {
-    /// Masks the credential, which a server may echo (S-5).
-    fn without(self, secrets: &Secrets) -> Self {
-        match self {
-            Self::Result(result) => Self::Result(secrets.masked_value(result)),
-            offer @ Self::Offer(_) => offer,
-        }
-    }
 }
 
 /// Sends the request to a server. A token that the server refuses is renewed once.
@@ -132,50 +130,56 @@ async fn with_server(
     let mut url = target.url;
     let settings = target.settings;
     match target.opened_by {
-        OpenedBy::Nothing => converse(state, url, &settings, HeaderMap::new(), question).await,
+        OpenedBy::Nothing => converse(state, url, &settings, Keys::default(), question).await,
         OpenedBy::Credential(slot) => {
             // A fresh token source, so that the request also tests the client credentials now.
             let tokens = TokenSource::new(state.clock.clone());
             let headers = slot.sign_in(&state.egress, &tokens, &mut url).await?;
             let secrets = slot.secrets(&headers);
-            let answer = converse(state, url, &settings, headers, question).await;
-            answer.map(|answer| answer.without(&secrets))
+            let keys = Keys { headers, secrets };
+            converse(state, url, &settings, keys, question).await
         }
         OpenedBy::Account(account) => {
             let connections = state.connections();
             let token = connections.token(account, url.as_str()).await?;
-            let headers = bearer(&token);
-            let secrets = Secrets::of_headers(&headers);
-            let first = converse(state, url.clone(), &settings, headers, question).await;
+            let first = converse(state, url.clone(), &settings, bearer(&token), question).await;
             let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = first else {
-                return first.map(|answer| answer.without(&secrets));
+                return first;
             };
             let token = connections.renewed(account, url.as_str(), &token).await?;
-            let headers = bearer(&token);
-            let secrets = Secrets::of_headers(&headers);
-            let second = converse(state, url, &settings, headers, question).await;
+            let second = converse(state, url, &settings, bearer(&token), question).await;
             if let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = &second {
                 connections.give_up(account, &token).await?;
             }
-            second.map(|answer| answer.without(&secrets))
+            second
         }
     }
 }
 
-fn bearer(token: &Token) -> HeaderMap {
+/// What goes with each request, and what no answer may bring back (S-5).
+#[derive(Default)]
+struct Keys {
+    headers: HeaderMap,
+    secrets: Secrets,
+}
+
+fn bearer(token: &Token) -> Keys {
     let mut headers = HeaderMap::with_capacity(1);
     if let Ok(mut value) = HeaderValue::try_from(format!("Bearer {}", token.access)) {
         value.set_sensitive(true);
         headers.insert(header::AUTHORIZATION, value);
     }
-    headers
+    Keys {
+        headers,
+        secrets: Secrets::default(),
+    }
 }
 
 async fn converse(
     state: &AuthState,
     url: Url,
     settings: &SourceSettings,
-    headers: HeaderMap,
+    keys: Keys,
     question: Question<'_>,
 ) -> Result<Answer, LookError> {
     let limits = Limits {
@@ -185,7 +189,8 @@ async fn converse(
     };
     let endpoint = Endpoint {
         url,
-        headers,
+        headers: keys.headers,
+        secrets: keys.secrets,
         limits,
     };
     let client = Client::new(state.egress.clone(), endpoint);
@@ -195,7 +200,16 @@ async fn converse(
         match question {
             Question::Offer => Ok(Answer::Offer(Box::new(client.look(&tracker).await?))),
             Question::Call(call) => {
-                let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
+                let ourselves = Speaker::ourselves();
+                let held = if call.in_a_session {
+                    client.holds_sessions(&ourselves).await?
+                } else {
+                    None
+                };
+                let probed = match held {
+                    Some(held) => held,
+                    None => client.probe(&ourselves, &tracker).await?,
+                };
                 let result = probed
                     .call_tool(call.name, call.arguments, call.input_schema)
                     .await;

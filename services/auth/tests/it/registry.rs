@@ -278,14 +278,60 @@ async fn a_document_is_previewed_imported_and_called() {
         answer["content"],
         json!([{"type": "text", "text": "{\"id\":1,\"name\":\"Rex\"}"}])
     );
+    let request = &answer["request"];
     assert_eq!(
-        answer["request"],
-        json!({"method": "GET", "url": format!("http://{address}/v1/pets/1")})
+        (&request["method"], &request["url"], &request["body"]),
+        (
+            &json!("GET"),
+            &json!(format!("http://{address}/v1/pets/1")),
+            &Value::Null
+        )
     );
+    let headers = request["headers"].as_array().unwrap();
+    let key = json!({"name": "x-api-key", "value": "••••"});
+    assert!(headers.contains(&key), "{request}");
+    assert_eq!(answer["response"]["status"], 200);
+    assert_eq!(
+        answer["response"]["body"],
+        json!({"text": "{\"id\":1,\"name\":\"Rex\"}", "bytes": 21})
+    );
+    assert!(!answer.to_string().contains("correct-horse"), "{answer}");
+    let echo = tool(&ann, "echo").await;
+    let echoed = attempt(&ann, &echo, json!({"text": "ahoy"})).await;
+    let sent = json!({"text": "{\"text\":\"ahoy\"}", "bytes": 15});
+    assert_eq!(echoed["request"]["body"], sent, "bug 20");
+    let rejected = attempt(&ann, &echo, json!({})).await;
+    assert_eq!(rejected.get("request"), None, "nothing was sent");
+
+    // Succeeded, failed and rejected calls are counted apart, as the list of calls shows them.
+    let overview = fine(ann.call(Method::GET, &format!("{WS}/overview"), None).await);
+    let counted = &overview["calls_24h"];
+    assert_eq!(
+        (&counted["total"], &counted["errors"], &counted["rejected"]),
+        (&json!(4), &json!(1), &json!(1)),
+        "{counted}"
+    );
+    let hours = counted["by_hour"].as_array().unwrap();
+    let sum = |name: &str| {
+        hours
+            .iter()
+            .map(|hour| hour[name].as_i64().unwrap())
+            .sum::<i64>()
+    };
+    assert_eq!((sum("calls"), sum("errors"), sum("rejected")), (4, 1, 1));
 
     let calls = fine(ann.call(Method::GET, &format!("{WS}/calls"), None).await);
-    assert_eq!(calls["items"][0]["outcome"], "ok");
-    assert_eq!(calls["items"][1]["outcome"], "tool_error");
+    let outcomes: Vec<&str> = calls["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| call["outcome"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        outcomes,
+        ["invalid_arguments", "ok", "ok", "tool_error"],
+        "newest first"
+    );
     let audit = fine(ann.call(Method::GET, &format!("{WS}/audit"), None).await);
     let actions: Vec<_> = audit["items"]
         .as_array()

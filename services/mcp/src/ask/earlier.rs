@@ -1,4 +1,4 @@
-//! What a modern request brings from an earlier round (MR-5…MR-8): looked at before anything is done for it.
+//! The state from an earlier round in a modern request (MR-5…MR-8), checked before any work.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use portolan_protocol::{
 use super::{Continued, Standing, retry::Retry, state::Opened};
 use crate::{dispatch::Context, error::McpError};
 
-/// Where a request stands among the rounds of its call.
+/// The position of a request among the rounds of its call.
 #[derive(Debug)]
 pub(crate) enum Earlier {
-    /// At the beginning.
+    /// The first round.
     Nothing,
-    /// The upstream is to be called again with what the client brings.
+    /// Call the upstream again with what the client brings.
     Continued(Box<Continued>),
-    /// Its call waits somewhere.
+    /// Its call is suspended on some node.
     Parked(Box<Retry>),
 }
 
-/// Opens the state that a request brings, if it brings one. Requests of sessions bring none.
+/// Opens the `requestState` of a request, if it has one. Requests of sessions have none.
 pub(crate) fn earlier(
     cx: &Context<'_>,
     method: Method,
@@ -36,7 +36,8 @@ pub(crate) fn earlier(
         return Ok(Earlier::Nothing);
     }
     let Some(state) = state else {
-        // MR-5: a server that keeps no state takes answers to questions that it has not asked yet. One round is used up by that.
+        // MR-5: a server without state accepts answers to questions that it has not asked yet. This
+        // uses up one round.
         return Ok(responses.map_or(Earlier::Nothing, |responses| {
             Earlier::Continued(Box::new(Continued {
                 responses: Some(responses),

@@ -1,4 +1,5 @@
-//! Questions to a legacy client: JSON-RPC requests on the stream of the call that caused them (T-32, `streams.md` §6.7, §14).
+//! Questions to a legacy client: JSON-RPC requests on the stream of the call (T-32,
+//! `streams.md` §6.7, §14).
 
 use std::{pin::Pin, time::Duration};
 
@@ -19,7 +20,7 @@ use tokio::{sync::mpsc, time::timeout};
 use super::{Asker, Question, Said, Unanswered, notices::Notices, random_name};
 use crate::{config::McpConfig, endpoint::Visit, legacy::session::LiveSession, state::McpState};
 
-/// How long an answer is waited for: people think, programs do not.
+/// How long to wait for an answer: longer for people than for programs.
 fn patience(config: &McpConfig, method: AskMethod) -> Duration {
     Duration::from_secs(match method {
         AskMethod::Elicit => config.ask_person_secs,
@@ -27,10 +28,10 @@ fn patience(config: &McpConfig, method: AskMethod) -> Duration {
     })
 }
 
-/// What a call of a session says before its answer.
+/// The messages of a call of a session before its answer.
 pub(crate) struct Talking {
     said: mpsc::Receiver<Said>,
-    /// Heard, and not yet passed on.
+    /// A received message that is not yet forwarded.
     heard: Option<Said>,
     notices: Notices,
     state: McpState,
@@ -44,7 +45,7 @@ impl std::fmt::Debug for Talking {
 }
 
 impl Talking {
-    /// For a call of `session`. A client that does not read a stream cannot be asked (translation §2).
+    /// For a call of `session`. A client that reads no stream gets no questions (translation §2).
     pub(crate) fn new(
         visit: &Visit<'_>,
         session: &LiveSession,
@@ -59,7 +60,7 @@ impl Talking {
         let revision = session.id.revision;
         let (asker, mut said) = Asker::of_session(revision, capabilities);
         if !may_stream {
-            // Words that nobody hears must not be waited for.
+            // Closed, so that the call does not wait for messages that reach no client.
             said.close();
         }
         let talking = Self {
@@ -72,11 +73,11 @@ impl Talking {
         (asker, talking)
     }
 
-    /// Completes when there is something to pass on.
+    /// Completes when there is a message to forward.
     pub(crate) async fn hear(&mut self) {
         loop {
             match self.said.recv().await {
-                // Progress that nobody asked for (PP-1).
+                // Progress without a token (PP-1).
                 Some(Said::Progress(_)) if !self.notices.wants_progress() => {}
                 Some(said) => {
                     self.heard = Some(said);
@@ -87,7 +88,7 @@ impl Talking {
         }
     }
 
-    /// True if there is something to pass on now.
+    /// True if there is a message to forward now.
     pub(crate) fn has_more(&mut self) -> bool {
         while self.heard.is_none() {
             match self.said.try_recv() {
@@ -99,7 +100,7 @@ impl Talking {
         true
     }
 
-    /// What was said last, before an answer that is there: questions are of no use any more.
+    /// The last notifications before an answer that is ready. Questions are dropped.
     pub(crate) fn rest(&mut self) -> Vec<Bytes> {
         let mut notices = Vec::new();
         while self.has_more() {
@@ -117,7 +118,9 @@ impl Talking {
         }
     }
 
-    /// The next notification. Questions go to `writer` on the way, and are answered while this is polled.
+    /// The next notification.
+    ///
+    /// Questions go to `writer` meanwhile, and their answers are processed while this is polled.
     pub(crate) async fn next(&mut self, writer: &StreamWriter) -> Bytes {
         loop {
             if self.heard.is_none() {
@@ -145,8 +148,10 @@ impl Talking {
     }
 }
 
-/// Asks on `writer` and hands the answer to who asked. A question that nobody waits for any more, or whose time is over, is
-/// cancelled on the same stream (CN-3, X-7B).
+/// Sends a question on `writer`, and gives the answer to the asker.
+///
+/// If the asker stops or the time is over, the question is cancelled on the same stream (CN-3,
+/// X-7B).
 async fn ask(writer: StreamWriter, mut question: Question, within: Duration) {
     let Some(id) = random_name("q") else {
         return question.give(Err(Unanswered::Gone));
@@ -192,7 +197,9 @@ async fn withdraw(writer: &StreamWriter, id: &str, reason: &str) {
     let _ = writer.push(Class::Notification, notice.into()).await;
 }
 
-/// A client's response as it goes to the node that waits for it: `{"result":…}` or `{"error":…}`, with the id to look for.
+/// A client's response in the form for the node that waits for it, with the id of the question.
+///
+/// The payload is `{"result":…}` or `{"error":…}`.
 pub(crate) fn to_payload(response: &Response) -> Option<(String, Vec<u8>)> {
     let id = response.id.as_ref()?.as_text()?.to_owned();
     let (name, value) = match &response.outcome {

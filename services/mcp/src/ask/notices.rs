@@ -1,5 +1,5 @@
-//! What a running call tells its client, no more often than it may: [`portolan_protocol::pace`]
-//! decides, and time is told here.
+//! Rate-limited notifications of a running call: [`portolan_protocol::pace`] decides, with the time
+//! from here.
 
 use bytes::Bytes;
 use portolan_protocol::{
@@ -13,22 +13,22 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::instruments;
 
-/// Notifications of one speaker.
+/// Notifications of one sender.
 #[derive(Debug)]
 pub(crate) struct Paced(Pace<Bytes>);
 
 impl Paced {
-    /// So many a second of each lane.
+    /// Allows `most` notifications a second in each queue.
     pub(crate) fn new(most: usize) -> Self {
         Self(Pace::new(most))
     }
 
-    /// As often as a client is told that waits for its answer (PP-3).
+    /// The rate for a client that waits for its answer (PP-3).
     pub(crate) fn of_client() -> Self {
         Self::new(pace::MOST)
     }
 
-    /// What is told now: this, or nothing yet.
+    /// Takes a notification and returns the one to send now, if any.
     pub(crate) fn take(&mut self, lane: Lane, notice: Bytes) -> Option<Bytes> {
         let told = self.0.take(lane, notice, Instant::now().into_std());
         let dropped = self.0.dropped();
@@ -38,7 +38,7 @@ impl Paced {
         told
     }
 
-    /// One that waited, as soon as it may be told. Without one: never. Cancel safe.
+    /// A delayed notification, as soon as the rate allows it. Without one: never. Cancel safe.
     pub(crate) async fn due(&mut self) -> Bytes {
         loop {
             let Some(due) = self.0.due() else {
@@ -51,13 +51,13 @@ impl Paced {
         }
     }
 
-    /// One that waits, before the answer.
+    /// A delayed notification, to be sent before the answer.
     pub(crate) fn last(&mut self) -> Option<Bytes> {
         self.0.last()
     }
 }
 
-/// With which others a notification is counted. `None`: it is told in any case.
+/// The queue in which a notification is counted. `None`: it is always sent.
 pub(crate) fn lane(notice: &Bytes) -> Option<Lane> {
     let notice = Raw::parse(notice.clone()).ok()?;
     let method = notice.get("method")?.string()?;
@@ -68,7 +68,7 @@ pub(crate) fn lane(notice: &Bytes) -> Option<Lane> {
     Some(Lane::Log(logger.and_then(|logger| logger.string())))
 }
 
-/// What a call tells, in the words of its client.
+/// The notifications of a call, in the form of its client.
 #[derive(Debug)]
 pub(crate) struct Notices {
     telling: Option<(ProgressToken, Gate)>,
@@ -77,7 +77,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Progress is wanted under `token`, if at all.
+    /// `token` is the token under which the client wants progress, if it does.
     pub(crate) fn new(revision: Revision, token: Option<ProgressToken>) -> Self {
         Self {
             telling: token.map(|token| (token, Gate::default())),
@@ -86,12 +86,12 @@ impl Notices {
         }
     }
 
-    /// Progress that is not asked for is not told (PP-1).
+    /// Whether the client wants progress (PP-1).
     pub(crate) const fn wants_progress(&self) -> bool {
         self.telling.is_some()
     }
 
-    /// How far the call is: what is told of that now.
+    /// Takes progress and returns the notification to send now, if any.
     pub(crate) fn progress(&mut self, progress: &Progress) -> Option<Bytes> {
         let (token, gate) = self.telling.as_mut()?;
         if !gate.passes(progress.progress) {
@@ -101,7 +101,7 @@ impl Notices {
         self.paced.take(Lane::Progress, notice.into())
     }
 
-    /// A whole notification: what is told now.
+    /// Takes a whole notification and returns the one to send now, if any.
     pub(crate) fn message(&mut self, notice: Bytes) -> Option<Bytes> {
         match lane(&notice) {
             Some(lane) => self.paced.take(lane, notice),
@@ -109,12 +109,12 @@ impl Notices {
         }
     }
 
-    /// One that waited, as soon as it may be told. Without one: never. Cancel safe.
+    /// A delayed notification, as soon as the rate allows it. Without one: never. Cancel safe.
     pub(crate) async fn due(&mut self) -> Bytes {
         self.paced.due().await
     }
 
-    /// One that waits, before the answer.
+    /// A delayed notification, to be sent before the answer.
     pub(crate) fn last(&mut self) -> Option<Bytes> {
         self.paced.last()
     }

@@ -1,8 +1,9 @@
-//! A call that has asked a modern client something and waits for the retry that answers (X-22…X-27).
+//! A suspended call: it has asked a modern client a question, and waits for the retry (X-22…X-27).
 //!
-//! The call stays on the node where it runs, as a task with a deadline. What it says goes into a stream of its own, in the log that all
-//! nodes share; a retry that reaches another node reads it there, and hands the answers over like those of any question. A dead
-//! node's streams are ended by the others, so that nobody waits for ever (V-5).
+//! The call stays on the node where it runs, as a task with a deadline. Its messages go into a
+//! stream of its own, in the log that all nodes share. A retry on another node reads the stream
+//! there, and sends the answers like those of any question. Other nodes end the streams of a dead
+//! node, so that no client waits for ever (V-5).
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,25 +37,25 @@ use super::{
 };
 use crate::{error::McpError, payloads::About, tools::Running};
 
-/// questions that come so close together are one round.
+/// questions within this time are one round.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// A call that asks has at most so long in all.
+/// The longest time in all of a call that asks.
 pub(super) const AT_MOST: Duration = Duration::from_secs(3600);
-/// how often a question is asked that has no fitting answer.
+/// how often a question is repeated that has no fitting answer.
 const TRIES: u8 = 3;
-/// What a call has to end by itself once its client did not come back.
+/// The time for a call to end by itself after its client did not come back.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// The parked call among the running ones of its session.
+/// The key of the suspended call among the running requests of its session.
 pub(super) const RPC: &str = "parked";
-/// Questions of one round (`streams.md` §7).
+/// Most questions of one round (`streams.md` §7).
 const AT_ONCE: usize = 8;
 
-/// What a parked call says, in its stream.
+/// An event in the stream of a suspended call.
 #[derive(Debug)]
 pub(super) enum Frame {
-    /// It asks.
+    /// Questions of a round.
     Asked(u8, Vec<(String, InputRequest)>),
-    /// How far it is.
+    /// Progress.
     Progress(Progress),
     /// A whole notification.
     Message(Bytes),
@@ -79,7 +80,7 @@ impl Frame {
         out.into()
     }
 
-    /// What of it goes into the stream now.
+    /// The payload that goes into the stream now, if any.
     fn notice(paced: &mut Paced, said: Said) -> Option<Bytes> {
         match said {
             Said::Progress(progress) => {
@@ -99,7 +100,7 @@ impl Frame {
         }
     }
 
-    /// `None`: not of a parked call, but what stands for the answer of one that was lost.
+    /// Reads an event. `None` for the event that replaces the answer of a lost call.
     pub(super) fn read(payload: &Bytes) -> Option<Self> {
         let (tag, rest) = (payload.first()?, payload.slice(1..));
         match tag {
@@ -125,15 +126,15 @@ impl Frame {
     }
 }
 
-/// Which rounds of a parked call were answered: the body of its record. Whoever raises it may answer.
+/// The body of the record: the last answered round. The update that raises it may answer.
 pub(super) fn answered(round: u8) -> Bytes {
     Bytes::copy_from_slice(&[b'R', round])
 }
 
-/// The body of a record that was made again from nothing: the parked call is unknown.
+/// The body of a record that was created again: the suspended call is unknown.
 pub(super) const UNKNOWN: Bytes = Bytes::from_static(b"-");
 
-/// The life of the record of a parked call.
+/// The lifetime of the record of a suspended call.
 pub(super) fn record(body: Bytes) -> Fresh {
     Fresh {
         body,
@@ -152,11 +153,11 @@ struct Parked {
     standing: Arc<Standing>,
     work: Running,
     said: mpsc::Receiver<Said>,
-    /// What it tells meanwhile, no more often than a client is told (PP-3).
+    /// Its notifications, at the rate of a client (PP-3).
     paced: Paced,
     writer: StreamWriter,
     place: Place,
-    /// Until the call ends.
+    /// The permit, held until the call ends.
     _parking: places::Place,
     waiting: Vec<Waiting>,
     keys: u32,
@@ -164,19 +165,19 @@ struct Parked {
     until: Instant,
 }
 
-/// Why a parked call goes no further.
+/// Why a suspended call ended.
 enum End {
-    /// It ended by itself.
+    /// It finished by itself.
     Done(Result<Vec<u8>, McpError>),
     /// Its client did not come back.
     Forgotten,
     /// It asked too often (V-3).
     TooOften,
-    /// Cancelled, or no longer this node's.
+    /// It was cancelled, or another node has taken it over.
     Stopped,
 }
 
-/// Parks a call that asked `first`, and gives the answer that asks the client.
+/// Suspends a call that asked `first`, and returns the answer that asks the client.
 pub(super) async fn park(
     standing: Arc<Standing>,
     mut work: Running,
@@ -246,11 +247,11 @@ pub(super) async fn park(
         until: Instant::now() + AT_MOST,
     };
     state.tracker.spawn(parked.run());
-    // What is announced can be answered on every node: the question is in the log when the reader gives it.
+    // The reader returns a question only once it is in the log, so every node can take its answer.
     Follow::new(standing, stream, reader, None).outcome().await
 }
 
-/// Takes up the questions that come now. The outcome, if the call ended meanwhile.
+/// Collects the questions of one round. Returns the outcome if the call ended meanwhile.
 async fn gather(
     work: &mut Running,
     said: &mut mpsc::Receiver<Said>,
@@ -294,7 +295,8 @@ impl Parked {
                 }
                 rest.extend(std::iter::from_fn(|| self.paced.last()));
                 for notice in rest {
-                    // If nobody reads it, neither does anybody the answer.
+                    // A failure is ignored: a client that misses the notification misses the answer
+                    // too.
                     let _ = self.writer.push(Class::Notification, notice).await;
                 }
                 let body = outcome.map_or_else(McpError::into_message, Some);
@@ -309,7 +311,7 @@ impl Parked {
                 for waiting in self.waiting.drain(..) {
                     waiting.question.give(Err(Unanswered::TimedOut));
                 }
-                // so that the upstream hears the refusal, and not only the end.
+                // gives the upstream time to receive the refusal before the call is dropped.
                 let _ended = tokio::time::timeout(LAST_WORDS, &mut self.work).await;
                 Visible::TimedOut(Awaited::Client)
             }
@@ -321,7 +323,7 @@ impl Parked {
         }
     }
 
-    /// One round: asks, and gives the answers to who wants them. What is still without one stays.
+    /// One round: asks, and gives the answers to the askers. Questions without an answer stay.
     async fn ask(&mut self) -> Result<(), End> {
         if self.round >= MOST_ROUNDS {
             return Err(End::TooOften);
@@ -343,7 +345,7 @@ impl Parked {
                 () = self.standing.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 answer = &mut asking => break answer,
-                // nobody reads notices now. A question waits for the next round.
+                // notifications have no reader now. A question waits for the next round.
                 Some(said) = self.said.recv(), if self.waiting.len() < 2 * AT_ONCE => {
                     if let Said::Question(question) = said {
                         self.keys += 1;
@@ -362,13 +364,13 @@ impl Parked {
         }
     }
 
-    /// MR-11, MR-12, X-25: unknown keys are nothing, missing and unfit answers are asked for again.
+    /// MR-11, MR-12, X-25: ignores unknown keys, and repeats questions without a fitting answer.
     fn take(&mut self, responses: &Bytes) {
         let responses = Raw::parse(responses.clone()).ok();
         let responses = responses.and_then(|responses| read_responses(&responses).ok());
         let responses = responses.unwrap_or_default();
         for mut waiting in std::mem::take(&mut self.waiting) {
-            // X-7B: the upstream does not want to know any more.
+            // X-7B: the upstream has cancelled the question.
             if waiting.question.answer.is_closed() {
                 continue;
             }
@@ -392,7 +394,7 @@ impl Parked {
         }
     }
 
-    /// Until the call asks again.
+    /// Runs the call until it asks again.
     async fn go_on(&mut self) -> Result<(), End> {
         let fenced = self.writer.fenced();
         loop {
@@ -429,7 +431,7 @@ impl Parked {
     }
 }
 
-/// The last frame: the outcome without the id, which is another one in each retry.
+/// The last event: the outcome without the id, which is another one in each retry.
 fn final_frame(body: &[u8]) -> Option<Bytes> {
     let Ok(Body::Single(Message::Response(response))) = Body::parse(Bytes::copy_from_slice(body))
     else {

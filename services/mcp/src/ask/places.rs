@@ -1,4 +1,4 @@
-//! How many calls may wait for their clients at once (MR-9).
+//! Limits on suspended calls: per node, and per principal (MR-9).
 
 use std::{
     collections::HashMap,
@@ -13,26 +13,26 @@ struct Taken {
     by_principal: HashMap<Digest, usize>,
 }
 
-/// The places of a node.
+/// The permits of a node.
 #[derive(Debug)]
 pub(crate) struct Parking {
     per_node: usize,
     taken: Mutex<Taken>,
 }
 
-/// A place, until it is dropped.
+/// A permit for one suspended call, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     parking: Arc<Parking>,
     principal: Digest,
 }
 
-/// Why there is none.
+/// Why there is no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// The principal has as many as it may.
+    /// The principal has reached its limit.
     Own,
-    /// All of the node's are taken.
+    /// The node has reached its limit.
     Node,
 }
 
@@ -44,7 +44,7 @@ impl Parking {
         }
     }
 
-    /// A place for a call of `principal`, which may have so many.
+    /// Takes a permit for a call of `principal`, whose limit is `at_most`.
     pub(super) fn enter(
         self: &Arc<Self>,
         principal: Digest,
@@ -71,7 +71,7 @@ impl Parking {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many wait.
+    /// The number of suspended calls.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.taken().all

@@ -1,5 +1,7 @@
-//! The retry of a parked call, on any node: the state is checked, used up once among all nodes, its answers handed to
-//! the node where the call waits, and what the call says from then on read from its stream.
+//! The retry of a suspended call, on any node.
+//!
+//! The state is verified and used once in the cluster. The answers go to the node of the call, and
+//! the further messages of the call are read from its stream.
 
 use std::sync::Arc;
 
@@ -24,18 +26,18 @@ use super::{
 };
 use crate::error::McpError;
 
-/// A request that comes back to a parked call.
+/// A request that continues a suspended call.
 #[derive(Debug)]
 pub(crate) struct Retry {
     pub(crate) standing: Arc<Standing>,
     pub(crate) at: ParkedAt,
     /// The client's answers, an object of objects.
     pub(crate) responses: Option<Raw>,
-    /// Progress is wanted under this token from now on.
+    /// The token for progress from now on.
     pub(crate) progress: Option<ProgressToken>,
 }
 
-/// What a call says next.
+/// The next message of a call.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// A notification, before the answer.
@@ -45,7 +47,10 @@ pub(crate) enum Step {
 }
 
 impl Retry {
-    /// Hands the answers over. What follows is read from the [`Follow`]; without one, the answer is there already.
+    /// Sends the answers to the call.
+    ///
+    /// The further messages come from the [`Follow`]. The other result is an answer that exists
+    /// already.
     pub(crate) async fn begin(self) -> Result<Result<Follow, Vec<u8>>, McpError> {
         let Self {
             standing,
@@ -67,7 +72,7 @@ impl Retry {
         if rounds >= at.round {
             return Err(standing.refuse(USED));
         }
-        // The one write that decides among all nodes.
+        // This write decides which node uses the state.
         let used = node
             .update(session, principal, begun.version, answered(at.round))
             .await;
@@ -78,7 +83,7 @@ impl Retry {
         }
         let responses = responses.unwrap_or(Raw::empty_object()).bytes().clone();
         let question = format!("r{}", at.round);
-        // Whether somebody waits is told by the stream.
+        // The stream shows whether the call still waits.
         let _routed = node
             .answer(tenant, session, principal, &question, responses)
             .await
@@ -94,7 +99,7 @@ impl Retry {
     }
 }
 
-/// Cancels a parked call whose client went away (T-63), unless its answer was given.
+/// Cancels a suspended call whose client disconnected (T-63), unless its answer was sent.
 #[derive(Debug)]
 struct Guard {
     standing: Arc<Standing>,
@@ -113,14 +118,14 @@ impl Drop for Guard {
             let principal = standing.caller.session_principal();
             let cancelled = standing.state.node.cancel(session, principal, RPC).await;
             if cancelled.is_err() {
-                // It ends at its deadline.
+                // The call ends at its deadline.
                 tracing::debug!("a parked call could not be cancelled");
             }
         });
     }
 }
 
-/// Reads what a parked call says, until it asks or answers.
+/// Reads the messages of a suspended call, until it asks or answers.
 #[derive(Debug)]
 pub(crate) struct Follow {
     reader: StreamReader,
@@ -146,12 +151,12 @@ impl Follow {
         }
     }
 
-    /// The request that gets the answer.
+    /// The id of the request that gets the answer.
     pub(super) fn request(&self) -> &RequestId {
         &self.guard.standing.id
     }
 
-    /// The answer; notices on the way are dropped.
+    /// The answer; notifications before it are dropped.
     pub(super) async fn outcome(mut self) -> Result<Vec<u8>, McpError> {
         loop {
             if let Step::Done(outcome) = self.step().await {
@@ -160,11 +165,11 @@ impl Follow {
         }
     }
 
-    /// What comes next.
+    /// The next message.
     pub(crate) async fn step(&mut self) -> Step {
         loop {
             let Some(delivery) = self.reader.next().await else {
-                // Cancelled, or its log is gone.
+                // The call was cancelled, or its log is gone.
                 return self.done(|standing| Ok(standing.visible(&Visible::Lost)));
             };
             let (payload, cursor) = match delivery {
@@ -208,7 +213,7 @@ impl Follow {
                 (Some(Frame::Final(outcome)), _) => {
                     return self.done(|standing| Ok(answer(standing, &outcome)));
                 }
-                // What the cluster writes where a call was lost with its node (V-5).
+                // The event that the cluster writes when a call is lost with its node (V-5).
                 (None | Some(Frame::Asked(..)), _) => {
                     return self.done(|standing| Ok(standing.visible(&Visible::Lost)));
                 }
@@ -222,7 +227,7 @@ impl Follow {
     }
 }
 
-/// The outcome of a parked call under the id of the request that gets it.
+/// The outcome of a suspended call, with the id of the request that gets it.
 fn answer(standing: &Standing, outcome: &Raw) -> Vec<u8> {
     if let Some(result) = outcome.get("result") {
         return jsonrpc::response(&standing.id, result.as_bytes());

@@ -1,9 +1,11 @@
-//! `requestState` (MR-6…MR-8): sealed for one caller, one server and one request, for a quarter of an hour. Whoever holds it can neither
-//! read nor change it.
+//! `requestState` (MR-6…MR-8): sealed for one caller, one server and one request.
+//!
+//! It is valid for a quarter of an hour. Its holder can neither read nor change it.
 //!
 //! ```text
-//! plaintext (`plain`) = version 1 | kind | method | round | digest of the parameters (32) | rest
-//! parked    : session (16) | stream (8) | sequence (8) | attempt (4 + 2)
+//! plaintext (`plain`) = version 1 | kind | method | round
+//!                      | digest of the parameters (32) | rest
+//! suspended : session (16) | stream (8) | sequence (8) | epoch (4 + 2)
 //! handed on : 0, or 1 and the upstream's own state
 //! associated data = tenant | server | principal (person and client)
 //! ```
@@ -36,14 +38,14 @@ use crate::{
     state::McpState,
 };
 
-/// MR-6: not ours, changed, or somebody else's: which one is not told.
+/// MR-6: not ours, changed, or of another caller. The error does not reveal the reason.
 const INVALID: &str = "Invalid requestState";
 const EXPIRED: &str = "requestState expired";
 const OTHER_REQUEST: &str = "requestState belongs to another request";
-/// X-27.
+/// X-27: the state was used before.
 pub(super) const USED: &str = "requestState already used";
 
-/// A modern request that may ask: all that its `requestState` and its answers are made of.
+/// A modern request that may ask: the contents of its `requestState` and its answers.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(super) state: McpState,
@@ -55,26 +57,26 @@ pub(crate) struct Standing {
     digest: Digest,
 }
 
-/// A question of a parked call, as its `requestState` names it.
+/// A question of a suspended call, as its `requestState` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ParkedAt {
     pub(super) stream: StreamKey,
-    /// The event that asked.
+    /// The event of the question.
     pub(super) cursor: Cursor,
     pub(super) round: u8,
 }
 
-/// What a good state says.
+/// The contents of a valid state.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// The call waits somewhere for this (X-22).
+    /// A suspended call waits for this request (X-22).
     Parked(ParkedAt),
-    /// The upstream is to be called again (X-29).
+    /// Call the upstream again (X-29).
     HandedOn(Continued),
 }
 
 impl Standing {
-    /// The standing of a request.
+    /// Collects the parts from a request.
     pub(crate) fn new(cx: &Context<'_>, method: Method, id: &RequestId, params: &Params) -> Self {
         Self {
             state: cx.state.clone(),
@@ -122,7 +124,9 @@ impl Standing {
         self.seal(at.round, about)
     }
 
-    /// The answer that passes an upstream's questions on, with its state inside ours (X-29). `None` if that is too long.
+    /// The answer that forwards an upstream's questions, with its state inside ours (X-29).
+    ///
+    /// `None` if the state is too long.
     pub(super) fn hand_on(&self, asked: InputRequired, round: u8) -> Option<Vec<u8>> {
         let state = self.seal(round, About::HandedOn(asked.state.clone()))?;
         Some(self.input_required(InputRequired {
@@ -135,7 +139,7 @@ impl Standing {
         jsonrpc::response_with(&self.id, 512, |out| asked.write(&self.server.identity, out))
     }
 
-    /// One of the answers with fixed words.
+    /// An answer with a fixed text.
     pub(super) fn visible(&self, visible: &Visible) -> Vec<u8> {
         let identity = &self.server.identity;
         visible
@@ -143,7 +147,7 @@ impl Standing {
             .1
     }
 
-    /// Opens a state that a client presents, and checks that it is of this caller, this server and this very request.
+    /// Opens a client's state, and checks caller, server and request.
     pub(crate) fn open(&self, text: &str) -> Result<Opened, McpError> {
         self.read(text).map_err(|why| self.refuse(why))
     }
@@ -197,7 +201,7 @@ impl Standing {
     }
 }
 
-/// MR-1: the methods that may ask.
+/// MR-1: codes of the methods that may ask.
 const fn method_code(method: Method) -> u8 {
     match method {
         Method::ToolsCall => 1,
@@ -207,8 +211,9 @@ const fn method_code(method: Method) -> u8 {
     }
 }
 
-/// A digest over what a retry repeats: all parameters but the answers, the state and the metadata. Members in any order are the same
-/// request: clients write them anew.
+/// A digest over the parameters that a retry repeats: all but answers, state and metadata.
+///
+/// The order of members does not matter, because clients write them anew.
 fn digest_of(params: &Params) -> Digest {
     let members: Vec<(String, Value)> = params.raw().map_or_else(Vec::new, |raw| {
         raw.members()

@@ -1,5 +1,7 @@
-//! The connection of a modern request whose call may speak before its answer: one JSON body if the answer comes first, a stream if
-//! something else does (T-62, X-89). A lost connection is the end of the call (T-63), unless it is parked by then.
+//! The connection of a modern request whose call may send messages before its answer.
+//!
+//! The answer is one JSON body if it comes first, else a stream (T-62, X-89). A lost connection
+//! ends the call (T-63), unless the call is suspended by then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,36 +39,36 @@ use crate::{
 struct Talking {
     standing: Arc<Standing>,
     notices: Notices,
-    /// Taken when the call is parked.
+    /// Taken when the call is suspended.
     call: Option<(Running, mpsc::Receiver<Said>)>,
     heard: Option<Said>,
     done: Option<Result<Vec<u8>, McpError>>,
-    /// When it becomes a task, if it is not done by then.
+    /// When the call becomes a task, if it is not done by then.
     task_at: Option<Instant>,
 }
 
-/// Where the words of an answer come from.
+/// The source of an answer's messages.
 enum Line {
     /// A call of this request.
     Talk(Talking),
-    /// A call that was parked by an earlier request.
+    /// A call that was suspended by an earlier request.
     Follow(Follow),
 }
 
-/// A call that may speak before its answer, and does not run yet.
+/// A call that may send messages before its answer, and does not run yet.
 pub(crate) struct Talk {
     pub(crate) standing: Standing,
     pub(crate) capabilities: ClientCapabilities,
-    /// What an earlier round left.
+    /// The state from an earlier round.
     pub(crate) continued: Option<Box<Continued>>,
-    /// Progress is wanted under this token.
+    /// The token under which the client wants progress.
     pub(crate) progress: Option<ProgressToken>,
-    /// After so long it becomes a task, if it may.
+    /// After this time it becomes a task, if it may.
     pub(crate) patience: Option<Duration>,
 }
 
 impl Talk {
-    /// Runs it.
+    /// Runs the call and answers the request.
     pub(crate) async fn run(
         self,
         visit: &Visit<'_>,
@@ -87,7 +89,7 @@ impl Talk {
     }
 }
 
-/// Goes on with a parked call.
+/// Continues a suspended call.
 pub(crate) async fn go_on(visit: &Visit<'_>, retry: Retry) -> Result<Response, McpError> {
     match retry.begin().await? {
         Ok(follow) => answer(visit, Line::Follow(follow)).await,
@@ -95,7 +97,7 @@ pub(crate) async fn go_on(visit: &Visit<'_>, retry: Retry) -> Result<Response, M
     }
 }
 
-/// how long the head of an answer waits for what there is to say, so that an error may yet have its HTTP status.
+/// how long the response head waits, so that an error can still have its HTTP status.
 const HELD_BACK: Duration = Duration::from_secs(5);
 
 async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
@@ -104,13 +106,13 @@ async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
         let (state, caller, about) = (state.clone(), Arc::clone(&caller), about.clone());
         async move {
             let mut line = line?;
-            // The call goes with its line.
+            // The call ends with its connection.
             let step = tokio::select! {
                 biased;
                 step = line.step() => step,
                 why = stopped(&state, &caller) => Step::Done(Err(McpError::lost(why, &about, Revision::V2026_07_28))),
             };
-            // It may go out as a message of a stream, which has its own id alone.
+            // The error may go out in a stream, where only its own id identifies it.
             let step = match step {
                 Step::Done(Err(error)) => Step::Done(Err(
                     error.answering(Revision::V2026_07_28, about.id.as_ref())
@@ -128,7 +130,7 @@ async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
             step = steps.next() => match step {
                 Some(Step::Done(outcome)) => return outcome.map(|body| visit.answer(body)),
                 Some(first) if visit.accepted.events => break Some(first),
-                // T-7: who reads no stream gets no notices.
+                // T-7: a client that reads no stream gets no notifications.
                 Some(_) => {}
                 None => return Err(McpError::Unavailable),
             },
@@ -177,7 +179,7 @@ impl Talking {
                     () = at(self.task_at) => self.heard = Some(Said::Task),
                 }
             }
-            // What was said before the answer goes before it.
+            // Messages from before the answer are sent before it.
             let next = self.heard.take().or_else(|| said.try_recv().ok());
             match (next, self.done.is_some()) {
                 (Some(Said::Progress(progress)), _) => {
@@ -191,7 +193,7 @@ impl Talking {
                     }
                 }
                 (Some(Said::Question(first)), false) => {
-                    // This answer ends with the question: what waits goes before it.
+                    // This answer ends with the question, so delayed notifications go before it.
                     if let Some(notice) = self.notices.last() {
                         self.heard = Some(Said::Question(first));
                         return Step::Notice(notice);
@@ -211,7 +213,7 @@ impl Talking {
                         return Step::Done(Ok(announced));
                     }
                 }
-                // The call did not wait for the answer.
+                // The call ended without waiting for the answer.
                 (Some(Said::Question(_) | Said::Task), true) => {}
                 (None, _) => {
                     if self.done.is_some()
@@ -229,7 +231,7 @@ impl Talking {
         Step::Done(Err(McpError::Unavailable))
     }
 
-    /// The answer that makes a task of the call. One that cannot be made is awaited as before.
+    /// The answer that makes a task of the call. If that fails, the call is awaited as before.
     async fn become_task(&mut self) -> Option<Vec<u8>> {
         let standing = &self.standing;
         let shelf = Shelf::new(&standing.state, &standing.caller, &standing.server);
@@ -242,7 +244,7 @@ impl Talking {
     }
 }
 
-/// Completes then. Without a time: never.
+/// Completes at `time`. Without a time: never.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

@@ -1,5 +1,8 @@
-//! Sources that connected accounts open (X-86, X-87, V-10): whose account a call uses, and how a person is asked to connect theirs. What
-//! goes to a source was issued by its own authorization server: the caller's token of this platform is never among it (AU-1).
+//! Sources with connected accounts (X-86, X-87, V-10): the account of a call, and the question to
+//! its person.
+//!
+//! A source only gets tokens of its own authorization server, never the caller's token of this
+//! platform (AU-1).
 
 use std::time::Duration;
 
@@ -21,10 +24,10 @@ use crate::{ask::Asker, hex::hex, state::McpState};
 
 /// How long a call waits for a person who went to connect an account.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks whether it is connected.
+/// The poll interval for the connection.
 const STEP: Duration = Duration::from_millis(500);
 
-/// Whose accounts calls use.
+/// The owner of the accounts that calls use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// The workspace's.
@@ -34,7 +37,7 @@ pub(crate) enum Sharing {
 }
 
 impl Sharing {
-    /// As it is stored; an unknown word is the narrower one.
+    /// Reads the stored word; an unknown one is the narrower sharing.
     pub(crate) fn from_word(word: &str) -> Self {
         if word == "workspace" {
             Self::Workspace
@@ -44,24 +47,24 @@ impl Sharing {
     }
 }
 
-/// Each person has an account of their own there, and who calls is none.
+/// The source needs an account of a person, and the caller is not a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoPerson;
 
-/// The accounts that open a source.
+/// The accounts for a source.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     tenant: TenantId,
     pub(crate) source: SourceId,
     sharing: Sharing,
-    /// The address that their tokens are for, as it is stored.
+    /// The address that their tokens are for, as stored.
     pub(crate) address: String,
-    /// What a person is told of the place.
+    /// The name of the source in questions to a person.
     host: String,
 }
 
 impl Accounts {
-    /// Those of the source at an address.
+    /// The accounts of the source at an address.
     pub(crate) fn new(tenant: TenantId, source: SourceId, sharing: Sharing, address: &str) -> Self {
         let url = Url::parse(address).ok();
         let host = url.as_ref().and_then(Url::host_str);
@@ -86,7 +89,7 @@ impl Accounts {
         })
     }
 
-    /// The workspace's own, whoever's calls use.
+    /// The workspace's own account, whatever account the calls use.
     pub(crate) const fn of_workspace(&self) -> Account {
         Account {
             tenant: self.tenant,
@@ -95,7 +98,7 @@ impl Accounts {
         }
     }
 
-    /// True if calls use accounts of persons, who can be asked to connect them.
+    /// True if calls use accounts of persons, who can connect them on request.
     pub(crate) fn are_personal(&self) -> bool {
         self.sharing == Sharing::Person
     }
@@ -109,27 +112,29 @@ impl Accounts {
     }
 }
 
-/// The page of the console that mends what opens a source.
+/// The page of the console for the credential of a source.
 pub(crate) fn console_page(state: &McpState, tenant_slug: &str, source: SourceId) -> String {
     let issuer = state.site().issuer();
     format!("{issuer}/w/{tenant_slug}/sources/{source}?tab=credential")
 }
 
-/// A call that an account of its caller may have to open.
+/// A call that may need an account of its caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Linking<'a> {
     pub(crate) accounts: &'a Accounts,
-    /// Who calls, if it is a person.
+    /// The calling person, if there is one.
     pub(crate) person: Option<UserId>,
-    /// The way to the client meanwhile; none, where the answer is one body.
+    /// The channel to the client; `None` if the answer is one body.
     pub(crate) asker: Option<&'a Asker>,
     pub(crate) revision: Revision,
-    /// The client said that it opens pages for its person.
+    /// The client declared that it opens pages for its person.
     pub(crate) opens_pages: bool,
 }
 
 impl Linking<'_> {
-    /// The page where the caller connects their own account (EL-11: it wants this very person). None where calls use the workspace's.
+    /// The page where the caller connects their own account (EL-11: it requires this very person).
+    ///
+    /// `None` if calls use the workspace's account.
     pub(crate) fn page(&self, state: &McpState) -> Option<(Account, String)> {
         let account = self.accounts.of(self.person).ok()?;
         let whose = (account.tenant, account.source, account.owner?);
@@ -138,7 +143,8 @@ impl Linking<'_> {
         Some((account, url))
     }
 
-    /// the person is asked to connect the account, and waited for. False if they cannot be asked: then the answer says it.
+    /// asks the person to connect the account, and waits. False if the client cannot be
+    /// asked.
     pub(crate) async fn ask(&self, state: &McpState) -> Result<bool, Visible> {
         let Some(asker) = self.asker.filter(|asker| asker.can(Need::Url)) else {
             return Ok(false);
@@ -147,7 +153,8 @@ impl Linking<'_> {
             return Ok(false);
         };
         let before = state.accounts.connected_at(account).await.ok().flatten();
-        // In the words of 2026-07-28, which has no ids of its own: where the client's revision has them, one is made up.
+        // In the form of 2026-07-28, which has no ids: one is generated for revisions that have
+        // them.
         let params = self.accounts.step(&url).params();
         let answer = asker
             .ask(Revision::V2026_07_28, AskMethod::Elicit, &params)
@@ -156,7 +163,7 @@ impl Linking<'_> {
         if action.as_deref() != Some("accept") {
             return Err(Visible::Declined);
         }
-        // EL-13: the person agreed to open the page, and may be on it for a while.
+        // EL-13: the person agreed to open the page, and may need some time there.
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             match state.accounts.is_connected(account, before).await {
@@ -169,7 +176,7 @@ impl Linking<'_> {
         Ok(true)
     }
 
-    /// EL-15: the error by which a client of 2025-11-25 opens the page itself, where no question can be put on the way of the answer.
+    /// EL-15: the error for a client of 2025-11-25 that cannot be asked. It opens the page itself.
     pub(crate) fn error(&self, url: &str) -> Option<RpcError> {
         if self.revision != Revision::V2025_11_25 || !self.opens_pages {
             return None;

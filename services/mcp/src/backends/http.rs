@@ -1,5 +1,7 @@
-//! Calls of an HTTP API that connected accounts open: with a token of the account, renewed once if the API does not take it,
-//! and with the question to its person where there is no account yet.
+//! Calls of an HTTP API with connected accounts.
+//!
+//! A call uses a token of the account, renewed once if the API refuses it. Without an account, its
+//! person is asked to connect one.
 
 use std::pin::pin;
 
@@ -19,27 +21,27 @@ use crate::{legacy::call::Working, state::McpState};
 pub(crate) struct Opened<'a> {
     pub(crate) state: &'a McpState,
     pub(crate) linking: Linking<'a>,
-    /// All but the token.
+    /// The request without the token.
     pub(crate) calling: Calling<'a>,
-    /// As the path names the tenant.
+    /// The slug in the path.
     pub(crate) tenant_slug: &'a str,
-    /// Its client wants to hear that it goes on.
+    /// The client wants progress.
     pub(crate) progress: bool,
 }
 
-/// What it came to.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) enum Called {
     /// The API answered, or the arguments do not fit.
     Answer(ToolAnswer),
-    /// No account opens it.
+    /// No account opens the API.
     Said(Visible),
     /// The same, for a client that opens the page itself.
     Refused(RpcError),
 }
 
 impl Called {
-    /// For the log of calls: how it ended, and the API's status.
+    /// The outcome and the API's status, for the log of calls.
     pub(crate) fn outcome(&self) -> (CallOutcome, Option<u16>) {
         match self {
             Self::Answer(answer) => (answer.outcome, answer.status),
@@ -48,12 +50,12 @@ impl Called {
     }
 }
 
-/// Why the API is closed.
+/// Why the API gives no access.
 #[derive(Debug)]
 enum Closed {
     NoPerson,
     Account(NoToken),
-    /// It wants more than was granted.
+    /// The API requires more than was granted.
     Scope,
 }
 
@@ -70,7 +72,7 @@ impl From<NoToken> for Closed {
 }
 
 impl Opened<'_> {
-    /// Makes the call. Never fails: what went wrong is what it came to.
+    /// Makes the call. Errors are part of the result.
     pub(crate) async fn call(&self, tool: &CompiledTool, arguments: &Value) -> Called {
         let mut asked = false;
         loop {
@@ -78,7 +80,7 @@ impl Opened<'_> {
                 Ok(answer) => return Called::Answer(answer),
                 Err(closed) => closed,
             };
-            // Nobody connects an account for a call that cannot be made.
+            // A call with invalid arguments asks for no account.
             if let Err(faults) = tool.check_arguments(arguments) {
                 return Called::Answer(ToolAnswer::invalid(faults));
             }
@@ -90,7 +92,7 @@ impl Opened<'_> {
                 }
                 Closed::Account(_) | Closed::Scope => {}
             }
-            // Once: who was there and is not connected all the same hears why.
+            // Asks once: a person without a connection after that gets the reason.
             if !asked {
                 match self.linking.ask(self.state).await {
                     Ok(true) => {
@@ -105,7 +107,7 @@ impl Opened<'_> {
         }
     }
 
-    /// V-10, EL-15: what is answered instead of asking.
+    /// V-10, EL-15: the answer in place of a question.
     fn not_linked(&self) -> Called {
         let Some((_, url)) = self.linking.page(self.state) else {
             let source = self.linking.accounts.source;
@@ -118,8 +120,10 @@ impl Opened<'_> {
         }
     }
 
-    /// One try with the account as it is now. A 401 says that the request was not executed: it is made once more with another token, whatever
-    /// it is to do.
+    /// One attempt with the current account.
+    ///
+    /// A 401 means that the request was not executed, so it is repeated once with another token,
+    /// whatever its effect.
     async fn once(&self, tool: &CompiledTool, arguments: &Value) -> Result<ToolAnswer, Closed> {
         let Linking {
             accounts, person, ..
@@ -158,7 +162,7 @@ impl Opened<'_> {
         }
     }
 
-    /// One exchange with the API. It tells nothing of how far it is: that it still works is said for it.
+    /// One exchange with the API. The API reports no progress, so it is generated.
     async fn exchange(
         &self,
         calling: &Calling<'_>,

@@ -1,6 +1,8 @@
-//! Calls through MCP servers of other people. The conversation ends here on both sides: nothing is tunnelled, every message is made
-//! anew (`translation.md`). What a client never sees of a server: its session ids, request ids, progress tokens and cursors; what a
-//! server never sees of a client: its token.
+//! Calls through upstream MCP servers. Each message is written anew; none is tunnelled
+//! (`translation.md`).
+//!
+//! A client never receives a server's session ids, request ids, progress tokens or cursors. A
+//! server never receives a client's token.
 
 mod account;
 mod answered;
@@ -22,12 +24,13 @@ use std::{
 };
 
 use portolan_connections::{Account, NoToken};
-use portolan_http_tools::{OutputCheck, Secrets};
+use portolan_http_tools::{OutputCheck, Proof};
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
 };
-use portolan_protocol::{jsonrpc::Raw, tool::TaskSupport};
+use portolan_net::secrets::Secrets;
+use portolan_protocol::{jsonrpc::Raw, revision::Era, tool::TaskSupport};
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
@@ -43,42 +46,44 @@ pub(crate) use self::{
 };
 use crate::{catalog::server::Access, state::McpState};
 
-/// The hard maximum of a call, whatever it tells and asks meanwhile (L-12, X-24).
+/// The longest time of a call, whatever its progress and questions (L-12, X-24).
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
-/// An MCP server, as a source of a published server.
+/// An upstream server, as a source of a published server.
 #[derive(Debug)]
 pub(crate) struct UpstreamSource {
     pub(crate) tenant: TenantId,
     pub(crate) id: SourceId,
     url: Url,
     access: Access,
-    /// Silence after which a call is given up.
+    /// The silence after which a call is ended.
     silence: Duration,
     answer_bytes: usize,
-    /// The way to a server that needs no sign-in, for calls: the same for all of them.
+    /// The client for calls of a server without sign-in, shared by all of them.
     open: OnceLock<Client>,
-    /// Names what a node remembers of the server: another address or credential is another server.
+    /// The key of the server in caches of a node: another address or credential is another server.
     pub(crate) place: String,
 }
 
-/// A tool of an MCP server.
+/// A tool of an upstream server.
 #[derive(Debug)]
 pub(crate) struct UpstreamTool {
     pub(crate) source: Arc<UpstreamSource>,
-    /// The server's own name for it, a JSON string.
+    /// The server's own name of it, a JSON string.
     pub(crate) name: Raw,
+    /// The era in which alone a server of both has it.
+    pub(crate) era: Option<Era>,
     /// The server takes its calls as tasks.
     pub(crate) tasks: Option<TaskSupport>,
     /// What its structured results must be (X-6G).
     pub(crate) output: Option<OutputCheck>,
 }
 
-/// A prompt, resource or template of an MCP server.
+/// A prompt, resource or template of an upstream server.
 #[derive(Debug)]
 pub(crate) struct UpstreamPlace {
     pub(crate) source: Arc<UpstreamSource>,
-    /// The server's own name or URI for it, a JSON string.
+    /// The server's own name or URI of it, a JSON string.
     pub(crate) own: Raw,
 }
 
@@ -88,13 +93,13 @@ pub(crate) enum NoClient {
     /// A credential is set, but cannot be opened.
     #[error("the credential cannot be opened")]
     Broken,
-    /// It does not sign in.
+    /// The sign-in failed.
     #[error("no sign-in: {0}")]
     SignIn(#[from] portolan_http_tools::SignInError),
-    /// There is no account, or no token of it.
+    /// There is no account, or no token for it.
     #[error("{0}")]
     Account(#[from] NoToken),
-    /// Each person has an account of their own there, and who calls is none.
+    /// The server needs an account of a person, and the caller is not a person.
     #[error("only a person has an account there")]
     NoPerson,
 }
@@ -108,7 +113,7 @@ impl UpstreamSource {
         settings: &SourceSettings,
     ) -> Self {
         let credential = match &access {
-            Access::With(slot) => slot.key.as_str(),
+            Access::With(known) => known.slot.key.as_str(),
             Access::Account(_) => "account",
             Access::Open | Access::Broken => "",
         };
@@ -124,7 +129,9 @@ impl UpstreamSource {
         }
     }
 
-    /// A way to the server, signed in for a person: none for who is no person, and for what the platform does by itself.
+    /// A client for the server, signed in for a person.
+    ///
+    /// `person` is `None` for callers that are not persons, and for work of the platform itself.
     pub(super) async fn sign_in(
         &self,
         state: &McpState,
@@ -136,6 +143,7 @@ impl UpstreamSource {
                 let endpoint = Endpoint {
                     url: self.url.clone(),
                     headers: http::HeaderMap::new(),
+                    secrets: Secrets::default(),
                     limits: self.limits(self.silence, LONGEST_CALL),
                 };
                 Client::new(state.egress.clone(), endpoint)
@@ -143,11 +151,21 @@ impl UpstreamSource {
             return Ok(SignedIn {
                 client: client.clone(),
                 token: None,
-                secrets: Secrets::default(),
             });
         }
-        // Boxed: what opens a server makes a large future.
+        // Boxed: opening a server is a large future.
         Box::pin(self.sign_in_for(state, account, self.silence, LONGEST_CALL)).await
+    }
+
+    /// Notes what a request showed of the credential.
+    pub(super) fn note<T>(&self, state: &McpState, replied: &Result<T, NoConversation>) {
+        let proof = match replied {
+            Ok(_) => Some(Proof::Works),
+            Err(NoConversation::Upstream(error)) => error.refusal().map(Proof::Refused),
+            Err(NoConversation::Client(NoClient::SignIn(error))) => error.proof(),
+            Err(_) => None,
+        };
+        self.access.note(state, proof);
     }
 
     fn limits(&self, silence: Duration, total: Duration) -> Limits {
@@ -159,7 +177,7 @@ impl UpstreamSource {
         }
     }
 
-    /// The same with an account that is known, and bounds: how long the server may be silent, and how long an exchange may take.
+    /// The same with a known account and bounds: the longest silence, and the longest exchange.
     pub(crate) async fn sign_in_for(
         &self,
         state: &McpState,
@@ -177,25 +195,25 @@ impl UpstreamSource {
                 headers
             }
             (None, Access::Open) => http::HeaderMap::new(),
-            (None, Access::With(slot)) => {
-                Box::pin(slot.sign_in(&state.egress, &state.tokens, &mut url)).await?
+            (None, Access::With(known)) => {
+                Box::pin(known.slot.sign_in(&state.egress, &state.tokens, &mut url)).await?
             }
             (None, Access::Account(_)) => return Err(NoToken::NotConnected.into()),
             (None, Access::Broken) => return Err(NoClient::Broken),
         };
         let secrets = match (account, &self.access) {
-            (None, Access::With(slot)) => slot.secrets(&headers),
-            _ => Secrets::of_headers(&headers),
+            (None, Access::With(known)) => known.slot.secrets(&headers),
+            _ => Secrets::default(),
         };
         let endpoint = Endpoint {
             url,
             headers,
+            secrets,
             limits: self.limits(silence, total),
         };
         Ok(SignedIn {
             client: Client::new(state.egress.clone(), endpoint),
             token,
-            secrets,
         })
     }
 }

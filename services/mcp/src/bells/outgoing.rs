@@ -1,5 +1,7 @@
-//! Bells on their way to the other nodes: one queue, so that what was told first arrives first, and bounded, so that a tenant whose tasks talk much costs
-//! neither memory nor the bells of others.
+//! The queue of messages to the other nodes: ordered and bounded.
+//!
+//! The bounds are such that a tenant with many notifications uses neither memory nor the messages
+//! of others.
 
 use std::{
     collections::VecDeque,
@@ -12,19 +14,19 @@ use portolan_model::id::TenantId;
 use super::Bell;
 use crate::instruments;
 
-/// Bells that may wait.
+/// Most messages that wait.
 const MOST: usize = 1_024;
-/// Words of tasks of one tenant among them.
+/// Most notifications of tasks of one tenant among them.
 const MOST_WORDS: usize = 64;
 
-/// What waits.
+/// The waiting messages.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing(Mutex<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<(TenantId, Bell)>,
-    /// Somebody takes them out.
+    /// A sender is running.
     is_sent: bool,
 }
 
@@ -49,11 +51,12 @@ impl Outgoing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if nobody takes them out yet: the caller is to begin.
+    /// Adds a message. True if no sender is running: the caller starts one.
     pub(super) fn push(&self, tenant: TenantId, bell: Bell) -> bool {
         let mut queue = self.lock();
         match &bell {
-            // Who hears of a task looks, and what it finds is newer than both bells.
+            // A node that learns of a change reads the task, whose state is newer than both
+            // messages.
             Bell::Task { item, .. } => {
                 let mut waiting = queue.waiting.iter();
                 if waiting.any(
@@ -78,7 +81,7 @@ impl Outgoing {
         !mem::replace(&mut queue.is_sent, true)
     }
 
-    /// The next one. `None`: there is none, and whoever pushes one begins again.
+    /// The next message. `None`: the queue is empty, and the next `push` starts a sender again.
     pub(super) fn next(&self) -> Option<(TenantId, Bell)> {
         let mut queue = self.lock();
         let next = queue.waiting.pop_front();

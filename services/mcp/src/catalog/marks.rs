@@ -1,7 +1,10 @@
-//! What a reader of lists knows of them, as numbers that differ when the lists do. Of nothing else: the fuzz target `session` reads it,
-//! too.
+//! The version numbers of the lists that a reader has seen.
+//!
+//! This module depends on no other one, because the fuzz target `session` reads it too.
 
-/// Which lists a reader has seen: each differs when its list differs, `updates` when what some resource holds may.
+/// One number for each list, which differs when the list differs.
+///
+/// `updates` differs when the contents of a resource may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Marks {
     pub(crate) tools: u64,
@@ -11,7 +14,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Bytes of [`Marks::to_bytes`].
+    /// Length of [`Marks::to_bytes`].
     pub(crate) const LEN: usize = 32;
 
     pub(crate) fn to_bytes(self) -> [u8; Self::LEN] {
@@ -26,7 +29,7 @@ impl Marks {
         bytes
     }
 
-    /// Reads back; eight bytes are of a release that knew of tools only.
+    /// Reads the bytes back. Eight bytes are from a release with marks for tools only.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != Self::LEN && bytes.len() != 8 {
             return None;

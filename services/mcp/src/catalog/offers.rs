@@ -1,4 +1,4 @@
-//! What a server offers besides tools: prompts and resources, ready to be listed, got and read.
+//! The prompts and resources of a server, ready to be listed and read.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,14 +15,14 @@ use portolan_model::{
 };
 use portolan_protocol::{
     initialize::Icon,
-    jsonrpc::Raw,
-    prompt::{Prompt as ListedPrompt, PromptArgument},
-    resource::{Location, Resource as ListedResource},
+    jsonrpc::{Kind, Raw},
+    prompt::{self, Prompt as ListedPrompt, PromptArgument},
+    resource::{self, Location, Resource as ListedResource},
     result::Identity,
     revision::Revision,
 };
 use portolan_storage::{prompts, resources};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     backends::upstream::{UpstreamPlace, UpstreamSource},
@@ -30,30 +30,30 @@ use crate::{
         marks::Marks,
         pages::{List, Listed, Pages},
         renames::Renames,
-        server::{Access, Source, dress},
+        server::{Access, Source, dress, others},
     },
 };
 
-/// A prompt, ready to be got.
+/// A prompt, ready to be read.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     pub(crate) id: PromptId,
-    /// As it stands in the list.
+    /// Its entry in the list.
     pub(crate) listed: ListedPrompt,
-    /// With what completion offers.
+    /// Its arguments, with the values for completion.
     pub(crate) arguments: Vec<Argument>,
     /// Raised by every change.
     pub(crate) version: i64,
-    /// Who answers.
+    /// The source of its messages.
     pub(crate) backend: PromptBackend,
 }
 
-/// Who answers for a prompt.
+/// The source of a prompt's messages.
 #[derive(Debug)]
 pub(crate) enum PromptBackend {
-    /// We do: it was written here. Its messages, if they are small.
+    /// A prompt of the registry; its messages, if they are small.
     Written(Option<Arc<[Message]>>),
-    /// An MCP server.
+    /// An upstream MCP server.
     Upstream(UpstreamPlace),
 }
 
@@ -61,36 +61,36 @@ pub(crate) enum PromptBackend {
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) id: ResourceId,
-    /// As it stands in the list.
+    /// Its entry in the list.
     pub(crate) listed: ListedResource,
     template: Option<UriTemplate>,
-    /// What its server calls it, where that is another template.
+    /// The template at its upstream server, if that is another one.
     own_template: Option<UriTemplate>,
-    /// With what completion offers.
+    /// Its variables, with the values for completion.
     pub(crate) variables: Vec<Argument>,
     /// Raised by every change.
     pub(crate) version: i64,
-    /// Who answers.
+    /// The source of its contents.
     pub(crate) backend: ResourceBackend,
 }
 
-/// Who answers for a resource.
+/// The source of a resource's contents.
 #[derive(Debug)]
 pub(crate) enum ResourceBackend {
-    /// We do. The bytes, if they are few.
+    /// The registry.
     Stored {
         /// UTF-8, with placeholders if it is a template; else a file.
         is_text: bool,
         /// The bytes, if they are few.
         content: Option<Arc<[u8]>>,
     },
-    /// An HTTP source, asked at each read.
+    /// An HTTP source, called at each read.
     Http(Box<HttpRead>),
-    /// An MCP server.
+    /// An upstream MCP server.
     Upstream(UpstreamPlace),
 }
 
-/// How an HTTP source is asked.
+/// The HTTP request that reads a resource.
 #[derive(Debug)]
 pub(crate) struct HttpRead {
     pub(crate) compiled: CompiledTool,
@@ -115,7 +115,9 @@ impl Resource {
         }
     }
 
-    /// What its MCP server calls the resource that clients call `uri`; none if no such server has it.
+    /// The URI at the upstream server of the resource that clients know as `uri`.
+    ///
+    /// The result is `None` if the resource has no upstream server.
     pub(crate) fn own_uri(&self, uri: &str) -> Option<String> {
         let ResourceBackend::Upstream(place) = &self.backend else {
             return None;
@@ -142,7 +144,7 @@ impl Listed for Resource {
     }
 }
 
-/// Which version of each resource a server has, for those who subscribed.
+/// The version of each resource of a server, for subscribers.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
     exact: HashMap<Box<str>, i64>,
@@ -150,7 +152,7 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    /// The version of what a URI names; none if there is nothing.
+    /// The version of the resource with this URI; `None` if there is none.
     pub(crate) fn of(&self, uri: &str) -> Option<i64> {
         self.exact.get(uri).copied().or_else(|| {
             let fits = |(template, _): &&(UriTemplate, i64)| template.read(uri).is_some();
@@ -177,7 +179,7 @@ pub(crate) struct Offers {
 }
 
 impl Offers {
-    /// Builds what can be built; the rest is left out and logged.
+    /// Builds all prompts and resources that are valid; the others are left out and logged.
     pub(super) fn build(
         tenant: TenantId,
         prompts: Vec<prompts::Published>,
@@ -229,7 +231,7 @@ impl Offers {
         }
     }
 
-    /// The marks of these lists; that of the tools is the caller's.
+    /// The marks of these lists; the caller gives that of the tools.
     pub(super) fn marks(&self, tools: u64) -> Marks {
         let mut lists = Vec::new();
         for prompt in &self.prompts {
@@ -251,7 +253,7 @@ impl Offers {
         }
     }
 
-    /// The MCP servers behind them, some more than once.
+    /// The upstream servers behind them, some more than once.
     pub(super) fn upstreams(&self) -> impl Iterator<Item = &Arc<UpstreamSource>> {
         let prompts = self.prompts.iter().filter_map(|one| match &one.backend {
             PromptBackend::Upstream(place) => Some(&place.source),
@@ -264,7 +266,7 @@ impl Offers {
         }))
     }
 
-    /// The prompt of that name.
+    /// The prompt with that name.
     pub(crate) fn prompt(&self, name: &str) -> Option<&Prompt> {
         let at = self
             .prompts
@@ -272,7 +274,7 @@ impl Offers {
         at.ok().map(|at| &self.prompts[at])
     }
 
-    /// What a URI names, with the variables of the template it fits.
+    /// The resource with this URI, with the variables of the template that it fits.
     pub(crate) fn resource(&self, uri: &str) -> Option<(&Resource, BTreeMap<String, String>)> {
         let at = self.resources.binary_search_by(|one| one.uri().cmp(uri));
         if let Ok(at) = at {
@@ -284,7 +286,7 @@ impl Offers {
         })
     }
 
-    /// The template that is written so.
+    /// The template with exactly this text.
     pub(crate) fn template(&self, text: &str) -> Option<&Resource> {
         let at = self.templates.binary_search_by(|one| one.uri().cmp(text));
         at.ok().map(|at| &self.templates[at])
@@ -309,7 +311,7 @@ impl Offers {
     }
 }
 
-/// Differs when the bytes differ.
+/// A number that differs when the bytes differ.
 pub(super) fn mark(bytes: &[u8]) -> u64 {
     let mut mark = [0; 8];
     mark.copy_from_slice(&digest(bytes).as_bytes()[..8]);
@@ -320,15 +322,20 @@ fn filled(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// X-6I: what an MCP server says of it besides.
+/// The definition of an MCP server, as it wrote it (J-10).
+fn definition(own: Option<String>) -> Option<Raw> {
+    let own = own.and_then(|own| Raw::parse(own).ok());
+    own.filter(|own| own.kind() == Kind::Object)
+}
+
+/// X-6I: the icons and metadata from the upstream server's definition.
 fn dressed(
     source: Option<SourceId>,
-    own: Option<&Value>,
+    own: Option<&Raw>,
     renames: &Renames,
 ) -> (Vec<Icon>, Option<Raw>) {
     let renamed = source.and_then(|source| renames.of(source));
-    let own = own.and_then(|own| Raw::of(own).ok());
-    own.map_or_else(Default::default, |own| dress(&own, renamed))
+    own.map_or_else(Default::default, |own| dress(own, renamed))
 }
 
 fn upstream(
@@ -347,7 +354,8 @@ fn prompt(
     sources: &BTreeMap<SourceId, Source>,
     renames: &Renames,
 ) -> Option<Prompt> {
-    let (icons, meta) = dressed(row.source, row.upstream.as_ref(), renames);
+    let own = definition(row.upstream);
+    let (icons, meta) = dressed(row.source, own.as_ref(), renames);
     let backend = if row.source.is_some() {
         PromptBackend::Upstream(upstream(row.source, row.upstream_name.as_deref(), sources)?)
     } else {
@@ -366,9 +374,14 @@ fn prompt(
             name: row.name,
             title: filled(row.title),
             description: filled(row.description),
-            arguments: row.arguments.iter().map(listed_argument).collect(),
+            arguments: row
+                .arguments
+                .iter()
+                .map(|argument| listed_argument(argument, own.as_ref()))
+                .collect(),
             icons,
             meta,
+            others: others_of(own.as_ref(), &prompt::KNOWN_MEMBERS),
         },
         arguments: row.arguments,
         version: row.version,
@@ -376,8 +389,20 @@ fn prompt(
     })
 }
 
-fn listed_argument(argument: &Argument) -> PromptArgument {
+fn others_of(own: Option<&Raw>, known: &[&str]) -> Vec<(String, Raw)> {
+    own.map_or_else(Vec::new, |own| others(own, known))
+}
+
+fn listed_argument(argument: &Argument, own: Option<&Raw>) -> PromptArgument {
+    let own = own.and_then(|own| own.get("arguments"));
+    let own = own.and_then(|own| {
+        own.elements().find(|one| {
+            let name = one.get("name").and_then(|name| name.string());
+            name.as_deref() == Some(argument.name.as_str())
+        })
+    });
     PromptArgument {
+        others: others_of(own.as_ref(), &prompt::KNOWN_OF_ARGUMENT),
         name: argument.name.clone(),
         title: argument.title.clone(),
         description: argument.description.clone(),
@@ -390,7 +415,8 @@ fn resource(
     sources: &BTreeMap<SourceId, Source>,
     renames: &Renames,
 ) -> Option<Resource> {
-    let (icons, meta) = dressed(row.source, row.upstream.as_ref(), renames);
+    let own = definition(row.upstream);
+    let (icons, meta) = dressed(row.source, own.as_ref(), renames);
     let own_template = row
         .upstream_uri
         .as_deref()
@@ -433,12 +459,20 @@ fn resource(
             title: filled(row.title),
             description: filled(row.description),
             mime_type: row.mime_type,
-            size: row.size.and_then(|size| u64::try_from(size).ok()),
+            size: match &own {
+                Some(own) => own.get("size").and_then(|size| size.as_str().parse().ok()),
+                None => row.size.and_then(|size| u64::try_from(size).ok()),
+            },
             annotations: annotations
                 .then(|| serde_json::from_value(row.annotations).ok())
                 .flatten(),
             icons,
             meta,
+            written_annotations: own
+                .as_ref()
+                .and_then(|own| own.get("annotations"))
+                .filter(|hints| hints.kind() == Kind::Object),
+            others: others_of(own.as_ref(), &resource::KNOWN_MEMBERS),
         },
         template,
         own_template,

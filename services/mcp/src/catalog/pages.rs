@@ -1,5 +1,6 @@
-//! Pages of the four lists, written once. Only the cursor differs from caller to caller, so a page is kept in two pieces with the
-//! cursor between them.
+//! Pages of the four lists, written once.
+//!
+//! Only the cursor differs between callers, so a page is kept in two pieces around the cursor.
 
 use portolan_protocol::{
     prompt, resource,
@@ -10,7 +11,7 @@ use portolan_protocol::{
 
 use crate::catalog::server::Tool;
 
-/// Stands for the cursor while a page is written.
+/// A placeholder for the cursor while a page is written.
 const MARK: &str = "portolan-next-cursor";
 
 /// One of the lists.
@@ -54,11 +55,11 @@ impl List {
     }
 }
 
-/// What stands in a list.
+/// An entry of a list.
 pub(crate) trait Listed {
-    /// What the list is sorted by.
+    /// The key by which the list is sorted.
     fn key(&self) -> &str;
-    /// The entry, as the revision knows it.
+    /// The entry in the form of the revision.
     fn json(&self, revision: Revision) -> Vec<u8>;
 }
 
@@ -95,7 +96,7 @@ impl Page {
         self.head.len() + self.tail.len()
     }
 
-    /// Appends the page, with `cursor` in its place.
+    /// Appends the page, with `cursor` inserted.
     pub(crate) fn write(&self, cursor: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
         if self.goes_on_after.is_some() {
@@ -115,7 +116,7 @@ impl Page {
         let cursor = more.then_some(MARK);
         let mut head = list.page(revision, identity, &items, cursor);
         let mark = format!("\"nextCursor\":\"{MARK}\"");
-        // The last one: what an entry's own text says comes before it.
+        // The last occurrence is the placeholder: texts of entries come before it.
         let at = if more {
             head.windows(mark.len())
                 .rposition(|window| window == mark.as_bytes())
@@ -174,7 +175,7 @@ impl Pages {
         Self { list, pages, size }
     }
 
-    /// Of a list that is written page by page, for who sees another one than the others.
+    /// An empty set of pages for a list that differs by client, and is written page by page.
     pub(crate) const fn unwritten(list: List, size: usize) -> Self {
         Self {
             list,
@@ -183,8 +184,10 @@ impl Pages {
         }
     }
 
-    /// The page after the entry `key`, the first one after an empty one, which need not be there any more (PG-3). Pages begin where they always do; after a change of
-    /// the list the entries in between are written for this answer alone.
+    /// The page after the entry `key`; the first page for an empty key.
+    ///
+    /// The entry `key` may have been removed (PG-3). Page boundaries stay the same; after a change
+    /// of the list, the entries in between are written for this answer alone.
     pub(crate) fn after<T: Listed>(
         &self,
         key: &str,
@@ -209,12 +212,12 @@ impl Pages {
     }
 }
 
-/// A page, from the shelf or fresh.
+/// A page, cached or fresh.
 #[derive(Debug)]
 pub(crate) enum Found<'a> {
-    /// Written before.
+    /// A cached page.
     Kept(&'a Page),
-    /// Written now.
+    /// A page that was written for this answer.
     Made(Page),
 }
 

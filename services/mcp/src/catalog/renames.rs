@@ -1,5 +1,7 @@
-//! Resources of MCP servers that their clients know by other URIs (RE-12): a workspace gives one another URI where two servers have the same. What a server says of its
-//! resources is told with the URIs that clients know, in every place.
+//! Renamed resources of upstream servers (RE-12).
+//!
+//! A workspace renames a resource where two servers have the same URI. Everything that a server
+//! sends about its resources reaches clients with the URIs that clients know.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,14 +11,14 @@ use std::{
 use portolan_model::{id::SourceId, registry::ResourceShape, uri_template::UriTemplate};
 use portolan_storage::resources;
 
-/// Those of a server, by source.
+/// The renamed resources of a server, by source.
 #[derive(Debug, Default)]
 pub(crate) struct Renames(BTreeMap<SourceId, Arc<Renamed>>);
 
-/// Those of one source.
+/// The renamed resources of one source.
 #[derive(Debug, Default)]
 pub(crate) struct Renamed {
-    /// Its own URI, and the one that clients know.
+    /// The URI at the upstream server, and the one that clients know.
     exact: HashMap<String, String>,
     templates: Vec<(UriTemplate, UriTemplate)>,
 }
@@ -48,14 +50,14 @@ impl Renames {
         Self(found.map(|(id, renamed)| (id, Arc::new(renamed))).collect())
     }
 
-    /// Those of a source, if it has any.
+    /// The renames of a source, if it has any.
     pub(crate) fn of(&self, source: SourceId) -> Option<&Arc<Renamed>> {
         self.0.get(&source)
     }
 }
 
 impl Renamed {
-    /// What clients call a resource that its server calls so, if that is another URI.
+    /// The URI that clients know for `own`, the URI at the upstream server, if they differ.
     pub(crate) fn published(&self, own: &str) -> Option<String> {
         let exact = self.exact.get(own).cloned();
         exact.or_else(|| {

@@ -1,4 +1,4 @@
-//! One published server, ready to answer: tools compiled, credentials open, lists written on first use.
+//! One published server, ready to answer: compiled tools, opened credentials, cached list pages.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,6 +28,7 @@ use portolan_protocol::{
     translate,
 };
 use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
+use portolan_upstream::OfferedIn;
 
 use crate::{
     backends::{
@@ -41,19 +42,20 @@ use crate::{
         pages::{List, Pages},
         renames::{Renamed, Renames},
     },
+    credential_state::KnownCredential,
     limits::{TenantLimits, calls_of},
 };
 
-/// What calls of a source sign in with.
+/// The credential that calls of a source use.
 #[derive(Debug, Clone)]
 pub(crate) enum Access {
-    /// Nothing is set: the API is open.
+    /// No credential: the API is open.
     Open,
-    /// This.
-    With(Arc<CredentialSlot>),
-    /// Accounts that were connected, instead of a credential.
+    /// A fixed credential.
+    With(Arc<KnownCredential>),
+    /// Connected accounts instead of a fixed credential.
     Account(Arc<Accounts>),
-    /// A credential is set, but cannot be opened: no call is sent without it.
+    /// A credential that cannot be opened: no call is sent without it.
     Broken,
 }
 
@@ -62,32 +64,40 @@ pub(crate) enum Access {
 pub(crate) struct Tool {
     /// The name that clients call.
     pub(crate) name: String,
-    /// As it stands in the list.
+    /// Its entry in the list.
     pub(crate) listed: Listed,
-    /// Who answers.
+    /// The backend of its calls.
     pub(crate) backend: Backend,
-    /// Its calls become tasks when they take long.
+    /// Its calls become tasks after some time.
     pub(crate) becomes_task: bool,
-    /// Features of clients to which alone its server lists it: the others are not offered it in the session era, and are told what
-    /// they lack when they call it (V-1, V-2).
+    /// Client features that its server requires before it lists the tool (V-1, V-2).
+    ///
+    /// Clients without them do not see it in the session era; if they call it, the error names the
+    /// feature.
     pub(crate) requires: Vec<Need>,
+    /// Its server needs them in sessions alone: clients of 2026-07-28 are spoken to in their own
+    /// era.
+    pub(crate) requires_in_sessions: bool,
     /// Arguments that headers repeat (H-12).
     pub(crate) headers: Vec<ParamHeader>,
-    /// For metrics.
+    /// The kind of its source, for metrics.
     pub(crate) kind: SourceKind,
     /// The bucket of its calls (TL-23).
     pub(crate) calls: LimitKey,
 }
 
 impl Tool {
-    /// The first feature that a client lacks for it.
-    pub(crate) fn lacks(&self, declared: &ClientCapabilities) -> Option<Need> {
+    /// The first required feature that a client of this era lacks.
+    pub(crate) fn lacks(&self, era: Era, declared: &ClientCapabilities) -> Option<Need> {
+        if self.requires_in_sessions && era == Era::Modern {
+            return None;
+        }
         let mut requires = self.requires.iter();
         requires.find(|need| !need.is_met_by(declared)).copied()
     }
 }
 
-/// Answers that hang on nothing but server and revision.
+/// Answers that depend only on server and revision.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     /// `initialize`
@@ -101,27 +111,27 @@ pub(crate) struct Fixed {
 /// A published server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Whose.
+    /// The tenant that publishes it.
     pub(crate) tenant: TenantId,
-    /// Id.
+    /// The id of the server.
     pub(crate) id: ServerId,
-    /// Its part of the URL, for the log of calls.
+    /// Its slug in the URL, for the log of calls.
     pub(crate) slug: String,
-    /// Its name card.
+    /// Its name, title and version.
     pub(crate) identity: Identity,
     instructions: Option<String>,
-    /// By name, in byte order (TL-3).
+    /// The tools by name, in byte order (TL-3).
     pub(crate) tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
     /// Prompts and resources.
     pub(crate) offers: Offers,
-    /// What clients call the resources of MCP servers, where that is not the server's own word (RE-12).
+    /// The URIs that clients know for renamed resources of upstream servers (RE-12).
     pub(crate) renames: Renames,
-    /// Differ when the lists differ.
+    /// Version numbers that differ when the lists differ.
     pub(crate) marks: Marks,
     /// The bucket of the tenant's calls.
     pub(crate) calls: LimitKey,
-    /// What holds for the tenant.
+    /// The limits of the tenant.
     pub(crate) limits: TenantLimits,
     pub(crate) page_size: usize,
     pages: [OnceLock<Pages>; Revision::ALL.len()],
@@ -129,7 +139,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Builds a server from its rows. A tool that cannot be built is left out and logged: the others still serve.
+    /// Builds a server from its rows. An invalid tool is left out and logged; the others still
+    /// serve.
     pub(crate) fn build(
         tenant: TenantId,
         row: PublishedServer,
@@ -190,7 +201,7 @@ impl Server {
         }
     }
 
-    /// The MCP servers behind it, each once.
+    /// The upstream servers behind it, each once.
     pub(crate) fn upstreams(&self) -> Vec<Arc<UpstreamSource>> {
         let of_tools = self.tools.iter().filter_map(|tool| match &tool.backend {
             Backend::Upstream(tool) => Some(&tool.source),
@@ -224,14 +235,16 @@ impl Server {
         })
     }
 
-    /// The tools as a client of the session era sees them, if these are not all: what it cannot be asked in a session, no server
-    /// would list to it. `None` for all. Lists of 2026-07-28 are the same for everybody (L-21).
+    /// The tools that a client of the session era sees; `None` for all.
+    ///
+    /// A tool is hidden if its server would not list it to a client without a feature. Lists
+    /// of 2026-07-28 are the same for all clients (L-21).
     pub(crate) fn tools_for(
         &self,
         revision: Revision,
         declared: &ClientCapabilities,
     ) -> Option<Vec<&Tool>> {
-        let is_offered = |tool: &&Tool| tool.lacks(declared).is_none();
+        let is_offered = |tool: &&Tool| tool.lacks(revision.era(), declared).is_none();
         if revision.era() == Era::Modern || self.tools.iter().all(|tool| is_offered(&tool)) {
             return None;
         }
@@ -259,14 +272,14 @@ impl Server {
     }
 }
 
-/// A source as its tools and resources need it.
+/// A source in the form that its tools and resources need.
 pub(super) struct Source {
     pub(super) target: Arc<CallTarget>,
     pub(super) access: Access,
     kind: SourceKind,
-    /// Calls may be tasks of ours.
+    /// Its calls may become tasks of Portolan.
     tasks: bool,
-    /// If it is an MCP server.
+    /// The upstream server, if the source is one.
     pub(super) upstream: Option<Arc<UpstreamSource>>,
 }
 
@@ -305,7 +318,7 @@ impl Source {
     }
 }
 
-/// A bucket of the tenant's limits.
+/// The key of one of the tenant's buckets.
 fn bucket(tenant: TenantId, name: &str) -> LimitKey {
     LimitKey {
         shard: tenant.uuid().simple().to_string(),
@@ -338,13 +351,26 @@ fn open(
         }
     };
     match credential {
-        // The key names the credential and its version: a token fetched with an older one is not used again.
-        Some(credential) => Access::With(Arc::new(CredentialSlot {
-            key: format!("{id}:{}", sealed.version),
-            credential,
-        })),
+        Some(credential) => {
+            let slot = CredentialSlot {
+                key: token_slot(id, sealed.version, &sealed.sealed),
+                credential,
+            };
+            Access::With(Arc::new(KnownCredential::new(
+                (tenant, id),
+                sealed.version,
+                slot,
+            )))
+        }
         None => Access::Broken,
     }
+}
+
+/// Names the tokens that were fetched with one credential: those of an older one are not used again. A
+/// version alone comes back after a credential was removed and set anew, a sealed text does not.
+fn token_slot(source: SourceId, version: i32, sealed: &[u8]) -> String {
+    let tag = &sealed[sealed.len().saturating_sub(16)..];
+    format!("{source}:{version}:{}", crate::hex::hex(tag))
 }
 
 fn build_tool(
@@ -355,7 +381,7 @@ fn build_tool(
 ) -> Option<Tool> {
     let own = row.plan.get("upstream").cloned();
     let written = row.written.and_then(|text| Raw::parse(text).ok());
-    // As the server wrote it: numbers and the order of members are its own (J-10).
+    // Raw bytes of the upstream server: its numbers and order of members are kept (J-10).
     let as_written = |member: &str, value: &serde_json::Value| {
         let written = written.as_ref().and_then(|written| written.get(member));
         let written = written.filter(|raw| raw.kind() == Kind::Object);
@@ -377,7 +403,8 @@ fn build_tool(
     let (headers, _faults) = header::annotations(&row.input_schema);
     let requires = own.as_ref().map(required).unwrap_or_default();
     let support = own.as_ref().and_then(task_support);
-    // TL-21, X-50, X-54: what cannot be called as a task says nothing.
+    let offered_in = own.as_ref().and_then(OfferedIn::of);
+    // TL-21, X-50, X-54: a tool that cannot be called as a task has no such member.
     listed.task_support = match support {
         None if source.tasks => Some(TaskSupport::Optional),
         known => known,
@@ -388,10 +415,7 @@ fn build_tool(
                 let hints = written.get("annotations");
                 listed.written_annotations =
                     hints.filter(|_| has_hints && listed.annotations.is_some());
-                listed.others = written
-                    .members()
-                    .filter(|(name, _)| !KNOWN_MEMBERS.contains(&name.as_str()))
-                    .collect();
+                listed.others = others(written, &KNOWN_MEMBERS);
             }
             let dressed = written.or_else(|| Raw::of(&own).ok())?;
             (listed.icons, listed.meta) = dress(&dressed, renamed);
@@ -399,6 +423,11 @@ fn build_tool(
                 source: Arc::clone(upstream),
                 name: Raw::of(own.get("name")?.as_str()?).ok()?,
                 tasks: support,
+                era: match offered_in {
+                    Some(OfferedIn::Sessions) => Some(Era::Legacy),
+                    Some(OfferedIn::Stateless) => Some(Era::Modern),
+                    Some(OfferedIn::GatedSessions) | None => None,
+                },
                 output: row.output_schema.map(OutputCheck::new),
             }))
         }
@@ -410,7 +439,7 @@ fn build_tool(
                 access: source.access.clone(),
             })
         }
-        // A plan of another kind of source.
+        // The plan belongs to another kind of source.
         _ => return None,
     };
     Some(Tool {
@@ -420,12 +449,13 @@ fn build_tool(
         backend,
         becomes_task: source.tasks,
         requires,
+        requires_in_sessions: offered_in == Some(OfferedIn::GatedSessions),
         headers,
         kind: source.kind,
     })
 }
 
-/// What a server lists a tool for.
+/// The client features that a server requires before it lists a tool.
 fn required(own: &serde_json::Value) -> Vec<Need> {
     let words = own.get("requires").and_then(serde_json::Value::as_array);
     let words = words.into_iter().flatten().filter_map(|word| word.as_str());
@@ -434,20 +464,30 @@ fn required(own: &serde_json::Value) -> Vec<Need> {
         .collect()
 }
 
-/// Whether a server takes calls of a tool as tasks.
+/// Whether an upstream server takes calls of a tool as tasks.
 fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
     let support = own.get("execution")?.get("taskSupport")?.clone();
     let support: TaskSupport = serde_json::from_value(support).ok()?;
     (support != TaskSupport::Forbidden).then_some(support)
 }
 
-/// What of an upstream's definition stands in the list besides what the registry has columns for: its pictures, and its metadata with the URIs that clients know.
+/// Members of a definition that no revision knows (J-10).
+pub(super) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
+    let members = definition.members();
+    members
+        .filter(|(name, _)| !known.contains(&name.as_str()))
+        .collect()
+}
+
+/// The icons and metadata of an upstream definition, beside the columns of the registry.
+///
+/// URIs in the metadata are those that clients know.
 pub(super) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Option<Raw>) {
     let icons = own.get("icons");
     let icons: Vec<Icon> = icons
         .and_then(|icons| serde_json::from_slice(icons.as_bytes()).ok())
         .unwrap_or_default();
-    // IC-2: other schemes are removed when they are served on.
+    // IC-2: icons with other schemes are removed.
     let is_safe = |icon: &Icon| icon.src.starts_with("https:") || icon.src.starts_with("data:");
     let meta = own.get("_meta").filter(|meta| meta.kind() == Kind::Object);
     let meta = match (meta, renamed) {
@@ -458,4 +498,23 @@ pub(super) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Op
         (meta, _) => meta,
     };
     (icons.into_iter().filter(is_safe).collect(), meta)
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_keys::MasterSecret;
+
+    use super::*;
+
+    #[test]
+    fn a_credential_that_was_set_anew_uses_no_token_of_the_removed_one() {
+        let keys = Keys::new(&MasterSecret::generate().unwrap(), &[]).unwrap();
+        let (key, _) = keys.new_data_key(b"owner").unwrap();
+        let source = SourceId::generate();
+        let [removed, anew] = [(); 2].map(|()| {
+            let sealed = key.seal(b"place", b"the same credential").unwrap();
+            token_slot(source, 1, &sealed)
+        });
+        assert_ne!(removed, anew);
+    }
 }

@@ -1,10 +1,11 @@
-//! What the client can read, and what is read of it (T-6, T-7).
+//! Negotiation of content: the forms that the client accepts, and the bodies that are read (T-6,
+//! T-7).
 
 use http::{HeaderMap, header};
 
 use crate::error::McpError;
 
-/// Which forms of an answer are accepted.
+/// The forms of an answer that the client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Accepted {
     /// `application/json`
@@ -14,7 +15,9 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// No `Accept` accepts everything. Quality 0 is a refusal; other qualities do not matter.
+    /// Reads `Accept`. Without the header, every form is accepted.
+    ///
+    /// Quality 0 refuses a form; other qualities have no effect.
     pub(crate) fn read(headers: &HeaderMap) -> Self {
         let mut accepted = Self {
             json: false,
@@ -47,13 +50,15 @@ impl Accepted {
         }
     }
 
-    /// True if neither form is.
+    /// True if the client accepts neither form.
     pub(crate) fn nothing(self) -> bool {
         !self.json && !self.events
     }
 }
 
-/// Refuses a body that is no JSON (T-6), and one that is packed: nothing unpacks it here, so that there are no bombs (testing.md B5).
+/// Refuses a body that is not JSON (T-6), and a body with a content coding.
+///
+/// The endpoint decompresses nothing, so decompression bombs are impossible (testing.md B5).
 pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), McpError> {
     if !is_json(headers) {
         return Err(McpError::MediaType);
@@ -77,7 +82,7 @@ fn is_packed(headers: &HeaderMap) -> bool {
         })
 }
 
-/// True if the body is said to be JSON; parameters are tolerated (T-6).
+/// True if `Content-Type` is JSON; parameters are tolerated (T-6).
 fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
@@ -145,7 +150,7 @@ mod tests {
         assert!(!is_json(&HeaderMap::new()));
     }
 
-    /// testing.md B5.
+    /// testing.md B5: every content coding except `identity` counts as packed.
     #[test]
     fn a_body_with_any_coding_is_packed_and_identity_is_none() {
         let is = |values: &[&'static str]| {

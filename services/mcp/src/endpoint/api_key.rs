@@ -1,9 +1,10 @@
-//! API keys at the endpoint: a key is swapped for what it opens, once in some minutes (`auth.md` C17, §4.8; case 163).
+//! API keys at the endpoint: exchanges a key for its access and caches it (`auth.md` C17, §4.8;
+//! case 163).
 //!
-//! Prefix and checksum are looked at first, so that garbage costs nothing. What a key opens is remembered like a verified token, together
-//! with the epochs of the moment; the feed of revocations does the rest within a second. Which keys do not exist is remembered too,
-//! briefly, so that a program that goes on with an old key does not ask the database each time, and so is, for a moment, that the
-//! database does not answer.
+//! Prefix and checksum are checked first, so that garbage needs no database query. The access of a
+//! key is cached like a verified token, together with its epochs. The feed of revocations ends it
+//! within a second. Unknown keys are cached for a short time, so that a program with an old key
+//! does not query the database each time. An unavailable database is cached for one second.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -25,24 +26,24 @@ use tokio::time::Instant;
 
 use super::bearer::Caller;
 
-/// So long what a key opens is remembered.
+/// How long the access of a key is cached.
 const REMEMBERED: Duration = Duration::minutes(5);
-/// So long it is remembered that there is no such key.
+/// How long an unknown key is cached.
 const UNKNOWN_FOR: Duration = Duration::seconds(30);
-/// So long it is remembered that the database does not answer.
+/// How long the failure of a database query is cached.
 const UNAVAILABLE_FOR: Duration = Duration::SECOND;
-/// Keys of either sort that are remembered at most.
+/// Most keys in the cache of good keys, and of refused keys.
 const KEYS: usize = 4096;
 const REFUSED: usize = 1024;
-/// Longest life of what is opened for a key: a revocation is remembered a little longer.
+/// Longest lifetime of a key's access. Revocations are remembered a little longer than this.
 const LONGEST: Duration = Duration::hours(8);
 
-/// Why a key opens nothing.
+/// Why a key gives no access.
 #[derive(Debug, Clone)]
 pub(crate) enum KeyRefused {
-    /// There is no such key, or it is over, or who it speaks for may not act any more.
+    /// The key does not exist or has expired, or its owner may no longer act.
     Unknown,
-    /// The database does not answer: waiting helps, a new key does not.
+    /// The database does not answer: a retry helps, a new key does not.
     Unavailable(Arc<StorageError>),
 }
 
@@ -55,7 +56,7 @@ impl KeyRefused {
     }
 }
 
-/// Where keys are looked up.
+/// Looks up API keys, and caches the results.
 #[derive(Debug)]
 pub(crate) struct ApiKeys {
     store: Store,
@@ -64,7 +65,7 @@ pub(crate) struct ApiKeys {
     refused: Cache<Digest, (Timestamp, KeyRefused)>,
 }
 
-/// True for what calls itself an API key: it is never read as a JWT.
+/// True if the token has the prefix of an API key. Such a token is never read as a JWT.
 pub(crate) fn is_key(token: &str) -> bool {
     token.starts_with(TokenForm::ApiKey.prefix())
 }
@@ -79,8 +80,10 @@ impl ApiKeys {
         }
     }
 
-    /// Who calls with this key. What is remembered is looked up again when it is a few minutes old, and when `is_over` says that an epoch
-    /// has moved since: a changed role ends tokens, and leaves keys as they are.
+    /// Returns the caller of this key.
+    ///
+    /// A cached entry is looked up again after a few minutes, and when `is_over` reports that one
+    /// of its epochs has moved. A changed role ends tokens and leaves keys valid.
     pub(crate) async fn open(
         &self,
         token: &str,
@@ -107,7 +110,7 @@ impl ApiKeys {
         (now < until).then_some(refused)
     }
 
-    /// Of many requests with one key at once one asks; the others are told what it was told.
+    /// Runs one lookup for concurrent requests with the same key, and shares its result.
     async fn once(
         &self,
         digest: &Digest,
@@ -115,14 +118,14 @@ impl ApiKeys {
         ask: impl Future<Output = Result<Arc<Caller>, KeyRefused>>,
     ) -> Result<Arc<Caller>, KeyRefused> {
         let told = async {
-            // The cache hands the turn on after a refusal: who waited for it looks here first.
+            // After a refusal the cache lets the next waiting request run, which checks this first.
             if let Some(refused) = self.remembered_refusal(digest, now) {
                 return Err(refused);
             }
             let begun = Instant::now();
             let told = ask.await;
             if let Err(refused) = &told {
-                // Who waited came after `now`, and may have waited long.
+                // A waiting request arrived after `now`, and may have waited long.
                 let waited = Duration::try_from(begun.elapsed()).unwrap_or_default();
                 let until = now + waited + refused.remembered_for();
                 self.refused.insert(*digest, (until, refused.clone()));
@@ -164,7 +167,7 @@ fn networks(opened: &Opened) -> Option<Box<[IpNet]>> {
     (!opened.networks.is_empty()).then(|| opened.networks.iter().filter_map(read).collect())
 }
 
-/// The claims that a token for the same would have.
+/// The claims that an access token with the same access has.
 fn claims(site: &Site, opened: Opened, now: Timestamp) -> AccessClaims {
     let aud = opened.resource.unwrap_or_else(|| {
         site.url(&Resource::Workspace {
@@ -191,7 +194,7 @@ fn claims(site: &Site, opened: Opened, now: Timestamp) -> AccessClaims {
     }
 }
 
-/// Whether an address is in one of the networks; an IPv4 address may come mapped into IPv6.
+/// Whether an address is in one of the networks. An IPv4 address may be mapped into IPv6.
 pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|network| network.contains(&address))
@@ -225,7 +228,7 @@ mod tests {
         );
     }
 
-    /// Nothing listens where its database is: asking is `Unavailable`.
+    /// The database URL has no listener, so a lookup is `Unavailable`.
     fn keys() -> ApiKeys {
         let store = Store::connect_later(&portolan_storage::StorageConfig {
             url: "postgres://portolan@127.0.0.1:9/none".to_owned(),

@@ -1,4 +1,5 @@
-//! Who calls: the bearer token, verified once and remembered by its digest (`auth.md` §4.5, §5.2; AR-1…AR-14).
+//! Bearer tokens: each is verified once and cached by its digest (`auth.md` §4.5, §5.2;
+//! AR-1…AR-14).
 
 use std::{
     net::IpAddr,
@@ -31,37 +32,41 @@ use crate::{
     error::McpError,
 };
 
-/// How long a stream stays open for the last word of a call that was stopped: well within the second that a revocation may take (R9).
+/// How long a stream stays open after a revocation, so that a call can send its final error.
+///
+/// This is well within the second that a revocation may take (R9).
 const LAST_WORD: Duration = Duration::from_millis(400);
-/// Holders of tokens that are looked through before those are thrown out whose last request is over.
+/// The size at which the list of callers is first purged of dropped callers.
 const LIVING: usize = 1024;
-/// Longest `Authorization` header that is looked at (§4.5 step 1).
+/// Longest `Authorization` header that is read, in bytes (§4.5 step 1).
 const MAX_HEADER_BYTES: usize = 4096;
 
 /// The holder of a good token.
 #[derive(Debug)]
 pub(crate) struct Caller {
-    /// As verified.
+    /// The claims as verified.
     pub(crate) claims: AccessClaims,
-    /// What `aud` names; `None` for a resource of an earlier shape, which opens nothing.
+    /// The resource in `aud`; `None` for a resource of an earlier shape, which gives no access.
     granted: Option<Resource>,
-    /// Tenant, person and client: whose sessions these are, and whose limits.
+    /// Digest of tenant, person and client: the owner of sessions and limits.
     pub(crate) principal: Digest,
     /// The bucket of its requests.
     pub(crate) requests: LimitKey,
     /// The bucket of the streams that it opens.
     pub(crate) stream_opens: LimitKey,
-    /// The bucket of what it says on the progress of questions.
+    /// The bucket of its progress notifications about questions.
     pub(crate) progress: LimitKey,
-    /// Cancelled when the token is revoked: what runs under it stops, and what is open is closed.
+    /// Cancelled when the token is revoked: its running calls stop, and its streams close.
     pub(crate) revoked: CancellationToken,
     key_id: String,
     has_scope: bool,
-    /// Until then, in seconds, it is not looked at again: the end of a token, or a few minutes of an API key.
+    /// Unix time in seconds until which it is not checked again.
+    ///
+    /// This is the end of a token, or a few minutes after the lookup of an API key.
     remembered_until: i64,
-    /// From where an API key may be used; `None` is from everywhere.
+    /// The networks from which an API key may be used; `None` allows every address.
     networks: Option<Box<[IpNet]>>,
-    /// The minute, since the epoch, in which a use of its grant was last noted here.
+    /// The minute, since the epoch, in which this node last noted a use of the grant.
     noted: AtomicI64,
 }
 
@@ -110,12 +115,12 @@ impl Caller {
         }
     }
 
-    /// Whether it need not be looked at again.
+    /// Whether the caller needs no new check at `now`.
     pub(crate) const fn is_fresh(&self, now: Timestamp) -> bool {
         now.unix_timestamp() < self.remembered_until
     }
 
-    /// Whether it may call from there (C17).
+    /// Whether requests may come from this address (C17).
     pub(crate) fn may_come_from(&self, address: Option<IpAddr>) -> bool {
         match (&self.networks, address) {
             (None, _) => true,
@@ -124,14 +129,14 @@ impl Caller {
         }
     }
 
-    /// Whether a use now is one to note: the first of its minute at this node.
+    /// Whether this use is the first in its minute on this node, and is therefore noted.
     pub(crate) fn begins_a_minute(&self, now: Timestamp) -> bool {
         let minute = now.unix_timestamp() / 60;
         self.noted.load(Ordering::Relaxed) != minute
             && self.noted.swap(minute, Ordering::Relaxed) != minute
     }
 
-    /// What a revocation can name.
+    /// The facts that a revocation can name.
     pub(crate) fn facts(&self) -> TokenFacts<'_> {
         let claims = &self.claims;
         TokenFacts {
@@ -147,26 +152,29 @@ impl Caller {
         }
     }
 
-    /// Whose sessions these are, as the cluster compares it.
+    /// The owner of its sessions, in the form that the cluster compares.
     pub(crate) fn session_principal(&self) -> Principal {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&self.principal.as_bytes()[..16]);
         Principal(bytes)
     }
 
-    /// Completes when what is open under the token has to be closed: it was revoked, and whoever runs a call had a moment for an honest
-    /// last word.
+    /// Completes when everything open under the token must close.
+    ///
+    /// The token is revoked by then, and running calls have had a moment to send their final error.
     pub(crate) async fn over(self: Arc<Self>) {
         self.revoked.cancelled().await;
         tokio::time::sleep(LAST_WORD).await;
     }
 
-    /// When the token is over.
+    /// When the token expires.
     pub(crate) fn expires_at(&self) -> Timestamp {
         Timestamp::from_unix_timestamp(self.claims.exp).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// §4.5 step 8: the token is for this resource, or for a wider one. The tenant was compared before.
+    /// §4.5 step 8: whether the token is for this resource or for a wider one.
+    ///
+    /// The caller has compared the tenant already.
     pub(crate) fn may_use(
         &self,
         target: &Resource,
@@ -191,7 +199,7 @@ fn key_id(token: &str) -> Option<String> {
         .map(|header| header.kid)
 }
 
-/// What `WWW-Authenticate` says.
+/// The contents of a `WWW-Authenticate` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Challenge {
     metadata: String,
@@ -199,7 +207,9 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// No credentials: no `error` (AR-4). Points at the metadata of the path as it was written (E3).
+    /// The challenge without credentials, and therefore without `error` (AR-4).
+    ///
+    /// It links to the metadata of the path as the client wrote it (E3).
     pub(crate) fn bare(site: &Site, target: &Target<'_>) -> Self {
         Self {
             metadata: format!(
@@ -211,7 +221,7 @@ impl Challenge {
         }
     }
 
-    /// A token that is not good here.
+    /// The challenge for a token that is not valid here.
     pub(crate) fn invalid(site: &Site, target: &Target<'_>, description: &'static str) -> Self {
         Self {
             error: Some(("invalid_token", description)),
@@ -219,7 +229,7 @@ impl Challenge {
         }
     }
 
-    /// A token without the scope. Names every scope that the operation needs (AR-6).
+    /// The challenge for a token that lacks the scope. It names all required scopes (AR-6).
     pub(crate) fn insufficient(site: &Site, target: &Target<'_>) -> Self {
         Self {
             error: Some(("insufficient_scope", "")),
@@ -227,7 +237,7 @@ impl Challenge {
         }
     }
 
-    /// For people who look at the body.
+    /// The sentence in the body, for human readers.
     pub(crate) fn sentence(&self) -> &'static str {
         match self.error {
             None => "Authorization required",
@@ -236,7 +246,7 @@ impl Challenge {
         }
     }
 
-    /// The header. All parts are ours or were checked to need no escape.
+    /// The header value. All parts are our own, or were checked to need no escape.
     pub(crate) fn value(&self) -> HeaderValue {
         let (metadata, scope) = (&self.metadata, scope::MCP);
         let text = match self.error {
@@ -252,7 +262,7 @@ impl Challenge {
     }
 }
 
-/// Verifies and remembers.
+/// Verifies bearer tokens and caches their holders.
 #[derive(Debug)]
 pub(crate) struct Bearer {
     site: Site,
@@ -263,11 +273,11 @@ pub(crate) struct Bearer {
     living: Mutex<Living>,
 }
 
-/// Everybody whose token was verified and who is remembered, or has something open.
+/// All callers that are cached, or have a request or stream open.
 #[derive(Debug, Default)]
 struct Living {
     callers: Vec<Weak<Caller>>,
-    /// How many there may be until the dead are thrown out.
+    /// The length at which dropped callers are removed.
     room: usize,
 }
 
@@ -299,7 +309,9 @@ impl Bearer {
         }
     }
 
-    /// Tells what runs and what is open under tokens that are revoked by now (`auth.md` §4.3 step 7). Returns how many tokens that are.
+    /// Cancels calls and streams of tokens that are revoked by now (`auth.md` §4.3 step 7).
+    ///
+    /// Returns the number of those tokens.
     pub(crate) fn tell_revoked(&self) -> usize {
         let living: Vec<_> = {
             let living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
@@ -311,8 +323,9 @@ impl Bearer {
         revoked.map(|caller| caller.revoked.cancel()).count()
     }
 
-    /// The holder of a token that was verified before and is still good: nothing is computed but its digest. `None`:
-    /// [`Bearer::authenticate`] says.
+    /// The holder of a cached token that is still good. Only the token's digest is computed.
+    ///
+    /// For `None`, call [`Bearer::authenticate`].
     pub(crate) fn remembered(&self, headers: &HeaderMap, now: Timestamp) -> Option<Arc<Caller>> {
         let mut values = headers.get_all(header::AUTHORIZATION).iter();
         let token = token_of(values.next()?.as_bytes())?;
@@ -324,7 +337,7 @@ impl Bearer {
         is_good.then_some(caller)
     }
 
-    /// Steps 1–7 and 9 of §4.5: what does not depend on whether the target exists.
+    /// Steps 1–7 and 9 of §4.5: the checks that do not depend on whether the target exists.
     pub(crate) async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -352,7 +365,7 @@ impl Bearer {
                 Err(KeyRefused::Unknown) => {
                     return Err(invalid("the API key is unknown, expired or revoked"));
                 }
-                // Never 401: a client would throw a good key away (§4.3).
+                // Never 401: a client would discard a good key (§4.3).
                 Err(KeyRefused::Unavailable(error)) => {
                     tracing::warn!(
                         error = &*error as &dyn std::error::Error,
@@ -388,7 +401,7 @@ impl Bearer {
             if now.unix_timestamp() < caller.claims.exp {
                 return Ok(caller);
             }
-            // What is remembered ends with the token; the clocks' leeway is the verifier's to give.
+            // The cache ends with the token; only the verifier grants the clocks' leeway.
             self.verified.remove(&digest);
         }
         let claims = self.verifier.verify(token, now)?;
@@ -400,7 +413,7 @@ impl Bearer {
         Ok(caller)
     }
 
-    /// Before anybody looks whether it is revoked: who finds that it is not is told when it is.
+    /// Registers the caller. This precedes the revocation check, so that no revocation is missed.
     fn keep_in_touch(&self, caller: &Arc<Caller>) {
         self.living
             .lock()
@@ -408,7 +421,9 @@ impl Bearer {
             .add(caller);
     }
 
-    /// The place from which an API key may be used (C17): 401, since with another key it would go.
+    /// Checks the address from which an API key is used (C17).
+    ///
+    /// The refusal is 401, since another key may be allowed from there.
     pub(crate) fn check_address(
         &self,
         caller: &Caller,
@@ -444,13 +459,13 @@ impl Bearer {
     }
 }
 
-/// Whether somebody shows a token, good or not.
+/// Whether the request shows a bearer token, valid or not.
 pub(crate) fn is_shown(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     values.any(|value| token_of(value.as_bytes()).is_some())
 }
 
-/// The token after `Bearer` in any case (AR-10). Another scheme counts as no credentials.
+/// The token after `Bearer`, in any case (AR-10). Another scheme counts as no credentials.
 fn token_of(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?.trim_matches([' ', '\t']);
     let (scheme, token) = text.split_once(' ')?;
@@ -465,7 +480,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The holder of a token that was verified.
+    /// The holder of a verified token.
     pub(crate) fn caller(tenant: TenantId, user: UserId, client: &str) -> Caller {
         let claims = AccessClaims {
             iss: site().issuer().to_owned(),

@@ -1,6 +1,8 @@
-//! What a person sees who opens the address of a server in a browser: how to connect an AI client.
-//! It is the 401 that every request without a token gets, as a page; nothing is looked up for it,
-//! so that it is the same whether there is such a server or not.
+//! The page for a person who opens the address of a server in a browser: how to connect an AI
+//! client.
+//!
+//! It is the body of the 401 that every request without a token gets. It needs no lookup, so it is
+//! the same whether the server exists or not.
 
 use std::sync::OnceLock;
 
@@ -17,14 +19,16 @@ use super::target::{Door, Target};
 
 const TEMPLATE: &str = include_str!("install.html");
 
-/// Whether it is a person's browser that asks: a GET without a token that wants HTML more than what
-/// clients of MCP read.
+/// Whether the request comes from a browser: a GET without a token that prefers HTML.
+///
+/// The comparison is with the media types that MCP clients read.
 pub(super) fn is_wanted(parts: &Parts, target: &Target<'_>) -> bool {
     let is_plain = parts.method == Verb::GET && target.door == Door::Mcp;
     is_plain && !parts.headers.contains_key(header::AUTHORIZATION) && prefers_html(&parts.headers)
 }
 
-/// RFC 9110 §12.5.1. Only what is named counts: browsers take everything, and say so.
+/// Whether `Accept` prefers HTML (RFC 9110 §12.5.1). Wildcards do not count: browsers send them
+/// too.
 fn prefers_html(headers: &HeaderMap) -> bool {
     let (mut html, mut other) = (0, 0);
     for line in headers.get_all(header::ACCEPT) {
@@ -45,7 +49,7 @@ fn prefers_html(headers: &HeaderMap) -> bool {
     html > other
 }
 
-/// A quality value: 0 to 1 with three digits at most.
+/// Reads a quality value, 0 to 1 with at most three digits, in thousandths.
 fn thousandths(text: &str) -> u32 {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     if whole != "0" {
@@ -93,7 +97,7 @@ pub(super) fn page(site: &Site, target: &Target<'_>, challenge: HeaderValue) -> 
     answer
 }
 
-/// Nothing is loaded and nothing runs. The style stands in the page, and its digest here.
+/// The content security policy: no loads, no scripts, and the digest of the page's own style.
 fn policy() -> &'static HeaderValue {
     static POLICY: OnceLock<HeaderValue> = OnceLock::new();
     POLICY.get_or_init(|| {
@@ -110,7 +114,7 @@ fn policy() -> &'static HeaderValue {
     })
 }
 
-/// As text or the value of an attribute.
+/// Escapes a text for HTML text and attribute values.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {

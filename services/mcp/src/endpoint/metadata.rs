@@ -1,5 +1,6 @@
-//! Protected resource metadata (RFC 9728; E3, AM-1…AM-9): one document per path, made from the path alone, so that it does
-//! not tell which tenants exist.
+//! Protected resource metadata (RFC 9728; E3, AM-1…AM-9): one document per path.
+//!
+//! Each is made from the path alone, so that it does not reveal which tenants exist.
 
 use axum::{
     extract::{Request, State},
@@ -16,10 +17,12 @@ use crate::{
     state::McpState,
 };
 
-/// Where the documents lie.
+/// The path prefix of the documents.
 pub(crate) const PREFIX: &str = "/.well-known/oauth-protected-resource";
 
-/// Answers everything below [`PREFIX`]; the root itself is 404, because a root document would name a resource that nobody asked for.
+/// Answers every path below [`PREFIX`].
+///
+/// The root itself is 404, because its document would name a resource that no client asked for.
 pub(crate) async fn document(State(state): State<McpState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     if !matches!(parts.method, Method::GET | Method::HEAD) {
@@ -41,7 +44,7 @@ pub(crate) async fn document(State(state): State<McpState>, request: Request) ->
 
 fn describe(issuer: &str, path: &str) -> Option<Vec<u8>> {
     let target = Target::parse(path)?;
-    // Nobody types the second address of the transport with two.
+    // Users never enter the second address of the two-endpoint transport.
     if target.door == Door::Messages {
         return None;
     }

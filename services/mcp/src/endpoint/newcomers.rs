@@ -1,5 +1,7 @@
-//! What the flight recorder keeps of clients that come for the first time (`auth.md` X2): the challenge that sends them to the authorization
-//! server, the metadata that they read, and their first request. Requests after that cost a look at a set.
+//! Connection diagnostics of new clients (`auth.md` X2): the first steps of a connection.
+//!
+//! The steps are the challenge with the authorization server, the read of the metadata, and the
+//! first request. Later requests only need a lookup in a set.
 
 use http::{header, request::Parts};
 use portolan_keys::digest;
@@ -16,11 +18,11 @@ use crate::{
     error::McpError,
 };
 
-/// Hands steps over.
+/// Records the steps of new clients.
 #[derive(Debug)]
 pub(crate) struct Newcomers {
     recorder: Recorder,
-    /// By grant, good and refused requests apart.
+    /// Grants whose first request is recorded, good and refused requests apart.
     known: Cache<(GrantId, bool), ()>,
 }
 
@@ -42,7 +44,7 @@ fn at(mut event: NewEvent, target: &Target<'_>) -> NewEvent {
 }
 
 impl Newcomers {
-    /// As many grants are known as tokens are remembered.
+    /// The set has as many entries as the cache of tokens.
     pub(crate) fn new(recorder: Recorder, remembered: usize) -> Self {
         Self {
             recorder,
@@ -50,7 +52,9 @@ impl Newcomers {
         }
     }
 
-    /// A request without a token was sent to the metadata. Tokens that are over are no news: their clients refresh.
+    /// Records that a request without a token was sent to the metadata.
+    ///
+    /// Expired tokens are not recorded: their clients refresh them.
     pub(crate) fn challenged(
         &self,
         target: &Target<'_>,
@@ -66,7 +70,7 @@ impl Newcomers {
         }
     }
 
-    /// The metadata of a server was read.
+    /// Records that a client read the metadata of a server.
     pub(crate) fn read_metadata(
         &self,
         target: &Target<'_>,
@@ -80,7 +84,7 @@ impl Newcomers {
         ));
     }
 
-    /// A request with a good token came, for a target that it may use or not.
+    /// Records a request with a good token, whether it may use the target or not.
     pub(crate) fn came(
         &self,
         target: &Target<'_>,
@@ -94,11 +98,11 @@ impl Newcomers {
         let Subject::User(user) = claims.sub else {
             return;
         };
-        // Keys are no grants: nobody connected them.
+        // Keys are not grants: they have no connection steps.
         if claims.client_id.starts_with("key_") {
             return;
         }
-        // What is older than all that is kept was new once, and is not again because this node forgot it.
+        // A grant older than the kept steps is not new, even if this node forgot it.
         if self.known.get(&(claims.gid, refused.is_some())).is_some() || is_older(claims.gid, now) {
             return;
         }
@@ -118,14 +122,14 @@ impl Newcomers {
         if let (Some(slug), None) = (target.tenant, refused) {
             self.recorder.knows(slug);
         }
-        // Only what was taken is not offered again.
+        // A step that the recorder did not take is recorded at the next request.
         if self.recorder.record(event) {
             self.known.insert((claims.gid, refused.is_some()), ());
         }
     }
 }
 
-/// Whether a grant was made before the oldest step that is kept: its id tells when.
+/// Whether a grant is older than the oldest kept step, from the time in its id.
 fn is_older(grant: GrantId, now: Timestamp) -> bool {
     grant.uuid().get_timestamp().is_some_and(|made| {
         let (seconds, _) = made.to_unix();

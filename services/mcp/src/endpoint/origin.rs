@@ -1,4 +1,4 @@
-//! Whose scripts may talk to the endpoint (T-1, T-2).
+//! The check of `Origin`: the sites whose scripts may use the endpoint (T-1, T-2).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ impl AllowedOrigins {
     pub(crate) fn new(site: &Site, configured: &[String]) -> Self {
         let mut all = vec![site.issuer().to_owned()];
         if site.is_plain_loopback() {
-            // On this computer the three names of loopback are one place.
+            // On a loopback site the three names of loopback are the same origin.
             let port = site
                 .authority()
                 .rsplit_once(':')
@@ -33,7 +33,10 @@ impl AllowedOrigins {
         Arc::clone(&self.0)
     }
 
-    /// No `Origin` is no browser: fine. One that is there must be listed; `null` never is.
+    /// Whether the `Origin` headers are allowed. A request without one does not come from a
+    /// browser.
+    ///
+    /// Each value must be in the list; `null` never is.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> bool {
         headers
             .get_all(header::ORIGIN)

@@ -1,21 +1,21 @@
-//! Which server a path names.
+//! The path of a request: the server that it names.
 
 use std::borrow::Cow;
 
 use portolan_model::resource::Resource;
 
-/// Which of a server's addresses.
+/// The transport address of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Door {
     /// `…/mcp`: Streamable HTTP, of every revision that has it.
     Mcp,
-    /// `…/sse`: the stream of 2024-11-05 (O-1).
+    /// `…/sse`: the event stream of 2024-11-05 (O-1).
     Events,
-    /// `…/messages`: what its client says (O-1).
+    /// `…/messages`: the messages of its client (O-1).
     Messages,
 }
 
-/// Tenant, server and door of a path that has the form of an endpoint's, whatever stands in the segments.
+/// Tenant, server and transport of a path with the form of an endpoint. Segments are not checked.
 fn segments(path: &str) -> Option<(Option<&str>, Option<&str>, Door)> {
     let inner = path.strip_suffix('/').unwrap_or(path).strip_prefix('/')?;
     let (place, door) = match inner.rsplit_once('/') {
@@ -38,7 +38,7 @@ fn segments(path: &str) -> Option<(Option<&str>, Option<&str>, Door)> {
     })
 }
 
-/// Whether the path is an endpoint's: what no other route of the house has to look at.
+/// Whether the path is an endpoint's, so that no other route needs to match it.
 pub fn is_endpoint(path: &str) -> bool {
     segments(path).is_some_and(|(tenant, server, _)| {
         tenant.is_none_or(|tenant| !tenant.is_empty())
@@ -46,7 +46,7 @@ pub fn is_endpoint(path: &str) -> bool {
     })
 }
 
-/// The path of the endpoint, taken apart. Borrowed from the request.
+/// The parsed path of the endpoint, borrowed from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
     /// The tenant's slug, as written; `None` for the URL whose tenant is the token's (§5.1).
@@ -55,14 +55,16 @@ pub(crate) struct Target<'a> {
     pub(crate) server: Option<&'a str>,
     /// The whole path, with its trailing slash if it has one.
     pub(crate) path: &'a str,
-    /// Which address of the server.
+    /// The transport address of the server.
     pub(crate) door: Door,
 }
 
 impl<'a> Target<'a> {
-    /// Reads `/t/<tenant>/<server>/mcp`, `/t/<tenant>/mcp` or `/mcp`, or another door, with or without a slash at the end. `None` for
-    /// everything that cannot be the address of a server whatever the registry holds: the segments are limited to what can stand in a quoted
-    /// challenge.
+    /// Reads `/t/<tenant>/<server>/mcp`, `/t/<tenant>/mcp` or `/mcp`, or another transport's
+    /// address.
+    ///
+    /// A trailing slash is allowed. The result is `None` if no registry could hold such a server.
+    /// Segments are limited to characters that are valid in a quoted challenge.
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
         let (tenant, server, door) = segments(path)?;
         let fits = |segment: &str| {
@@ -79,7 +81,8 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// The path whose metadata a client is to read (E3): a client of two endpoints knows the address of the stream.
+    /// The path whose metadata a client reads (E3). A client of HTTP+SSE knows the stream's
+    /// address.
     pub(crate) fn described(&self) -> Cow<'a, str> {
         if self.door != Door::Messages {
             return Cow::Borrowed(self.path);
@@ -91,7 +94,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The resource of the path: the same for every door.
+    /// The resource of the path: the same for every transport.
     pub(crate) fn resource(&self) -> Resource {
         match (self.tenant.map(str::to_owned), self.server) {
             (None, _) => Resource::Platform,

@@ -1,5 +1,5 @@
-//! A call of a session: answered as one JSON body if it is quick, else as a stream of events that any node can resume
-//! (`streams.md` §6, §9).
+//! A call of a session: answered by one JSON body if it is quick, else by a stream that any node
+//! can resume (`streams.md` §6, §9).
 
 use std::{panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 
@@ -40,26 +40,29 @@ use crate::{
     tools::PreparedCall,
 };
 
-/// How long a call may take before its answer becomes a stream, where a client can resume one from its first byte on.
+/// How long a call may take before its answer becomes a stream that is resumable from its first
+/// byte.
 pub(crate) const QUICK: Duration = Duration::from_secs(1);
-/// The same where the first event cannot be given an id (T-24): a break before it loses the answer, so JSON is preferred
-/// for as long as no middlebox cuts a silent connection.
+/// The same for a stream whose first event has no id (T-24).
+///
+/// A break before that event loses the answer. JSON is preferred for as long as no middlebox cuts a
+/// silent connection.
 const QUICK_UNPRIMED: Duration = Duration::from_secs(10);
-/// Between two notices of progress.
+/// The interval of progress notifications.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
-/// Longest id of a request that may be running, in bytes (§4).
+/// Longest id of a running request, in bytes (§4).
 const LONGEST_ID: usize = 256;
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// One JSON-RPC response.
     Whole(Vec<u8>),
-    /// Events, the last of which is the response.
+    /// Events; the last one is the response.
     Stream(Response),
 }
 
-/// Names a request among those of its session, so that `1` and `"1"` differ (§4).
+/// The key of a request in its session; `1` and `"1"` differ (§4).
 pub(crate) fn rpc_key(id: &RequestId) -> String {
     match id.as_text() {
         Some(text) => format!("s:{text}"),
@@ -71,19 +74,19 @@ type Outcome = Result<Vec<u8>, McpError>;
 /// The work of a call.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// What has to be known of a call beside its work.
+/// The properties of a call beside its work.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) id: RequestId,
     pub(crate) deadline: Duration,
     pub(crate) about: About,
-    /// Progress is wanted under this token.
+    /// The token under which the client wants progress.
     pub(crate) progress: Option<ProgressToken>,
-    /// It may say something before its answer.
+    /// The call may send messages before its answer.
     pub(crate) talks: bool,
 }
 
-/// Runs a call. A client that goes away does not end it (T-29).
+/// Runs a call. A disconnect of the client does not end it (T-29).
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
@@ -112,7 +115,7 @@ impl Facts {
             deadline: LONGEST_CALL,
             about: About {
                 id: Some(pass.id.clone()),
-                // It only reads.
+                // The request only reads.
                 retryable: true,
             },
             progress: pass.progress.clone(),
@@ -131,7 +134,9 @@ impl Facts {
     }
 }
 
-/// Runs a call whose answer goes to another connection than the request's own: what is not there at once comes on a stream (O-3).
+/// Runs a call whose answer goes to another connection than the request's (O-3).
+///
+/// An answer that is not ready at once comes as a stream.
 pub(crate) async fn run_apart(
     visit: &Visit<'_>,
     session: &LiveSession,
@@ -153,14 +158,14 @@ pub(crate) async fn run_pass_apart(
     begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
 }
 
-/// A call that ended, or goes on as the writer of a stream.
+/// A call that has ended, or continues as the writer of a stream.
 #[derive(Debug)]
 pub(crate) enum Begun {
     Whole(Vec<u8>),
     Stream(RequestId, Nonce, StreamReader),
 }
 
-/// The same for any work that ends with a JSON-RPC response.
+/// Runs any work that ends with a JSON-RPC response.
 pub(crate) async fn run_with(
     visit: &Visit<'_>,
     session: &LiveSession,
@@ -190,7 +195,7 @@ pub(crate) async fn run_with(
     Ok(Reply::Stream(answer.respond(visit, reader, place)))
 }
 
-/// Runs a call, for so long in the hope of a whole answer; without `patience`, to its end.
+/// Runs a call for at most `patience` to get a whole answer; without `patience`, to its end.
 async fn begin_with(
     visit: &Visit<'_>,
     session: &LiveSession,
@@ -220,7 +225,7 @@ async fn begin_with(
     let begun = Instant::now();
     let (asker, mut talking) = if talks {
         let (asker, talking) = Talking::new(visit, session, token.clone(), patience.is_some());
-        // Boxed: a call that says nothing has a smaller future for it.
+        // Boxed: a call without messages has a smaller future.
         (Some(asker), Some(Box::new(talking)))
     } else {
         (None, None)
@@ -288,7 +293,7 @@ async fn begin_with(
             .tracker
             .spawn(write(writer, work, revoked, None, talking));
     } else if let Some(work) = work.into_work() {
-        // Who talks tells of its progress by itself.
+        // A call with messages sends its own progress.
         let telling = token
             .filter(|_| !talks)
             .map(|token| Telling::new(token, revision, begun));
@@ -299,7 +304,9 @@ async fn begin_with(
     Ok(Begun::Stream(id, nonce, reader))
 }
 
-/// A cancelled call has no answer (CN-4); that of a session which was ended meanwhile has nobody any more (T-45).
+/// The end of a cancelled call, which has no answer (CN-4).
+///
+/// If its session has ended, the error is "session not found" (T-45).
 fn stopped(running: &Running) -> McpError {
     if running.is_session_over() {
         McpError::session_not_found()
@@ -308,27 +315,27 @@ fn stopped(running: &Running) -> McpError {
     }
 }
 
-/// Whether streams of the session begin with an event that has an id and nothing else (T-24).
+/// Whether streams of the session begin with an event that has only an id (T-24).
 fn is_primed(session: &SessionId) -> bool {
     session.revision.facts().priming_event || session.draft
 }
 
-/// How far a call of an API has come. It tells nothing of that; that it still runs, and since when, is what can be told honestly.
+/// Progress of a call of an API: the seconds since its begin, as an API reports none.
 pub(crate) struct Working {
     begun: Instant,
     ticks: Interval,
 }
 
 impl Working {
-    /// To be told from now on. `begun` is when the call was.
+    /// Starts the interval. `begun` is the begin of the call.
     pub(crate) fn new(begun: Instant) -> Self {
         let mut ticks = interval_at(Instant::now(), PROGRESS_EVERY);
-        // A process that was stopped for a while does not make up for it.
+        // A suspended process does not catch up on missed ticks.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { begun, ticks }
     }
 
-    /// The next word, when it is due.
+    /// The next progress, when it is due.
     pub(crate) async fn next(&mut self) -> Progress {
         self.ticks.tick().await;
         let seconds = self.begun.elapsed().as_secs_f64();
@@ -340,7 +347,7 @@ impl Working {
     }
 }
 
-/// Who is told how far a call has come.
+/// Sends the progress of a call to its client.
 pub(crate) struct Telling {
     token: ProgressToken,
     revision: Revision,
@@ -349,7 +356,7 @@ pub(crate) struct Telling {
 }
 
 impl Telling {
-    /// To be told from now on. `begun` is when the call was.
+    /// Starts the interval. `begun` is the begin of the call.
     pub(crate) fn new(token: ProgressToken, revision: Revision, begun: Instant) -> Self {
         Self {
             token,
@@ -370,7 +377,7 @@ impl Telling {
     }
 }
 
-/// Of a call whose client asked for no progress: never.
+/// The next progress notification. Without a reporter: never.
 async fn progress(telling: Option<&mut Telling>) -> Bytes {
     match telling {
         Some(telling) => telling.next().await,
@@ -378,7 +385,7 @@ async fn progress(telling: Option<&mut Telling>) -> Bytes {
     }
 }
 
-/// Completes when a call has something to say. Of one that never does: not at all.
+/// Completes when a call has a message for its client. Without a channel: never.
 async fn has_word(talking: Option<&mut Talking>) {
     match talking {
         Some(talking) => talking.hear().await,
@@ -386,7 +393,7 @@ async fn has_word(talking: Option<&mut Talking>) {
     }
 }
 
-/// What a call says next; its questions are asked meanwhile.
+/// The next message of a call; its questions are sent meanwhile.
 async fn words(talking: Option<&mut Talking>, writer: &StreamWriter) -> Bytes {
     match talking {
         Some(talking) => talking.next(writer).await,
@@ -394,7 +401,7 @@ async fn words(talking: Option<&mut Talking>, writer: &StreamWriter) -> Bytes {
     }
 }
 
-/// Writes the stream of a call until it ends. Its client may come and go meanwhile.
+/// Writes the stream of a call until it ends. Its client may disconnect and come back meanwhile.
 async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
@@ -409,7 +416,8 @@ async fn write(
             notice = words(talking.as_deref_mut(), &writer) => notice,
             (outcome, _running) = &mut work => {
                 for notice in talking.as_deref_mut().map(Talking::rest).unwrap_or_default() {
-                    // If nobody reads it, neither does anybody the answer.
+                    // A failure is ignored: a client that misses the notification misses the answer
+                    // too.
                     let _ = writer.push(Class::Notification, notice).await;
                 }
                 match outcome.map_or_else(McpError::into_message, Some) {
@@ -420,9 +428,10 @@ async fn write(
                 writer.committed().cancelled().await;
                 return;
             }
-            // Another node answers now, or nobody may any more: the work must not go on (§0.4).
+            // Another node owns the stream, or this node may not continue: the work stops (§0.4).
             () = fenced.cancelled() => return,
-            // Whoever gave the order may give none any more; who comes back with a good token is told what is known.
+            // The caller has lost its access. A client that returns with a good token gets the
+            // final error.
             () = revoked.cancelled() => {
                 drop(work);
                 writer.lose(Lost::Revoked);
@@ -440,12 +449,12 @@ async fn write(
 /// The stream of an answer, as its client sees it.
 struct Answer {
     keys: Keys,
-    /// Who reads it: not beyond a revocation.
+    /// The reader of the stream: not beyond a revocation.
     caller: Arc<Caller>,
     session: SessionId,
     nonce: Nonce,
     request: Option<RequestId>,
-    /// Of a client that came back; the first connection goes with its call.
+    /// Set for a client that came back; the first connection has the permit of its call.
     pass: Option<Entry>,
 }
 
@@ -480,8 +489,10 @@ impl Answer {
         Bytes::from(frame)
     }
 
-    /// `place` is where the client is, for those who take an event that only says so. Its id is another one each time the stream is
-    /// resumed: ids are unique in a session.
+    /// Sends the events of `reader` to the client.
+    ///
+    /// `place` is the client's position, sent as an event that only has an id. Each resumption
+    /// gives it another id, since ids are unique in a session.
     fn respond(
         mut self,
         visit: &Visit<'_>,
@@ -495,7 +506,7 @@ impl Answer {
                 Bytes::from(sse::priming(&self.event_id(place, again))),
             ]
         } else {
-            // Proxies pass the head on only with a first byte.
+            // Proxies forward the response head only with a first byte.
             vec![Bytes::from_static(sse::KEEP_ALIVE)]
         };
         let stopping = visit.state.stopping.clone();
@@ -503,7 +514,8 @@ impl Answer {
         let over = Arc::clone(&self.caller).over();
         let mut pass = self.pass.take();
         let events = async move {
-            // Who comes back where there is no room is not refused, and gets nothing before there is some (F-1).
+            // A client that comes back is not refused for lack of a permit, but waits for one
+            // (F-1).
             let is_in = match &mut pass {
                 Some(pass) => pass.wait().await,
                 None => true,
@@ -519,8 +531,8 @@ impl Answer {
         if !resumable {
             return SseBody::new(first.chain(events)).into_response();
         }
-        // A node that stops sends its clients to the others; the answer reaches them through the log (§16.4). They have
-        // an id by then, or they could not come back.
+        // A stopping node sends its clients to other nodes, which read the answer from the log
+        // (§16.4). The clients have an id by then, or they could not come back.
         let events = events.take_until(stopping.clone().cancelled_owned());
         let farewell = stream::once(std::future::ready(())).filter_map(move |()| {
             let retry = || Bytes::from(sse::retry(reconnect_after()));
@@ -530,14 +542,14 @@ impl Answer {
     }
 }
 
-/// What a client is told when events that it has not seen are gone (§9).
+/// The message for a client that has missed removed events (§9).
 pub(crate) fn gap(after: u64, before: u64) -> Vec<u8> {
     let data = format!(r#"{{"kind":"gap","after":{after},"before":{before}}}"#);
     let data = Raw::parse(data).unwrap_or_else(|_| Raw::empty_object());
     logging::message(Level::Warning, Some("stream"), &data)
 }
 
-/// The rest of an answer whose stream broke, on whatever node (§9).
+/// Resumes the stream of an answer on any node (§9).
 pub(crate) async fn resume(
     visit: &Visit<'_>,
     session: SessionId,
@@ -555,10 +567,11 @@ pub(crate) async fn resume(
     let resumed = node.resume(tenant, stream, principal, cursor).await;
     match resumed.map_err(|_| McpError::Unavailable)? {
         Resumed::Unknown => Err(McpError::session_not_found()),
-        // T-30: a GET is answered by a stream or by 405, and there is no stream here any more. An empty one would be taken for one
-        // that broke: official clients would open the session's own stream in its place, once for each call that failed.
+        // T-30: a GET is answered by a stream or by 405, and this stream is finished. Clients take
+        // an empty stream for a broken one: official clients would open the session's own stream in
+        // its place, once for each call that failed.
         Resumed::Finished => Err(McpError::NoStream),
-        // An empty answer would be taken for a success, an HTTP error for a reason to try again.
+        // Clients take an empty answer for a success, and retry after an HTTP error.
         Resumed::Gone => {
             if request.is_none() {
                 let kind = ErrorKind::InvalidRequest("The stream is no longer available".into());
@@ -579,7 +592,8 @@ pub(crate) async fn resume(
                 request,
                 pass: Some(pass),
             };
-            // Clients forget where they were when a resumed stream breaks before it brought an id: they are told again.
+            // Clients forget their position if a resumed stream breaks before its first id, so it
+            // is repeated.
             let place = is_primed(&session).then_some(cursor);
             Ok(answer.respond(visit, reader, place))
         }

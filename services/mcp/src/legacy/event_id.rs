@@ -1,4 +1,6 @@
-//! Ids of events on the streams of a session (`streams.md` §4). Of keys and bytes alone: the fuzz target `session` reads them, too.
+//! Ids of events on the streams of a session (`streams.md` §4).
+//!
+//! This module depends on keys and bytes only, because the fuzz target `session` reads it too.
 
 use portolan_cluster::{
     SessionKey,
@@ -9,28 +11,31 @@ use portolan_protocol::jsonrpc::{Raw, RequestId};
 
 use crate::catalog::marks::Marks;
 
-/// The id of an event on a stream of a session: opaque, and nobody but us can make one (T-34, T-36, `streams.md` §4).
+/// The id of an event on a stream: opaque, and only we can make one (T-34, T-36, `streams.md` §4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EventId {
-    /// On the GET stream, which has no log: what it tells hangs on the list alone.
+    /// On the GET stream, which has no log: its contents depend on the lists alone.
     News {
         /// The stream.
         stream: [u8; 8],
         /// Number of the event on it; 0 is the priming event.
         sequence: u32,
-        /// The lists that the client knew of when it got the event.
+        /// The lists that the client knew when it got the event.
         marks: Marks,
     },
     /// On the stream that answers a request.
     Answer {
         /// The stream.
         nonce: Nonce,
-        /// The event and the attempt it was written in. Sequence 0 is the priming event.
+        /// The event and the epoch in which it was written. Sequence 0 is the priming event.
         cursor: Cursor,
-        /// The request, so that any node can answer honestly when the log is gone. Left out if it is very long.
+        /// The request, so that any node can answer when the log is gone. Left out if it is very
+        /// long.
         request: Option<RequestId>,
-        /// Of the event that a resumed stream begins with, which says where its client is: another number each time, since
-        /// the ids of a session's events are unique. None of an event of the log.
+        /// A random number for the first event of a resumed stream, which only states the position.
+        ///
+        /// Ids of a session's events are unique, so it differs each time. `None` for events of the
+        /// log.
         again: Option<[u8; 4]>,
     },
 }
@@ -39,7 +44,7 @@ pub(crate) enum EventId {
 const LONGEST_REQUEST_ID: usize = 48;
 
 impl EventId {
-    /// The id as it goes over the wire: at most 144 characters that are safe in a header and in an event.
+    /// The id in its wire form: at most 144 characters that are safe in a header and in an event.
     pub(crate) fn to_wire(&self, keys: &Keys, session: SessionKey) -> String {
         let mut payload = Vec::with_capacity(96);
         match self {
@@ -78,7 +83,7 @@ impl EventId {
         keys.stamp(Purpose::McpSession, &event_scope(session), &payload)
     }
 
-    /// Reads a `Last-Event-ID`. `None` for what this session was never given.
+    /// Reads a `Last-Event-ID`. `None` for an id that was not issued to this session.
     pub(crate) fn read(text: &str, keys: &Keys, session: SessionKey) -> Option<Self> {
         if text.len() > 192 {
             return None;
@@ -187,11 +192,11 @@ mod tests {
         assert_eq!(EventId::read(&spliced, &keys(), session), None);
     }
 
-    /// Looks at forged ids, and the longest time that one may take on the average, in a build that is not optimised.
+    /// Number of forged ids, and the longest average time for one in an unoptimised build.
     const LOOKS: usize = 200_000;
     const EACH: std::time::Duration = std::time::Duration::from_micros(100);
 
-    /// testing.md B8: what is not ours is told apart by this processor alone, in microseconds.
+    /// testing.md B8: the processor alone rejects forged ids, in microseconds.
     #[test]
     fn b8_forged_ids_of_every_kind_are_refused_in_microseconds() {
         let (keys, session) = (keys(), SessionKey([3; 16]));

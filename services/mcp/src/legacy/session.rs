@@ -1,14 +1,16 @@
-//! Session ids that can rebuild their session (design page, point 4), and what is kept of a session.
+//! Session ids that can rebuild their session (design page, point 4), and the record of a session.
 //!
 //! ```text
 //! id      = base64url( payload | MAC )
-//! payload = version 1 | lane | revision | capability bits | made at, seconds (4) | grant (16) | random (16)
+//! payload = version 1 | partition | revision | capability bits
+//!         | made at, seconds (4) | grant (16) | random (16)
 //! MAC     covers the payload and the principal: tenant, person, server, client
 //! ```
 //!
-//! The id never authenticates (T-44): it is only looked at when a token has. Whoever presents it with another person's or another
-//! client's token finds that the MAC does not fit, and gets the same 404 as for nonsense. Because revision and
-//! capabilities are inside, a node that has no record goes on as if it had one.
+//! The id never authenticates (T-44): it is only read after a token has. With another person's or
+//! client's token the MAC does not fit, and the answer is the same 404 as for an invalid id.
+//! Because revision and capabilities are inside, a node without a record continues as if it had
+//! one.
 
 mod written;
 
@@ -27,7 +29,7 @@ use self::written::PAYLOAD_LEN;
 pub(crate) use self::written::{SessionBody, SessionId};
 use crate::{catalog::marks::Marks, endpoint::bearer::Caller, error::McpError, state::McpState};
 
-/// After so long a session is over, whatever its use.
+/// The longest life of a session, in use or not.
 pub(crate) const ABSOLUTE_LIFE: Duration = Duration::days(30);
 
 impl SessionId {
@@ -49,7 +51,7 @@ impl SessionId {
         })
     }
 
-    /// The same session after an `initialize` that came when it was there already (O-5).
+    /// The same session after an `initialize` on an existing session (O-5).
     pub(crate) fn negotiated(self, revision: Revision, capability_bits: u8) -> Self {
         Self {
             revision,
@@ -58,12 +60,12 @@ impl SessionId {
         }
     }
 
-    /// What the client declared at `initialize`.
+    /// The capabilities that the client declared at `initialize`.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::from_bits(self.capability_bits)
     }
 
-    /// The id as it goes over the wire.
+    /// The id in its wire form.
     pub(crate) fn to_wire(self, keys: &Keys, caller: &Caller, server: ServerId) -> String {
         keys.stamp(
             Purpose::McpSession,
@@ -72,15 +74,17 @@ impl SessionId {
         )
     }
 
-    /// The random part of what has the form of an id, whether it is a good one or not.
+    /// The random part of a text in the form of an id, valid or not.
     pub(crate) fn unchecked_key(text: &str) -> Option<SessionKey> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let id = Self::from_bytes(bytes.get(..PAYLOAD_LEN)?)?;
         Some(id.key)
     }
 
-    /// Reads a presented id. `None` for nonsense, for a forged one, for one of another principal or server, and for one that is too
-    /// old: all of them are "session not found" (T-43).
+    /// Reads a presented id.
+    ///
+    /// `None` for an invalid or forged id, for one of another principal or server, and for one that
+    /// is too old. All of them are "session not found" (T-43).
     pub(crate) fn read(
         text: &str,
         keys: &Keys,
@@ -88,7 +92,7 @@ impl SessionId {
         server: ServerId,
         now: Timestamp,
     ) -> Option<Self> {
-        // Longer ones cannot be ours and are not worth a MAC.
+        // A longer text is not an id of ours; no MAC is computed.
         if text.len() > 128 {
             return None;
         }
@@ -98,7 +102,7 @@ impl SessionId {
     }
 }
 
-/// What the MAC covers besides the id itself: the principal digest is over tenant, person and client.
+/// The MAC's input besides the id. The principal digest is over tenant, person and client.
 fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
     [
         &b"session"[..],
@@ -108,30 +112,33 @@ fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
     .concat()
 }
 
-/// Resources that a session can subscribe to (`streams.md` §3.1).
+/// Most resources that a session can subscribe to (`streams.md` §3.1).
 pub(crate) const MOST_SUBSCRIPTIONS: usize = 256;
-/// Bytes of their URIs: every request of the session reads them.
+/// Most bytes of their URIs: every request of the session reads them.
 pub(crate) const MOST_SUBSCRIPTION_BYTES: usize = 16 * 1024;
 
-/// A session that is older than this has long said that it is initialised, whatever its record says: one that was lost and made again in
-/// this time does not know.
+/// The age from which a session counts as initialized, whatever its record says.
+///
+/// A record that was lost and created again does not know.
 const SURELY_INITIALIZED: Duration = Duration::MINUTE;
-/// Tries of a change that others make too.
+/// Attempts of a change that competes with others.
 const TRIES: usize = 4;
 
-/// A session that lives: what its id says, and what is kept of it.
+/// An existing session: its id and its record.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveSession {
     /// Its id.
     pub(crate) id: SessionId,
-    /// What is kept.
+    /// The contents of the record.
     pub(crate) body: SessionBody,
     version: Version,
 }
 
 impl LiveSession {
-    /// Asks the cluster for the session, which makes its record again if there is none (design page, point 4). `None` if it
-    /// was ended.
+    /// Finds the session in the cluster, and creates its record again if there is none (design
+    /// page, point 4).
+    ///
+    /// `None` if the session was ended.
     pub(crate) async fn find(
         state: &McpState,
         id: SessionId,
@@ -162,13 +169,13 @@ impl LiveSession {
         }
     }
 
-    /// The least level of log messages that the client wants.
+    /// The lowest level of log messages that the client wants.
     pub(crate) fn level(&self) -> Level {
         let known = Level::ALL.get(usize::from(self.body.level));
         known.copied().unwrap_or(Level::SESSION_DEFAULT)
     }
 
-    /// Changes what is kept, whatever others change meanwhile.
+    /// Changes the record, and retries if others change it meanwhile.
     pub(crate) async fn change(
         &self,
         state: &McpState,
@@ -198,7 +205,7 @@ impl LiveSession {
                     version = theirs;
                     body = SessionBody::read(&bytes).unwrap_or(body);
                 }
-                // The store lost the record: it is made again, as the change would have left it.
+                // The store lost the record: it is created again with the change.
                 Update::Unknown => {
                     let record = self.id.record(&wanted, now);
                     match state.node.begin(self.id.key, principal, &record).await {
@@ -217,7 +224,7 @@ impl LiveSession {
 }
 
 impl SessionId {
-    /// What is left of the session's absolute life.
+    /// The rest of the session's absolute life.
     pub(crate) fn life(&self, now: Timestamp) -> std::time::Duration {
         (self.created_at + ABSOLUTE_LIFE - now)
             .try_into()
@@ -233,7 +240,7 @@ impl SessionId {
 }
 
 impl SessionBody {
-    /// Of a session that has no record yet, or lost it.
+    /// The contents for a session whose record is new or lost.
     fn fresh(id: &SessionId, marks: Marks, now: Timestamp) -> Self {
         let level = Level::ALL
             .iter()
@@ -247,7 +254,7 @@ impl SessionBody {
         }
     }
 
-    /// What is kept, read at the time of `fresh`, which is what would be kept if there were nothing.
+    /// Reads a record. `fresh` is the result for an unreadable one.
     fn of_record(bytes: &[u8], fresh: Self) -> Self {
         let initialized = fresh.initialized;
         let mut body = Self::read(bytes).unwrap_or(fresh);
@@ -380,7 +387,7 @@ mod tests {
             let mut forged = wire.clone().into_bytes();
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
             let forged = String::from_utf8(forged).unwrap();
-            // The last character has bits that base64 does not use; changing them must not pass either.
+            // The last character has bits that base64 does not use; changing them must fail too.
             assert_eq!(
                 SessionId::read(&forged, &keys(), &caller, server, NOW),
                 None,
@@ -433,12 +440,15 @@ mod tests {
         );
     }
 
-    /// Ids of one sample.
+    /// Number of ids of one sample.
     const SAMPLE: u32 = 1_000_000;
-    /// With 255 degrees of freedom an even draw has a higher χ² once in a hundred times; three in a row have once in a million.
+    /// The χ² that an even draw exceeds once in a hundred times, at 255 degrees of freedom. Three
+    /// such draws in a row happen once in a million.
     const CHI_SQUARE: f64 = 310.457;
 
-    /// testing.md S13. The MAC is compared in constant time by `aws-lc`: `crates/keys/src/seal.rs`.
+    /// testing.md S13: ids are unique and evenly spread.
+    ///
+    /// `aws-lc` compares the MAC in constant time: `crates/keys/src/seal.rs`.
     #[test]
     fn s13_a_million_ids_never_repeat_and_are_spread_evenly_over_the_lanes() {
         let Case { caller, .. } = case();

@@ -1,4 +1,4 @@
-//! Work that outlives the connection that asked for it (T-29).
+//! Work that continues after its connection ends (T-29).
 
 use std::{
     pin::Pin,
@@ -8,8 +8,9 @@ use std::{
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-/// Work that runs where it is awaited, and as a task of the process from the moment nobody awaits it any more. A task from the
-/// start would wake another thread twice for every call.
+/// Work that runs where it is awaited, and as a task of the process once the awaiter drops it.
+///
+/// A task from the start would wake another thread twice for every call.
 pub(super) struct Unbroken<F>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -22,7 +23,7 @@ impl<F> Unbroken<F>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    /// Dropped before its end, it goes on.
+    /// Wraps `work`. If dropped before its end, it continues as a task.
     pub(super) fn new(tracker: &TaskTracker, work: F) -> Self {
         Self {
             work: Some(Box::pin(work)),
@@ -30,7 +31,7 @@ where
         }
     }
 
-    /// The work, for somebody else to go on with.
+    /// The work, for the caller to continue.
     pub(super) fn into_work(mut self) -> Option<Pin<Box<F>>> {
         self.work.take()
     }
@@ -57,7 +58,7 @@ where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     fn drop(&mut self) {
-        // At the end of the process there is no runtime to go on in.
+        // At the end of the process there is no runtime for the task.
         if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
             self.tracker.spawn_on(work, &runtime);
         }

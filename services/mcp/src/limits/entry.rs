@@ -1,6 +1,7 @@
-//! Room for an event stream. One that is opened anew has it at once or is refused; a client that
-//! comes back for one waits, since a refusal would cost it what it came for: official clients try
-//! twice and give up (finding F-1).
+//! Permits for event streams. A new stream gets one at once or is refused; a returning client
+//! waits.
+//!
+//! A refusal would lose the stream for good: official clients try twice and give up (finding F-1).
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
@@ -10,19 +11,18 @@ use tokio::time::{Instant, sleep};
 use super::{Gate, Room};
 use crate::catalog::server::Server;
 
-/// Between two looks for room.
+/// The interval of attempts to get a permit.
 const AGAIN: Duration = Duration::from_millis(500);
-/// A client that waits longer had better come back, which costs it nothing: its connection ends
-/// cleanly.
+/// The longest wait. After it the connection ends cleanly, and the client can come back at no loss.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Room for a stream, or the wait for it.
+/// A permit for a stream, or the wait for it.
 pub(crate) struct Entry(Standing);
 
 enum Standing {
     Here(#[expect(dead_code, reason = "held, and given back when the stream ends")] Room),
     Waits(Pin<Box<dyn Future<Output = Option<Room>> + Send>>),
-    /// There was none for as long as a client waits.
+    /// No permit was free within the longest wait.
     Never,
 }
 
@@ -43,7 +43,7 @@ impl From<Room> for Entry {
 }
 
 impl Entry {
-    /// Room for the stream of a client that comes back.
+    /// A permit for the stream of a client that comes back.
     pub(crate) async fn again(gate: &Arc<Gate>, tenant: TenantId, server: &Arc<Server>) -> Self {
         match gate.find_stream(&server.limits).await {
             Ok(room) => return room.into(),
@@ -62,12 +62,12 @@ impl Entry {
         })))
     }
 
-    /// True if there is nothing to wait for.
+    /// True if the permit is there.
     pub(crate) const fn is_here(&self) -> bool {
         matches!(self.0, Standing::Here(_))
     }
 
-    /// Completes when there is room: false if there was none for too long. Cancel safe.
+    /// Completes with the permit: false if none was free within the longest wait. Cancel safe.
     pub(crate) async fn wait(&mut self) -> bool {
         if let Standing::Waits(waiting) = &mut self.0 {
             self.0 = waiting.await.map_or(Standing::Never, Standing::Here);

@@ -1,4 +1,4 @@
-//! The limits of workspaces as the console needs them, also in a process without MCP endpoints.
+//! The limits of workspaces for the console, also in a process without MCP endpoints.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use portolan_model::{id::TenantId, limits::LimitName};
 
 use super::{a_minute, places_key, seconds};
 
-/// What the nodes count, seen from outside. Cheap to clone.
+/// Read access to the counts of the nodes. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TenantLedger(Ledger);
 
 impl TenantLedger {
-    /// Over the store that the nodes share.
+    /// Reads the store that the nodes share.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self(Ledger::new(store))
     }
 
-    /// How many calls of a tenant run and how many of its streams are open, over all nodes, some seconds old. `None` where that is not
-    /// known.
+    /// Running calls and open streams of a tenant in the cluster, some seconds old. `None` if
+    /// unknown.
     pub async fn in_use(&self, tenant: TenantId) -> [Option<u64>; 2] {
         let [calls, streams] =
             [LimitName::RunningCalls, LimitName::OpenStreams].map(|name| places_key(tenant, name));
@@ -30,8 +30,9 @@ impl TenantLedger {
         [calls, streams]
     }
 
-    /// Counts a call that the console makes among those of its tenant, of which there may be so many a minute. Over the limit: whole
-    /// seconds until it is worth trying again.
+    /// Counts a call of the console among those of its tenant. `count` is the limit a minute.
+    ///
+    /// Over the limit, the result is whole seconds until a retry makes sense.
     pub async fn take_call(&self, tenant: TenantId, count: Option<u32>) -> Option<u64> {
         let rate = a_minute(Limit::TenantCalls, count)?;
         let taken = self.0.take(&calls_of(tenant), rate).await;

@@ -1,4 +1,6 @@
-//! How much each limit refused, for the console. Only a refusal counts anything; what was counted is written now and then.
+//! Counts of refusals by limit, for the console.
+//!
+//! Only a refusal counts anything; the counts are written at intervals.
 
 use std::{
     collections::HashMap,
@@ -11,14 +13,14 @@ use portolan_storage::{StorageError, limits};
 
 use crate::state::McpState;
 
-/// Between two writes.
+/// The interval of writes.
 const EVERY: Duration = Duration::from_secs(5);
-/// Tenants that are counted between two writes; more go uncounted.
+/// Most tenants that are counted between two writes; refusals of others are not counted.
 const TENANTS: usize = 10_000;
 
 type Counts = [u64; LimitName::ALL.len()];
 
-/// What was refused since the last write.
+/// The refusals since the last write.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<HashMap<TenantId, Counts>>);
 
@@ -40,7 +42,7 @@ impl Refusals {
         }
     }
 
-    /// What was counted of a tenant since the last write.
+    /// The refusals of a tenant since the last write.
     #[cfg(test)]
     pub(super) fn of(&self, tenant: TenantId) -> Counts {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +54,7 @@ impl Refusals {
     }
 }
 
-/// Writes what was refused, until the process stops.
+/// Writes the refusals at intervals, until the process stops.
 pub(crate) async fn keep(state: McpState) {
     let mut is_over = false;
     while !is_over {
@@ -67,7 +69,7 @@ pub(crate) async fn keep(state: McpState) {
                     error = &error as &dyn std::error::Error,
                     "cannot write what limits refused"
                 );
-                // The database is away: once more next time.
+                // The database is away: retry at the next interval.
                 state.gate.refusals.put(tenant, &counts);
                 for (tenant, counts) in waiting.by_ref() {
                     state.gate.refusals.put(tenant, &counts);

@@ -1,9 +1,12 @@
-//! What one workspace may take of what this node bears: it may have one more as long as it has fewer than three times what is free.
+//! The share of one workspace in a node's capacity: less than three times the free part.
 //!
-//! Alone it can take three quarters of the node. Two that want everything take three sevenths each, *n* of them 3 / (3n + 1), and
-//! 1 / (3n + 1) stays free for whoever comes next: no workspace finds a node full because of another one, however wide its own limits are
-//! and however few nodes there are (test plan, S12). It is the rule by which switches share a buffer among their queues (Choudhury and
-//! Hahne, dynamic thresholds): nobody has to know how many there are, and nothing is set aside for who wants nothing.
+//! Alone it can take three quarters of the node. Two that want everything take three sevenths each.
+//! With *n* of them each takes 3 / (3n + 1), and 1 / (3n + 1) stays free for the next one. So a
+//! workspace never finds a node full because of another one (test plan, S12). The width of the
+//! limits and the number of nodes do not matter.
+//!
+//! Switches share a buffer among their queues by this rule (Choudhury and Hahne, dynamic
+//! thresholds). It needs no number of workspaces, and reserves nothing for idle ones.
 
 use std::{
     collections::HashMap,
@@ -15,10 +18,10 @@ use std::{
 
 use portolan_model::id::TenantId;
 
-/// A workspace may have so many times what is free.
+/// A workspace may have at most this multiple of the free capacity.
 const TIMES: usize = 3;
 
-/// How many there may be on this node, and who has how many.
+/// The capacity of this node, and its use by workspace.
 #[derive(Debug)]
 pub(super) struct Ceiling {
     most: usize,
@@ -26,14 +29,14 @@ pub(super) struct Ceiling {
     shares: Mutex<HashMap<TenantId, Weak<Share>>>,
 }
 
-/// The part of one workspace.
+/// The share of one workspace.
 #[derive(Debug)]
 pub(crate) struct Share {
     ceiling: Arc<Ceiling>,
     used: AtomicUsize,
 }
 
-/// One of them, until it is dropped.
+/// One unit, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Taken(Arc<Share>);
 
@@ -53,14 +56,14 @@ impl Ceiling {
         })
     }
 
-    /// The part of a workspace: the same as long as anybody holds it, or something in it.
+    /// The share of a workspace: the same one as long as it or a unit of it is held.
     pub(super) fn of(self: &Arc<Self>, tenant: TenantId) -> Arc<Share> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = shares.get(&tenant).and_then(Weak::upgrade) {
             return share;
         }
         if shares.len() == shares.capacity() {
-            // Before it grows, those go that nobody holds any more.
+            // Before the map grows, unused shares are removed.
             shares.retain(|_, share| share.strong_count() > 0);
         }
         let share = Arc::new(Share {
@@ -73,7 +76,7 @@ impl Ceiling {
 }
 
 impl Share {
-    /// Takes one more. `None`: the node is full, or too full for who has that many already.
+    /// Takes one more. `None`: the node is full, or the workspace has reached its share.
     pub(super) fn take(self: &Arc<Self>) -> Option<Taken> {
         let used = self.ceiling.used.fetch_add(1, Ordering::AcqRel);
         let own = self.used.fetch_add(1, Ordering::AcqRel);
@@ -97,12 +100,12 @@ mod tests {
         let [noisy, other, third] = [(); 3].map(|()| node.of(TenantId::generate()));
         let all = fill(&noisy);
         assert_eq!(all.len(), 1_500);
-        // Others find room, each less than the one before, and never none.
+        // Others get units, each less than the one before, and never none.
         let others = fill(&other);
         assert_eq!(others.len(), 375);
         assert!(fill(&third).len() > 90);
         assert!(noisy.take().is_none() && other.take().is_none());
-        // What is given back is there for all again.
+        // Returned units are free for all workspaces again.
         drop((all, others));
         assert_eq!(node.used.load(Ordering::Relaxed), 0);
         assert_eq!(fill(&other).len(), 1_500);

@@ -1,4 +1,4 @@
-//! The reader of an open stream: waits for what there is to tell, tells it no more often than it may, and says goodbye.
+//! The reader of an open stream: waits for notifications, sends them at the allowed rate, and ends.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -15,12 +15,12 @@ use super::{
 };
 use crate::{limits::entry::Entry, state::McpState};
 
-/// How a stream says goodbye.
+/// The last frame of a stream.
 #[derive(Debug, Clone)]
 pub(super) enum Farewell {
-    /// By closing.
+    /// None: the stream is closed.
     Nothing,
-    /// With the time after which to come back.
+    /// The time until the client should come back.
     Retry,
     /// With the result of the request that opened it (SB-8).
     Completed(Bytes),
@@ -30,22 +30,22 @@ struct Reader {
     open: OpenStream<Tag>,
     state: McpState,
     first: VecDeque<Bytes>,
-    /// Something of tasks may wait.
+    /// Notifications of tasks may wait.
     tells_tasks: bool,
     last_notice: Option<Instant>,
     until: Instant,
     farewell: Farewell,
     held: Holding,
     over: bool,
-    /// It hears of tasks.
+    /// The subscription to tasks.
     attendance: Option<Attendance>,
 }
 
-/// What a stream holds while it is open.
+/// The resources that a stream holds while it is open.
 pub(super) struct Holding {
-    /// The place among the running requests of its session.
+    /// The entry among the running requests of its session.
     pub(super) running: Option<Running>,
-    /// Room for it, held until the stream ends.
+    /// The permit, held until the stream ends.
     pub(super) pass: Entry,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn respond(
     held: Holding,
 ) -> Response {
     let life = Duration::try_from(life).unwrap_or(Duration::ZERO);
-    // From here on changes of tasks are heard; what became of those that are named is told first.
+    // From here on changes of tasks arrive; the state of the named tasks is sent first.
     let attendance = attend(state, &open);
     let reader = Reader {
         tells_tasks: attendance.is_some(),
@@ -89,7 +89,8 @@ impl Reader {
             if self.over {
                 return None;
             }
-            // Before each frame: what waits is nobody's any more when the token or the session is not good.
+            // Checked before each frame: no frame goes out after the end of the token or the
+            // session.
             if self.is_revoked() {
                 return self.goodbye(End::Revoked);
             }
@@ -140,7 +141,7 @@ impl Reader {
         self.open.is_revoked() || running.is_some_and(|running| running.cancelled.is_cancelled())
     }
 
-    /// What comes too close together is told at once, and each thing once (SB-11).
+    /// Waits so that changes close together are sent at once, and each only once (SB-11).
     async fn pace(&mut self) {
         if let Some(last) = self.last_notice {
             let stopping = self.state.stopping.clone();

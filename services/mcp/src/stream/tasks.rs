@@ -1,7 +1,9 @@
-//! News of tasks on open streams: how a task stands now (TK-14, TX-13, X-5D), and what it says meanwhile (TK-18).
+//! Notifications of tasks on open streams: status (TK-14, TX-13, X-5D), progress and logs (TK-18).
 //!
-//! A session hears of the tasks that it made, on the newest of its streams here; a listen stream of those that it named. What is told is what the task is
-//! when it is told: of two changes in a second only the second is seen. Nothing that a task holds waits here: it is looked up when it is sent.
+//! A session is notified of the tasks that it made, on the newest of its streams on this node. A
+//! listen stream is notified of the tasks that it named. A notification holds the status at the
+//! time of sending: of two changes in a second only the second is seen. No contents of a task wait
+//! here; they are read when they are sent.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -27,35 +29,35 @@ use crate::{
     tasks::{MOST_NAMED, Shelf, Shown},
 };
 
-/// Words of tasks that wait for one stream; the oldest make room.
+/// Most messages of tasks that wait for one stream; newer ones replace the oldest.
 const MOST_WORDS: usize = 32;
-/// Tasks of which one stream knows what was told of them.
+/// Most tasks whose last notification one stream remembers.
 const MOST_KNOWN: usize = 2 * MOST_NAMED;
-/// Parts of the open streams that look again at their tasks one after the other.
+/// The number of groups in which open streams poll their tasks, one after the other.
 pub(crate) const ROUNDS: u64 = 30;
 
-/// What waits to be told of tasks, and what was told of them.
+/// The waiting notifications of tasks, and the last ones that were sent.
 #[derive(Debug, Default)]
 pub(super) struct TaskNews {
     changed: VecDeque<StreamKey>,
     said: VecDeque<(StreamKey, Word, Bytes)>,
     known: VecDeque<Known>,
-    /// What the session wants to hear of logs, while words are told.
+    /// The session's log level, while messages are sent.
     level: Option<Level>,
 }
 
-/// What was told of a task.
+/// The last notification of a task.
 #[derive(Debug)]
 struct Known {
     item: StreamKey,
-    /// By the listen request: it is looked at whether anybody rings or not.
+    /// Named by the listen request: it is polled, with or without a message between nodes.
     is_named: bool,
     standing: Option<[u8; 16]>,
     is_over: bool,
     progress: Gate,
 }
 
-/// What is told next.
+/// The next notification.
 enum Next {
     Word(StreamKey, Word, Bytes),
     Changed(StreamKey),
@@ -103,13 +105,15 @@ impl TaskNews {
         &mut self.known[at]
     }
 
-    /// PP-1, PP-2: whether this is further than what was told of a task that still runs. Words come from other nodes, in no order.
+    /// PP-1, PP-2: whether this progress is greater than the last one of a task that still runs.
+    ///
+    /// Messages from other nodes have no order.
     fn goes_on(&mut self, item: StreamKey, progress: f64) -> bool {
         let known = self.known(item, false);
         !known.is_over && known.progress.passes(progress)
     }
 
-    /// Whether it is news that a task stands so. Who names one that works hears nothing of that.
+    /// Whether a status is a change. A stream that names a working task is not notified of that.
     fn is_news(&mut self, item: StreamKey, standing: [u8; 16], status: Status) -> bool {
         let known = self.known(item, false);
         known.is_over = status.is_terminal();
@@ -119,12 +123,12 @@ impl TaskNews {
         }
     }
 
-    /// There is no such task any more.
+    /// Forgets a task that does not exist any more.
     fn is_gone(&mut self, item: StreamKey) {
         self.known.retain(|known| known.item != item);
     }
 
-    /// Notes what was named and is not over. True if there is any.
+    /// Notes all named tasks that are not over. True if there are any.
     fn look_again(&mut self) -> bool {
         let open = self
             .known
@@ -138,7 +142,7 @@ impl TaskNews {
     }
 }
 
-/// The streams of this node that want to hear of tasks, found by what they hear of.
+/// The streams of this node that subscribe to tasks, by session and by task.
 #[derive(Debug, Default)]
 pub(crate) struct Audience(Mutex<Index>);
 
@@ -147,9 +151,9 @@ type Streams = Vec<(u64, Doorway<Tag>)>;
 #[derive(Debug, Default)]
 struct Index {
     next: u64,
-    /// Of sessions whose revision has tasks; the newest last.
+    /// Streams of sessions whose revision has tasks; the newest last.
     sessions: HashMap<SessionKey, Streams>,
-    /// That named the task.
+    /// Listen streams that named the task.
     items: HashMap<StreamKey, Streams>,
 }
 
@@ -180,7 +184,7 @@ impl Audience {
         streams.map(|(_, door)| door.clone()).collect()
     }
 
-    /// Those that named a task, each once.
+    /// The streams that named a task, each once.
     fn of_any(&self, which: impl Fn(u64) -> bool) -> HashMap<u64, Doorway<Tag>> {
         let index = self.lock();
         let streams = index.items.values().flatten();
@@ -191,14 +195,14 @@ impl Audience {
     }
 }
 
-/// A stream among those that hear of tasks, until this is dropped.
+/// The subscription of a stream to tasks, until it is dropped.
 pub(super) struct Attendance {
     state: McpState,
     number: u64,
     tag: Arc<Tag>,
 }
 
-/// A stream hears of tasks from now on, if it is one that does. What its listen request named is looked at first.
+/// Subscribes a stream to tasks, if its kind has them. The named tasks are read first.
 pub(super) fn attend(state: &McpState, open: &OpenStream<Tag>) -> Option<Attendance> {
     let mut index = state.audience.lock();
     let number = index.next;
@@ -242,7 +246,7 @@ impl Drop for Attendance {
     }
 }
 
-/// Tells these streams of a tenant, after `note` wrote down what.
+/// Wakes these streams of a tenant, after `note` has added the notification.
 fn tell(
     tenant: TenantId,
     doors: impl IntoIterator<Item = Doorway<Tag>>,
@@ -259,7 +263,7 @@ fn tell(
     crate::instruments::news_sent(sent);
 }
 
-/// A task is not what it was: tells the streams of this node that want to hear of it.
+/// Notifies the streams of this node that subscribe to a changed task.
 pub(crate) fn changed(
     state: &McpState,
     tenant: TenantId,
@@ -271,7 +275,7 @@ pub(crate) fn changed(
     tell(tenant, doors, |news| news.note(item));
 }
 
-/// A task says something to the session that made it.
+/// Forwards a task's message to the session that made it.
 pub(crate) fn said(
     state: &McpState,
     tenant: TenantId,
@@ -283,7 +287,9 @@ pub(crate) fn said(
     tell(tenant, newest, |news| news.say(item, what, notice.clone()));
 }
 
-/// Bells may be lost: streams look again at the tasks that they named and that are not over. One part of them, or all.
+/// Notes the named tasks that are not over for a new read, as messages between nodes may be lost.
+///
+/// `round` is one group of streams; `None` is all.
 pub(crate) fn look_again(state: &McpState, round: Option<u64>) {
     let which = |number: u64| round.is_none_or(|round| number % ROUNDS == round);
     for door in state.audience.of_any(which).into_values() {
@@ -294,19 +300,19 @@ pub(crate) fn look_again(state: &McpState, round: Option<u64>) {
 }
 
 impl Tag {
-    /// From now on what a session wants to hear of logs is asked anew (LG-4): it may have said so through any node.
+    /// Forgets the session's log level, since any node may have changed it (LG-4).
     pub(super) fn begin_to_tell(&self) {
         if let Some(news) = &mut self.seen().tasks {
             news.level = None;
         }
     }
 
-    /// The next frame of what waits to be told of tasks. What it tells is looked up now and no earlier.
+    /// The next frame with a notification of a task. Its contents are read now.
     pub(super) async fn next_of_tasks(&self, state: &McpState) -> Option<Bytes> {
         loop {
             let next = self.seen().tasks.as_mut().and_then(|news| news.next());
             let next = next?;
-            // L-6. What is not told now is not told: whoever wants to know can look.
+            // L-6: a message before that is dropped, because clients can poll.
             if !self.is_ready(state).await {
                 continue;
             }
@@ -335,7 +341,7 @@ impl Tag {
         is_told.then(|| self.frame(state, told, |_| notice.to_vec()))
     }
 
-    /// LG-4: what the session wants to hear now, and not what it wanted when the task began.
+    /// LG-4: the session's current log level, not that at the begin of the task.
     async fn level(&self, state: &McpState) -> Option<Level> {
         let known = self.seen().tasks().level;
         if known.is_some() {
@@ -360,7 +366,7 @@ impl Tag {
             Kind::Listen { .. } => Revision::V2026_07_28,
         };
         let shelf = Shelf::new(state, &self.caller, &server);
-        // While the store is away nothing is told; what was named is looked at again.
+        // While the store is away no notification is sent; named tasks are polled later.
         let shown = shelf.shown(item, revision).await.ok()?;
         let mut seen = self.seen();
         let Some(Shown {

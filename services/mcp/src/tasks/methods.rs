@@ -17,10 +17,10 @@ use crate::{
     error::McpError,
 };
 
-/// Bytes of the answers that are taken at once (§4 of `streams.md`).
+/// Most bytes of answers in one request (§4 of `streams.md`).
 const MOST_ANSWER_BYTES: usize = 256 * 1024;
 
-/// TK-11, TX-11: unknown, expired and foreign tasks are alike.
+/// TK-11, TX-11: unknown, expired and foreign tasks get the same error.
 pub(super) fn unknown(revision: Revision, id: &RequestId) -> McpError {
     McpError::of(&TaskParams::unknown().into(), revision, Some(id))
 }
@@ -122,18 +122,18 @@ async fn cancel(
         shelf.ring(item, &record).await;
     }
     if cx.revision.era() == Era::Modern {
-        // TX-10, X-5B: whatever it is.
+        // TX-10, X-5B: the answer is the same in every status.
         return Ok(jsonrpc::response(id, &cx.server.fixed(cx.revision).empty));
     }
     if !is_new {
-        // TK-10.
+        // TK-10: a task that has ended cannot be cancelled.
         let misfit = Misfit::new("params.taskId", "the task has ended already");
         return Err(cx.fail(&misfit.into(), id));
     }
     Ok(got(cx, shelf, item, &record, &Detail::None, id))
 }
 
-/// TK-9: the newest first, by pages. The cursor is the caller's own (PG-2).
+/// TK-9: the newest first, by pages. The cursor is valid for the caller only (PG-2).
 async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<u8>, McpError> {
     let id = &request.id;
     let params: ListParams = request
@@ -152,7 +152,7 @@ async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<
     };
     let kept = cx.state.node.records(cx.server.tenant, shelf.key()).await;
     let kept = kept.map_err(|_| McpError::Unavailable)?;
-    // The newest has the lowest place.
+    // The newest task has the lowest position.
     let place = |item: StreamKey, record: &Record| {
         let mut place = [0; 16];
         place[..8].copy_from_slice(&(i64::MAX - record.created).to_be_bytes());
@@ -181,7 +181,7 @@ async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<
         .map(|(place, ..)| keys.stamp(Purpose::Cursor, &scope, place));
     let mut shown = Vec::with_capacity(tasks.len());
     for (_, item, record) in tasks {
-        // X-5F: the list and `tasks/get` say the same.
+        // X-5F: the list and `tasks/get` agree.
         let record = if shelf.is_lost(item, &record) {
             let looked = shelf.look(item).await;
             let looked = looked.map_err(|why| why.refuse(cx.revision, id))?;

@@ -1,4 +1,4 @@
-//! What is kept of a task: a head, which lists show, and a rest, which is what it asks, what it was answered, and what it came to.
+//! The record of a task: a head for lists, and a rest with its questions, answers and outcome.
 
 use std::time::Duration;
 
@@ -28,36 +28,36 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::hex::{hex, unhex};
 
-/// TK-15: between two looks, in milliseconds.
+/// TK-15: the poll interval for clients, in milliseconds.
 const POLL_MS: u64 = 1_000;
-/// Characters of an error that become the words of a task.
+/// Characters of an error that become the status message of a task.
 const LONGEST_MESSAGE: usize = 300;
 
-/// What a task came to: the result, or the JSON-RPC error object, of the plain call.
+/// The outcome of a task: the result, or the JSON-RPC error object, of the plain call.
 pub(crate) type Outcome = Result<Raw, Raw>;
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// As 2026-07-28 says it: a tool that failed is completed (TX-7).
+    /// The status as of 2026-07-28: a tool that failed is completed (TX-7).
     pub(super) status: Status,
     message: Option<String>,
-    /// Unix time, ms.
+    /// Unix time in milliseconds.
     pub(super) created: i64,
     updated: i64,
-    /// ms from `created`.
+    /// Milliseconds from `created`.
     pub(super) ttl: u64,
-    /// Of who made it: what it asks and what it came to are written for this.
+    /// The revision of the client that made it, in which its questions and outcome are written.
     pub(super) revision: Revision,
-    /// The session that made it, if one did: it hears of it (TK-14).
+    /// The session that made it, if one did: it gets notifications (TK-14).
     pub(super) session: Option<SessionKey>,
     /// The node that runs it.
     pub(super) owner: NodeId,
     /// The result has `isError` (TK-8).
     is_error: bool,
-    /// What it waits for.
+    /// The open questions.
     pub(super) requests: Vec<(String, InputRequest)>,
-    /// Answers that its node has not taken yet: `{"result":…}` or `{"error":…}`.
+    /// Answers that the task's node has not read yet: `{"result":…}` or `{"error":…}`.
     pub(super) answers: Vec<(String, Raw)>,
     outcome: Option<Outcome>,
 }
@@ -123,7 +123,7 @@ impl Record {
             session: self.session.map(|session| hex(&session.0)),
             is_error: self.is_error,
         };
-        // A struct of plain members cannot fail to be written.
+        // A struct of plain members always serializes.
         let head = serde_json::to_vec(&head).unwrap_or_default();
         let mut rest = br#"{"requests":"#.to_vec();
         write_requests(&self.requests, &mut rest);
@@ -146,7 +146,7 @@ impl Record {
         (head.into(), rest.into())
     }
 
-    /// The head alone, for a list.
+    /// Reads the head alone, for a list.
     pub(super) fn read_head(head: &Bytes) -> Option<Self> {
         let head: Head = serde_json::from_slice(head).ok()?;
         Some(Self {
@@ -168,7 +168,7 @@ impl Record {
         })
     }
 
-    /// The whole.
+    /// Reads the whole record.
     pub(super) fn read(kept: &StoredRecord) -> Option<Self> {
         let rest = Raw::parse(kept.rest.clone()).ok()?;
         let requests = InputRequired::requests(&rest.get("requests")?).ok()?;
@@ -186,13 +186,13 @@ impl Record {
         })
     }
 
-    /// What those hear of who listen: another standing is news.
+    /// The part of the status that subscribers see: a difference is a notification.
     pub(super) fn standing(&self) -> (Status, Vec<String>) {
         let asked = self.requests.iter().map(|(key, _)| key.clone());
         (self.status, asked.collect())
     }
 
-    /// What is left of its life.
+    /// The rest of its lifetime.
     pub(super) fn left(&self, now: Timestamp) -> Duration {
         let until = self.created.saturating_add_unsigned(self.ttl);
         Duration::from_millis(u64::try_from(until - millis(now)).unwrap_or(0))
@@ -211,7 +211,7 @@ impl Record {
         may
     }
 
-    /// TK-13, TX-6: it wants something of its client. Each key names one question for ever (TX-9).
+    /// TK-13, TX-6: adds questions to its client. Each key names one question for ever (TX-9).
     pub(super) fn ask(&mut self, asked: Vec<(String, InputRequest)>, now: Timestamp) -> bool {
         if self.status.is_terminal() {
             return false;
@@ -226,7 +226,7 @@ impl Record {
         true
     }
 
-    /// TX-8: takes the answers that are waited for. With the last one the task works again.
+    /// TX-8: takes the answers to open questions. With the last one the task works again.
     pub(super) fn answer(&mut self, answers: &[(String, Raw)], now: Timestamp) -> bool {
         if self.status.is_terminal() {
             return false;
@@ -244,7 +244,7 @@ impl Record {
         self.requests.len() < before
     }
 
-    /// TK-10, TX-10. False if it ended before.
+    /// Cancels the task (TK-10, TX-10). False if it ended before.
     pub(super) fn cancel(&mut self, now: Timestamp) -> bool {
         let is_new = self.become_status(Status::Cancelled, now);
         if is_new {
@@ -253,7 +253,7 @@ impl Record {
         is_new
     }
 
-    /// The JSON-RPC response of the call that it ran.
+    /// Ends the task with the JSON-RPC response of its call.
     pub(super) fn finish(&mut self, body: &[u8], now: Timestamp) -> bool {
         let parsed = Body::parse(Bytes::copy_from_slice(body));
         let Ok(Body::Single(Message::Response(response))) = parsed else {
@@ -274,7 +274,7 @@ impl Record {
         }
     }
 
-    /// It ended with an error of the protocol (TX-7).
+    /// Ends the task with an error of the protocol (TX-7).
     pub(super) fn fail(&mut self, error: Raw, now: Timestamp) -> bool {
         if !self.become_status(Status::Failed, now) {
             return false;
@@ -285,12 +285,12 @@ impl Record {
         true
     }
 
-    /// X-5F: nobody runs it any more, and what it came to is not known.
+    /// X-5F: ends the task as lost: no node runs it any more, and its outcome is unknown.
     pub(super) fn lose(&mut self, now: Timestamp) -> bool {
         self.fail(raw_error(&Visible::Lost.error()), now)
     }
 
-    /// What is told of it to a client of `revision`, under its id.
+    /// The task in the form for a client of `revision`, under its id.
     pub(super) fn task(&self, id: String, revision: Revision) -> Task {
         Task {
             id,
@@ -303,7 +303,7 @@ impl Record {
         }
     }
 
-    /// What `tasks/get` of 2026-07-28 tells besides (TX-6).
+    /// The additional members of `tasks/get` of 2026-07-28 (TX-6).
     pub(super) fn detail(&self, revision: Revision, identity: &Identity) -> Detail {
         match (self.status, &self.outcome) {
             (Status::InputRequired, _) => Detail::Requests(self.asked(revision)),
@@ -317,12 +317,13 @@ impl Record {
         }
     }
 
-    /// What it waits for, as `revision` asks it (TX-17).
+    /// The open questions, in the form of `revision` (TX-17).
     pub(super) fn asked(&self, revision: Revision) -> Vec<(String, InputRequest)> {
         if revision == self.revision {
             return self.requests.clone();
         }
-        // It was asked with what its first client can do; which of that this one can is for it to say.
+        // The questions fit the first client's capabilities; this client decides which it can
+        // answer.
         let capabilities = ClientCapabilities::from_bits(u8::MAX);
         let shaped = self.requests.iter().map(|(key, request)| {
             let asked = Asked {
@@ -344,7 +345,7 @@ impl Record {
         shaped.collect()
     }
 
-    /// What it came to, as `revision` knows it (TX-17); a JSON-RPC error where it cannot be said.
+    /// The outcome in the form of `revision` (TX-17); a JSON-RPC error if it has no such form.
     pub(super) fn outcome(&self, revision: Revision, identity: &Identity) -> Option<Outcome> {
         let outcome = self.outcome.as_ref()?;
         let result = match outcome {

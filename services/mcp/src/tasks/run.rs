@@ -1,4 +1,4 @@
-//! A task that runs here. Its questions go into its record, and any node brings the answers.
+//! A task that runs here. Its questions go into its record, and any node receives the answers.
 
 use std::{future::pending, time::Duration};
 
@@ -27,19 +27,19 @@ use crate::{
     tools::Running,
 };
 
-/// Between two looks at the record, for answers and cancellations whose doorbell was lost.
+/// The poll interval of the record, for answers and cancellations whose notification was lost.
 const LOOK: Duration = Duration::from_secs(5);
-/// how often a question is asked that has no fitting answer.
+/// how often a question is repeated that has no fitting answer.
 const TRIES: u8 = 3;
-/// What a task came to is written again and again while the store is away, for so long and so often.
+/// How long, and at which interval, the write of an outcome is retried while the store is away.
 const LAST_WORDS: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(1);
-/// Bytes of an outcome that is kept (`streams.md` §10).
+/// Most bytes of an outcome that is kept (`streams.md` §10).
 const LARGEST: usize = 1024 * 1024;
-/// Questions that a task may have open (`streams.md` §7).
+/// Most open questions of a task (`streams.md` §7).
 const MOST_QUESTIONS: usize = 8;
 
-/// A task that is there, and does not run yet.
+/// A task that exists and does not run yet.
 #[derive(Debug)]
 pub(crate) struct Opened {
     shelf: Shelf,
@@ -48,7 +48,9 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Makes a task that is kept for `ttl` milliseconds. `session` is that which asked for it, if one did.
+    /// Makes a task that is kept for `ttl` milliseconds.
+    ///
+    /// `session` is the session of the request, if it has one.
     pub(crate) async fn new(
         shelf: Shelf,
         revision: Revision,
@@ -71,7 +73,7 @@ impl Opened {
         task.created(revision, &self.shelf.server.identity)
     }
 
-    /// What it tells its session meanwhile, with progress under `token` (TK-18).
+    /// The channel to its session, with progress under `token` (TK-18).
     pub(crate) fn voice(
         &self,
         session: SessionKey,
@@ -88,7 +90,7 @@ impl Opened {
         Voice::new(state, speaker, id, (self.record.revision, token), talks)
     }
 
-    /// Runs the call. Without a voice it tells nothing meanwhile (TX-13).
+    /// Runs the call. Without `voice` it sends no notifications (TX-13).
     pub(crate) fn start(self, work: Running, said: mpsc::Receiver<Said>, voice: Option<Voice>) {
         let until = Instant::now() + Duration::from_millis(self.record.ttl);
         let tracker = self.shelf.state.tracker.clone();
@@ -123,11 +125,11 @@ struct Task {
     until: Instant,
 }
 
-/// Why a task goes no further.
+/// Why a task ended.
 enum End {
-    /// It ended by itself.
+    /// It finished by itself.
     Done(Result<Vec<u8>, McpError>),
-    /// Cancelled, or its time is over: nothing is to be written.
+    /// It was cancelled, or its time is over: no outcome is written.
     Over,
     /// The node stops.
     Stopped,
@@ -137,7 +139,7 @@ impl Task {
     async fn run(mut self) {
         let end = self.until_its_end().await;
         if let (End::Done(_), Some(voice)) = (&end, &mut self.voice) {
-            // What was said before the end is told before it.
+            // Notifications from before the end are sent before it.
             while let Ok(said) = self.said.try_recv() {
                 match said {
                     Said::Progress(progress) => voice.progress(&progress),
@@ -170,12 +172,12 @@ impl Task {
                             other => other,
                         }
                     }
-                    // Cancelled by who ran it.
+                    // The call was cancelled by the code that ran it.
                     None => write(&shelf, item, |record| record.cancel(now())).await,
                 }
             }
             End::Over => {
-                // Dropped before anybody is told: so the server behind hears it too.
+                // Dropped before the notification, so that the upstream server is cancelled too.
                 drop(work);
                 Ok(shelf.look(item).await.ok().flatten())
             }
@@ -208,7 +210,7 @@ impl Task {
                     (Said::Question(question), _) => self.ask(question).await,
                     (Said::Progress(progress), Some(voice)) => voice.progress(&progress),
                     (Said::Message(notice), Some(voice)) => voice.say(notice),
-                    // TX-13: of a task of that era neither progress nor log messages are told.
+                    // TX-13: a task of that era sends neither progress nor log messages.
                     _ => {}
                 },
                 () = voice::due(self.voice.as_mut()) => {}
@@ -239,19 +241,19 @@ impl Task {
                 question,
                 tries: 0,
             }),
-            // A question that nobody can see is not waited for.
+            // The question is not in the record, so no client can answer it.
             Err(_) => question.give(Err(Unanswered::Gone)),
         }
     }
 
-    /// Looks what others wrote: answers, or the end.
+    /// Reads the record for changes by others: answers, or the end.
     async fn look(&mut self) -> Option<End> {
         let record = match self.shelf.look(self.place.item).await {
             Ok(Some(record)) if !record.status.is_terminal() => record,
             Ok(_) => return Some(End::Over),
             Err(_) => return None,
         };
-        // X-7B: who asked does not want to know any more.
+        // X-7B: the asker has cancelled its question.
         let (closed, open) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|waiting| waiting.question.is_closed());
@@ -299,7 +301,7 @@ impl Task {
     }
 }
 
-/// What is said next. Of who said everything: nothing more.
+/// The next message of the call. After the last one: never.
 async fn hear(said: &mut mpsc::Receiver<Said>) -> Said {
     match said.recv().await {
         Some(said) => said,
@@ -307,7 +309,7 @@ async fn hear(said: &mut mpsc::Receiver<Said>) -> Said {
     }
 }
 
-/// An answer as who asked gets it: `None` if it does not fit (EL-8).
+/// An answer in the form of the asker: `None` if it does not fit (EL-8).
 fn fit(question: &Question, answer: &Raw) -> Option<Result<Raw, Unanswered>> {
     if let Some(result) = answer.get("result") {
         return question.check(&result).map(Ok);
@@ -331,7 +333,7 @@ fn too_large() -> RpcError {
     }
 }
 
-/// Writes what a task came to.
+/// Writes the outcome of a task, with retries.
 async fn write(
     shelf: &Shelf,
     item: portolan_cluster::store::StreamKey,

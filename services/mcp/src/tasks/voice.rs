@@ -1,5 +1,7 @@
-//! What a task tells meanwhile to the session that made it: how far it is, under the token of the call (TK-18), and what its server logs. It goes on the session's own
-//! stream, on whatever node that is (LG-4), and says which task it is of (TK-12).
+//! Notifications of a running task to the session that made it: progress and logs.
+//!
+//! Progress has the token of the call (TK-18). Notifications go to the session's own stream on its
+//! node (LG-4), and name their task (TK-12).
 
 use bytes::Bytes;
 use portolan_cluster::{SessionKey, store::StreamKey};
@@ -21,12 +23,12 @@ use crate::{
     state::McpState,
 };
 
-/// PP-3: words on progress in a second. A stream tells no more often.
+/// PP-3: most progress notifications in a second. A stream sends no more.
 const PROGRESS: usize = 1;
-/// What else a task may say in a second: each word goes to every node.
+/// Most other notifications of a task in a second: each goes to every node.
 const WORDS: usize = 10;
 
-/// Whose task it is, and where it lies.
+/// The owner and key of a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Speaker {
     pub(super) tenant: TenantId,
@@ -34,18 +36,18 @@ pub(super) struct Speaker {
     pub(super) item: StreamKey,
 }
 
-/// The way of a running task to its session.
+/// The channel of a running task to its session.
 pub(crate) struct Voice {
     state: McpState,
     speaker: Speaker,
-    /// What the client calls the task.
+    /// The client's id of the task.
     id: String,
     revision: Revision,
     telling: Option<(ProgressToken, Gate)>,
     progress: Paced,
-    /// Of all but progress.
+    /// The rate of all notifications except progress.
     words: Paced,
-    /// An API says nothing of its progress: that it still works is said for it.
+    /// Sends progress for an API, which reports none.
     ticks: Option<Telling>,
 }
 
@@ -88,14 +90,15 @@ impl Voice {
         self.tell(told);
     }
 
-    /// Passes a whole notification on, as one of the task. Of what comes too often the newest is told, whoever logs it: every node has
-    /// to look at it.
+    /// Sends a whole notification with the id of the task.
+    ///
+    /// Above the rate only the newest is sent, whatever its logger, because every node receives it.
     pub(super) fn say(&mut self, notice: Bytes) {
         let told = self.words.take(Lane::Log(None), notice);
         self.tell(told);
     }
 
-    /// What waited and was not told yet, before the task ends.
+    /// Sends the delayed notifications, before the task ends.
     pub(super) fn last_words(&mut self) {
         for notice in [self.progress.last(), self.words.last()] {
             self.tell(notice);
@@ -127,7 +130,7 @@ impl Speaker {
     }
 }
 
-/// Tells what waited, and that an API still works, whenever that is due. Cancel safe.
+/// Sends delayed notifications and the progress of an API when they are due. Cancel safe.
 pub(super) async fn due(voice: Option<&mut Voice>) {
     let Some(voice) = voice else {
         return std::future::pending().await;
@@ -147,7 +150,7 @@ async fn tick(ticks: Option<&mut Telling>) -> Bytes {
     }
 }
 
-/// TK-12: the notification as one of the task, and what it is.
+/// TK-12: the notification with the id of the task, and its kind.
 fn of_task(notice: &[u8], id: &str) -> Option<(Word, Bytes)> {
     let notice = Raw::parse(Bytes::copy_from_slice(notice)).ok()?;
     let method = notice.get("method")?.string()?;

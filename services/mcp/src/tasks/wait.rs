@@ -1,5 +1,5 @@
-//! `tasks/result` of 2025-11-25 (TK-7): waits for what the task comes to, and asks the client meanwhile what the task wants to know
-//! (TK-13, X-58).
+//! `tasks/result` of 2025-11-25 (TK-7): waits for the outcome of a task, and sends the task's
+//! questions to the client meanwhile (TK-13, X-58).
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -29,7 +29,7 @@ use crate::{
     payloads::About,
 };
 
-/// Between two looks at a task that runs on another node.
+/// The poll interval of a task that runs on another node.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A request that waits.
@@ -39,21 +39,21 @@ pub(crate) struct Wait {
     pub(super) item: StreamKey,
     pub(super) id: RequestId,
     pub(super) revision: Revision,
-    /// What is left of the task's life.
+    /// The rest of the task's lifetime.
     pub(super) left: Duration,
 }
 
 type Answered = (String, Result<Raw, Unanswered>);
 
 impl Wait {
-    /// What has to be known of it beside its work.
+    /// The properties of the request beside its work.
     pub(crate) fn facts(&self) -> Facts {
         Facts {
             id: self.id.clone(),
             deadline: self.left,
             about: About {
                 id: Some(self.id.clone()),
-                // A second look does no harm.
+                // A retry has no side effect.
                 retryable: true,
             },
             progress: None,
@@ -61,7 +61,7 @@ impl Wait {
         }
     }
 
-    /// Waits.
+    /// Waits for the task.
     pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Work {
         Box::pin(async move { self.wait(asker.as_ref()).await })
     }
@@ -81,7 +81,7 @@ impl Wait {
                 }
             };
             tokio::pin!(changed);
-            // What changes from now on is heard.
+            // Subscribes to changes before the record is read.
             let _ = futures_util::poll!(&mut changed);
             let record = self.shelf.look(self.item).await;
             let record = record.map_err(|why| why.refuse(self.revision, &self.id))?;
@@ -91,7 +91,7 @@ impl Wait {
             if record.status.is_terminal() {
                 return Ok(self.answer(&record));
             }
-            // X-7B: answered elsewhere, or not wanted any more.
+            // X-7B: the question was answered elsewhere or cancelled.
             let requests = record.asked(self.revision);
             for (key, handle) in &asked {
                 if !requests.iter().any(|(open, _)| open == key) {
@@ -116,7 +116,7 @@ impl Wait {
 
     async fn ask(&self, asker: &Asker, key: String, request: InputRequest) -> Answered {
         let params = task::related(&request.params, &self.shelf.id(self.item));
-        // The token is ours already, whoever it is that asks.
+        // The token is ours already, whatever the source of the question.
         let token = progress::wanted(&params).and_then(|token| token.string());
         let answer = asker
             .ask_under(self.revision, request.method, &params, token.as_deref())
@@ -131,7 +131,7 @@ impl Wait {
         let answer = match &answer {
             Ok(result) => wrapped("result", result),
             Err(Unanswered::Refused(error)) => wrapped("error", error),
-            // It stays open: whoever waits next is asked.
+            // The question stays open: the next waiting request sends it again.
             Err(_) => return Ok(()),
         };
         let given = self.shelf.give(self.item, &[(key, answer)]).await;
@@ -140,7 +140,7 @@ impl Wait {
             .map_err(|why| why.refuse(self.revision, &self.id))
     }
 
-    /// TK-7, TK-12: what the plain call would have returned, and which task it is of.
+    /// TK-7, TK-12: the answer of the plain call, with the id of the task.
     fn answer(&self, record: &Record) -> Vec<u8> {
         let identity = &self.shelf.server.identity;
         match record.outcome(self.revision, identity) {
@@ -149,7 +149,7 @@ impl Wait {
                 jsonrpc::response(&self.id, result.as_bytes())
             }
             Some(Err(error)) => failed(&self.id, &error),
-            // Cancelled.
+            // The task was cancelled.
             None => {
                 let error = br#"{"code":-32603,"message":"The task was cancelled."}"#;
                 let error = Raw::parse(&error[..]).unwrap_or_else(|_| Raw::empty_object());
@@ -159,13 +159,13 @@ impl Wait {
     }
 }
 
-/// An answer as a record keeps it.
+/// An answer in the form of the record.
 pub(super) fn wrapped(name: &str, value: &Raw) -> Raw {
     let out = format!(r#"{{"{name}":{}}}"#, value.as_str());
     Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }
 
-/// An error response with the error as it was written.
+/// An error response with the error unchanged.
 fn failed(id: &RequestId, error: &Raw) -> Vec<u8> {
     let mut out = br#"{"jsonrpc":"2.0","id":"#.to_vec();
     id.write(&mut out);

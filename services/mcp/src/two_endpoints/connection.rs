@@ -28,13 +28,13 @@ use crate::{
     state::McpState,
 };
 
-/// Frames that wait for the connection, and answers that wait for the frames.
+/// Most frames that wait for the connection, and most answers that wait for a frame.
 const FRAMES: usize = 16;
 const INBOX: usize = 64;
-/// Streams whose names are remembered, so that a note that comes twice is not followed twice.
+/// Stream names that are remembered, so that a repeated message is not followed twice.
 const REMEMBERED: usize = 256;
 
-/// Something for the client, from this node.
+/// A message of this node for the client.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// One message.
@@ -52,13 +52,13 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where to put something for a session's client.
+    /// The channel to the connection of a session.
     pub(crate) fn sender(&self, session: SessionKey) -> Option<mpsc::Sender<Arrival>> {
         self.all().get(&session).cloned()
     }
 }
 
-/// One connection, as the task that feeds it.
+/// One connection, as its task sees it.
 pub(super) struct Connection {
     state: McpState,
     session: SessionKey,
@@ -74,7 +74,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Answers the GET. The first event says where to POST (O-2).
+    /// Answers the GET. The first event is the address for POSTs (O-2).
     pub(super) fn open(visit: &Visit<'_>, id: SessionId, news: Body, address: &str) -> Response {
         let state = visit.state.clone();
         let (frames, body) = sse_body::channel(FRAMES);
@@ -105,7 +105,10 @@ impl Connection {
         self.close().await;
     }
 
-    /// Until the client is gone, or its session, its token or this process comes to an end and nothing is left to answer (O-6).
+    /// Sends messages until the connection ends (O-6).
+    ///
+    /// It ends with the client. It also ends with the session, the token or the process, once no
+    /// answer is outstanding.
     async fn feed(&mut self) {
         let mut is_ending = false;
         let revoked = Arc::clone(&self.caller).over();
@@ -144,7 +147,7 @@ impl Connection {
         }
     }
 
-    /// Reads the stream that another node writes, and says so.
+    /// Reads the stream that another node writes, and acknowledges this.
     async fn follow(&mut self, note: &[u8]) {
         let Some(note) = Note::read(note) else { return };
         let stream = StreamKey {
@@ -164,7 +167,7 @@ impl Connection {
             {
                 Ok(Resumed::Reader(reader)) => self.answers.push(reader),
                 Ok(Resumed::Finished) => {}
-                // It rings again.
+                // The other node sends the message again.
                 Ok(Resumed::Unknown | Resumed::Gone) | Err(_) => return,
             }
             self.followed.push_back(note.nonce);
@@ -173,11 +176,11 @@ impl Connection {
             }
         }
         let heard = note.heard_key(self.session);
-        // If this is lost, it rings again.
+        // If this message is lost, the other node sends its message again.
         let _ = self.state.node.notify(heard, note.from, Bytes::new()).await;
     }
 
-    /// The session ends with its connection, and with it what runs on whatever node (O-6).
+    /// Ends the session with its connection, and cancels its calls on every node (O-6).
     async fn close(self) {
         let Self {
             state,
@@ -205,7 +208,7 @@ fn frame(delivery: &Delivery) -> Bytes {
     Bytes::from(frame)
 }
 
-/// A frame of a session's stream for a client that cannot come back (O-6).
+/// A frame of a session's stream for a client that cannot resume (O-6).
 fn without_id(frame: &Bytes) -> Bytes {
     let id = |line: &&[u8]| line.starts_with(b"id:");
     if !frame

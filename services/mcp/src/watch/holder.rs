@@ -1,4 +1,5 @@
-//! The conversation of the node that watches with the server: what it tells of its lists and of resources, in whatever era (X-40…X-45).
+//! The leader's conversation with an upstream server: notifications of lists and resources, in each
+//! era (X-40…X-45).
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -24,45 +25,45 @@ use crate::{
     state::McpState,
 };
 
-/// A server that says nothing for so long is asked anew: the connection may be dead without telling.
+/// The silence after which the stream is opened anew: the connection may be dead unnoticed.
 const SILENCE: Duration = Duration::from_secs(900);
-/// A stream is opened anew after this.
+/// The lifetime of a stream, after which it is opened anew.
 const TOTAL: Duration = Duration::from_secs(3600);
-/// Before a stream that broke is opened again, and the longest such pause.
+/// The first and the longest pause before a broken stream is opened again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
-/// A server that does not stream is asked again after this: until then its lists are looked at from time to time (X-43).
+/// The interval of attempts at a server without streams. Its lists are polled meanwhile (X-43).
 const ASK_AGAIN: Duration = Duration::from_secs(300);
-/// A conversation that lasted so long was a good one.
+/// The duration after which a conversation counts as successful.
 const GOOD: Duration = Duration::from_secs(60);
-/// A server has so long to take leave.
+/// How long the end of a session at a server may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// X-40: how long a modern server may take to acknowledge.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 
-/// Between two questions whether the account that listens is still the one that is connected.
+/// The interval of checks that the account of the conversation is still connected.
 const ASK_ACCOUNT: Duration = Duration::from_secs(30);
 
-/// What the server told.
+/// A message of the server.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// It tells of these URIs from now on, and of no others.
+    /// The server notifies of these URIs from now on, and of no others.
     Subscribed {
         acknowledged: BTreeSet<String>,
         refused: BTreeSet<String>,
     },
-    /// This is not what it was.
+    /// The resource with this URI has changed.
     Updated(String),
-    /// What was told meanwhile is lost: anything may be another than before (X-40, X-45).
+    /// Notifications were lost: anything may have changed (X-40, X-45).
     Again,
 }
 
-/// What goes in and out of a conversation.
+/// The inputs and outputs of a conversation.
 pub(super) struct Watching {
     pub(super) state: McpState,
     pub(super) source: Arc<UpstreamSource>,
-    /// What the conversation was opened with, if the server is signed in to.
+    /// The token that opened the conversation, if the server requires one.
     pub(super) token: Option<Token>,
-    /// Another node listened before this one.
+    /// Another node was the leader before this one.
     pub(super) again: bool,
     pub(super) wanted: watch::Receiver<BTreeSet<String>>,
     pub(super) told: mpsc::Sender<Told>,
@@ -71,9 +72,9 @@ pub(super) struct Watching {
 
 /// Why a conversation ended.
 enum End {
-    /// Nobody wants to hear any more.
+    /// No stream has a subscription any more.
     Stopped,
-    /// The server does not speak by itself (X-43).
+    /// The server sends no notifications (X-43).
     Mute,
     Failed(NoConversation),
 }
@@ -85,7 +86,7 @@ impl From<UpstreamError> for End {
 }
 
 impl Watching {
-    /// Listens until told to stop, whatever breaks meanwhile.
+    /// Keeps a conversation open until `stop` is cancelled, and reconnects after failures.
     pub(super) async fn run(mut self) {
         let mut failures = 0_u32;
         let mut was_there = self.again;
@@ -124,7 +125,7 @@ impl Watching {
         }
     }
 
-    /// X-86: the next conversation begins with a token that the server has not refused.
+    /// X-86: gets a token for the next conversation that the server has not refused.
     async fn renew(&mut self, error: &NoConversation) {
         let (NoConversation::Upstream(UpstreamError::Unauthorized { .. }), Some(refused)) =
             (error, self.token.take())
@@ -137,11 +138,11 @@ impl Watching {
     }
 
     async fn tell(&self, told: Told) {
-        // Who hears it may be gone: then so is this, soon.
+        // The receiver may be gone: then this task ends soon.
         let _ = self.told.send(told).await;
     }
 
-    /// One conversation. `again`: there was one before, of which something may be lost.
+    /// Runs one conversation. `again`: notifications of an earlier one may be lost.
     async fn converse(&mut self, again: bool, is_there: &mut bool) -> End {
         let outcome = async {
             let account = self.source.listening_account();
@@ -185,7 +186,7 @@ impl Watching {
             () = is_disconnected(&state, &source, opened_by) => End::Failed(NoConversation::Over),
             end = self.listen(&connection, facts.as_ref(), again, is_there) => end,
         };
-        // The session was nobody's but ours. One that cannot be ended now ends by itself some time.
+        // The session was ours alone. If it cannot be ended now, it expires.
         let _ended = timeout(FAREWELL, connection.end()).await;
         end
     }
@@ -206,7 +207,7 @@ impl Watching {
         }
     }
 
-    /// The stream is there: what changed before is looked for once (X-45).
+    /// The stream is open: earlier changes are found by one refresh (X-45).
     async fn is_heard(&self, again: bool, is_there: &mut bool) {
         *is_there = true;
         ask_for_a_look(&self.state, &self.source);
@@ -215,7 +216,9 @@ impl Watching {
         }
     }
 
-    /// X-41, X-44: one listen request for everything; another set of URIs is another request, opened before the old one is closed.
+    /// X-41, X-44: one listen request for all URIs.
+    ///
+    /// Another set of URIs is another request, opened before the old one is closed.
     async fn listen_modern(
         &mut self,
         connection: &Connection,
@@ -238,7 +241,7 @@ impl Watching {
                     wanted = now;
                     let next = self.open_modern(connection, &wanted).await?;
                     let mut old = std::mem::replace(&mut standing, next);
-                    // What the old one told until now; the new one tells all that comes.
+                    // The last notifications of the old stream; the new one has all later ones.
                     let mut told = BTreeSet::new();
                     while let Ok(Ok(event)) = timeout(Duration::ZERO, old.next()).await {
                         told.extend(self.heard(connection, event).await?);
@@ -275,7 +278,7 @@ impl Watching {
         };
         let params = match timeout(ACKNOWLEDGE, acknowledged).await {
             Ok(Ok(params)) => params,
-            // It does not have the method, and says so.
+            // The server answers that it does not have the method.
             Ok(Err(UpstreamError::Refused(_))) => return Err(End::Mute),
             Ok(Err(error)) => return Err(error.into()),
             Err(_elapsed) => return Err(UpstreamError::Timeout(ACKNOWLEDGE).into()),
@@ -294,7 +297,7 @@ impl Watching {
         Ok(standing)
     }
 
-    /// X-42: the stream of a session of our own, in which each URI is subscribed to.
+    /// X-42: the stream of a session of our own, with a subscription for each URI.
     async fn listen_legacy(
         &mut self,
         connection: &Connection,
@@ -315,7 +318,7 @@ impl Watching {
                 let wanted = self.wanted.borrow_and_update().clone();
                 for uri in without(&subscribed, &wanted) {
                     let method = Method::ResourcesUnsubscribe;
-                    // Whether it knows it any more does not matter.
+                    // Its answer does not matter.
                     let _ = of_uri(connection, method, &uri).await;
                     subscribed.remove(&uri);
                 }
@@ -374,7 +377,7 @@ impl Watching {
         Ok(())
     }
 
-    /// Passes on what the server said. The URI, if it told of one.
+    /// Forwards a message of the server. Returns the URI if it names a changed resource.
     async fn heard(&self, connection: &Connection, event: Event) -> Result<Option<String>, End> {
         match event {
             Event::Notification { method, params } => match Method::from_name(&method) {
@@ -394,7 +397,7 @@ impl Watching {
                 }
                 _ => {}
             },
-            // X-23: nobody's call is open here.
+            // X-23: there is no open call for the question.
             Event::Request { id, method, .. } => refuse(connection, &id, &method).await?,
             Event::Log(_) | Event::Progress(_) | Event::Answer(_) => {}
         }
@@ -402,7 +405,7 @@ impl Watching {
     }
 }
 
-/// Waits until the account that opened the conversation is gone, or another one is in its place.
+/// Waits until the account of the conversation is disconnected or replaced.
 async fn is_disconnected(state: &McpState, source: &UpstreamSource, opened_by: Option<Uuid>) {
     if opened_by.is_none() {
         return std::future::pending().await;
@@ -428,7 +431,7 @@ async fn refuse(
         .await
 }
 
-/// A request about one resource. False if the server does not want it.
+/// Sends a request about one resource. False if the server refuses it.
 async fn of_uri(connection: &Connection, method: Method, uri: &str) -> Result<bool, UpstreamError> {
     let mut params = br#"{"uri":"#.to_vec();
     write_string(uri, &mut params);

@@ -1,6 +1,8 @@
-//! Which node watches: one of those whose clients want to hear. A record that all nodes share names it, and moves while it lives;
-//! who sees it stand still for too long takes its place. Clocks of different nodes are never compared. That two watch for a moment is
-//! harmless (`streams.md` §15.3).
+//! The election of the leader among the nodes with subscriptions at a server.
+//!
+//! A record that all nodes share names the leader, and changes while the leader lives. A node that
+//! sees it unchanged for too long becomes the leader. Clocks of different nodes are never compared.
+//! Two leaders for a moment are harmless (`streams.md` §15.3).
 
 use std::time::Duration;
 
@@ -13,18 +15,20 @@ use tokio::time::Instant;
 
 use crate::state::McpState;
 
-/// Between two looks at the record. With [`SILENT`] it lets another node listen 4 s after the death of the one that did, so that
-/// clients hear of a change within 5 s.
+/// The interval at which nodes read the record.
+///
+/// With [`SILENT`] another node takes over 4 s after the leader's death, so that clients are
+/// notified of a change within 5 s.
 pub(super) const BEAT: Duration = Duration::from_secs(1);
-/// After so long without a beat a node is thought to be gone.
+/// The time without a heartbeat after which the leader counts as dead.
 const SILENT: Duration = Duration::from_millis(2_500);
-/// The record is made again after this.
+/// The lifetime of the record, after which it is created again.
 const LIFE: Duration = Duration::from_secs(24 * 3600);
 
-/// The body of a record that names nobody.
+/// The body of a record without a leader.
 const FREE: Bytes = Bytes::from_static(b"-");
 
-/// The record, as this node saw it last.
+/// The record as this node last read it.
 #[derive(Debug)]
 pub(super) struct Lease {
     key: SessionKey,
@@ -43,7 +47,7 @@ impl Lease {
     pub(super) fn new(key: SessionKey) -> Self {
         Self {
             key,
-            // It is nobody's session.
+            // The record is not a session's.
             principal: Principal(key.0),
             holder: None,
             seen: None,
@@ -51,7 +55,7 @@ impl Lease {
         }
     }
 
-    /// Who watches, as far as is known.
+    /// The leader, if it is known.
     pub(super) fn holder(&self) -> Option<NodeId> {
         self.holder
     }
@@ -61,7 +65,9 @@ impl Lease {
         [&me.0[..], &self.beats.to_be_bytes()].concat().into()
     }
 
-    /// Looks at the record, and moves it on or takes it where that is due. While the store does not answer everything stays as it is.
+    /// Reads the record, and writes a heartbeat or takes the lease if due.
+    ///
+    /// While the store does not answer, nothing changes.
     pub(super) async fn beat(&mut self, state: &McpState) {
         let me = state.node.id();
         let fresh = Fresh {
@@ -69,7 +75,7 @@ impl Lease {
             life: LIFE,
         };
         let Ok(begun) = state.node.begin(self.key, self.principal, &fresh).await else {
-            // A node that could not write either is not silent for that.
+            // A leader that could not write either does not count as silent.
             self.seen = None;
             return;
         };
@@ -104,13 +110,13 @@ impl Lease {
         }
     }
 
-    /// Gives the record back, if it is this node's.
+    /// Releases the lease, if it is this node's.
     pub(super) async fn release(&mut self, state: &McpState) {
         if self.holder != Some(state.node.id()) {
             return;
         }
         if let Some((version, _)) = self.seen {
-            // If that is lost, somebody takes it when it has stood still for long enough.
+            // If this is lost, another node takes the lease after the silence.
             let _ = state
                 .node
                 .update(self.key, self.principal, version, FREE)

@@ -1,4 +1,5 @@
-//! What nodes tell each other about what is watched: short, sealed, and no more than doorbells (`streams.md` §15.3).
+//! Messages between nodes about upstream subscriptions: short, sealed, and lossy
+//! (`streams.md` §15.3).
 
 use std::collections::BTreeSet;
 
@@ -8,27 +9,27 @@ use portolan_keys::Purpose;
 
 use crate::state::McpState;
 
-/// Bytes of URIs in one note; what is more goes in further ones.
+/// Most bytes of URIs in one message; the rest goes in further ones.
 const PART: usize = 8 * 1024;
 
-/// A note. URIs are the server's own.
+/// A message. URIs are the upstream server's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Note {
-    /// To who watches: this node wants to hear of these, for a while.
+    /// To the leader: this node subscribes to these for a while.
     Wanted(NodeId, Vec<String>),
-    /// To who watches: this node no longer does.
+    /// To the leader: this node no longer subscribes to these.
     Unwanted(NodeId, Vec<String>),
-    /// From who watches: the server tells of these from now on.
+    /// From the leader: the server accepts these.
     Acknowledged(Vec<String>),
-    /// From who watches: the server does not tell of these.
+    /// From the leader: the server refuses these.
     Refused(Vec<String>),
-    /// From who watches: these are not what they were.
+    /// From the leader: these have changed.
     Updated(Vec<String>),
-    /// To all: this session subscribed to the first, which it calls the second.
+    /// To all: this session subscribed to the first URI, which its client knows as the second.
     Subscribed(SessionKey, String, String),
-    /// To all: this session no longer wants to hear of what it calls so.
+    /// To all: this session unsubscribed from the client's URI.
     Unsubscribed(SessionKey, String),
-    /// To all: what this session subscribed to may not be what was told of it.
+    /// To all: the subscriptions of this session may differ from the messages.
     Look(SessionKey),
 }
 
@@ -37,7 +38,7 @@ impl Note {
         let with = |tag: u8, head: &[u8], uris: &[&str]| {
             let mut out = vec![tag];
             out.extend_from_slice(head);
-            // Writing to a vector cannot fail.
+            // Writing to a vector always succeeds.
             let _ = serde_json::to_writer(&mut out, uris);
             out
         };
@@ -88,14 +89,14 @@ impl Note {
         })
     }
 
-    /// As it goes to other nodes; `None` only where nothing can be sealed.
+    /// The sealed form for other nodes; `None` if it cannot be sealed.
     pub(super) fn seal(&self, state: &McpState, key: SessionKey) -> Option<Bytes> {
         let text = self.to_bytes();
         let sealed = state.keys.seal(Purpose::StreamPayload, &text, &key.0);
         sealed.ok().map(Bytes::from)
     }
 
-    /// Reads what [`Note::seal`] made for the same watch.
+    /// Reads the output of [`Note::seal`] for the same watch.
     pub(super) fn open(state: &McpState, key: SessionKey, sealed: &[u8]) -> Option<Self> {
         let now = state.clock.now();
         let opened = state
@@ -106,7 +107,7 @@ impl Note {
     }
 }
 
-/// URIs in parts that fit into notes.
+/// Splits URIs into parts that fit into messages.
 pub(super) fn parts<'u>(uris: impl IntoIterator<Item = &'u String>) -> Vec<Vec<String>> {
     let mut parts: Vec<Vec<String>> = Vec::new();
     let mut room = 0_usize;
@@ -123,7 +124,7 @@ pub(super) fn parts<'u>(uris: impl IntoIterator<Item = &'u String>) -> Vec<Vec<S
     parts
 }
 
-/// What is in the first set and not in the second.
+/// The elements of the first set that are not in the second.
 pub(super) fn without(all: &BTreeSet<String>, gone: &BTreeSet<String>) -> Vec<String> {
     all.difference(gone).cloned().collect()
 }

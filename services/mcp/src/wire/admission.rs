@@ -37,7 +37,7 @@ async fn point_5_a_good_token_of_somebody_else_finds_nothing() {
     node.seed("/t/acme/other/mcp", None);
     let mut stranger = node.claims();
     stranger.tid = Id::generate();
-    // What a load finds for a tenant that does not have the slug of the path.
+    // The result of a load for a tenant without the slug of the path.
     node.state
         .catalog
         .seed(stranger.tid, &Target::parse(PATH).unwrap(), &[], None);
@@ -138,8 +138,9 @@ async fn case_104_a_token_whose_tenant_is_not_the_paths_opens_nothing() {
     let node = Node::start().await;
     let mut foreign = node.claims();
     foreign.tid = Id::generate();
-    // `aud` is right and the signature is ours; the tenant of the token does not have the slug of the path. A good token of somebody else
-    // is 404 and not 401 (README point 5): with another one its holder would find nothing either.
+    // `aud` is right and the signature is ours; the tenant of the token does not have the slug of
+    // the path. A valid token of another tenant gets 404 and not 401 (README point 5): with another
+    // token its holder would find no server either.
     node.state
         .catalog
         .seed(foreign.tid, &Target::parse(PATH).unwrap(), &[], None);
@@ -336,13 +337,14 @@ async fn e_15_a_server_that_cannot_be_looked_up_is_503_and_never_404() {
         json!({"reason": "registry"})
     );
     assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
-    // The message was not read, but its revision is known: that one keeps the numbers of Appendix B for itself (ER-13).
+    // The message was not read, but its revision is known: it reserves the codes of Appendix B
+    // (ER-13).
     let version = ("mcp-protocol-version", "2026-07-28");
     let mut modern = node.request("POST", &[version], String::new());
     *modern.uri_mut() = "/t/acme/unseen/mcp".parse().unwrap();
     let modern = node.send(modern).await;
     assert_eq!((modern.status, modern.code()), (503, -32603));
-    // Postgres is away, and something may have changed: the last good catalogue is served (streams.md 17.4).
+    // Postgres is away after a change: the last good catalogue is served (streams.md 17.4).
     node.state.catalog.outdate(None);
     assert_eq!(node.post(&[], &initialize("2025-11-25")).await.status, 200);
 }
@@ -490,7 +492,7 @@ async fn case_136_a_node_that_is_cut_off_sends_every_token_away_and_no_client_to
             assert!(!answer.has(AUTHENTICATE));
         }
     }
-    // Who shows none has none to lose, and learns where to get one.
+    // A client without a token learns where to get one.
     let request = node.request("POST", &[("authorization", "")], begin.to_string());
     let answer = node.send(request).await;
     assert!(answer.status == 401 && answer.has(AUTHENTICATE));

@@ -1,4 +1,4 @@
-//! Calls that take long: answers that become streams, and the rest of them from any node.
+//! Long calls: answers that become streams, and their continuation on any node.
 
 use super::{modern_wire::modern, *};
 
@@ -11,7 +11,7 @@ async fn with_session(revision: &str) -> (Node, String) {
 }
 
 impl Node {
-    /// Calls `held` and gives the head of the answer once there is one.
+    /// Calls `held` and returns the head of the answer once it arrives.
     async fn call_held(&self, session: &str) -> (HeaderMap, Body) {
         let body = json!({"jsonrpc": "2.0", "id": "long", "method": "tools/call",
             "params": {"name": "held", "_meta": {"progressToken": "p"}}});
@@ -92,7 +92,7 @@ async fn streams_9_t_35_and_n_1_another_node_gives_the_rest_of_an_answer_and_not
         json!({"released": true})
     );
 
-    // N-1: whichever node is asked, the session is the same.
+    // N-1: the session is the same on every node.
     let level = json!({"level": "debug"});
     assert_eq!(
         other.call(&session, "logging/setLevel", level).await.status,
@@ -103,7 +103,7 @@ async fn streams_9_t_35_and_n_1_another_node_gives_the_rest_of_an_answer_and_not
         assert_eq!(pinged.json()["result"], json!({}), "N-1");
     }
 
-    // From the beginning, after the end: everything once more under the same ids, from either node.
+    // From the beginning, after the end: every event again with the same ids, from either node.
     let from_start = event_id(&priming).unwrap().to_owned();
     for node in [&node, &other] {
         let (_, _, mut again) = node

@@ -1,4 +1,5 @@
-//! Questions to clients of the session era: asked on one node, answered on another (§14 of `streams.md`, X-20…X-2C, X-28).
+//! Questions to clients of the session era: asked on one node, answered on another
+//! (§14 of `streams.md`, X-20…X-2C, X-28).
 
 use portolan_protocol::{
     RequestId,
@@ -21,7 +22,7 @@ use crate::{
 pub(super) const R5: Revision = Revision::V2026_07_28;
 
 impl Node {
-    /// Puts a backend behind the tool `zebra`, and publishes it.
+    /// Publishes the tool `zebra` with this backend.
     pub(super) fn script<F>(&self, script: impl Fn(Asker) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Result<String, Unanswered>> + Send + 'static,
@@ -35,7 +36,7 @@ impl Node {
                 );
                 let said = work.await;
                 let result = match said {
-                    // A whole answer, made elsewhere.
+                    // A whole answer, built by the script.
                     Ok(text) if text.starts_with('{') => return Ok(text.into_bytes()),
                     Ok(text) => CallResult {
                         content: vec![ContentBlock::text(text)],
@@ -62,7 +63,7 @@ impl Node {
         self.publish(&["zebra"]);
     }
 
-    /// A session whose client can do all this.
+    /// A session whose client has these capabilities.
     async fn able_session(&self, revision: &str, capabilities: Value) -> String {
         let mut body = initialize(revision);
         body["params"]["capabilities"] = capabilities;
@@ -70,7 +71,7 @@ impl Node {
         answer.header("mcp-session-id").to_owned()
     }
 
-    /// Calls the scripted tool and gives the stream of its answer.
+    /// Calls the scripted tool and returns the stream of its answer.
     async fn call_zebra(&self, session: &str) -> Body {
         let body = rpc(
             "tools/call",
@@ -185,7 +186,7 @@ async fn x_30_v_1_and_l_7_a_client_that_cannot_be_asked_is_told_what_it_lacks() 
         .post(&headers, &rpc("tools/call", json!({"name": "zebra"})))
         .await;
     assert_eq!(answer.json()["result"]["content"][0]["text"], expected);
-    // L-7, the other way: what the server did not offer to this revision cannot be used.
+    // L-7, the other way: a feature that the server did not offer to this revision cannot be used.
     for revision in ["2024-11-05", "2025-06-18"] {
         let session = node.able_session(revision, everything()).await;
         let refused = node.call(&session, "tasks/list", json!({})).await;
@@ -242,7 +243,7 @@ async fn x_7b_a_question_that_is_no_longer_of_use_is_withdrawn() {
         tokio::select! {
             answer = asking => answer,
             () = tokio::time::sleep(Duration::from_millis(50)) => {
-                // The upstream cancelled its question and went on.
+                // The upstream cancelled its question and continued.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 Ok("without you".to_owned())
             }
@@ -381,7 +382,7 @@ async fn xt_3_x_35_el_13_and_el_14_a_question_by_url_gets_an_id_and_the_word_tha
     assert!(made_up.as_str().unwrap().len() > 32);
     let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
     node.respond(&session, response).await;
-    // EL-13: an accepted page is not one that is done; the upstream's next word is.
+    // EL-13: an accepted page is not complete yet; the upstream's next message completes it.
     let done = next(&mut stream).await;
     assert_eq!(done["method"], "notifications/elicitation/complete");
     assert!(is_quiet(&mut beside).await, "EL-14: only to who was asked");

@@ -1,4 +1,4 @@
-//! Rules of translation and of refusals that no other file of these tests holds.
+//! Rules of translation and of refusals that no other test file covers.
 
 use super::{asking_wire::modern_upstream, upstream_tasks_wire::heard_of, *};
 

@@ -1,4 +1,5 @@
-//! The URLs that name no server, or no tenant either: what they serve, and whose tokens open what (`auth.md` §5.1, §5.4).
+//! The URLs without a server, or without a tenant: the server they name, and the tokens they accept
+//! (`auth.md` §5.1, §5.4).
 
 use portolan_storage::tenants::Reach;
 
@@ -22,7 +23,7 @@ impl Node {
         node
     }
 
-    /// With the token for `aud`, a path of this origin.
+    /// A request with the token for `aud`, a path of this origin.
     fn request_at(
         &self,
         path: &str,
@@ -174,7 +175,7 @@ async fn section_5_1_streams_end_where_the_url_leads_to_another_server() {
     while frame(&mut at_workspace).await.is_some() {}
     assert!(is_quiet(&mut at_server).await, "its own URL is as it was");
 
-    // A token that opens less than before closes what it opened.
+    // A token with less access than before closes its streams.
     let reach = Reach {
         workspace_tokens: false,
         ..Reach::default()

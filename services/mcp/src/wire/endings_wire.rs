@@ -1,4 +1,4 @@
-//! How streams and calls end, and what may not end them: drains, other connections, revocations, and a transport that is turned off.
+//! The ends of streams and calls: drains, other connections, revocations, and a disabled transport.
 
 use std::task::Poll;
 
@@ -98,7 +98,7 @@ async fn t_37_t_35_and_n_2_an_answer_goes_to_who_resumed_its_stream_last_on_any_
     frame(&mut first).await;
     let priming = frame(&mut first).await.unwrap();
     let seen = event(&mut first).await.unwrap();
-    // N-2: what a client has seen is in the log already, so that the other node has it.
+    // N-2: events that a client has received are in the log already, so the other node has them.
     let from_start = event_id(&priming).unwrap();
     let headers = [
         ("mcp-session-id", session.as_str()),
@@ -113,7 +113,8 @@ async fn t_37_t_35_and_n_2_an_answer_goes_to_who_resumed_its_stream_last_on_any_
         answer["result"]["structuredContent"],
         json!({"released": true})
     );
-    // The older one may stay open, or two eager clients would put each other off for ever; it hears no more of the answer.
+    // The older stream may stay open, or two eager clients would replace each other for ever. It
+    // gets no more events of the answer.
     loop {
         let next = first.frame();
         tokio::pin!(next);
@@ -189,7 +190,7 @@ async fn ar_17_a_call_with_one_body_ends_with_its_token_and_not_with_the_patienc
         );
     };
     let both = async { tokio::join!(answer, revoking) };
-    // Its API would be waited for for twenty seconds.
+    // Its API would take twenty seconds.
     let (answer, ()) = tokio::time::timeout(Duration::from_secs(5), both)
         .await
         .expect("it ends");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// SD-14: what is negotiated decides, whatever an example shows.
+/// SD-14: the negotiated revision decides, not the examples.
 #[tokio::test]
 async fn l_2_a_served_legacy_version_is_answered_with_itself_and_any_other_with_the_latest_legacy_one()
  {
@@ -82,7 +82,8 @@ async fn point_4_a_node_that_never_saw_the_session_goes_on_with_it() {
         )
         .await;
     assert_eq!(called.json()["result"]["structuredContent"]["name"], "Rex");
-    // The revision came along: arguments that do not fit are an error of the protocol up to 2025-06-18 (TL-17).
+    // The client sent its revision: arguments that do not fit are an error of the protocol up to
+    // 2025-06-18 (TL-17).
     assert_eq!(
         other
             .call(&session, "tools/call", json!({"name": "get_pet"}))
@@ -230,7 +231,7 @@ async fn pg_2_a_cursor_is_of_its_person_and_cannot_be_made_up() {
             .code(),
         -32602
     );
-    // PG-3: tools come and go between pages; nothing is shown twice and nothing is left out that stayed.
+    // PG-3: tools come and go between pages; none is shown twice, and no remaining one is left out.
     node.publish(&["aardvark", "broken", "slow", "zebra"]);
     let next = node
         .call(&session, "tools/list", json!({"cursor": cursor}))

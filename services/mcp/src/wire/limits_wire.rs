@@ -1,4 +1,5 @@
-//! Over a limit: 429 with the time to wait; over what a node bears: 503 (`streams.md` §16, Appendix B).
+//! Above a limit: 429 with the time to wait; above a node's capacity: 503 (`streams.md` §16,
+//! Appendix B).
 
 use portolan_model::limits::LimitName;
 use portolan_net::{
@@ -19,8 +20,9 @@ async fn node(config: McpConfig) -> Node {
     node
 }
 
-/// The first refusal among some answers. A store that is slow to answer, on a machine that is busy, lets a few more in: the
-/// local share decides then.
+/// The first refusal among some answers.
+///
+/// A slow store on a busy machine admits a few more, because the local share decides then.
 async fn refused<F: Future<Output = Answer>>(ask: impl Fn() -> F, admitted: u16) -> Answer {
     for tries in 0..10 {
         let answer = ask().await;
@@ -32,7 +34,7 @@ async fn refused<F: Future<Output = Answer>>(ask: impl Fn() -> F, admitted: u16)
     panic!("nothing was refused");
 }
 
-/// A call that runs until the node's API is told to go on.
+/// A call that runs until the node's API is released.
 async fn running(node: &Node, session: &str) -> tokio::task::JoinHandle<Answer> {
     let request = node.request("POST", &[("mcp-session-id", session)], held().to_string());
     let router = node.router.clone();
@@ -70,7 +72,7 @@ async fn streams_16_2_calls_of_a_tenant_that_run_are_limited_and_a_finished_one_
         json!({"reason": "running_requests"})
     );
     assert_eq!(over.header("retry-after"), "1");
-    // What is no call is not among them.
+    // Requests other than calls do not count.
     assert_eq!(
         node.call(&sessions[2], "tools/list", json!({}))
             .await
@@ -96,7 +98,7 @@ async fn streams_16_2_calls_of_a_tenant_that_run_are_limited_and_a_finished_one_
 
 #[tokio::test]
 async fn a_modern_client_gets_the_code_that_its_revision_leaves_to_us() {
-    // ER-13, ER-15: the numbers of Appendix B are reserved there.
+    // ER-13, ER-15: the codes of Appendix B are reserved there.
     let node = node(McpConfig {
         tenant_calls_per_minute: 1,
         ..McpConfig::default()
@@ -229,7 +231,8 @@ async fn s12_a_tenant_leaves_a_quarter_of_the_node_to_the_others() {
         streams.push(node.open(&headers).await);
     }
     assert!(streams.iter().all(|(status, ..)| status.as_u16() == 200));
-    // The tenant may have 500 calls and 20,000 streams, and the node bears two more calls and one more stream: for somebody else.
+    // The tenant may have 500 calls and 20,000 streams. The node has capacity for two more calls
+    // and one more stream, for another tenant.
     let quick = json!({"name": "get_pet", "arguments": {"id": "1"}});
     let call = node.request("POST", &headers, rpc("tools/call", quick).to_string());
     let stream = node.request("GET", &headers, String::new());
@@ -297,7 +300,8 @@ async fn an_address_without_a_known_token_is_limited_before_any_signature_is_che
     );
     assert_eq!(from("192.0.2.8:1", nobody()).await.status, 401);
 
-    // F-1: a client that comes back for a stream waits instead, whoever else is at its address.
+    // F-1: a client that comes back for a stream waits instead, despite other clients at its
+    // address.
     let session = node.ready_session("2025-11-25").await;
     let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
     frame(&mut stream).await;

@@ -140,7 +140,7 @@ impl Node {
         node
     }
 
-    /// The result of a request, in whatever era.
+    /// The result of a request, in the era of `revision`.
     async fn result(&self, revision: &str, method: &str, params: Value) -> Value {
         let answer = self.answered(revision, method, params).await;
         let body = answer.json();
@@ -234,7 +234,7 @@ async fn pr_2_a_prompt_is_filled_and_shaped_for_every_revision() {
     let node = Node::offering().await;
     let params =
         json!({"name": "review", "arguments": {"what": "a{{how}}", "how": "\"x\"", "more": "no"}});
-    // A value is text: it brings no placeholder of its own, and a URI it must leave one.
+    // A value is text: its own placeholders are not filled, and a URI must stay a URI.
     let refused = node.answered(MODERN, "prompts/get", params).await;
     assert_eq!((refused.status, refused.code()), (200, -32602), "PR-7");
     for revision in LEGACY.into_iter().chain([MODERN]) {
@@ -375,7 +375,7 @@ async fn cp_3_cp_4_and_cp_5_declared_values_complete_prompts_and_templates() {
             assert_eq!(complete(reference, name, "").await.code(), -32602, "CP-4");
         }
     }
-    // CP-5: what a workspace declared is for those who may use its server.
+    // CP-5: completion is only for callers that may use the server.
     let mut stranger = node.claims();
     stranger.tid = TenantId::generate();
     let token = node.sign(&stranger);
@@ -437,7 +437,7 @@ async fn re_7_and_n_4_a_session_that_subscribed_is_told_of_an_update_on_another_
             .await;
         assert_eq!(subscribed.json()["result"], json!({}), "idempotent");
     }
-    // Of what it did not subscribe to it hears nothing.
+    // It gets no notification without a subscription.
     twin.offer(offered_prompts(), raised("notes://b"));
     tell_tenant(&twin.state, twin.tenant).await;
     assert!(is_quiet(&mut stream).await);
@@ -466,7 +466,8 @@ async fn re_7_and_n_4_a_session_that_subscribed_is_told_of_an_update_on_another_
         .await;
     assert_eq!(never.json()["result"], json!({}), "RE-7");
     drop(stream);
-    // A template's change is one of every URI that fits it, and one that came while nobody listened is told on resuming.
+    // A change of a template is one of every URI that fits it. A change without an open stream is
+    // sent when the stream resumes.
     twin.offer(offered_prompts(), raised("notes://{id}/data"));
     let (_, _, mut stream) = twin
         .open(&[("mcp-session-id", &session), ("last-event-id", &seen)])
@@ -504,7 +505,8 @@ async fn sb_3_a_listen_stream_is_told_of_its_resources_and_lists_and_of_nothing_
         json!({"promptsListChanged": true, "resourceSubscriptions": ["notes://a", "notes://1/data"]}),
         "SB-6"
     );
-    // Resources change, too, but their list was not asked for (SB-4); a prompt goes, and one resource is another.
+    // Resources change too, but their list was not requested (SB-4); a prompt goes, and one
+    // resource is another.
     let mut prompts = offered_prompts();
     prompts.pop();
     let mut resources = raised("notes://a");

@@ -1,4 +1,4 @@
-//! How often clients are told things (PP-3, LG-6, F-2), who is let in that comes back for a stream
+//! Rates of notifications (PP-3, LG-6, F-2), admission of clients that come back for a stream
 //! (F-1), and refusals that wait for nothing (Q-16).
 
 use portolan_protocol::{pace, progress::Progress};
@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep};
 use super::{answers_wire::event, modern_wire::modern, tasks_wire::R4, *};
 use crate::ask::Asker;
 
-/// What the call says: so many words of each kind, a thousand a second.
+/// The notifications of a call: this many of each kind, a thousand a second.
 const SAID: u32 = 3_000;
-/// A log and its doorbells take their moments.
+/// Time for a log and its messages between nodes.
 const MOMENT: Duration = Duration::from_millis(20);
 
 fn logged(logger: &str, number: u32) -> String {
@@ -32,10 +32,10 @@ async fn chatter(asker: Asker) -> Result<String, crate::ask::Unanswered> {
     Ok("done".to_owned())
 }
 
-/// What came of one lane: when, and which number.
+/// The notifications of one queue: time and number of each.
 type Heard = Vec<(Instant, u32)>;
 
-/// Reads a call's stream to its answer: progress, and what each logger logged.
+/// Reads a call's stream to its answer: progress, and the messages of each logger.
 async fn hear(body: &mut Body) -> [Heard; 3] {
     let mut heard = [Heard::new(), Heard::new(), Heard::new()];
     while let Some(event) = event(body).await {
@@ -60,8 +60,8 @@ async fn hear(body: &mut Body) -> [Heard; 3] {
     heard
 }
 
-/// Ten in any second, but for the last word before the answer; all in order, and the newest among
-/// them.
+/// Ten in any second, except the last one before the answer. All are in order, and the newest is
+/// among them.
 fn holds(heard: &Heard, name: &str) {
     let (count, last) = (heard.len(), heard.last().unwrap());
     assert_eq!(last.1, SAID, "{name}: the last one is delivered");
@@ -108,7 +108,7 @@ async fn f2_pp_3_lg_6_a_modern_client_is_told_ten_times_a_second_and_the_last_wo
     holds(&other, "another logger");
 }
 
-/// Each word of a task goes to every node: it says less.
+/// The notifications of a task go to every node, so their rate is lower.
 #[tokio::test]
 async fn f2_pp_3_a_task_is_heard_once_a_second_and_its_last_word_before_its_end() {
     let [node, _twin] = Node::pair(&["zebra"]).await;
@@ -149,8 +149,10 @@ async fn f2_pp_3_a_task_is_heard_once_a_second_and_its_last_word_before_its_end(
     );
 }
 
-/// The tenant's places are taken, the client opens too many a minute, and its session has all its
-/// streams: whoever opens a new stream is refused; whoever comes back for one waits, and gets it.
+/// A new stream is refused, and a client that comes back for one waits for it.
+///
+/// The tenant's permits are used up, the client opens too many streams a minute, and its session
+/// has all its streams.
 #[tokio::test(start_paused = true)]
 async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
     let node = Node::with(McpConfig {
@@ -181,12 +183,12 @@ async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
     frame(&mut news).await;
     let priming_of_news = frame(&mut news).await.unwrap();
     let place_of_news = event_id(&priming_of_news).unwrap();
-    // New ones are refused.
+    // New streams are refused.
     let (status, _, _) = node.open(&[session_id]).await;
     assert_eq!(status.as_u16(), 429);
 
-    // Who comes back for the answer has an open connection at once, which says nothing before there
-    // is room.
+    // A client that comes back for the answer has a connection at once. It gets no event before
+    // there is a permit.
     let headers = [session_id, ("last-event-id", place)];
     for _ in 0..5 {
         let (status, _, _) = node.open(&headers).await;
@@ -208,8 +210,8 @@ async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
     let more = tokio::time::timeout(Duration::from_secs(2), rest.frame());
     assert!(more.await.is_err(), "there is no room yet");
 
-    // Who comes back for news takes the place of the stream that it left, whether that is known to
-    // be broken or not.
+    // A client that comes back for notifications gets the permit of its former stream, whether that
+    // stream is known to be broken or not.
     let headers = [session_id, ("last-event-id", place_of_news)];
     let (status, _, mut back) = node.open(&headers).await;
     assert_eq!(status.as_u16(), 200);
@@ -223,8 +225,7 @@ async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
         answer["result"]["structuredContent"],
         json!({"released": true})
     );
-    // Nobody was refused but the one that opened a new stream; and that is counted where the owner
-    // sees it.
+    // Only the client with a new stream was refused, and the owner sees the count.
     assert_eq!(node.counted(), [(LimitName::StreamOpens, 1)]);
 }
 
@@ -247,7 +248,7 @@ async fn f1_a_client_listens_as_often_as_it_may_and_its_owner_sees_what_was_refu
     assert_eq!(node.counted(), [(LimitName::Listens, 1)]);
 }
 
-/// Q-16: a body that is declared larger than may be, and does not come.
+/// Q-16: a body that is declared as too large, and does not arrive.
 #[tokio::test(start_paused = true)]
 async fn q16_a_body_that_is_too_large_is_refused_before_it_is_read() {
     let node = Node::start().await;
@@ -266,11 +267,12 @@ async fn q16_a_body_that_is_too_large_is_refused_before_it_is_read() {
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
-/// What a browser sends.
+/// The `Accept` header of a browser.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/// The page that a person sees who opens the address: the 401 of every request without a token, and
-/// the same for an address that leads nowhere.
+/// The page for a person who opens the address: the 401 of every request without a token.
+///
+/// It is the same for an address without a server.
 #[tokio::test]
 async fn a_browser_gets_a_page_that_says_how_to_connect_and_nothing_of_what_there_is() {
     let node = Node::start().await;
@@ -302,7 +304,7 @@ async fn a_browser_gets_a_page_that_says_how_to_connect_and_nothing_of_what_ther
         assert!(html.contains(client), "{client}");
     }
     assert!(html.matches(&address).count() > 10 && !html.contains("{{"));
-    // Nothing runs, nothing is loaded, and the style is the one that is allowed.
+    // No script runs, no resource is loaded, and the policy allows the style of the page.
     assert!(!html.contains("<script") && !html.contains("src="));
     let policy = page.header("content-security-policy");
     assert!(
@@ -318,7 +320,7 @@ async fn a_browser_gets_a_page_that_says_how_to_connect_and_nothing_of_what_ther
         page.header("www-authenticate"),
         plain.header("www-authenticate")
     );
-    // An address that leads nowhere.
+    // An address without a server.
     let nowhere = "/t/nobody/nothing/mcp";
     let other = open(nowhere, BROWSER).await;
     let other_html = String::from_utf8(other.body).unwrap();
@@ -329,7 +331,7 @@ async fn a_browser_gets_a_page_that_says_how_to_connect_and_nothing_of_what_ther
         ),
         (401, html.matches(&address).count())
     );
-    // A token that is not good, and other verbs, get what they always got.
+    // An invalid token and other verbs get the same answers as before.
     let request = Request::get(PATH)
         .header("accept", BROWSER)
         .header("authorization", "Bearer x");

@@ -1,4 +1,5 @@
-//! Multi round-trip requests of 2026-07-28: parked on one node, retried on any (X-22…X-29, MR-5…MR-12).
+//! Multi round-trip requests of 2026-07-28: suspended on one node, retried on any (X-22…X-29,
+//! MR-5…MR-12).
 
 use portolan_protocol::{input_required::InputRequired, jsonrpc::Raw};
 
@@ -32,7 +33,7 @@ impl Node {
         self.post(&HEADERS, &call(id, more)).await
     }
 
-    /// Calls the tool, which asks, and gives keys and state.
+    /// Calls the tool, which asks, and returns keys and state.
     async fn asked(&self, id: &str) -> (Vec<String>, String) {
         let answer = self.zebra(id, json!({})).await;
         assert_eq!(answer.status, 200);

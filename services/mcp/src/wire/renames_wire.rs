@@ -1,4 +1,5 @@
-//! Resources of a server behind us that its clients know by other URIs (RE-12, X-6B), and what else its definitions carry (EX-4, X-6I, IC-1).
+//! Renamed resources of an upstream server (RE-12, X-6B), and other parts of its definitions (EX-4,
+//! X-6I, IC-1).
 
 use axum::{response::IntoResponse, routing::post};
 use portolan_model::registry::{ResourceBody, ResourceShape};
@@ -65,7 +66,7 @@ fn published(source: SourceId, own: &str, uri: &str) -> resources::Published {
         upstream: Some(json!({
             "uri": own, "name": own, "icons": [{"src": "https://up.example/i.png"}, {"src": "http://up.example/i.png"}],
             "_meta": {"ui": {"csp": {"connectDomains": []}, "resourceUri": "db://a"}, "a.b/c": 1},
-        })),
+        }).to_string()),
         shape: if template {
             ResourceShape::Template
         } else {
@@ -87,7 +88,7 @@ fn published(source: SourceId, own: &str, uri: &str) -> resources::Published {
 }
 
 impl Node {
-    /// A server that links to its resources, two of which are published under other URIs.
+    /// Publishes a server that links to its resources. Two of them are renamed.
     fn publish_linking(&self) {
         let source = SourceId::generate();
         let own = json!({"name": "look", "_meta": {"ui": {"resourceUri": "db://a"}}});

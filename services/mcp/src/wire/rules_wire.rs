@@ -1,4 +1,4 @@
-//! Rules of the protocol that no other test of the wire is about, revision by revision.
+//! Rules of the protocol that no other wire test covers, revision by revision.
 
 use super::*;
 
@@ -22,7 +22,7 @@ async fn l_1_l_3_l_10_initialize_in_every_legacy_revision() {
     let modern = node.ask("server/discover", json!({}), &[]).await.json();
     let identity = &modern["result"]["_meta"][format!("{META}/serverInfo")];
     for revision in LEGACY {
-        // L-10, SD-3: what no client capability is, is ignored.
+        // L-10, SD-3: members that are not client capabilities are ignored.
         let params = json!({"protocolVersion": revision, "clientInfo": {"name": "t", "version": "1"},
             "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "made_up": {"x": 1}}});
         // SD-1, T-48: the header on initialize is accepted and ignored.
@@ -199,7 +199,7 @@ async fn e_2_e_11_e_12_l_15_both_eras_at_one_url_and_a_modern_request_leaves_not
         legacy["result"].get("resultType").is_none(),
         "E-11: the session is what it was"
     );
-    // L-15, L-20: the next request has to say everything again, and who it says it is changes nothing.
+    // L-15, L-20: the next request repeats all data, and the client's name has no effect.
     let mut body = modern_wire::modern("tools/list", json!({}));
     let headers = [
         ("mcp-protocol-version", "2026-07-28"),
@@ -351,7 +351,7 @@ async fn t_60_t_61_t_62_t_69_a_modern_post_is_one_request_or_one_notification() 
     let body = modern_wire::modern("tools/list", json!({}));
     let silent = node.post(&[("mcp-method", "tools/list")], &body).await;
     assert_eq!((silent.status, silent.code()), (400, -32020), "T-69, ER-9");
-    // T-68: decided before a stream is begun, even for who reads only events.
+    // T-68: decided before a stream begins, even for a client that reads only events.
     let unknown = node
         .ask("no/such", json!({}), &[("accept", "text/event-stream")])
         .await;
@@ -487,7 +487,7 @@ async fn h_13_h_20_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now(
         (200, None),
         "H-15"
     );
-    // H-19: nothing is remembered of an older list.
+    // H-19: no older list is remembered.
     node.publish(&["get_pet"]);
     let gone = node
         .ask(
@@ -554,7 +554,7 @@ async fn d_1_d_2_d_6_d_7_who_mirrors_its_method_at_initialize_speaks_the_draft()
             400,
             "H-2"
         );
-        // D-5: what looks encoded and is not is text.
+        // D-5: a value that looks encoded and is not is text.
         let odd = pet(
             &node,
             &session,
@@ -573,7 +573,7 @@ async fn d_1_d_2_d_6_d_7_who_mirrors_its_method_at_initialize_speaks_the_draft()
             "D-7: primed"
         );
     }
-    // D-3: others need not mirror, but may not contradict.
+    // D-3: other clients need not mirror, but may not contradict.
     let session = node.initialize("2025-06-18").await;
     assert_eq!(pet(&node, &session, &[]).await.status, 200);
     let refused = pet(&node, &session, &[("mcp-method", "tools/list")]).await;

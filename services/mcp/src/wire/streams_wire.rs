@@ -1,4 +1,4 @@
-//! Streams that stay open, and the news on them.
+//! Streams that stay open, and their notifications.
 
 use super::*;
 use crate::stream::tell_tenant;
@@ -6,7 +6,7 @@ use crate::stream::tell_tenant;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 impl Node {
-    /// A session that said that it is ready.
+    /// A session that has sent `notifications/initialized`.
     pub(super) async fn ready_session(&self, revision: &str) -> String {
         let session = self.initialize(revision).await;
         let request = self.request(
@@ -18,7 +18,7 @@ impl Node {
         session
     }
 
-    /// The registry changed, and its news came.
+    /// Changes the registry and notifies the node.
     async fn news(&self, tools: &[&str]) {
         self.publish(tools);
         tell_tenant(&self.state, self.tenant).await;
@@ -104,7 +104,7 @@ async fn t_36_an_event_id_of_ours_is_resumed_and_any_other_refused() {
             .await;
         assert_eq!(answered.as_u16(), status, "{id}");
     }
-    // What changed while nobody read is told at once.
+    // Changes from the time without a reader are sent at once.
     node.news(&["zebra"]).await;
     let (_, _, mut resumed) = node
         .open(&[("mcp-session-id", &session), ("last-event-id", seen)])
@@ -324,7 +324,7 @@ async fn a_server_that_is_no_longer_published_ends_its_streams() {
     );
 }
 
-/// §15.1: what was heard is told, also where the database does not say at once what is new.
+/// §15.1: a received change is sent, even if the database does not answer at once.
 #[tokio::test]
 async fn s15_1_a_change_that_cannot_be_looked_at_is_told_when_it_can() {
     let node = Node::start().await;
@@ -332,7 +332,8 @@ async fn s15_1_a_change_that_cannot_be_looked_at_is_told_when_it_can() {
     let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
     frame(&mut stream).await;
     node.state.catalog.outdate(Some(node.tenant));
-    // A request reads the catalogue anew: until that is done, what was there before is not what is there now.
+    // A request reloads the catalogue: until that is done, the former list does not count as
+    // current.
     let (answer, is_told) = tokio::join!(
         biased;
         node.call(&session, "tools/list", json!({})),
@@ -351,7 +352,7 @@ async fn s15_1_a_change_that_cannot_be_looked_at_is_told_when_it_can() {
     );
 }
 
-/// §15.1: a change that was heard while a stream was being opened is told to it, too.
+/// §15.1: a change during the opening of a stream is sent to it, too.
 #[tokio::test]
 async fn s15_1_a_stream_that_was_opened_beside_a_change_is_told_once_more() {
     let node = Node::start().await;

@@ -1,4 +1,6 @@
-//! What is told of tasks and questions meanwhile: to streams on any node, in the words of each era, and to servers that want to know (TK-14, TK-18, TX-13, X-5D, X-58, X-7J).
+//! Notifications of running tasks and questions (TK-14, TK-18, TX-13, X-5D, X-58, X-7J).
+//!
+//! They go to streams on any node, in the form of each era, and to upstream servers that want them.
 
 use axum::{
     response::{IntoResponse, sse},
@@ -36,14 +38,14 @@ fn notice(method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }
 
-/// Waits until the server heard so many of these.
+/// Waits until the server received this number of requests.
 async fn until(heard: &Heard, method: &str, count: usize) {
     while heard_of(heard, method).len() < count {
         tokio::task::yield_now().await;
     }
 }
 
-/// A server of 2026-07-28 that asks not to be looked at for long, and tells by itself when its task moved.
+/// A server of 2026-07-28 with a long poll interval that sends a notification when its task moved.
 fn telling(heard: &Heard, request: &Value) -> Response {
     let complete = |more| answered(request, with(json!({"resultType": "complete"}), more));
     match request["method"].as_str().unwrap() {
@@ -70,7 +72,7 @@ fn telling(heard: &Heard, request: &Value) -> Response {
     }
 }
 
-/// The same of 2025-11-25, which tells on the stream of the session.
+/// The same of 2025-11-25, which sends it on the stream of the session.
 fn stating(heard: &Heard, request: &Value) -> Response {
     let params = &request["params"];
     match request["method"].as_str().unwrap() {
@@ -89,7 +91,7 @@ fn stating(heard: &Heard, request: &Value) -> Response {
         ),
         "tasks/get" => answered(request, theirs("completed", json!({"ttl": null}))),
         "tasks/result" => answered(request, text("at once")),
-        // It asks, and wants to know how far its client is.
+        // It asks, and wants its client's progress.
         "tools/call" => {
             let heard = Arc::clone(heard);
             let id = request["id"].clone();
@@ -117,7 +119,7 @@ fn stating(heard: &Heard, request: &Value) -> Response {
     }
 }
 
-/// The stream of a session: it tells once the task was looked at.
+/// The stream of a session: it sends the notification once the task was read.
 fn statement(heard: Heard) -> Response {
     let moved = stream::once(async move {
         until(&heard, "tasks/get", 1).await;
@@ -168,7 +170,7 @@ pub(super) fn servers(heard: &Heard) -> Router {
 }
 
 impl Node {
-    /// Hears what other nodes tell, once they know of it.
+    /// Receives messages of other nodes, once they know this node.
     pub(super) async fn among(&self, other: &Self) {
         TaskTracker::new().spawn(bells::listen(self.state.clone()));
         let mut members = other.state.node.members();
@@ -240,7 +242,7 @@ async fn tk_14_tk_18_and_pp_2_a_session_hears_of_its_task_on_a_stream_of_another
     assert_eq!(told["params"], seen["result"], "the full task, and no more");
     assert_eq!(told["params"]["status"], "completed");
     assert!(told["params"].get("_meta").is_none(), "TK-12: not here");
-    // T-33: on one stream of this node; and nobody hears of what others made.
+    // T-33: on one stream of this node; and no client is notified of others' tasks.
     assert!(is_quiet(&mut older).await && is_quiet(&mut others).await);
     // PP-2: none after the end.
     assert!(is_quiet(&mut stream).await);
@@ -328,7 +330,7 @@ async fn sb_10_nothing_of_a_task_is_told_to_who_may_not_hear_it_any_more() {
     let made = node.begin(&session, "held", json!({})).await["taskId"].clone();
     let mut stream = node.listen_to(json!(1), &[&made]).await;
     next(&mut stream).await;
-    // It changed, nobody read that yet, and the token is revoked.
+    // The task changed, the change was not read yet, and the token is revoked.
     node.call(&session, "tasks/cancel", json!({"taskId": made}))
         .await;
     node.revocations.insert(
@@ -357,7 +359,7 @@ async fn tx_13_a_bell_that_was_lost_costs_no_truth() {
     let [node, twin] = Node::pair(&["held"]).await;
     let session = node.initialize(R4).await;
     let made = node.begin(&session, "held", json!({})).await["taskId"].clone();
-    // Nobody hears here what other nodes tell.
+    // This node does not receive messages of other nodes.
     let mut stream = twin.listen_to(json!(1), &[&made]).await;
     next(&mut stream).await;
     assert!(is_quiet(&mut stream).await, "it works, which is no news");
@@ -414,7 +416,7 @@ async fn tx_13_sb_3_sb_6_and_x_5d_a_listen_stream_hears_of_the_tasks_it_named_wh
     );
     assert_eq!(told["params"]["status"], "cancelled");
 
-    // Who comes late is told what became of it.
+    // A late client receives the outcome.
     let mut late = node.listen_to(json!("late"), &[&made]).await;
     next(&mut late).await;
     let told = next(&mut late).await;
@@ -466,7 +468,7 @@ async fn x_58_the_word_of_a_server_that_its_task_moved_is_a_reason_to_look() {
         node.publish_theirs(server, "required", &["job"]);
         let session = node.asked_session().await;
         let id = node.begin(&session, "job", json!({})).await["taskId"].clone();
-        // It wants to be looked at every minute, which is five seconds here.
+        // Its poll interval is a minute, which is five seconds here.
         let waits = node.call(&session, "tasks/result", json!({"taskId": id}));
         let answer = tokio::time::timeout(Duration::from_secs(4), waits).await;
         let answer = answer.unwrap_or_else(|_| panic!("{server} was not looked at"));
@@ -515,7 +517,7 @@ async fn x_7j_a_server_hears_how_far_the_client_is_with_its_question_from_any_no
         assert_eq!(answer.status, 202);
     }
     until(&node.heard, "notifications/progress", 2).await;
-    // It is worth nothing in another session.
+    // The token is not valid in another session.
     let other = twin.asked_session().await;
     let elsewhere = [("mcp-session-id", other.as_str())];
     twin.post(&elsewhere, &says(token.clone(), 9.0)).await;
@@ -540,7 +542,7 @@ async fn streams_13_a_server_hears_that_a_session_is_over_whoever_ended_it_and_o
 {
     let node = Node::start().await;
     node.publish_theirs("stating", "optional", &["job"]);
-    // Its task is done whenever it is looked at.
+    // Its task is done at the first poll.
     let looked = json!({"method": "tasks/get"});
     node.heard.lock().unwrap().extend([looked.clone(), looked]);
     let silent = node.initialize(R4).await;
@@ -563,7 +565,7 @@ async fn streams_13_a_server_hears_that_a_session_is_over_whoever_ended_it_and_o
         let count = |method| heard_of(&node.heard, method).len();
         (count("initialize"), count("DELETE"))
     };
-    // The question which era the server is of had a session, too.
+    // The detection of the server's era had a session, too.
     let (opened, ended) = settled().await;
     for session in [&silent, &spoke] {
         let headers = [("mcp-session-id", session.as_str())];
@@ -575,7 +577,7 @@ async fn streams_13_a_server_hears_that_a_session_is_over_whoever_ended_it_and_o
         (opened, ended + 1),
         "nobody is spoken to in order to take leave"
     );
-    // The other client went without a word.
+    // The other client disconnected without a DELETE.
     for hours in [0, 12] {
         node.clock.advance(time::Duration::hours(hours));
         node.state.upstreams.give_back(&node.state);
@@ -609,7 +611,7 @@ async fn streams_13_of_a_server_that_is_not_published_as_it_was_nobody_takes_lea
         heard_of(&node.heard, "DELETE").len()
     };
     let before = left().await;
-    // The source was deleted, and another one is in its place.
+    // The source was deleted and replaced by another one.
     node.publish_theirs("stating", "optional", &["job"]);
     node.clock.advance(time::Duration::hours(25));
     node.state.upstreams.give_back(&node.state);

@@ -1,4 +1,5 @@
-//! Tasks of both eras over the wire: made on one node, looked at and ended on another (TK-1…TK-16, TX-1…TX-17, X-54).
+//! Tasks of both eras over the wire: made on one node, read and ended on another (TK-1…TK-16,
+//! TX-1…TX-17, X-54).
 
 use portolan_protocol::{ask::AskMethod, jsonrpc::Raw, revision::Revision};
 
@@ -68,7 +69,7 @@ impl Node {
         }
     }
 
-    /// A request of 2026-07-28 by a client that takes tasks.
+    /// A request of 2026-07-28 by a client that accepts tasks.
     pub(super) async fn extended(&self, method: &str, params: Value) -> Answer {
         let named = params["taskId"].as_str().or(params["name"].as_str());
         let name = named.unwrap_or_default().to_owned();
@@ -89,7 +90,7 @@ impl Node {
         answer.json()["result"].clone()
     }
 
-    /// A session whose client can be asked.
+    /// A session whose client can answer questions.
     pub(super) async fn asked_session(&self) -> String {
         let mut body = initialize(R4);
         body["params"]["capabilities"] = json!({"elicitation": {}});
@@ -98,7 +99,7 @@ impl Node {
     }
 }
 
-/// The response, whether it came alone or as the last event of a stream.
+/// The response, alone or as the last event of a stream.
 pub(super) fn last(answer: &Answer) -> Value {
     let text = std::str::from_utf8(&answer.body).unwrap();
     if text.starts_with('{') {
@@ -169,7 +170,7 @@ async fn tk_2_and_tl_21_a_tool_that_takes_no_tasks_refuses_one_and_one_that_does
     let older = node.initialize("2025-06-18").await;
     let list = node.call(&older, "tools/list", json!({})).await.json();
     assert!(list["result"]["tools"][0].get("execution").is_none());
-    // TX-2: there the parameter is nothing, and a client that did not declare the extension gets no task.
+    // TX-2: the parameter has no effect there, and a client without the extension gets no task.
     let answer = node
         .ask("tools/call", params, &[("mcp-name", "zebra")])
         .await;
@@ -211,7 +212,7 @@ async fn tk_3_tk_7_and_tx_5_a_task_of_one_node_is_seen_and_its_result_got_on_ano
     );
     assert_eq!(node.state.tasks.count(), 0);
 
-    // TX-17: in the words of the other era.
+    // TX-17: in the form of the other era.
     let seen = twin.seen(id).await;
     assert_eq!(
         (&seen["resultType"], &seen["ttlMs"]),
@@ -283,7 +284,7 @@ async fn tk_9_pg_1_and_tk_16_the_list_is_the_callers_and_complete_and_has_an_end
         .await;
     assert_eq!(answer.code(), -32602, "TK-11");
 
-    // TK-11, TX-15: nothing of it is anybody else's.
+    // TK-11, TX-15: no other caller can use any part of it.
     let mut stranger = node.claims();
     "client-b".clone_into(&mut stranger.client_id);
     let token = node.sign(&stranger);
@@ -344,7 +345,7 @@ async fn tk_10_x_5a_and_cn_2_a_cancelled_task_stays_so_and_its_call_ends() {
     assert_eq!(again.code(), -32602, "TK-10");
     assert_eq!(node.status(&session, id).await, "cancelled");
 
-    // XT-9: an outcome that comes later is nothing.
+    // XT-9: a later outcome has no effect.
     let id = node.begin(&session, "held", json!({})).await["taskId"].clone();
     twin.about(&session, "tasks/cancel", &id).await;
     node.release.notify_one();
@@ -408,7 +409,7 @@ async fn tk_15_a_task_is_kept_for_its_time_and_no_longer() {
         let is_gone = answer["error"]["code"] == -32602;
         assert_eq!(is_gone, index == 1 || index == 2, "TK-11: {answer}");
     }
-    // TK-16: what is over leaves its place.
+    // TK-16: a finished task frees its permit.
     node.begin(&session, "zebra", json!({})).await;
 }
 
@@ -455,7 +456,7 @@ async fn tx_3_tl_22_x_54_and_tx_10_a_call_that_takes_long_becomes_a_task_of_a_cl
         json!({"released": true})
     );
 
-    // Once ended, and once not: the same answer.
+    // Both a finished and a running task get the same answer.
     let created = node
         .extended("tools/call", json!({"name": "slow"}))
         .await
@@ -505,7 +506,7 @@ async fn tx_4_ex_2_tx_11_tx_12_and_tx_16_who_declares_nothing_and_who_knows_noth
     }
 }
 
-/// As a call that an upstream server made a task of.
+/// The backend of a call that an upstream server made a task of.
 async fn both(asker: Asker) -> Result<String, Unanswered> {
     asker.becomes_task().await;
     let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}});
@@ -561,7 +562,7 @@ async fn tx_6_tx_8_and_tx_9_a_task_shows_what_it_asks_and_takes_the_answers_one_
         (keys(&seen), &seen["status"]),
         (vec![second.clone()], &json!("input_required"))
     );
-    // EL-8, TX-9: what does not fit is asked again, under another key.
+    // EL-8, TX-9: an answer that does not fit repeats the question, under another key.
     update(&second, json!({"action": "accept", "content": {"name": 7}})).await;
     let mut seen = twin.seen(&id).await;
     while keys(&seen).is_empty() {

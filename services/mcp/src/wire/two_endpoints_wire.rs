@@ -17,7 +17,7 @@ impl Node {
         Request::from_parts(parts, body)
     }
 
-    /// Opens the stream and reads where to POST.
+    /// Opens the stream and reads the address for POSTs.
     async fn connect(&self) -> Client {
         let request = self.at("GET", EVENTS, String::new());
         let response = self.router.clone().oneshot(request).await.unwrap();
@@ -49,7 +49,7 @@ impl Node {
             .await
     }
 
-    /// A connection that speaks `revision`.
+    /// A connection that negotiated `revision`.
     async fn connect_and_initialize(&self, revision: &str) -> Client {
         let mut client = self.connect().await;
         assert_eq!(self.say(&client, &initialize(revision)).await.status, 202);
@@ -62,7 +62,7 @@ impl Node {
 }
 
 impl Client {
-    /// The next message; comments are none.
+    /// The next message; comments are skipped.
     async fn next(&mut self) -> Value {
         loop {
             let frame = frame(&mut self.stream).await.expect("the stream goes on");
@@ -287,7 +287,7 @@ async fn o_7_sd_10_both_addresses_are_guarded_like_the_endpoint() {
             "T-5, D-6"
         );
     }
-    // SD-8: a client of the newer transport finds out by a 405 that this is the older one.
+    // SD-8: a client of the newer transport learns from a 405 that this is the older one.
     let newer = node.at("POST", EVENTS, initialize("2025-11-25").to_string());
     assert_eq!(node.send(newer).await.status, 405);
     let document = node

@@ -1,5 +1,8 @@
-//! Tasks of servers behind us, over the wire: awaited, asked for their clients, cancelled and lost (X-50…X-5F). The servers say what the specification lets them; those
-//! written with the official SDKs are in `tests/it/tasks.rs`.
+//! Tasks of upstream servers, over the wire: awaited, asked for their clients, cancelled and lost
+//! (X-50…X-5F).
+//!
+//! The servers use the freedom of the specification; those with the official SDKs are in
+//! `tests/it/tasks.rs`.
 
 use std::sync::Mutex;
 
@@ -11,7 +14,7 @@ use super::{
     *,
 };
 
-/// Requests that the servers saw.
+/// Requests that the servers received.
 pub(super) type Heard = Arc<Mutex<Vec<Value>>>;
 
 pub(super) fn heard_of(heard: &Heard, method: &str) -> Vec<Value> {
@@ -38,7 +41,7 @@ fn content(text: &str, is_error: bool) -> Value {
 const FORM: &str =
     r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
 
-/// What a server of 2026-07-28 answers: its tools are named for what they do.
+/// The answers of a server of 2026-07-28: its tools are named for their behaviour.
 fn modern_answer(heard: &Heard, request: &Value) -> Result<Value, (i64, Value)> {
     let params = &request["params"];
     let id = params["taskId"].as_str().unwrap_or_default();
@@ -94,7 +97,7 @@ fn modern_answer(heard: &Heard, request: &Value) -> Result<Value, (i64, Value)> 
     }
 }
 
-/// The same of one of 2025-11-25.
+/// The answers of a server of 2025-11-25.
 fn legacy_answer(request: &Value) -> Result<Value, (i64, Value)> {
     let params = &request["params"];
     let id = params["taskId"].as_str().unwrap_or_default();
@@ -152,7 +155,7 @@ pub(super) fn servers(heard: &Heard) -> Router {
                 legacy_answer(&request)
             };
             let mut answer = answered(&request, outcome);
-            // What has no session is refused in its own way (X-3).
+            // A request without a session is refused in its own way (X-3).
             if request["method"] == "server/discover" {
                 *answer.status_mut() = StatusCode::BAD_REQUEST;
             }
@@ -165,7 +168,7 @@ pub(super) fn servers(heard: &Heard) -> Router {
 }
 
 impl Node {
-    /// Publishes tools of one of the servers.
+    /// Publishes tools of one of the upstream servers.
     pub(super) fn publish_theirs(&self, server: &str, support: &str, names: &[&str]) {
         let source = SourceId::generate();
         let tools = names.iter().map(|&name| PublishedTool {

@@ -1,4 +1,6 @@
-//! What a `requestState` says once it is opened. Of nothing but bytes: the fuzz target `request_state` reads it, too.
+//! The plaintext of a `requestState`.
+//!
+//! This module depends on no other one, because the fuzz target `request_state` reads it too.
 
 const VERSION: u8 = 1;
 const PARKED: u8 = 1;
@@ -11,23 +13,23 @@ pub(crate) struct Plain {
     pub(crate) method: u8,
     /// Rounds so far.
     pub(crate) round: u8,
-    /// Over the parameters of the request.
+    /// Digest over the parameters of the request.
     pub(crate) digest: [u8; 32],
     pub(crate) about: About,
 }
 
-/// What the request waits for.
+/// The work that the request continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum About {
-    /// A call of ours.
+    /// A suspended call of this cluster.
     Parked {
         session: [u8; 16],
         nonce: [u8; 8],
         seq: u64,
-        /// Number and mark.
+        /// Term and nonce.
         epoch: Option<(u32, u16)>,
     },
-    /// An upstream, with its own state.
+    /// An upstream server, with its own state.
     HandedOn(Option<String>),
 }
 

@@ -1,11 +1,12 @@
-//! Calls that use an account at the server: the workspace's, or the caller's own (X-86, X-87, V-10). The caller's token of this platform is
-//! never among what goes there (AU-1).
+//! Calls that use an account at the server: the workspace's, or the caller's own (X-86, X-87,
+//! V-10).
+//!
+//! The caller's token of this platform is never sent there (AU-1).
 
 use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
-use portolan_http_tools::Secrets;
 use portolan_model::id::UserId;
-use portolan_protocol::{error::RpcError, jsonrpc::Raw, visible::Visible};
+use portolan_protocol::{error::RpcError, visible::Visible};
 use portolan_upstream::{Client, UpstreamError, oauth::Challenge};
 use uuid::Uuid;
 
@@ -16,29 +17,14 @@ use crate::{
     state::McpState,
 };
 
-/// A way to a server, and the token that opens it, if one does.
+/// A client for a server, and the token that opens the server, if one does.
 pub(crate) struct SignedIn {
     pub(crate) client: Client,
     pub(crate) token: Option<Token>,
-    /// What opens it, which no answer may bring back (S-5).
-    pub(crate) secrets: Secrets,
-}
-
-/// What a server answered, without the secrets that opened it.
-pub(super) fn without(secrets: &Secrets, outcome: Result<Raw, RpcError>) -> Result<Raw, RpcError> {
-    let masked = |raw: &Raw| Raw::parse(secrets.masked_body(raw.bytes())?).ok();
-    match outcome {
-        Ok(result) => Ok(masked(&result).unwrap_or(result)),
-        Err(mut error) => {
-            error.message = secrets.masked(&error.message).into_owned();
-            error.data = error.data.map(|data| masked(&data).unwrap_or(data));
-            Err(error)
-        }
-    }
 }
 
 impl SignedIn {
-    /// The account that opened it: what is said with one is no conversation of another.
+    /// The account that opened it. A conversation belongs to one account.
     pub(crate) fn account(&self) -> Option<Uuid> {
         self.token.as_ref().map(Token::connection)
     }
@@ -55,13 +41,13 @@ pub(super) fn bearer(token: &Token) -> Result<HeaderMap, NoClient> {
 }
 
 impl UpstreamSource {
-    /// The account that calls of a person use; none if the server is opened otherwise.
+    /// The account that calls of a person use; `None` if the server needs no account.
     pub(super) fn account(&self, person: Option<UserId>) -> Result<Option<Account>, NoClient> {
         let account = self.accounts().map(|accounts| accounts.of(person));
         account.transpose().map_err(|NoPerson| NoClient::NoPerson)
     }
 
-    /// Whose connected accounts open it, if it is signed in to by OAuth.
+    /// The connected accounts, if the server is signed in to by OAuth.
     fn accounts(&self) -> Option<&Accounts> {
         match &self.access {
             Access::Account(accounts) => Some(accounts),
@@ -69,12 +55,15 @@ impl UpstreamSource {
         }
     }
 
-    /// The workspace's own account: the server is looked at and listened to with it, whoever's accounts calls use.
+    /// The workspace's own account, for refreshes and subscriptions, whatever account the calls
+    /// use.
     pub(crate) fn listening_account(&self) -> Option<Account> {
         self.accounts().map(Accounts::of_workspace)
     }
 
-    /// The account that opens the server for a person, as [`SignedIn::account`] names it. No token is asked for: the server may never have been spoken to.
+    /// The account that opens the server for a person, as [`SignedIn::account`] returns it.
+    ///
+    /// It fetches no token: there may have been no conversation with the server yet.
     pub(super) async fn account_of(
         &self,
         state: &McpState,
@@ -90,7 +79,7 @@ impl UpstreamSource {
         }
     }
 
-    /// The account that opens the server now, with a token that is good.
+    /// The account that opens the server now, with a valid token.
     pub(crate) async fn opened_by(
         &self,
         state: &McpState,
@@ -103,7 +92,7 @@ impl UpstreamSource {
         Ok(Some(token.connection()))
     }
 
-    /// gets other tokens of the account that the server is listened to with, where those are refused.
+    /// gets other tokens for the account of subscriptions after a refusal.
     pub(crate) async fn renew_listening(
         &self,
         state: &McpState,
@@ -116,7 +105,8 @@ impl UpstreamSource {
         Ok(())
     }
 
-    /// Whether what the server refused may be asked again, with renewed tokens. `renewed` says that these are already.
+    /// Whether a refused request may be repeated with renewed tokens. `renewed`: these are renewed
+    /// already.
     pub(super) async fn renew(
         &self,
         state: &McpState,
@@ -136,7 +126,7 @@ impl UpstreamSource {
         Ok(true)
     }
 
-    /// remembers what the server wants beyond what was granted.
+    /// stores the scope that the server requires beyond the granted one.
     pub(super) async fn note_scope(
         &self,
         state: &McpState,
@@ -158,7 +148,7 @@ impl UpstreamSource {
     }
 }
 
-/// True for what connecting an account would mend.
+/// True for errors that a connected account would resolve.
 fn wants_account(error: &NoConversation) -> bool {
     match error {
         NoConversation::Client(NoClient::Account(error)) => error.is_for_a_person(),
@@ -171,7 +161,7 @@ fn wants_account(error: &NoConversation) -> bool {
 }
 
 impl Forward<'_> {
-    /// What is needed to ask the caller for their own account there.
+    /// The data for asking the caller to connect their own account there.
     fn linking<'s>(&'s self, source: &'s UpstreamSource) -> Option<Linking<'s>> {
         Some(Linking {
             accounts: source.accounts()?,
@@ -182,7 +172,7 @@ impl Forward<'_> {
         })
     }
 
-    /// The page where the caller connects their own account, if that would mend the error.
+    /// The page where the caller connects their own account, if that would resolve the error.
     pub(super) fn connect_page(
         &self,
         state: &McpState,
@@ -193,7 +183,9 @@ impl Forward<'_> {
         linking.page(state).map(|(_, url)| url)
     }
 
-    /// the person is asked to connect the account, if that would mend the error. False if they cannot be asked.
+    /// asks the person to connect the account, if that would resolve the error.
+    ///
+    /// False if the client cannot be asked.
     pub(super) async fn ask_to_connect(
         &self,
         state: &McpState,

@@ -1,5 +1,7 @@
-//! What a server of the session era says beside the stream of a call: on the GET stream of the session. It is read while calls
-//! are open whose clients can be asked something, and a moment longer, because the next call may come soon.
+//! The GET stream of a session with a server of the session era.
+//!
+//! It is read while calls are open whose clients can be asked, and a moment longer, because the
+//! next call may come soon.
 
 use std::{
     collections::HashMap,
@@ -20,17 +22,18 @@ use uuid::Uuid;
 use super::{LONGEST_CALL, UpstreamSource, ask_for_a_look};
 use crate::state::McpState;
 
-/// How long a call waits for the stream before it is made without.
+/// How long a call waits for the stream before it begins without it.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A stream may be silent for so long.
+/// The longest silence of a stream.
 const SILENCE: Duration = Duration::from_secs(900);
-/// It is closed after so long without a call, and a server that has none is asked again after this.
+/// A stream without calls is closed after `LINGER`. A server without streams is tried again after
+/// `ASK_AGAIN`.
 const LINGER: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_secs(5);
-/// Before a stream that broke is opened again.
+/// The pause before a broken stream is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Words that wait for one call.
+/// Most messages that wait for one call.
 const WORDS: usize = 64;
 
 /// The GET streams that this node reads.
@@ -42,19 +45,19 @@ pub(crate) struct Beside {
 #[derive(Debug)]
 struct Reader {
     calls: Mutex<Calls>,
-    /// Whether the stream stands is known.
+    /// True once it is known whether the server has a stream.
     known: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct Calls {
-    /// The newest last.
+    /// The open calls, the newest last.
     open: Vec<(u64, mpsc::Sender<Event>)>,
     made: u64,
     idle_since: Option<Instant>,
 }
 
-/// The place of a call among those that hear what is said. Dropping it gives it back.
+/// The subscription of a call to the stream, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
     heard: mpsc::Receiver<Event>,
@@ -67,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Seat {
-    /// What the server says to this call. Cancel safe.
+    /// The next message of the server for this call. Cancel safe.
     pub(super) async fn next(&mut self) -> Option<Event> {
         self.heard.recv().await
     }
@@ -113,7 +116,7 @@ impl Reader {
 }
 
 impl Beside {
-    /// Hears what the server says beside a call that is about to be made in this session.
+    /// Subscribes a call that is about to be made in this session.
     pub(super) async fn sit(
         &self,
         state: &McpState,
@@ -157,7 +160,8 @@ impl Beside {
             .await
             .is_ok();
         if !waited {
-            // Some say nothing, not even that they will, before they have something to say: the next call does not wait for that.
+            // Some servers send no response head before the first message: the next call does not
+            // wait for it.
             seat.reader.known.send_replace(true);
         }
         Some(seat)
@@ -167,9 +171,9 @@ impl Beside {
 struct Reading {
     state: McpState,
     source: Arc<UpstreamSource>,
-    /// Whose session it is.
+    /// The person of the session.
     person: Option<UserId>,
-    /// The account that began it. It is not read with another.
+    /// The account that began the session. The stream is not read with another one.
     account: Option<Uuid>,
     legacy: Legacy,
     reader: Arc<Reader>,
@@ -217,7 +221,7 @@ impl Reading {
                 .sign_in_for(&self.state, account, SILENCE, LONGEST_CALL)
                 .await
         };
-        // A credential that cannot be used is told by the call itself.
+        // The call itself reports an unusable credential.
         let Ok(signed_in) = signed_in.await else {
             return Ok(None);
         };
@@ -231,7 +235,7 @@ impl Reading {
         Ok(standing.map(|standing| (connection, standing)))
     }
 
-    /// Waits before the stream is opened again. True if nobody needs it by then: it is forgotten.
+    /// Waits before the stream is opened again. True if no call needs it by then: it is removed.
     async fn leave(&self, pause: Duration) -> bool {
         let stopping = self.state.stopping.clone();
         let begun = Instant::now();
@@ -242,7 +246,7 @@ impl Reading {
             }
         }
         let mut by_session = lock(&self.state.beside.by_session);
-        // Asked under the lock that every new call takes.
+        // Checked under the lock that every new call takes.
         let is_over = self.reader.is_idle_for(Duration::ZERO);
         if is_over {
             by_session.remove(&self.name);
@@ -250,7 +254,7 @@ impl Reading {
         is_over
     }
 
-    /// Until the stream breaks, or nobody has needed it for a while.
+    /// Reads until the stream breaks, or no call has needed it for a while.
     async fn read(&self, connection: &Connection, mut standing: Standing) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -288,13 +292,13 @@ impl Reading {
         let refused = match (self.reader.newest(), event) {
             (Some(call), event) => match call.send(event).await {
                 Ok(()) => return,
-                // It ended meanwhile.
+                // The call ended meanwhile.
                 Err(mpsc::error::SendError(event)) => event,
             },
             (None, event) => event,
         };
         if let Event::Request { id, method, .. } = refused {
-            // That it could not be told is for the next of its messages to show.
+            // If this fails, the next message of the server shows it.
             let _ = connection.answer(&id, &Err(unavailable(&method))).await;
         }
     }

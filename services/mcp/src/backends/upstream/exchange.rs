@@ -1,5 +1,6 @@
-//! One request to a server and all that it says until its answer: in which conversation it is made, and what is done about a session or a token that
-//! the server does not take any more.
+//! One request to a server, with all messages until its answer.
+//!
+//! This module selects the conversation, and handles expired sessions and refused tokens.
 
 use std::sync::Arc;
 
@@ -18,14 +19,15 @@ use portolan_protocol::{
 use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
 use super::{
-    UpstreamSource, account::without, beside::Seat, forward::Forward, looks::ask_for_a_look,
-    questions::answer, sessions::NoConversation,
+    UpstreamSource, beside::Seat, forward::Forward, looks::ask_for_a_look, questions::answer,
+    sessions::NoConversation,
 };
 use crate::state::McpState;
 
 pub(super) type Reply = (Revision, Result<Raw, RpcError>);
 
-/// Tells a legacy server that its answer is not wanted any more, if the exchange is dropped before it.
+/// Cancels the request at a legacy server, if the exchange is dropped before its answer (X-77,
+///
 struct Cancelling<'a> {
     state: &'a McpState,
     running: Option<(Connection, RequestId)>,
@@ -46,7 +48,7 @@ impl Drop for Cancelling<'_> {
     }
 }
 
-/// One request to the server. `as_task`: it may answer with a task.
+/// Sends one request to the server. `as_task`: the server may answer with a task.
 pub(super) async fn exchange(
     state: &McpState,
     source: &Arc<UpstreamSource>,
@@ -55,7 +57,7 @@ pub(super) async fn exchange(
     as_task: bool,
 ) -> Result<Reply, NoConversation> {
     let who = ask.who;
-    // For servers that ask nothing of earlier requests.
+    // For servers that keep nothing of earlier requests.
     let can = ask.asker.map(|asker| (asker.capabilities(), as_task));
     let mut gone = None;
     let (mut again, mut renewed) = (true, false);
@@ -66,16 +68,16 @@ pub(super) async fn exchange(
             .connect(
                 state,
                 source,
-                (who, can, ask.revision.era()),
+                (who, can, ask.era()),
                 &signed_in,
                 gone.as_ref(),
             )
             .await;
         let account = signed_in.account();
-        let (token, secrets) = (signed_in.token, signed_in.secrets);
+        let token = signed_in.token;
         let connection = match (connected, &token) {
             (Ok(connection), _) => connection,
-            // tokens that the server does not take any more are renewed, once.
+            // tokens that the server refuses are renewed, once.
             (
                 Err(NoConversation::Upstream(error @ UpstreamError::Unauthorized { .. })),
                 Some(token),
@@ -99,7 +101,7 @@ pub(super) async fn exchange(
         let is_modern = connection.revision().era() == Era::Modern;
         let request = Request {
             method: ask.method.name(),
-            // A server of the session era asks by requests, and takes answers in no other way.
+            // A server of the session era asks by requests, and accepts answers only as responses.
             params: ask.for_era(
                 if is_modern { &params } else { &ask.params },
                 connection.revision(),
@@ -113,7 +115,7 @@ pub(super) async fn exchange(
             let upstreams = &state.upstreams;
             upstreams.wants_logs(source, who, &connection, level).await;
         }
-        // before the server can say anything.
+        // before the server can send any message.
         let seat = match (&connection, ask.asker) {
             (Connection::Legacy(legacy), Some(asker)) if asker.capabilities().bits() != 0 => {
                 let whose = (who.person, account);
@@ -125,9 +127,10 @@ pub(super) async fn exchange(
             Ok(exchange) => {
                 let from = connection.revision();
                 let outcome = follow(state, source, ask, (connection, exchange), seat).await?;
-                return Ok((from, without(&secrets, outcome)));
+                return Ok((from, outcome));
             }
-            // It was not processed: once more, in a new session, or in the era that the server is of now.
+            // The request was not processed: repeated once, in a new session or in the
+            // server's current era.
             Err(UpstreamError::SessionGone) if again => gone = Some(connection),
             Err(UpstreamError::Version(_)) if again => state.upstreams.forget(source).await,
             Err(error @ UpstreamError::Unauthorized { .. }) if token.is_some() => {
@@ -138,7 +141,7 @@ pub(super) async fn exchange(
                     return Err(error.into());
                 }
                 renewed = true;
-                // What is open keeps the token that it was opened with.
+                // An open link keeps the token that opened it.
                 gone = matches!(connection, Connection::Link(_)).then_some(connection);
                 continue;
             }
@@ -154,7 +157,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// How often the server of one call has asked.
+/// The number of questions of the server in one call.
 #[derive(Debug, Default)]
 struct Rounds {
     rounds: u8,
@@ -162,10 +165,11 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Questions of a round, one with another: who asks again and again without waiting for answers is over too.
+    /// The average number of questions in a round: a server that asks without waiting is limited
+    /// too.
     const QUESTIONS: u32 = 16;
 
-    /// Counts a question. `is_new`: none was open. False if it is one too many.
+    /// Counts a question. `is_new`: none was open. False if it exceeds the limit.
     fn go_on(&mut self, is_new: bool) -> bool {
         self.rounds = self.rounds.saturating_add(u8::from(is_new));
         self.questions = self.questions.saturating_add(1);
@@ -180,13 +184,14 @@ async fn follow(
     (connection, mut exchange): (Connection, Exchange),
     mut seat: Option<Seat>,
 ) -> Result<Result<Raw, RpcError>, NoConversation> {
-    // who asks while nothing is asked begins a round. Those of modern clients are counted where they are parked.
+    // a question while none is open begins a round. Those of modern clients are counted where
+    // their call is suspended.
     let mut rounds = Rounds::default();
     let mut cancelling = Cancelling {
         state,
         running: Some((connection.clone(), exchange.id().clone())),
     };
-    // Questions of the server that its client is asked now.
+    // Questions of the server that the client has open.
     let mut asking = FuturesUnordered::new();
     let mut questions: Vec<(RequestId, AbortHandle)> = Vec::new();
     loop {
@@ -202,10 +207,11 @@ async fn follow(
             Some(event) = beside(seat.as_mut()) => event,
             event = exchange.next() => match event {
                 Ok(event) => event,
-                // It is silent because it waits for the client.
+                // The server is silent because it waits for the client.
                 Err(UpstreamError::Timeout(_)) if !asking.is_empty() => continue,
                 Err(error) => {
-                    // Who took too long is told that nobody waits any more (L-12); who broke off has heard.
+                    // After a timeout the request is cancelled at the server (L-12); other errors
+                    // came from the server.
                     if !matches!(error, UpstreamError::Timeout(_)) {
                         cancelling.running = None;
                     }
@@ -218,7 +224,7 @@ async fn follow(
                 cancelling.running = None;
                 return Ok(outcome);
             }
-            // under which token, and whether it grows, is the matter of who carries it.
+            // the carrier checks token and growth.
             Event::Progress(progress) => {
                 if let Some(asker) = ask.asker.filter(|_| ask.progress) {
                     asker.progress(progress).await;
@@ -257,7 +263,7 @@ async fn follow(
                 Some(Method::TaskStatus | Method::TaskNotification) => {
                     state.hints.moved(source.id, &params);
                 }
-                // X-7B.
+                // X-7B: the server cancels its question.
                 Some(Method::Cancelled) => {
                     let cancelled = params.get("requestId");
                     let cancelled = cancelled.as_ref().and_then(RequestId::from_raw);
@@ -268,7 +274,7 @@ async fn follow(
                         handle.abort();
                     }
                 }
-                // EL-14, X-32: where the client knows it.
+                // EL-14, X-32: forwarded if the client's revision has it.
                 Some(Method::ElicitationComplete) => {
                     if let Some(asker) = ask.asker
                         && asker.revision().facts().elicitation_ids
@@ -283,7 +289,7 @@ async fn follow(
     }
 }
 
-/// What the server says beside the stream of the call.
+/// The next message on the GET stream.
 async fn beside(seat: Option<&mut Seat>) -> Option<Event> {
     match seat {
         Some(seat) => seat.next().await,

@@ -1,4 +1,6 @@
-//! One request of a client through an upstream server: there, what is told meanwhile, and back, in the words of the client's revision.
+//! One request of a client through an upstream server: request, notifications and answer.
+//!
+//! All are in the form of the client's revision.
 
 use std::sync::Arc;
 
@@ -30,26 +32,35 @@ use crate::{
 /// A request to be forwarded.
 pub(crate) struct Forward<'a> {
     pub(crate) method: Method,
-    /// As the server is to get them, but for `_meta`.
+    /// The parameters for the server, without `_meta`.
     pub(crate) params: Raw,
-    /// The request of the client.
+    /// The id of the client's request.
     pub(crate) id: &'a RequestId,
     pub(crate) revision: Revision,
     pub(crate) who: &'a Who,
     /// Arguments that headers repeat.
     pub(crate) mirrored: &'a [ParamHeader],
-    /// The tool, of a call.
+    /// The tool, if the request is a call.
     pub(crate) tool: Option<&'a UpstreamTool>,
-    /// Progress is wanted.
+    /// The client wants progress.
     pub(crate) progress: bool,
-    /// Log messages are wanted from this level on.
+    /// The lowest level of log messages that the client wants.
     pub(crate) level: Option<Level>,
-    /// The way to the client meanwhile; none, where the answer is one body.
+    /// The channel to the client; `None` if the answer is one body.
     pub(crate) asker: Option<&'a Asker>,
     pub(crate) traceparent: Option<String>,
     pub(crate) identity: &'a Identity,
     /// Resources that the client knows by other URIs than the server (RE-12).
     pub(crate) renamed: Option<&'a Renamed>,
+}
+
+impl Forward<'_> {
+    /// The era in which a server of both is spoken to: that of the client, but for a tool that it
+    /// has in one alone.
+    pub(super) fn era(&self) -> Era {
+        let of_tool = self.tool.and_then(|tool| tool.era);
+        of_tool.unwrap_or(self.revision.era())
+    }
 }
 
 /// What it came to.
@@ -61,13 +72,13 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    /// As handlers answer.
+    /// The answer in the form of handlers.
     pub(crate) fn into_body(self) -> Result<Vec<u8>, McpError> {
         self.body
     }
 }
 
-/// What was asked before goes with a request that is made again: answers, and the server's own state.
+/// Parts of a repeated request from before: answers, and the server's own state.
 type Earlier = (Option<Raw>, Option<String>);
 
 /// Forwards a request and writes the answer. Dropping the future cancels it at the server too.
@@ -84,11 +95,13 @@ pub(crate) async fn forward(
     let mut asked = false;
     loop {
         let params = with_earlier(&ask.params, earlier.as_ref());
-        let (from, outcome) = match exchange(state, source, ask, params, as_task).await {
+        let replied = exchange(state, source, ask, params, as_task).await;
+        source.note(state, &replied);
+        let (from, outcome) = match replied {
             Ok(reply) => reply,
             Err(error) => {
                 tracing::debug!(source.id = %source.id, reason = %error, "no answer of an upstream server");
-                // Once: who was there and is not connected all the same hears why.
+                // Asks once: a person without a connection after that gets the reason.
                 if asked {
                     return ask.failed(state, &error, source);
                 }
@@ -126,7 +139,7 @@ pub(crate) async fn forward(
                 }
                 return ask.complete(from, &result);
             }
-            // X-52: a client that knows of no tasks waits instead.
+            // X-52: a client without tasks waits instead.
             Err(error) if !as_task && ask.needs_task(&error, from) => as_task = true,
             Err(error) => match (ask.steps(&error, from), ask.asker) {
                 (Some(steps), Some(asker)) if steps_left > 0 => {
@@ -142,7 +155,7 @@ pub(crate) async fn forward(
     }
 }
 
-/// X-36: the person visits what the server wants visited; then the call is made again.
+/// X-36: lets the person visit the server's pages; then the call is repeated.
 async fn visit(asker: &Asker, from: Revision, steps: &[UrlStep]) -> Result<(), Visible> {
     for step in steps {
         let answer = asker.ask(from, AskMethod::Elicit, &step.params()).await?;
@@ -159,7 +172,7 @@ fn with_earlier(params: &Raw, earlier: Option<&Earlier>) -> Raw {
         return params.clone();
     };
     let mut out = params.as_bytes().to_vec();
-    // `renamed` made it: an object that is never empty.
+    // `renamed` wrote it: an object that is never empty.
     out.pop();
     if let Some(responses) = responses {
         out.extend_from_slice(br#","inputResponses":"#);
@@ -173,7 +186,9 @@ fn with_earlier(params: &Raw, earlier: Option<&Earlier>) -> Raw {
     Raw::parse(out).unwrap_or_else(|_| params.clone())
 }
 
-/// What a client can do, as an upstream of `revision` is told (X-14, X-15): of its extensions only those that pass through.
+/// A client's capabilities in the form for an upstream of `revision` (X-14, X-15).
+///
+/// Only extensions that pass through are included.
 pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision, as_task: bool) -> Raw {
     let mut carried = capabilities.clone();
     carried
@@ -189,7 +204,8 @@ pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision, as_tas
     Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }
 
-/// `completion/complete` through the server that has what is completed: `reference` is how that is called there. It cannot ask anything.
+/// `completion/complete` through an upstream server; `reference` is the server's own. It cannot
+/// ask.
 pub(crate) async fn complete(
     cx: &Context<'_>,
     request: &PeerRequest,
@@ -219,8 +235,9 @@ pub(crate) async fn complete(
     forward(cx.state, source, &ask).await.into_body()
 }
 
-/// The parameters with the server's own name for what is asked. What belongs to our own leg (`task`, answers to questions that the
-/// server never asked) does not go on.
+/// The parameters with the server's own name of the item.
+///
+/// Members of our own leg (`task`, answers to questions that the server never asked) are left out.
 pub(crate) fn renamed(params: &Raw, (member, own): (&str, &Raw)) -> Raw {
     let mut out = vec![b'{'];
     result::write_string(member, &mut out);

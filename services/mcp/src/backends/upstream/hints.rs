@@ -1,5 +1,7 @@
-//! Tasks of servers that are awaited here, and the word of a server that one of them moved: whoever awaits it looks at once instead of at its next time. A word
-//! is a hint and no more: what there is to know is in the answer to the look.
+//! Awaited tasks of servers, and the servers' notifications that one of them has moved.
+//!
+//! After a notification the awaiting code polls at once instead of at its next time. A notification
+//! is only a hint: the facts are in the answer to the poll.
 
 use std::{
     collections::HashMap,
@@ -14,7 +16,7 @@ use crate::state::McpState;
 
 type Name = (SourceId, String);
 
-/// Who awaits which task.
+/// The notifiers of awaited tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Hints(Mutex<HashMap<Name, Arc<Notify>>>);
 
@@ -23,7 +25,7 @@ impl Hints {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A server said that a task is not what it was: the parameters of its notification.
+    /// Handles a server's notification that a task has changed, from its parameters.
     pub(crate) fn moved(&self, source: SourceId, params: &Raw) {
         let Some(id) = params.get("taskId").and_then(|id| id.string()) else {
             return;
@@ -34,10 +36,10 @@ impl Hints {
     }
 }
 
-/// Listen requests for tasks of one server that a node has open at once. Who gets none looks at its task from time to time.
+/// Most open listen requests for tasks of one server on a node. Other tasks are polled.
 const MOST_EARS: usize = 16;
 
-/// How many listen requests for tasks are open, by server.
+/// The number of open listen requests for tasks, by server.
 #[derive(Debug, Default)]
 pub(crate) struct Ears(Mutex<HashMap<SourceId, usize>>);
 
@@ -47,14 +49,14 @@ impl Ears {
     }
 }
 
-/// A listen request that may be open, until this is dropped.
+/// The permit for a listen request, until it is dropped.
 pub(super) struct EarPlace {
     state: McpState,
     source: SourceId,
 }
 
 impl EarPlace {
-    /// `None`: the server has to answer as many as it is asked for.
+    /// Takes a permit. `None`: the server has reached the limit.
     pub(super) fn take(state: &McpState, source: SourceId) -> Option<Self> {
         let mut ears = state.ears.lock();
         let open = ears.entry(source).or_default();
@@ -81,7 +83,7 @@ impl Drop for EarPlace {
     }
 }
 
-/// A task that is awaited, until this is dropped.
+/// An awaited task, until it is dropped.
 pub(super) struct Hint {
     state: McpState,
     name: Name,
@@ -100,7 +102,7 @@ impl Hint {
         }
     }
 
-    /// The server said that it moved. Cancel safe.
+    /// Completes when the server has sent a notification of the task. Cancel safe.
     pub(super) async fn moved(&self) {
         self.moved.notified().await;
     }
@@ -109,7 +111,7 @@ impl Hint {
 impl Drop for Hint {
     fn drop(&mut self) {
         let mut hints = self.state.hints.lock();
-        // Somebody else may await a task of the same name: servers name them as they like.
+        // Other code may await a task of the same name, since servers choose the names.
         if hints
             .get(&self.name)
             .is_some_and(|moved| Arc::ptr_eq(moved, &self.moved))

@@ -1,6 +1,8 @@
-//! Sessions with servers whose clients are gone without a word (`streams.md` §13). The record in which a session's ticket lies is over after a day without use, and what it
-//! held with it: so the nodes that used a session remember it, as far as they can, and whichever finds its record gone takes leave of the server. A node that is
-//! gone by then takes no leave; servers end what nobody uses by themselves.
+//! Orphaned sessions with servers, whose clients disconnected without a DELETE (`streams.md` §13).
+//!
+//! The record with a session's ticket expires after a day without use, and the ticket with it. So
+//! the nodes that used a session remember it within limits, and a node that finds its record gone
+//! ends the session at the server. A dead node ends none; servers end unused sessions themselves.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -18,18 +20,18 @@ use uuid::Uuid;
 use super::{UpstreamSource, tickets::peek};
 use crate::state::McpState;
 
-/// Sessions that a node remembers; what is more is not taken leave of.
+/// Most sessions that a node remembers; others are not ended.
 const MOST: usize = 10_000;
-/// Those of one tenant: what is more makes room.
+/// Most sessions of one tenant; the oldest are forgotten.
 const MOST_OF_A_TENANT: usize = 1_000;
-/// Those that are looked at together.
+/// Sessions that are checked concurrently.
 const AT_ONCE: usize = 16;
-/// A record is over after a day without use; a little later it surely is.
+/// A record expires after a day without use; after this time it certainly has.
 const IDLE: time::Duration = time::Duration::hours(24).saturating_add(time::Duration::MINUTE);
-/// Before one is looked at again that another node uses, or whose record could not be looked at.
+/// The time until the next check of a session in use, or of one whose record could not be read.
 const AGAIN: time::Duration = time::Duration::HOUR;
 
-/// What a node remembers.
+/// The remembered sessions of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers(Mutex<HashMap<SessionKey, Leftover>>);
 
@@ -49,7 +51,7 @@ impl Leftovers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session is used now.
+    /// Notes the use of a session.
     pub(super) fn note(
         &self,
         place: SessionKey,
@@ -72,12 +74,12 @@ impl Leftovers {
         }
     }
 
-    /// It was taken leave of.
+    /// Forgets a session that was ended.
     pub(super) fn forget(&self, place: SessionKey) {
         self.lock().remove(&place);
     }
 
-    /// Forgets those of tenants that have more than their share, the oldest first.
+    /// Forgets sessions of tenants above their share, the oldest first.
     fn make_room(&self) {
         let mut known = self.lock();
         let mut of: HashMap<TenantId, Vec<(Timestamp, SessionKey)>> = HashMap::new();
@@ -96,7 +98,7 @@ impl Leftovers {
         }
     }
 
-    /// Takes leave for those that are due by now, a few at a time.
+    /// Ends the sessions that are due by now, a few at a time.
     pub(crate) fn look(&self, state: &McpState) {
         self.make_room();
         let now = state.clock.now();
@@ -104,7 +106,7 @@ impl Leftovers {
             let mut known = self.lock();
             let due = known.iter_mut().filter(|(_, one)| one.due <= now);
             let due = due.take(AT_ONCE).map(|(place, one)| {
-                // Whatever becomes of the look, nobody looks at it meanwhile.
+                // The session is not checked again meanwhile, in any case.
                 one.due = now + AGAIN;
                 (*place, one.clone())
             });
@@ -117,7 +119,7 @@ impl Leftovers {
         let tracker = state.tracker.clone();
         tracker.spawn(async move {
             for (place, one) in due {
-                // One that cannot be looked at, or is used, is looked at again.
+                // A session in use, or without a readable record, is checked again.
                 if let Ok(None) = peek(&state, place, one.principal).await {
                     state.upstreams.left.forget(place);
                     one.take_leave(&state).await;
@@ -129,14 +131,15 @@ impl Leftovers {
 
 impl Leftover {
     async fn take_leave(self, state: &McpState) {
-        // As it is published now: who moved, was deleted or has another credential is not spoken to as it was.
+        // The source as published now: no request goes to a moved or deleted source, or with an old
+        // credential.
         let (tenant, id) = (self.source.tenant, self.source.id);
         let source = state.catalog.source(tenant, id).await;
         let Some(source) = source.filter(|source| source.place == self.source.place) else {
             return;
         };
         let account = source.account_of(state, self.person).await;
-        // What an account began that is not there any more ends by itself, some time.
+        // A session of a disconnected account expires at the server.
         if account.ok() != Some(self.account) {
             return;
         }

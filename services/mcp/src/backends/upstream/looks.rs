@@ -1,4 +1,6 @@
-//! Looks at a server that said that one of its lists changed: whoever keeps the registry looks at it soon.
+//! Refreshes of a server after its notification of a changed list.
+//!
+//! The request goes to the refresher of the registry.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -12,14 +14,16 @@ use tokio::time::sleep;
 use super::UpstreamSource;
 use crate::state::McpState;
 
-/// Between two asks for the same server.
+/// The shortest time between two requests for the same server.
 const APART: Duration = Duration::from_millis(250);
 
-/// Who asks for a look. A server that says again and again that something changed takes one task and one connection to the database at
-/// a time, which all tenants share, and its last word is never lost.
+/// Requests for refreshes of upstream servers.
+///
+/// A server with many notifications uses one task and one database connection of the shared pool at
+/// a time. Its last notification is never lost.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
-    /// The servers that are asked for, and whether they said so again meanwhile.
+    /// The servers with a running request, and whether a notification arrived meanwhile.
     asking: Mutex<HashMap<SourceId, bool>>,
 }
 
@@ -28,7 +32,7 @@ impl Looks {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if the caller has to ask. Else somebody does, and will once more.
+    /// True if the caller has to send the request. Else a running task sends it once more.
     fn begin(&self, source: SourceId) -> bool {
         match self.asking().entry(source) {
             Entry::Occupied(mut again) => {
@@ -42,7 +46,7 @@ impl Looks {
         }
     }
 
-    /// True if the caller has to ask once more. Else it is over.
+    /// True if the caller has to send the request once more. Else it is done.
     fn again(&self, source: SourceId) -> bool {
         let mut asking = self.asking();
         let again = asking.get_mut(&source).is_some_and(std::mem::take);
@@ -53,7 +57,7 @@ impl Looks {
     }
 }
 
-/// A server said that a list changed.
+/// Requests a refresh after a server's notification of a changed list.
 pub(crate) fn ask_for_a_look(state: &McpState, source: &UpstreamSource) {
     let (tenant, id) = (source.tenant, source.id);
     if !state.looks.begin(id) {

@@ -1,5 +1,6 @@
-//! A request that is no tool's call, on its way through the server that has the prompt or resource. It may ask its client something
-//! as a call may (RE-11, PR-6, X-22, X-28).
+//! A request for a prompt or a resource of an upstream server.
+//!
+//! It may ask its client as a call may (RE-11, PR-6, X-22, X-28).
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use crate::{
     tools::Running,
 };
 
-/// Such a request. Owns all it needs.
+/// Such a request. Owns its data.
 #[derive(Debug)]
 pub(crate) struct Pass {
     state: McpState,
@@ -37,20 +38,22 @@ pub(crate) struct Pass {
     pub(crate) id: RequestId,
     revision: Revision,
     who: Who,
-    /// Log messages are wanted from this level on.
+    /// The lowest level of log messages that the client wants.
     pub(crate) level: Option<Level>,
-    /// Progress is wanted under this token.
+    /// The token under which the client wants progress.
     pub(crate) progress: Option<ProgressToken>,
-    /// What an earlier round left.
+    /// The state from an earlier round.
     pub(crate) continued: Option<Box<Continued>>,
     traceparent: Option<String>,
-    /// Its place among the tenant's running calls.
+    /// Its permit among the tenant's running calls.
     _room: Room,
 }
 
 impl Pass {
-    /// Prepares the request: `named` is how the server calls what is asked, as a member of the parameters; what else may pass does
-    /// as it is.
+    /// Prepares the request. `named` is the server's own name of the item, as a member of the
+    /// parameters.
+    ///
+    /// Other parameters that may pass are forwarded unchanged.
     pub(crate) async fn prepare(
         cx: &Context<'_>,
         request: &PeerRequest,

@@ -1,4 +1,4 @@
-//! Questions of servers of the session era, on their way to the client and back.
+//! Questions of servers of the session era to the client, and the answers.
 
 use futures_util::future::BoxFuture;
 use portolan_protocol::{
@@ -21,10 +21,12 @@ use crate::{
     state::McpState,
 };
 
-/// Words on the progress of one question that its server hears in a second.
+/// Most progress notifications of one question that its server receives in a second.
 const A_SECOND: u32 = 10;
 
-/// A question of a legacy server, answered by the client, or refused where it cannot be asked (X-30, X-3A, X-3F).
+/// Forwards a question of a legacy server to the client.
+///
+/// A question that the client does not support is refused (X-30, X-3A, X-3F).
 pub(super) async fn answer(
     state: &McpState,
     source: &UpstreamSource,
@@ -33,7 +35,7 @@ pub(super) async fn answer(
     (id, method, params): (RequestId, String, Raw),
 ) -> Result<(), UpstreamError> {
     let known = AskMethod::from_name(&method);
-    // XT-12: the server's own task is nobody's business.
+    // XT-12: the server's own task is not forwarded.
     let params = tasks::unrelated(&params);
     let unknown = || RpcError {
         code: -32601,
@@ -42,7 +44,7 @@ pub(super) async fn answer(
     };
     let outcome = match (known, ask.asker) {
         (Some(known), Some(asker)) => {
-            // RE-12, X-6B: the client knows its resources, and asks for them, by other URIs.
+            // RE-12, X-6B: the client knows its resources by other URIs.
             let params = ask.known_uris(&params);
             let asked = put((state, ask, asker), connection, known, &params);
             match asked.await {
@@ -54,7 +56,7 @@ pub(super) async fn answer(
                     Ok(answer)
                 }
                 Err(Unanswered::NotAskable(_)) => Err(unknown()),
-                // As the client said it.
+                // The client's own error.
                 Err(Unanswered::Refused(error)) => Err(refusal_of(&error)),
                 Err(why) => unanswered(known, why, ask.revision.era()),
             }
@@ -64,8 +66,10 @@ pub(super) async fn answer(
     connection.answer(&id, &outcome).await
 }
 
-/// Puts the question to the client. One who wants to hear how far the client is with it hears that of a client with a session; the others have no way to say
-/// it (X-7J).
+/// Sends the question to the client.
+///
+/// If the server wants progress, it receives that of a client with a session. Other clients have no
+/// way to send it (X-7J).
 async fn put(
     (state, ask, asker): (&McpState, &Forward<'_>, &Asker),
     connection: &Connection,
@@ -84,7 +88,7 @@ async fn put(
     tokio::pin!(asked);
     let mut gate = progress::Gate::default();
     let mut meter = Meter::new(A_SECOND);
-    // One word at a time is on its way to the server, and the answer waits for none.
+    // One notification at a time is on its way to the server; the answer waits for none.
     let mut telling: Option<BoxFuture<'_, ()>> = None;
     loop {
         let said = tokio::select! {
@@ -102,7 +106,7 @@ async fn put(
         {
             telling = Some(Box::pin(async move {
                 let name = Method::Progress.name();
-                // That it could not be told is for the answer to show.
+                // If this fails, the answer shows it.
                 let _ = connection.notify(name, Some(&params)).await;
             }));
         }
@@ -116,8 +120,10 @@ async fn told_so(telling: Option<&mut BoxFuture<'_, ()>>) {
     }
 }
 
-/// what a server hears of a question that nobody answered. EL-8: an answer of a client of the session era that does not fit
-/// is a failed elicitation, and no wish of the person's to cancel; a client of 2026-07-28 was asked again before.
+/// the result of an unanswered question for the server.
+///
+/// EL-8: an answer of a session-era client that does not fit is a failed elicitation, not the
+/// person's wish to cancel. A client of 2026-07-28 was asked again before.
 fn unanswered(method: AskMethod, why: Unanswered, client: Era) -> Result<Raw, RpcError> {
     if why == Unanswered::Unfit && client == Era::Legacy {
         return Err(RpcError {

@@ -1,6 +1,9 @@
-//! Conversations with upstream servers. A session of a client has its own: the id lies sealed in a record beside that of the
-//! client's session, so that any node goes on with it (`streams.md` §13). A client without sessions shares one with itself, on each
-//! node. What belongs to a connection (2024-11-05) belongs to the node that holds it.
+//! Conversations with upstream servers.
+//!
+//! A session of a client has its own. The id is sealed in a record beside that of the
+//! client's session, so any node can continue it (`streams.md` §13). A client without sessions
+//! shares one among its requests on each node. A connection of 2024-11-05 belongs to the
+//! node that holds it.
 
 use std::{
     collections::HashMap,
@@ -35,19 +38,21 @@ use super::{
 };
 use crate::state::McpState;
 
-/// Servers that a node remembers. Forgetting one costs a probe.
+/// Most servers in the cache of a node. A removed one is probed again.
 const SERVERS: usize = 10_000;
-/// Opened tickets that a node remembers.
+/// Most opened tickets in the cache of a node.
 const OPENED: usize = 4_096;
-/// Sessions of one server that a node keeps for clients without sessions, and connections of old ones.
+/// Most sessions of one server that a node keeps for clients without sessions, and links of old
+/// ones.
 const POOLED: usize = 1_000;
-/// After so long without use they are given back.
+/// The time without use after which they are ended.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// Before a server of 2026-07-28 is asked again whether it holds sessions, where it did not say.
+/// The time until a server of 2026-07-28 is asked again for sessions, after an unclear answer
+///
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
-/// How a server is spoken to.
+/// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spoken {
     /// Every request stands alone.
@@ -58,40 +63,40 @@ pub(crate) enum Spoken {
     Links,
 }
 
-/// The eras that a server speaks.
+/// The eras that a server supports.
 #[derive(Debug, Clone, Copy)]
 struct Eras {
-    /// The newest that both know.
+    /// The newest one that both sides support.
     newest: Spoken,
-    /// Whether a server of 2026-07-28 holds sessions too.
+    /// Whether a server of 2026-07-28 supports sessions too.
     sessions: Sessions,
 }
 
-/// Whether a server of 2026-07-28 holds sessions too.
+/// Whether a server of 2026-07-28 supports sessions too.
 #[derive(Debug, Clone, Copy)]
 enum Sessions {
     /// No client of the session era has called.
     Unasked,
-    /// The server did not say: it is asked again after this.
+    /// The answer was unclear: the server is asked again at this time.
     Unsaid(Instant),
-    /// It does.
+    /// It supports them.
     Held,
-    /// It does not.
+    /// It does not support them.
     Absent,
 }
 
-/// Whose conversation it is, among those that a node keeps itself.
+/// The owner of a conversation that a node keeps itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Owner {
     speaker: Speaking,
-    /// The account at the server that opened it: what one began, no other goes on with.
+    /// The account at the server that opened it. No other account continues it.
     account: Option<Uuid>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Speaking {
     Session([u8; 16]),
-    /// With what it can do.
+    /// A principal with its capabilities.
     Principal(Digest, u8),
 }
 
@@ -108,29 +113,29 @@ impl Speaking {
 struct Kept {
     connection: Connection,
     used: Instant,
-    /// What the server was told to log.
+    /// The log level that was sent to the server.
     level: Option<Level>,
-    /// The roots that the server was told (X-3I).
+    /// The roots that were sent to the server (X-3I).
     roots: Option<Digest>,
 }
 
-/// What a node remembers of a server.
+/// The state of a server on this node.
 #[derive(Debug, Default)]
 struct Known {
-    /// One question at a time.
+    /// The lock allows one probe at a time.
     eras: tokio::sync::Mutex<Option<Eras>>,
     kept: Mutex<HashMap<Owner, Kept>>,
-    /// Sessions that no new call gets, with the time when they were left.
+    /// Sessions that get no new calls, with the time of their last use.
     left: Mutex<Vec<(Connection, Instant)>>,
 }
 
-/// What a node remembers of all servers.
+/// The state of all servers on this node.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     known: Cache<String, Arc<Known>>,
-    /// Tickets that were opened last: whoever calls again and again asks the store for the record from time to time.
+    /// Recently opened tickets. A frequent caller reads the record only from time to time.
     pub(super) opened: Cache<[u8; 16], Opened>,
-    /// The sessions of sessions.
+    /// The upstream sessions of client sessions.
     pub(crate) left: Leftovers,
 }
 
@@ -149,42 +154,46 @@ impl Default for Upstreams {
 pub(crate) struct OfSession {
     pub(crate) key: SessionKey,
     pub(crate) principal: Principal,
-    /// The person whose it is, if one's.
+    /// The person that owns it, if one does.
     pub(crate) person: Option<UserId>,
-    /// What is left of its life.
+    /// The rest of its lifetime.
     pub(crate) life: Duration,
-    /// What it wants to hear of logs.
+    /// Its log level.
     pub(crate) level: Level,
 }
 
-/// Who speaks through us.
+/// The identity of a caller for upstream servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Who {
     /// Its session, if it has one.
     pub(crate) session: Option<OfSession>,
-    /// The person behind it, if one is, for accounts of their own.
+    /// The person behind it, if there is one, for accounts of their own.
     pub(crate) person: Option<UserId>,
-    /// Tenant, person and client.
+    /// The digest of tenant, person and client.
     pub(crate) principal: Digest,
-    /// For the address of the console's page that mends a credential.
+    /// For the address of the console's page for a credential.
     pub(crate) tenant_slug: Box<str>,
-    /// What it calls itself.
+    /// The client's name.
     pub(crate) client_name: Option<Arc<str>>,
-    /// What it said that it can do.
+    /// The declared capabilities.
     pub(crate) declared: ClientCapabilities,
-    /// What it can do, in short: who can do more does not share a session with who can do less.
+    /// The capabilities as bits: clients that differ in them do not share a session.
     pub(crate) fingerprint: u8,
 }
 
-/// What a client can do on one request, for servers that ask nothing of earlier ones, and whether it takes a task. `None` is nothing.
+/// A client's capabilities on one request, and whether it accepts a task; `None` is no
+/// capabilities.
+///
+/// For servers that keep nothing of earlier requests.
 pub(super) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
 
-/// Who speaks, with what it can do on this request, and the era in which a server that knows both is
-/// spoken to: that of the client.
+/// The caller, its capabilities on this request, and the client's era.
+///
+/// A server that supports both eras is used in that of the client.
 pub(super) type Speaks<'a> = (&'a Who, OnRequest<'a>, Era);
 
 impl Who {
-    /// What servers of the session era are told of it when a session begins.
+    /// The identity for servers of the session era at the begin of a session.
     pub(super) fn speaker(&self) -> Speaker {
         let name = self.client_name.as_deref().unwrap_or("portolan");
         let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
@@ -194,7 +203,7 @@ impl Who {
         }
     }
 
-    /// What servers of 2026-07-28 are told of it on a request.
+    /// The identity for servers of 2026-07-28 on a request.
     fn speaker_of_request(&self, can: OnRequest<'_>) -> Speaker {
         let capabilities = match can {
             Some((capabilities, as_task)) => said(capabilities, Revision::V2026_07_28, as_task),
@@ -210,13 +219,13 @@ impl Who {
 /// Why there is no conversation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoConversation {
-    /// The server.
+    /// An error of the server.
     #[error("{0}")]
     Upstream(#[from] UpstreamError),
-    /// The credential.
+    /// An error of the credential.
     #[error("{0}")]
     Client(#[from] NoClient),
-    /// What nodes share does not answer.
+    /// The store does not answer.
     #[error("the store does not answer")]
     Store,
     /// The client's session is over.
@@ -238,7 +247,9 @@ impl Upstreams {
         known
     }
 
-    /// The conversation of `who` with a server, begun if there is none. `gone` is one that the server has forgotten.
+    /// The conversation of `who` with a server, begun if there is none.
+    ///
+    /// `gone` is one that the server has forgotten.
     pub(super) async fn connect(
         &self,
         state: &McpState,
@@ -289,14 +300,15 @@ impl Upstreams {
             _ => false,
         };
         if holds_none && known.gives_up_sessions().await {
-            // It does not hold sessions now, and is spoken to as it can be.
+            // The server supports no sessions now, and is used in its other era.
             return Ok(modern());
         }
         begun
     }
 
-    /// a session that requests share logs as much as the most talkative of them wants. What others do not want to hear is kept from
-    /// them on their own streams.
+    /// a shared session has the lowest log level of its clients.
+    ///
+    /// Each client's own stream leaves out the messages below its level.
     pub(super) async fn wants_logs(
         &self,
         source: &UpstreamSource,
@@ -321,7 +333,7 @@ impl Upstreams {
         }
     }
 
-    /// X-3I: a session whose server was told other roots before gets no more calls.
+    /// X-3I: a session whose server has other roots gets no more calls.
     pub(super) fn told_roots(
         &self,
         source: &UpstreamSource,
@@ -345,7 +357,7 @@ impl Upstreams {
         }
     }
 
-    /// Gives back what nobody has used for a while, and takes leave for clients that are gone (`streams.md` §13).
+    /// Ends unused conversations, and sessions of clients that are gone (`streams.md` §13).
     pub(crate) fn give_back(&self, state: &McpState) {
         self.left.look(state);
         for (_, known) in self.known.iter() {
@@ -353,7 +365,7 @@ impl Upstreams {
         }
     }
 
-    /// The newest era of a server, for who speaks to it in a conversation of its own.
+    /// The newest era of a server, for callers with a conversation of their own.
     pub(crate) async fn spoken(
         &self,
         state: &McpState,
@@ -363,15 +375,17 @@ impl Upstreams {
         self.known(source).spoken(state, client, Era::Modern).await
     }
 
-    /// What was remembered of the server is wrong: it is probed again.
+    /// Forgets the eras of a server after a mismatch: it is probed again.
     pub(crate) async fn forget(&self, source: &UpstreamSource) {
         *self.known(source).eras.lock().await = None;
     }
 }
 
 impl Known {
-    /// How the server is spoken to for a client of `era`: in that era if it knows it, else in the one that
-    /// it has. Each question is put once; an answer that says nothing is not remembered.
+    /// The transport of the server for a client of `era`: in that era if it is supported, else in
+    /// the other.
+    ///
+    /// Each probe is sent once; an unclear answer is not cached.
     async fn spoken(
         &self,
         state: &McpState,
@@ -396,7 +410,9 @@ impl Known {
             let ourselves = Speaker::ourselves();
             known.sessions = match Box::pin(client.holds_sessions(&ourselves)).await {
                 Ok(Some(session)) => {
-                    state.tracker.spawn(async move { session.end().await });
+                    state
+                        .tracker
+                        .spawn(async move { session.connection.end().await });
                     Sessions::Held
                 }
                 Ok(None) => Sessions::Absent,
@@ -412,7 +428,9 @@ impl Known {
         })
     }
 
-    /// Notes that the server holds no sessions for now; it is asked again. False if it speaks nothing else.
+    /// Notes that the server supports no sessions for now; it is asked again.
+    ///
+    /// False if it supports nothing else.
     async fn gives_up_sessions(&self) -> bool {
         match &mut *self.eras.lock().await {
             Some(known) if known.newest == Spoken::Modern => {
@@ -423,9 +441,9 @@ impl Known {
         }
     }
 
-    /// The newest era of the server.
+    /// Probes the newest era of the server.
     async fn probed(state: &McpState, client: &Client) -> Result<Eras, UpstreamError> {
-        // What happens once is boxed, here and below: it would make the future of every call as large as itself.
+        // Rare work is boxed, here and below: else the future of every call would be as large.
         let ourselves = Speaker::ourselves();
         let probed = Box::pin(client.probe(&ourselves, &state.tracker));
         let probed = probed.await?.connection;
@@ -434,7 +452,7 @@ impl Known {
             Connection::Legacy(_) => Spoken::Sessions,
             Connection::Link(_) => Spoken::Links,
         };
-        // The session of the question was nobody's.
+        // The session of the probe has no other use.
         state.tracker.spawn(async move { probed.end().await });
         Ok(Eras {
             newest,
@@ -464,7 +482,7 @@ impl Known {
         }
     }
 
-    /// A kept conversation that is not `gone`; old ones are given back meanwhile.
+    /// A kept conversation that is not `gone`; unused ones are ended meanwhile.
     fn take(
         &self,
         state: &McpState,
@@ -484,7 +502,7 @@ impl Known {
         Some(found.connection.clone())
     }
 
-    /// Keeps a new conversation, unless another one was faster: then that one holds, and ours is given back.
+    /// Keeps a new conversation. If another one was faster, that one stays, and this one is ended.
     fn keep(&self, state: &McpState, owner: Owner, connection: Connection) -> Connection {
         let mut kept = lock(&self.kept);
         if let Some(first) = kept.get_mut(&owner) {
@@ -514,7 +532,7 @@ impl Known {
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
         if let Some(Connection::Legacy(kept)) = self.take(state, owner, gone) {
-            // The credential of today, which may be another than that of the day it was opened.
+            // The current credential may differ from that at the begin of the session.
             let ticket = kept.ticket().clone();
             return Ok(Connection::Legacy(Legacy::resume(client.clone(), ticket)));
         }
@@ -538,7 +556,7 @@ impl Known {
     }
 }
 
-/// The session that a principal shares with itself, if `connection` is that one.
+/// The session that a principal's requests share, if `connection` is that one.
 fn shared<'a>(
     kept: &'a mut HashMap<Owner, Kept>,
     who: &Who,
@@ -561,7 +579,7 @@ pub(super) fn is_same(a: &Connection, b: &Connection) -> bool {
     }
 }
 
-/// a new session of the server hears what its client wants to hear.
+/// sends the client's log level to a new session of the server.
 pub(super) async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
     if level != Level::SESSION_DEFAULT && facts.has("logging") {
         say_level(connection, level).await;
@@ -580,14 +598,14 @@ async fn say_level(connection: &Connection, level: Level) {
 }
 
 impl UpstreamSource {
-    /// tells the server of a session, if it has been spoken to, what its client wants to hear from now on.
+    /// sends a session's new log level to the server, if they have a conversation.
     pub(crate) async fn level_changed(&self, state: &McpState, session: OfSession) {
         if let Some(connection) = self.conversation_of(state, session).await {
             say_level(&connection, session.level).await;
         }
     }
 
-    /// The conversation that a client's session has had with the server, if it has.
+    /// The conversation of a client's session with the server, if there is one.
     async fn conversation_of(&self, state: &McpState, session: OfSession) -> Option<Connection> {
         let account = self.account_of(state, session.person).await.ok()?;
         let place = place(session.key, self.id, account);
@@ -600,7 +618,7 @@ impl UpstreamSource {
     }
 }
 
-/// X-3G: the servers of a client's session hear that its roots are others now.
+/// X-3G: notifies the servers of a client's session that its roots have changed.
 pub(crate) async fn roots_changed(
     state: McpState,
     sources: Vec<Arc<UpstreamSource>>,
@@ -625,7 +643,7 @@ pub(crate) async fn roots_changed(
     }
 }
 
-/// The session of a client is over: so are those that it had with servers.
+/// Ends a client session's sessions with servers, after its own end.
 pub(crate) async fn end_sessions(
     state: McpState,
     sources: Vec<Arc<UpstreamSource>>,
@@ -634,13 +652,13 @@ pub(crate) async fn end_sessions(
     for source in sources {
         let speaker = Speaking::Session(session.key.0);
         lock(&state.upstreams.known(&source).kept).retain(|owner, _| owner.speaker != speaker);
-        // What an account began that is not there any more ends by itself, some time.
+        // A session of a disconnected account expires at the server.
         let Ok(account) = source.account_of(&state, session.person).await else {
             continue;
         };
         let place = place(session.key, source.id, account);
         state.upstreams.left.forget(place);
-        // A server that was never spoken to is not asked for a token either.
+        // Without a conversation there is no need for a token.
         let Ok(Some(ticket)) = peek(&state, place, session.principal).await else {
             continue;
         };
@@ -652,7 +670,7 @@ pub(crate) async fn end_sessions(
                 .await;
         }
         state.upstreams.opened.remove(&place.0);
-        // What is left of the record goes with its life; a tombstone keeps the session from being begun again.
+        // The rest of the record expires; a tombstone prevents a new begin of the session.
         let _ = state.node.end(place, session.principal, session.life).await;
     }
 }

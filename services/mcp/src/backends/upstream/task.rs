@@ -1,5 +1,8 @@
-//! Tasks of upstream servers, awaited: looked at until they end, their questions passed on, and given up when nobody wants them any
-//! more (X-50…X-5B, X-5F). Whether the client waits or knows the call by a task of ours is another matter, and not asked here.
+//! Awaited tasks of upstream servers: polled until they end, with their questions forwarded
+//! (X-50…X-5B, X-5F).
+//!
+//! A task that is not wanted any more is cancelled. This module does not depend on whether the
+//! client waits or has a task of ours.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -36,26 +39,26 @@ use crate::{
     tasks::TTL,
 };
 
-/// Between two looks: at least, at most, and where the server names no time.
+/// The poll interval: shortest, longest, and default.
 const POLL: [Duration; 3] = [
     Duration::from_millis(100),
     Duration::from_secs(5),
     Duration::from_secs(1),
 ];
-/// Looks in a row that may fail before the server counts as gone.
+/// Failed polls in a row after which the server counts as gone.
 const MOST_FAILURES: u32 = 5;
 
-/// What became of a task.
+/// The end of a task.
 pub(super) enum Ended {
-    /// What the plain call would have returned, in the words of that revision.
+    /// The answer of the plain call, in the form of that revision.
     Answer(Revision, Result<Raw, RpcError>),
-    /// Somebody cancelled it at the server.
+    /// The task was cancelled at the server.
     Cancelled,
     /// The server does not know it any more (X-5F).
     Lost,
     /// The server does not answer.
     Away(NoConversation),
-    /// It cannot go on.
+    /// The task cannot continue.
     Visible(Visible),
 }
 
@@ -77,7 +80,7 @@ struct Abandon {
     state: McpState,
     source: Arc<UpstreamSource>,
     who: Who,
-    /// The era in which the task was begun: only there it is known.
+    /// The era in which the task was begun: it is only known there.
     era: Era,
     params: Raw,
     armed: bool,
@@ -103,7 +106,7 @@ impl Drop for Abandon {
                 .await;
             let Ok(connection) = connected else { return };
             let request = Request::new(Method::TasksCancel.name(), params);
-            // It may have ended meanwhile (X-5B).
+            // The task may have ended meanwhile (X-5B).
             if let Err(error) = connection.ask(&request).await {
                 tracing::debug!(reason = %error, "a task of an upstream server was not cancelled");
             }
@@ -157,7 +160,7 @@ pub(super) async fn follow(
     } else {
         following.legacy(task).await
     };
-    // What cannot go on here, goes no further there.
+    // A task that cannot continue here is cancelled there.
     if let Some(abandon) = &mut abandon
         && !matches!(ended, Ended::Visible(_))
     {
@@ -167,8 +170,10 @@ pub(super) async fn follow(
 }
 
 impl Forward<'_> {
-    /// The parameters as a server of `revision` gets them: one of 2025-11-25 is asked for a task where the tool cannot be called
-    /// otherwise (X-51, X-53), or the client has one.
+    /// The parameters for a server of `revision`.
+    ///
+    /// A server of 2025-11-25 is asked for a task if the tool requires it (X-51, X-53), or the
+    /// client has one.
     pub(super) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
         let wanted = match self.tool.and_then(|tool| tool.tasks) {
             Some(TaskSupport::Required) => true,
@@ -179,13 +184,13 @@ impl Forward<'_> {
             return params.clone();
         }
         let mut out = params.as_bytes().to_vec();
-        // `renamed` made it: an object that is never empty.
+        // `renamed` wrote it: an object that is never empty.
         out.pop();
         out.extend_from_slice(format!(r#","task":{{"ttl":{TTL}}}}}"#).as_bytes());
         Raw::parse(out).unwrap_or_else(|_| params.clone())
     }
 
-    /// X-52: a modern server wants the extension, and the client's era has none.
+    /// X-52: whether a modern server requires the extension, which the client's era does not have.
     pub(super) fn needs_task(&self, error: &RpcError, from: Revision) -> bool {
         let required = error
             .data
@@ -197,7 +202,7 @@ impl Forward<'_> {
             && required.is_some_and(|required| required.get(TASKS_EXTENSION).is_some())
     }
 
-    /// What a task of the server came to (X-56, X-57).
+    /// The answer for the end of a server's task (X-56, X-57).
     pub(super) fn ended(
         &self,
         state: &McpState,
@@ -212,7 +217,7 @@ impl Forward<'_> {
                 body: Err(McpError::Cancelled),
                 outcome: CallOutcome::UpstreamError,
             },
-            // X-5F.
+            // X-5F: the task is lost.
             Ended::Lost if is_task => {
                 self.error(&Visible::Lost.error(), CallOutcome::UpstreamError)
             }
@@ -228,20 +233,22 @@ struct Following<'a> {
     source: &'a Arc<UpstreamSource>,
     ask: &'a Forward<'a>,
     params: Raw,
-    /// Says when the server said that it moved.
+    /// Completes when the server has sent a notification of the task.
     hint: Hint,
-    /// Where a modern server says so.
+    /// The stream of those notifications at a modern server.
     ear: Ear,
-    /// Keys of questions that were passed on (TX-9).
+    /// Keys of questions that were forwarded (TX-9).
     asked: HashSet<String>,
     failures: u32,
     begun: Instant,
-    /// When it was looked at last, and whether the server said since that it moved.
+    /// The time of the last poll, and whether the server has sent a notification since.
     looked: Instant,
     moved: bool,
 }
 
-/// What a server of 2026-07-28 says of the task by itself (TX-13). It is asked for after the first look that found it running: most are over by then.
+/// The notifications of a server of 2026-07-28 about the task (TX-13).
+///
+/// They are requested after the first poll that finds it running: most tasks are over by then.
 enum Ear {
     Deaf,
     Opening(BoxFuture<'static, Option<(Standing, EarPlace)>>),
@@ -249,7 +256,7 @@ enum Ear {
 }
 
 impl Ear {
-    /// Completes when the server says something of a task. Cancel safe.
+    /// Completes when the server sends a notification of a task. Cancel safe.
     async fn hears(&mut self) {
         loop {
             match self {
@@ -266,7 +273,7 @@ impl Ear {
                         return;
                     }
                     Ok(_) => {}
-                    // It is looked at anyway.
+                    // The task is polled anyway.
                     Err(_) => *self = Self::Deaf,
                 },
             }
@@ -274,20 +281,20 @@ impl Ear {
     }
 }
 
-/// A question under its key, and what its client said.
+/// A question's key and method, and the client's answer.
 type Said = (String, ask::AskMethod, Result<Raw, Unanswered>);
 
-/// What a look came to.
+/// The result of a poll.
 enum Look {
-    /// The task, and all that was said of it.
+    /// The task, and the whole answer.
     Seen(Task, Raw),
-    /// No answer, which may be another the next time.
+    /// No answer; the next poll may have one.
     Again,
     Ended(Ended),
 }
 
 impl Following<'_> {
-    /// One request about the task.
+    /// Sends one request about the task.
     async fn say(&mut self, method: Method, params: Raw) -> Result<Reply, NoConversation> {
         let about = Forward {
             method,
@@ -307,7 +314,9 @@ impl Following<'_> {
         Box::pin(exchange(self.state, self.source, &about, params, true)).await
     }
 
-    /// Looks at the task, unless its client has waited for too long by now (X-51); a task of ours has a life of its own.
+    /// Polls the task, unless its client has waited for too long (X-51).
+    ///
+    /// A task of ours has a lifetime of its own.
     async fn look(&mut self) -> Look {
         if self.begun.elapsed() > LONGEST_CALL && !self.ask.asker.is_some_and(Asker::is_task) {
             return Look::Ended(Visible::TimedOut(Awaited::Upstream).into());
@@ -321,7 +330,7 @@ impl Following<'_> {
                     Err(violation) => Look::Ended(violation.into()),
                 }
             }
-            // X-5F.
+            // X-5F: the server does not know the task.
             Ok((_, Err(error))) if error.code == -32602 => Look::Ended(Ended::Lost),
             Ok((_, Err(_))) if self.may_fail() => Look::Again,
             Ok((from, Err(error))) => Look::Ended(Ended::Answer(from, Err(error))),
@@ -335,7 +344,7 @@ impl Following<'_> {
         self.failures < MOST_FAILURES
     }
 
-    /// Waits until the task is to be looked at: when its time has come, or as soon as the server says that it moved. Cancel safe.
+    /// Waits for the next poll: at its time, or after a notification of the server. Cancel safe.
     async fn due(&mut self, task: &Task) {
         let next = self.looked + pause(task);
         if !self.moved {
@@ -346,11 +355,13 @@ impl Following<'_> {
             }
             self.moved = true;
         }
-        // A server that says so again and again is not looked at all the time.
+        // Frequent notifications do not shorten the interval below the shortest one.
         sleep_until((self.looked + POLL[0]).min(next)).await;
     }
 
-    /// Asks a modern server to tell of the task by itself: one that says that it has tasks, and of no more tasks at once than it may be asked of.
+    /// Requests notifications of the task from a modern server.
+    ///
+    /// The server must declare tasks, and the number of requests per server is limited.
     fn listen(&mut self, task: &Task) {
         if self.ask.tool.is_none_or(|tool| tool.tasks.is_none()) {
             return;
@@ -382,12 +393,12 @@ impl Following<'_> {
         }));
     }
 
-    /// 2026-07-28: what it asks and what it came to stands in the answer to a look (X-50).
+    /// 2026-07-28: the answer to a poll holds questions and outcome (X-50).
     async fn modern(mut self, mut task: Task) -> Ended {
         let mut asking = FuturesUnordered::new();
         let mut looks = 0_u32;
         loop {
-            // Answers go as they come.
+            // Answers are sent as they arrive.
             loop {
                 tokio::select! {
                     biased;
@@ -441,7 +452,9 @@ impl Following<'_> {
         }
     }
 
-    /// X-58: an answer of the client goes to the server by `tasks/update`. Errors as in a round trip (X-2A…X-2C).
+    /// X-58: sends an answer of the client to the server by `tasks/update`.
+    ///
+    /// Errors are handled as in a round trip (X-2A…X-2C).
     async fn update(&mut self, (key, method, answer): Said) -> Result<(), Ended> {
         let answer = match answer {
             Ok(answer) => answer,
@@ -461,7 +474,9 @@ impl Following<'_> {
         }
     }
 
-    /// 2025-11-25: looked at until it asks or ends; then its result is asked for, which brings its questions on the way (X-56, X-59).
+    /// 2025-11-25: polls until the task asks or ends, and then requests its result.
+    ///
+    /// The result request brings its questions (X-56, X-59).
     async fn legacy(mut self, mut task: Task) -> Ended {
         let mut at_once = task.status != Status::Working;
         loop {
@@ -481,7 +496,7 @@ impl Following<'_> {
             }
             match self.say(Method::TasksResult, self.params.clone()).await {
                 Ok((from, outcome)) => return Ended::Answer(from, outcome),
-                // It was silent for too long: it is looked at again.
+                // It was silent for too long: it is polled again.
                 Err(NoConversation::Upstream(
                     UpstreamError::Timeout(_) | UpstreamError::Interrupted,
                 )) if !task.status.is_terminal() => {}

@@ -1,4 +1,6 @@
-//! The ticket of a client's session with a server: sealed, in a record beside that of the client's session, so that any node goes on with it (X-12, `streams.md` §13).
+//! The ticket of a client's session with a server, sealed in a record beside that of the session.
+//!
+//! Any node can continue the session with it (X-12, `streams.md` §13).
 
 use std::time::Duration;
 
@@ -17,7 +19,9 @@ use uuid::Uuid;
 use super::sessions::{NoConversation, OfSession, Who, is_same, set_level};
 use crate::state::McpState;
 
-/// Where the ticket of a client's session with a source lies, begun with an account: in the lane of the session itself.
+/// The key of a ticket's record, in the partition of the client's session.
+///
+/// It depends on session, source, and the account that began the conversation.
 pub(super) fn place(session: SessionKey, source: SourceId, account: Option<Uuid>) -> SessionKey {
     let name = [
         &b"upstream session"[..],
@@ -42,16 +46,19 @@ fn seal(state: &McpState, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
     sealed.ok().map(Bytes::from)
 }
 
-/// How long a ticket is used without a look at its record. If another node has put another one there meanwhile, that is because the server has forgotten this one:
-/// it says so, and the record is looked at. And the record, which is over after a day without use, is used as long as its session is.
+/// How long a ticket is used without a read of its record.
+///
+/// Another node replaces a ticket only after the server has forgotten it. The server then answers
+/// so, and the record is read. The reads also keep the record, which expires after a day
+/// without use, for as long as its session is used.
 const TRUSTED: Duration = Duration::from_secs(60);
 
-/// A ticket as a node remembers it.
+/// A ticket in the cache of a node.
 #[derive(Debug, Clone)]
 pub(super) struct Opened {
     sealed: Bytes,
     ticket: Ticket,
-    /// When its record was looked at.
+    /// The time of the last read of its record.
     looked: Instant,
 }
 
@@ -85,7 +92,7 @@ fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
         .open(Purpose::StreamPayload, body, &place.0, now)
         .ok()?;
     let ticket = Ticket::read(std::str::from_utf8(text.expose()).ok()?)?;
-    // A copy of its own: the body may be a part of a larger answer of the store.
+    // A copy: the body may be a slice of a larger answer of the store.
     remember(state, place, Bytes::copy_from_slice(body), &ticket);
     Some(ticket)
 }
@@ -106,7 +113,9 @@ async fn record(
     }
 }
 
-/// The ticket of a client's session, if it has one. Nothing is made and nothing prolonged: no record has this version.
+/// The ticket of a client's session, if it has one.
+///
+/// Nothing is created or prolonged, because no record has this version.
 pub(super) async fn peek(
     state: &McpState,
     place: SessionKey,
@@ -120,7 +129,7 @@ pub(super) async fn peek(
     }
 }
 
-/// The upstream session of a client's session: one, whichever node asks (`streams.md` §13).
+/// The upstream session of a client's session: the same on every node (`streams.md` §13).
 pub(super) async fn of_session(
     state: &McpState,
     place: SessionKey,
@@ -135,7 +144,7 @@ pub(super) async fn of_session(
     {
         return Ok(resume(ticket));
     }
-    // Boxed: most calls do without, and need no future of its size.
+    // Boxed: most calls do not need this large future.
     Box::pin(looked_up(state, place, client, session, who, gone)).await
 }
 
@@ -171,7 +180,7 @@ async fn looked_up(
             remember(state, place, body, legacy.ticket());
             Ok(ours)
         }
-        // Somebody was faster: the session is theirs, and ours is given back.
+        // Another node was faster: its session is used, and this one is ended.
         Ok(Update::Conflict { body, .. }) => match open(state, place, &body) {
             Some(theirs) => {
                 state.tracker.spawn(async move { ours.end().await });
@@ -179,7 +188,7 @@ async fn looked_up(
             }
             None => Ok(ours),
         },
-        // Not kept, it can be used all the same: what is lost is that the next call opens another.
+        // It works without a record; the next call opens another one.
         _ => Ok(ours),
     }
 }

@@ -1,4 +1,6 @@
-//! What a session id says and what is kept of a session, as bytes. Of nothing else: the fuzz target `session` reads both, too.
+//! The bytes of a session id and of a session's record.
+//!
+//! This module depends on no other one, because the fuzz target `session` reads both too.
 
 use bytes::Bytes;
 use portolan_cluster::SessionKey;
@@ -9,38 +11,38 @@ use uuid::Uuid;
 use crate::catalog::marks::Marks;
 
 const VERSION: u8 = 1;
-/// Sessions of this process; other lanes will name shards.
+/// The partition byte of sessions of this process; other values will name shards.
 const LANE: u8 = 0;
 pub(super) const PAYLOAD_LEN: usize = 40;
-/// Set beside the six bits of the capabilities when the session speaks the draft profile (D-1).
+/// Set beside the six bits of the capabilities when the session uses the draft profile (D-1).
 const DRAFT: u8 = 1 << 6;
 
-/// What a good id says.
+/// The contents of a valid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SessionId {
     /// The random part.
     pub(crate) key: SessionKey,
     /// The revision negotiated at `initialize`; it governs for ever (T-47).
     pub(crate) revision: Revision,
-    /// What the client can do, as bits.
+    /// The client's capabilities, as bits.
     pub(super) capability_bits: u8,
     /// Mirrored headers are required (D-2).
     pub(crate) draft: bool,
-    /// When it was made.
+    /// When the session was made.
     pub(crate) created_at: Timestamp,
-    /// The grant it was made under: when that is revoked, the session is gone (404).
+    /// The grant of the session: when it is revoked, the session is gone (404).
     pub(crate) grant: GrantId,
 }
 
 impl SessionId {
-    /// What the MAC of an id covers, besides whose it is.
+    /// The payload under the MAC of an id.
     pub(super) fn to_bytes(self) -> [u8; PAYLOAD_LEN] {
         let mut payload = [0; PAYLOAD_LEN];
         payload[0] = VERSION;
         payload[1] = LANE;
         payload[2] = self.revision.ordinal();
         payload[3] = self.capability_bits | if self.draft { DRAFT } else { 0 };
-        // Good until 2106.
+        // Valid until 2106.
         let made = u32::try_from(self.created_at.unix_timestamp()).unwrap_or(0);
         payload[4..8].copy_from_slice(&made.to_be_bytes());
         payload[8..24].copy_from_slice(self.grant.uuid().as_bytes());
@@ -48,7 +50,7 @@ impl SessionId {
         payload
     }
 
-    /// The same, read; `None` if it is not of this form, or of a revision that is not served any more.
+    /// Reads a payload; `None` if its form or revision is not served any more.
     pub(super) fn from_bytes(payload: &[u8]) -> Option<Self> {
         let payload: [u8; PAYLOAD_LEN] = payload.try_into().ok()?;
         let [VERSION, LANE, ordinal, bits, ..] = payload else {
@@ -71,16 +73,16 @@ impl SessionId {
     }
 }
 
-/// What is kept of a session besides what its id says.
+/// The record of a session: everything that its id does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionBody {
-    /// `notifications/initialized` came, so that news may be sent (L-6).
+    /// `notifications/initialized` was received, so notifications may be sent (L-6).
     pub(crate) initialized: bool,
-    /// The least level of log messages, as its place in `Level::ALL`.
+    /// The lowest level of log messages, as an index of `Level::ALL`.
     pub(crate) level: u8,
     /// The lists that the client began with.
     pub(crate) marks: Marks,
-    /// The resources whose updates it wants, each with the version it had then (RE-7).
+    /// The resources that the client subscribed to, each with its version at that time (RE-7).
     pub(crate) subscriptions: Vec<(String, i64)>,
 }
 
@@ -105,7 +107,7 @@ impl SessionBody {
     /// Reads a record's body; `None` if it is not of this form.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (head, rest) = bytes.split_first_chunk::<2>()?;
-        // A release that knew of tools only wrote eight bytes.
+        // A release with marks for tools only wrote eight bytes.
         let (marks, mut rest) = rest.split_at(rest.len().min(Marks::LEN));
         let mut subscriptions = Vec::new();
         while !rest.is_empty() {

@@ -1,0 +1,167 @@
+//! Whether the APIs accept the credentials of sources. One row a credential: the last state, no history.
+
+use portolan_model::{Timestamp, id::SourceId};
+use uuid::Uuid;
+
+use crate::{StorageError, TenantTx};
+
+/// Most characters of a reason.
+const LONGEST_REASON: usize = 1000;
+
+/// What a request showed of a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// The API answered with success.
+    Works,
+    /// The API, or its token endpoint, refused the credential with this HTTP status.
+    Refused(u16),
+    /// A test showed nothing, for this reason.
+    Inconclusive(String),
+}
+
+impl State {
+    /// The word in the table.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Works => "works",
+            Self::Refused(_) => "refused",
+            Self::Inconclusive(_) => "inconclusive",
+        }
+    }
+
+    /// From the columns; `None` for a word that this release does not know.
+    pub(crate) fn read(word: &str, status: Option<i32>, reason: Option<String>) -> Option<Self> {
+        Some(match word {
+            "works" => Self::Works,
+            "refused" => Self::Refused(u16::try_from(status?).ok()?),
+            "inconclusive" => Self::Inconclusive(reason.unwrap_or_default()),
+            _ => return None,
+        })
+    }
+}
+
+/// A request that carried a credential.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Whose credential.
+    pub source: SourceId,
+    /// Which version of it.
+    pub version: i32,
+    /// What the answer shows.
+    pub state: State,
+    /// When it came.
+    pub at: Timestamp,
+}
+
+/// Writes the states that changed in one statement. At most one entry a source. Without `always`, a
+/// row that says the same is written again after ten minutes only. A credential that was replaced or
+/// removed meanwhile keeps its own state.
+pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), StorageError> {
+    if seen.is_empty() {
+        return Ok(());
+    }
+    let tenant = tx.tenant().uuid();
+    let sources: Vec<Uuid> = seen.iter().map(|one| one.source.uuid()).collect();
+    let versions: Vec<i32> = seen.iter().map(|one| one.version).collect();
+    let states: Vec<String> = seen.iter().map(|one| one.state.word().to_owned()).collect();
+    let statuses: Vec<Option<i32>> = seen
+        .iter()
+        .map(|one| match one.state {
+            State::Refused(status) => Some(status.into()),
+            State::Works | State::Inconclusive(_) => None,
+        })
+        .collect();
+    let reasons: Vec<Option<String>> = seen
+        .iter()
+        .map(|one| match &one.state {
+            State::Inconclusive(reason) => Some(reason.chars().take(LONGEST_REASON).collect()),
+            State::Works | State::Refused(_) => None,
+        })
+        .collect();
+    let times: Vec<Timestamp> = seen.iter().map(|one| one.at).collect();
+    // In the order of ids: two nodes that write the same rows wait for each other in one direction.
+    sqlx::query!(
+        "insert into credential_states as k (tenant_id, source_id, version, state, status, reason, at)
+         select c.tenant_id, c.source_id, c.version, s.state, s.status, s.reason, s.at
+         from unnest($2::uuid[], $3::int4[], $4::text[], $5::int4[], $6::text[], $7::timestamptz[])
+                as s(source_id, version, state, status, reason, at)
+           join source_credentials c
+             on c.tenant_id = $1 and c.source_id = s.source_id and c.version = s.version
+         order by c.source_id
+         on conflict (tenant_id, source_id) do update
+           set version = excluded.version, state = excluded.state, status = excluded.status,
+               reason = excluded.reason, at = excluded.at
+           where $8 or k.version <> excluded.version
+             or (k.at <= excluded.at
+                 and ((k.state, k.status, k.reason)
+                        is distinct from (excluded.state, excluded.status, excluded.reason)
+                      or k.at < excluded.at - interval '10 minutes'))",
+        tenant,
+        &sources,
+        &versions,
+        &states,
+        &statuses as &[Option<i32>],
+        &reasons as &[Option<String>],
+        &times,
+        always,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Forgets the state of a source's credential: what it is sent to is another API now.
+pub async fn forget(tx: &mut TenantTx, source: SourceId) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "delete from credential_states where tenant_id = $1 and source_id = $2",
+        tenant,
+        source.uuid()
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// A credential in use that an API refused.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    /// Its source.
+    pub source: SourceId,
+    /// Name of the source.
+    pub name: String,
+    /// HTTP status.
+    pub status: u16,
+    /// When it was refused.
+    pub at: Timestamp,
+}
+
+/// Credentials that are refused, by name of their source. Sources that are signed in to use no
+/// credential, and are left out.
+pub async fn refused(tx: &mut TenantTx) -> Result<Vec<Refused>, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let rows = sqlx::query!(
+        r#"select s.id, s.name, k.status as "status!", k.at
+           from credential_states k
+             join source_credentials c
+               on c.tenant_id = k.tenant_id and c.source_id = k.source_id and c.version = k.version
+             join sources s on s.tenant_id = k.tenant_id and s.id = k.source_id
+           where k.tenant_id = $1 and k.state = 'refused' and k.status is not null
+             and s.deleted_at is null
+             and not exists (select 1 from upstream_sign_ins i
+                             where i.tenant_id = s.tenant_id and i.source_id = s.id)
+           order by lower(s.name), s.id"#,
+        tenant
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    let read = rows.into_iter().filter_map(|row| {
+        Some(Refused {
+            source: SourceId::from_uuid(row.id),
+            name: row.name,
+            status: u16::try_from(row.status).ok()?,
+            at: row.at,
+        })
+    });
+    Ok(read.collect())
+}
