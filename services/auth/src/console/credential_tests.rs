@@ -1,4 +1,4 @@
-//! The test of a source's credential: harmless requests that carry it, and what they show.
+//! The test of a source's credential: harmless requests that carry it, and their results.
 
 use std::time::Duration;
 
@@ -37,16 +37,16 @@ use crate::{
     upstreams::{self, OpenedBy, Target},
 };
 
-/// Tools that are tried, where the first ones show nothing.
+/// Most tools that are called while the results are inconclusive.
 const MOST_TRIES: usize = 3;
-/// Longest time of one request.
+/// Deadline of one request.
 const LONGEST_REQUEST: Duration = Duration::from_secs(10);
-/// Longest time of a whole test.
+/// Deadline of a whole test.
 const LONGEST_TEST: Duration = Duration::from_secs(20);
-/// Tools that are considered.
+/// Most tools that are considered.
 const MOST_TOOLS: i64 = 200;
 
-/// What to test a credential with.
+/// The parameters of a test.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CredentialTestRequest {
@@ -56,7 +56,7 @@ pub struct CredentialTestRequest {
     tool: Option<ToolId>,
 }
 
-/// What a test showed.
+/// The result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CredentialTest {
     /// The credential with its state.
@@ -83,9 +83,9 @@ pub(crate) fn state_of(proof: Proof) -> State {
     }
 }
 
-/// Tests the credential of a source and keeps the state. An API gets `GET` requests without arguments,
-/// at most three of them with the credential; a success counts if the same request fails without the
-/// credential. An MCP server is looked at; nothing of what it offers is taken over.
+/// Tests the credential of a source and stores the state. An API gets `GET` requests without
+/// arguments, at most three of them with the credential. A success counts if the same request fails
+/// without the credential. An MCP server's lists are read, and nothing of them is stored.
 #[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/credential/test", tag = "sources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = CredentialTestRequest, responses((status = 200, description = "What it showed.", body = CredentialTest)))]
@@ -114,7 +114,7 @@ pub(crate) async fn test_credential(
         .ok_or_else(missing)?;
     let chosen = candidates(&mut tx, &source, request.tool).await?;
     let own = limits::own(&mut tx).await?;
-    // The transaction ends before the requests: they must not hold a connection of the database.
+    // Released before the requests, which must not hold a database connection.
     drop(tx);
     let console = &state.config.limits;
     let most = console.platform.effective(&own).get(LimitName::TenantCalls);
@@ -151,7 +151,7 @@ pub(crate) async fn test_credential(
     }))
 }
 
-/// A tool that can be called without changing anything and without arguments.
+/// A tool without side effects and without required arguments.
 struct Candidate {
     id: ToolId,
     name: String,
@@ -207,7 +207,7 @@ async fn candidates(
     Ok(found)
 }
 
-/// Calls tools until one shows something.
+/// Calls tools until one result is conclusive.
 async fn call(
     state: &AuthState,
     source: &Source,
@@ -218,7 +218,7 @@ async fn call(
         .map_err(|error| ConsoleError::internal("stored base URL", error))?;
     let mut target = CallTarget::new(base_url, &source.settings);
     target.timeout = target.timeout.min(LONGEST_REQUEST);
-    // A fresh token source: the test shows whether client credentials work now.
+    // A fresh token source, so that the test includes the client credentials now.
     let tokens = TokenSource::new(state.clock.clone());
     let with = Caller {
         egress: &state.egress,
@@ -263,7 +263,7 @@ async fn call(
         };
         match state {
             State::Works | State::Refused(401) => return Ok((state, Some(tested))),
-            // It may be that one operation alone is forbidden: another may show that the key works.
+            // Perhaps one operation alone is forbidden: another may prove that the key works.
             State::Refused(_) => (shown, decided_by) = (state, Some(tested)),
             State::Inconclusive(_) if decided_by.is_none() => shown = state,
             State::Inconclusive(_) => {}
@@ -272,7 +272,7 @@ async fn call(
     Ok((shown, decided_by))
 }
 
-/// Why an answer shows nothing. Its text holds no secret of the credential.
+/// Why an answer is inconclusive. The text has no secret of the credential.
 fn unclear(answer: &ToolAnswer, operation: &str) -> String {
     if let Some(status) = answer.status {
         return format!("{operation} answered {status}, which says nothing about the credential.");
@@ -283,7 +283,7 @@ fn unclear(answer: &ToolAnswer, operation: &str) -> String {
     }
 }
 
-/// Looks at an MCP server.
+/// Reads the lists of an MCP server.
 async fn look(
     state: &AuthState,
     source: &Source,

@@ -60,7 +60,7 @@ impl From<CredentialNote> for CredentialSummary {
     }
 }
 
-/// What the last request that carried a credential showed.
+/// The state of a credential after the last request that carried it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[schema(as = CredentialState)]

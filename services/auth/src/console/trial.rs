@@ -64,7 +64,7 @@ pub struct Trial {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request: Option<SentRequest>,
-    /// Without the credential; absent if no answer arrived, and for the tools of an MCP server.
+    /// The response without the credential; absent if none arrived, and for tools of an MCP server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     response: Option<ReceivedResponse>,
@@ -81,25 +81,25 @@ pub struct Trial {
     errors: Vec<ArgumentFaultView>,
 }
 
-/// The request that was sent.
+/// The request as it was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SentRequest {
     method: String,
     /// The value of a key in the query is masked.
     url: String,
-    /// In the order in which they were sent. Values of the credential are masked.
+    /// In the order of the request. Values of the credential are masked.
     headers: Vec<HeaderLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     body: Option<BodyView>,
 }
 
-/// The answer of the API as it was received.
+/// The response of the API as it was received.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReceivedResponse {
     /// HTTP status.
     status: u16,
-    /// In the order in which they arrived. Cookies, and what repeats the credential, are masked.
+    /// In the order of the response. Cookies, and values that repeat the credential, are masked.
     headers: Vec<HeaderLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -120,7 +120,7 @@ pub struct BodyView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     text: Option<String>,
-    /// Bytes of the whole body.
+    /// Size of the whole body in bytes.
     bytes: usize,
 }
 
@@ -358,7 +358,7 @@ pub(crate) async fn try_tool(
     Ok(Json(trial(answer, duration_ms)))
 }
 
-/// What a call showed of the credential of its source, if it was made with one.
+/// The result of a call as a test of its source's credential, if it used one.
 fn seen(
     source: &Source,
     opener: &Opener,

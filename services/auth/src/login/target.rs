@@ -136,8 +136,8 @@ pub enum Target {
     Workspace(Slug, ConsolePage),
     /// A source of a workspace.
     Source(Slug, SourceId),
-    /// The page that connects an account at an upstream server. The value is the sealed part of its
-    /// link, which works for one person only.
+    /// The page that connects an account at an upstream server or API. The value is the sealed part
+    /// of its link, which works for one person only.
     Connect(String),
     /// The page that connects an account at a provider to sign in with. It opens only in the
     /// browser that came from there.

@@ -1,14 +1,14 @@
-//! Tools of a server of both eras where it does not say what it lists in sessions: what was
-//! known of that still holds.
+//! Keeps data about tools of a server of both eras, if the server does not state which tools it
+//! lists in sessions.
 
 use portolan_model::registry::ToolState;
 use portolan_storage::tools::{Imported, Tool};
 use portolan_upstream::{Offer, OfferedIn};
 
-/// Members of a plan that only a look in sessions finds.
+/// Members of a plan that only a read in sessions finds.
 const OF_SESSIONS: [&str; 2] = ["era", "requires"];
 
-/// Each tool of the offer keeps the era and the needs with which it is known.
+/// Copies the known era and requirements to each tool of the offer.
 pub(super) fn keep_unsaid(offer: &mut Offer, known: &[Tool]) {
     for tool in &mut offer.tools {
         let same = known.iter().find(|known| known.operation_key == tool.name);
@@ -23,8 +23,8 @@ pub(super) fn keep_unsaid(offer: &mut Offer, known: &[Tool]) {
     }
 }
 
-/// Whether an offer takes a tool away. One that lies in sessions alone stays where the server does
-/// not say what it lists there.
+/// Returns true if an offer removes a tool. A tool of sessions alone stays if the server does not
+/// state which tools it lists there.
 pub(super) fn is_gone(known: &Tool, offer: &Offer, new: &[Imported]) -> bool {
     let is_unsaid = || {
         let place = known.plan.get("upstream").and_then(OfferedIn::of);

@@ -67,7 +67,7 @@ pub(crate) enum LookError {
 }
 
 impl LookError {
-    /// The state of the credential that follows from the error.
+    /// The result as a test of the server's credential.
     pub(crate) fn proof(&self) -> Option<Proof> {
         match self {
             Self::SignIn(error) => error.proof(),
@@ -107,11 +107,11 @@ enum Question<'a> {
 /// A call of a tool.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
-    /// The server's own name for it.
+    /// The server's own name for the tool.
     pub(crate) name: &'a str,
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) input_schema: &'a Value,
-    /// A server of both eras has it in sessions alone.
+    /// True if a server of both eras has the tool in sessions alone.
     pub(crate) in_a_session: bool,
 }
 
@@ -156,7 +156,7 @@ async fn with_server(
     }
 }
 
-/// What goes with each request, and what no answer may bring back (S-5).
+/// Headers of each request, and the secrets that are masked in every answer (S-5).
 #[derive(Default)]
 struct Keys {
     headers: HeaderMap,
