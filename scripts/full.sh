@@ -1,6 +1,8 @@
 #!/bin/bash
-# full.sh [TEST…]: tests that stand for a row of testing.md with fewer streams, calls or sessions, as large as the row has them: L7, L10, L11, L14, B8,
-# B12, B13, S4. An optimised build, since what they promise is about seconds; without optimising across crates, which takes longer than all of them.
+# full.sh [TEST…]: tests that stand for a row of `docs/design/testing.md` with fewer streams, calls
+# or sessions, as large as the row has them: TEST-L7, TEST-L10, TEST-L11, TEST-L14, TEST-B8,
+# TEST-B12, TEST-B13, TEST-S4. An optimised build, since what they promise is about seconds; without
+# optimising across crates, which takes longer than all of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Readers and writers of streams that are wrong on purpose: each must be found by the tests of the nodes (testing.md, layer M, *Mutation
+# Readers and writers of streams that are wrong on purpose: each must be found by the tests of the nodes (TEST-M, *Mutation
 # check*). Wrong scripts of Redis are tried by `mutants::` in every run of the tests; these need a build each, in a copy of the tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."

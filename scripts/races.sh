@@ -1,6 +1,6 @@
 #!/bin/bash
 # races.sh [ROUNDS]: what must happen once, tried by many at the same instant a thousand times, unless told otherwise: the tests that try it fifty times in
-# `make test` (auth.md §6.3, §6.4). Prints each race with its rounds, and fails if one is missing.
+# `make test` (AUTH-6.3, AUTH-6.4). Prints each race with its rounds, and fails if one is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,6 @@
-//! An access token at a node (`auth.md` §4.5; K1; cases 109 to 117): as a stranger sends it, and with header and claims of anybody's making
-//! under a signature that is right. What is accepted keeps the rules, which are written out once more here. And the keys that are published.
+//! An access token at a node (AUTH-4.5; AUTH-K1; CASE-109 to CASE-117): as a stranger sends it, and
+//! with header and claims of anybody's making under a signature that is right. What is accepted
+//! keeps the rules, which are written out once more here. And the keys that are published.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
@@ -29,7 +30,7 @@ const POINT: [u8; 65] = [
     0x64, 0xf2, 0xf1, 0xb2, 0x0c, 0x2d, 0x7e, 0x9f, 0x51, 0x77, 0xa3, 0xc2, 0x94, 0xd4, 0x46, 0x22,
     0x99,
 ];
-/// Members that would change which bytes or which key are verified (case 112).
+/// Members that would change which bytes or which key are verified (CASE-112).
 const REFUSED: [&str; 8] = ["crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc"];
 
 struct Issuer {
@@ -68,7 +69,7 @@ fn now() -> Timestamp {
     Timestamp::from_unix_timestamp(NOW).expect("a time")
 }
 
-/// A set of keys: written as it was read, and taken as a whole or not at all (J4).
+/// A set of keys: written as it was read, and taken as a whole or not at all (AUTH-J4).
 fn published(data: &[u8]) {
     if let Ok(jwk) = PublicJwk::from_point(data) {
         assert!(data.len() == 65 && data[0] == 4);
@@ -91,7 +92,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(text) = std::str::from_utf8(data) {
         let said = issuer.verifier.verify(text, now());
         let refused = said.expect_err("nobody else signs");
-        assert!(!refused.description().contains(['"', '\\']), "E11");
+        assert!(!refused.description().contains(['"', '\\']), "AUTH-E11");
     }
 
     let mut parts = data.splitn(2, |byte| *byte == b'\n');
@@ -151,5 +152,5 @@ fuzz_target!(|data: &[u8]| {
     let at = data.len() % other.len();
     other[at] ^= 1;
     let forged = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(other));
-    assert!(issuer.verifier.verify(&forged, now()).is_err(), "case 117");
+    assert!(issuer.verifier.verify(&forged, now()).is_err(), "CASE-117");
 });

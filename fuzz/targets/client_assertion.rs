@@ -1,5 +1,6 @@
-//! A client assertion (RFC 7523; C13, AX-2; cases 66 to 73): as a stranger sends it, and with header and claims of anybody's making under
-//! a signature that is right, so that every claim is reached. What proves a client keeps the rules, which are written out once more here.
+//! A client assertion (RFC 7523; AUTH-C13, MCP-AX-2; CASE-66 to CASE-73): as a stranger sends it,
+//! and with header and claims of anybody's making under a signature that is right, so that every
+//! claim is reached. What proves a client keeps the rules, which are written out once more here.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
@@ -21,7 +22,7 @@ const AUDIENCES: [&str; 4] = [
 const NOW: i64 = 1_728_000_000;
 /// For claims without a header of their own.
 const HEADER: &[u8] = br#"{"alg":"EdDSA"}"#;
-/// Members that would change which bytes or which key are verified (case 73).
+/// Members that would change which bytes or which key are verified (CASE-73).
 const REFUSED: [&str; 8] = ["crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc"];
 
 struct Client {
@@ -51,7 +52,7 @@ fn now() -> Timestamp {
     Timestamp::from_unix_timestamp(NOW).expect("a time")
 }
 
-/// A developer may read it: ASCII without quote and backslash (E11).
+/// A developer may read it: ASCII without quote and backslash (AUTH-E11).
 fn can_be_told(refused: AssertionError) {
     let text = refused.to_string();
     assert!(text.is_ascii() && !text.is_empty() && !text.contains(['"', '\\']));

@@ -60,7 +60,7 @@ fn same_value(raw: &Raw) {
 
 fn same_id(id: &RequestId) {
     let text = id.to_json();
-    assert!(!text.is_empty() && text != "null", "J-2");
+    assert!(!text.is_empty() && text != "null", "MCP-J-2");
     assert_eq!(id.to_string(), text);
     let raw = Raw::of(id).expect("JSON");
     assert_eq!(raw.as_str(), text);
@@ -121,7 +121,7 @@ fn same_message(message: &Message) {
             let result = request.params.raw().cloned();
             let result = result.unwrap_or(Raw::empty_object());
             let answered = answer(response(&request.id, result.as_bytes()));
-            assert_eq!(answered.id.as_ref(), Some(&request.id), "J-5");
+            assert_eq!(answered.id.as_ref(), Some(&request.id), "MCP-J-5");
             assert_eq!(answered.outcome, Ok(result));
         }
         Message::Notification(said) => {
@@ -129,7 +129,7 @@ fn same_message(message: &Message) {
             let again = single(notification(&said.method, params.map(Raw::as_bytes)));
             assert_eq!(again.method(), Some(&*said.method));
             assert_eq!(again.params().and_then(Params::raw), params);
-            assert!(again.request_id().is_none(), "J-8");
+            assert!(again.request_id().is_none(), "MCP-J-8");
         }
         Message::Response(said) => {
             assert!(message.method().is_none() && message.params().is_none());
@@ -144,7 +144,7 @@ fn same_message(message: &Message) {
 fn refused(refusal: &Refusal) {
     assert!((400..500).contains(&refusal.status));
     let read = answer(refusal.body());
-    assert_eq!(read.id, refusal.id, "J-7");
+    assert_eq!(read.id, refusal.id, "MCP-J-7");
     let error = read.outcome.expect_err("an error");
     assert_eq!(error_of(&error).as_ref(), Some(&*refusal.error));
     assert_eq!(refusal.code(), refusal.error.code);
@@ -153,7 +153,7 @@ fn refused(refusal: &Refusal) {
 fn same_batch(content: &BatchContent) {
     match content {
         BatchContent::Calls(calls) => {
-            assert!(!calls.is_empty() && calls.len() <= 100, "J-15");
+            assert!(!calls.is_empty() && calls.len() <= 100, "MCP-J-15");
             calls.iter().for_each(same_message);
         }
         BatchContent::Responses(said) => {

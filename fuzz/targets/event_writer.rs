@@ -1,4 +1,5 @@
-//! What is written as an event is read as that one event, whatever stands in it (T-10, T-24, T-25, T-34; S9 of the test plan).
+//! What is written as an event is read as that one event, whatever stands in it (MCP-T-10,
+//! MCP-T-24, MCP-T-25, MCP-T-34; TEST-S9).
 #![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;

@@ -6,7 +6,7 @@ use portolan_protocol::sse::{Decoder, MAX_EVENT_BYTES, MAX_LINE_BYTES};
 
 const LIMIT: usize = 4096;
 
-/// The last line goes on: of lines only data may be so long (`streams.md` §13).
+/// The last line goes on: of lines only data may be so long (STREAM-13).
 fn goes_on(data: &[u8]) {
     let mut decoder = Decoder::new(MAX_EVENT_BYTES);
     if decoder.push(data).is_err() {

@@ -1,5 +1,6 @@
-//! Mirrored header values: what is written is read back (H-7, H-10), what comes is read or refused. And the headers of a call, whose tool has
-//! annotations, against its body (H-1 to H-17): what we send passes.
+//! Mirrored header values: what is written is read back (MCP-H-7, MCP-H-10), what comes is read or
+//! refused. And the headers of a call, whose tool has annotations, against its body
+//! (MCP-H-1 to MCP-H-17): what we send passes.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use portolan_protocol::{
     negotiate,
 };
 
-/// As far as integers are exact as doubles (H-16).
+/// As far as integers are exact as doubles (MCP-H-16).
 const SAFE: u64 = (1 << 53) - 1;
 
 fn one_value(data: &[u8]) {
@@ -136,7 +137,7 @@ fn a_call(data: &[u8]) {
         Body::Batch(_) => None,
     };
     match negotiate::admit(body, &headers) {
-        Ok(_) => assert_eq!(headers.repeated(), None, "T-13"),
+        Ok(_) => assert_eq!(headers.repeated(), None, "MCP-T-13"),
         Err(refusal) => assert!((400..500).contains(&refusal.status)),
     }
     let Some(message) = message else {

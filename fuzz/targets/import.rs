@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     let mut names = BTreeSet::new();
     for tool in imported.tools() {
         assert!(!tool.name.is_empty() && names.insert(&tool.name));
-        assert_eq!(tool.input_schema["type"], "object", "TL-5");
+        assert_eq!(tool.input_schema["type"], "object", "MCP-TL-5");
         let stored = serde_json::to_value(tool).expect("JSON");
         let read: ToolDraft = serde_json::from_value(stored).expect("a draft");
         assert_eq!(read, *tool);

@@ -1,4 +1,5 @@
-//! What a client or an upstream sends in place of a result or of answers (MR-3, MR-12): what is read is written the same.
+//! What a client or an upstream sends in place of a result or of answers (MCP-MR-3, MCP-MR-12):
+//! what is read is written the same.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
@@ -26,7 +27,10 @@ fuzz_target!(|data: &[u8]| {
     if InputRequired::is(&raw)
         && let Ok(asked) = InputRequired::read(&raw)
     {
-        assert!(!asked.requests.is_empty() || asked.state.is_some(), "MR-3");
+        assert!(
+            !asked.requests.is_empty() || asked.state.is_some(),
+            "MCP-MR-3"
+        );
         let written = Raw::parse(asked.to_json(identity())).expect("JSON");
         assert!(InputRequired::is(&written));
         assert_eq!(InputRequired::read(&written).as_ref(), Ok(&asked));
@@ -41,14 +45,14 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(brought.state, state);
         assert_eq!(brought.responses, raw.get("inputResponses"));
         let sound = |responses: &Raw| read_responses(responses).is_ok();
-        assert!(brought.responses.as_ref().is_none_or(sound), "MR-12");
+        assert!(brought.responses.as_ref().is_none_or(sound), "MCP-MR-12");
     }
     // The method of a call: what may ask names what it is about, so that the retry can be known again.
     let method = raw.get("method").and_then(|method| method.string());
     if let Some(method) = method.as_deref().and_then(Method::from_name) {
         assert!(
             !may_ask(method) || method.mirrored_param().is_some(),
-            "MR-1"
+            "MCP-MR-1"
         );
     }
 });

@@ -1,5 +1,6 @@
-//! What a browser and an authenticator bring (Web Authentication level 3, §7.1 and §7.2; L13; case 156): a new credential keeps the rules,
-//! and nobody but the authenticator signs. One signs here whatever it is given, so that what it says is reached.
+//! What a browser and an authenticator bring (Web Authentication level 3, §7.1 and §7.2; AUTH-L13;
+//! CASE-156): a new credential keeps the rules, and nobody but the authenticator signs. One signs
+//! here whatever it is given, so that what it says is reached.
 #![cfg_attr(fuzzing, no_main)]
 
 use aws_lc_rs::{

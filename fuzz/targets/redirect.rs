@@ -1,5 +1,5 @@
-//! Redirect URIs (A3, C14; `auth.md` §6.3): what may be registered leads where it says, and what matches leads where the registration
-//! does, as a parser of browsers reads both.
+//! Redirect URIs (AUTH-A3, AUTH-C14; AUTH-6.3): what may be registered leads where it says, and
+//! what matches leads where the registration does, as a parser of browsers reads both.
 #![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
@@ -82,7 +82,7 @@ fuzz_target!(|data: &[u8]| {
             (one.scheme(), one.host_str(), one.path(), one.query()),
             (two.scheme(), two.host_str(), two.path(), two.query())
         );
-        assert_eq!(without, redirect::without_loopback_port(asked), "C10");
+        assert_eq!(without, redirect::without_loopback_port(asked), "AUTH-C10");
         assert!(registered == asked || destination == Destination::Loopback);
     }
 });

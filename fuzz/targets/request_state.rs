@@ -1,4 +1,5 @@
-//! A `requestState` that a client presents (MR-6): what was not sealed here does not open, and what is inside is read or refused, never a panic.
+//! A `requestState` that a client presents (MCP-MR-6): what was not sealed here does not open, and
+//! what is inside is read or refused, never a panic.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! A schema of somebody's tool, and arguments against it (JS-5 to JS-7, TL-18; B6 of the test plan): refused with its field, or a tool whose
+//! A schema of somebody's tool, and arguments against it (MCP-JS-5 to MCP-JS-7, MCP-TL-18; TEST-B6): refused with its field, or a tool whose
 //! arguments are judged, twice the same, with words for every fault.
 #![cfg_attr(fuzzing, no_main)]
 
@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(tool) = definition.draft() else {
         return;
     };
-    assert_eq!(tool.input_schema["type"], "object", "TL-5");
+    assert_eq!(tool.input_schema["type"], "object", "MCP-TL-5");
     let tool = CompiledTool::new(tool.input_schema, tool.output_schema, tool.plan);
     let Ok(arguments) = serde_json::from_slice::<Value>(parts.next().unwrap_or_default()) else {
         return;

@@ -1,5 +1,5 @@
-//! What clients give back and what is kept of a session (`streams.md` §3.1, §4; T-34, T-36, T-43): nobody else makes an id, and what is read is
-//! written the same.
+//! What clients give back and what is kept of a session (STREAM-3.1, STREAM-4; MCP-T-34, MCP-T-36,
+//! MCP-T-43): nobody else makes an id, and what is read is written the same.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
@@ -35,7 +35,7 @@ fn keys() -> &'static Keys {
 fn of_this_session(payload: &[u8]) {
     let scope = [&b"event"[..], &SESSION.0[..]].concat();
     let stamped = keys().stamp(Purpose::McpSession, &scope, payload);
-    assert_eq!(EventId::read(&stamped, keys(), OTHER), None, "T-36");
+    assert_eq!(EventId::read(&stamped, keys(), OTHER), None, "MCP-T-36");
     let Some(read) = EventId::read(&stamped, keys(), SESSION) else {
         return;
     };

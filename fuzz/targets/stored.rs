@@ -1,5 +1,6 @@
-//! What comes from Redis, which somebody else may have written (`streams.md` §3, §7, §8): messages, answers of scripts with entries of a log, and
-//! what is kept about a stream. It is read or refused.
+//! What comes from Redis, which somebody else may have written (STREAM-3, STREAM-7, STREAM-8):
+//! messages, answers of scripts with entries of a log, and what is kept about a stream. It is read
+//! or refused.
 #![cfg_attr(fuzzing, no_main)]
 
 use bytes::Bytes;

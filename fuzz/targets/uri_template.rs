@@ -1,5 +1,5 @@
-//! Templates of resources, and URIs against them (RFC 6570; RE-3, RE-10, RE-12): what is read can be written again by any template with
-//! the same variables, and leads back.
+//! Templates of resources, and URIs against them (RFC 6570; MCP-RE-3, MCP-RE-10, MCP-RE-12): what
+//! is read can be written again by any template with the same variables, and leads back.
 #![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;

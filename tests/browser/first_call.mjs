@@ -112,7 +112,7 @@ for await (const line of createInterface({ input: client.stdout })) {
   await page.goto(line.slice("open ".length));
   const allow = page.getByRole("button", { name: "Allow" });
   await allow.waitFor();
-  // The page arms its button after a moment (N6).
+  // The page arms its button after a moment (AUTH-N6).
   await page.waitForTimeout(700);
   await shoot("11-consent");
   await click("Allow", allow);

@@ -1,5 +1,5 @@
 // Authorization in a popup, as clients that live in a page do it: the window that opened it is still there at the callback, and hears
-// of the code (auth.md case 38).
+// of the code (CASE-38).
 import { check, finish, launch, watch } from "./chromium.mjs";
 
 const callback = new URL(process.env.CALLBACK);
@@ -29,7 +29,7 @@ await popup.getByLabel("Password").fill(process.env.PASSWORD);
 await popup.getByRole("button", { name: "Sign in" }).click();
 const allow = popup.getByRole("button", { name: "Allow" });
 await allow.waitFor();
-// The page arms its button after a moment (N6); a person does not click sooner either.
+// The page arms its button after a moment (AUTH-N6); a person does not click sooner either.
 await popup.waitForTimeout(700);
 await allow.click();
 await popup.waitForURL((url) => url.pathname === callback.pathname);

@@ -22,7 +22,7 @@ await page.screenshot({ path: `${process.env.PORTOLAN_ARTIFACTS}/31-consent-with
 
 // The client's callback listens nowhere; what matters is where the browser goes.
 const callback = page.waitForRequest((request) => request.url().includes("/callback?"));
-// The page arms its button after a moment (N6); a person does not click sooner either.
+// The page arms its button after a moment (AUTH-N6); a person does not click sooner either.
 await page.waitForTimeout(700);
 await allow.click();
 const url = new URL((await callback).url());

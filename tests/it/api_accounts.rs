@@ -1,5 +1,6 @@
 //! APIs that are signed in to: tools of an HTTP source with accounts of a workspace and of persons, with an authorization server made with
-//! oidc-provider and an API at another origin that knows its tokens (`spec/authorization.md` §8, `auth.md` §3.5).
+//! oidc-provider and an API at another origin that knows its tokens (`docs/authorization-rules.md`,
+//! *Platform as OAuth client of upstreams*, AUTH-3.5).
 
 use anyhow::{Context, Result, ensure};
 use futures_util::future::try_join_all;
@@ -127,7 +128,7 @@ impl Scene {
 async fn call(mcp: &McpClient, name: &str, arguments: Value) -> Result<Value> {
     let params = json!({"name": name, "arguments": arguments});
     let answer = mcp.modern("tools/call", params).await?;
-    assert_eq!(answer.status, StatusCode::OK, "AU-17: {}", answer.text);
+    assert_eq!(answer.status, StatusCode::OK, "MCP-AU-17: {}", answer.text);
     Ok(answer.json)
 }
 
@@ -174,7 +175,7 @@ async fn au_1_au_14_v_10_people_call_an_api_with_their_own_accounts_and_see_what
         "{tried}"
     );
 
-    // EL-11: somebody else's link is nobody's.
+    // MCP-EL-11: somebody else's link is nobody's.
     let foreign = bob.browser.open(&link).await?;
     assert_eq!(foreign.status, StatusCode::FORBIDDEN);
     assert!(!foreign.text().contains("Notes"), "{}", foreign.text());
@@ -202,13 +203,13 @@ async fn au_1_au_14_v_10_people_call_an_api_with_their_own_accounts_and_see_what
     );
     assert_eq!(scene.sign_in().await?["linked_persons"], 2);
 
-    // AU-1, EL-12: none of our tokens there, none of theirs here.
+    // MCP-AU-1, MCP-EL-12: none of our tokens there, none of theirs here.
     let used = scene.api.authorizations().await?;
     assert!(used.len() >= 5 && used.iter().all(|one| one.starts_with("Bearer ")));
     let log = scene.stack.log();
     for header in &used {
         for own in [&scene.own_token, &bobs_token] {
-            assert!(!header.contains(own.as_str()), "AU-1");
+            assert!(!header.contains(own.as_str()), "MCP-AU-1");
         }
         let token = header.trim_start_matches("Bearer ");
         for told in [
@@ -217,7 +218,7 @@ async fn au_1_au_14_v_10_people_call_an_api_with_their_own_accounts_and_see_what
             scene.sign_in().await?.to_string(),
             log.clone(),
         ] {
-            assert!(!told.contains(token) && !told.contains(SECRET), "EL-12");
+            assert!(!told.contains(token) && !told.contains(SECRET), "MCP-EL-12");
         }
     }
 
@@ -319,7 +320,7 @@ async fn x_86_el_15_v_10_a_client_is_asked_as_its_revision_asks_and_the_call_goe
     };
     let question = stream.message().await?;
     assert_eq!(question["method"], "elicitation/create", "{question}");
-    assert!(question["params"]["elicitationId"].is_string(), "EL-3");
+    assert!(question["params"]["elicitationId"].is_string(), "MCP-EL-3");
     let url = question["params"]["url"].as_str().context("a page")?;
     scene.api.link(&scene.owner, url, "ann-there").await?;
     let accepted = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
@@ -333,7 +334,7 @@ async fn x_86_el_15_v_10_a_client_is_asked_as_its_revision_asks_and_the_call_goe
         "{answer}"
     );
 
-    // EL-15: the same client where nothing can be asked before the answer.
+    // MCP-EL-15: the same client where nothing can be asked before the answer.
     disconnect().await?;
     let plain = session.clone().with("accept", "application/json")?;
     let mut request = request;
@@ -358,7 +359,7 @@ async fn x_86_el_15_v_10_a_client_is_asked_as_its_revision_asks_and_the_call_goe
     assert!(said(&answer).contains("declined"), "{answer}");
     assert_eq!(scene.api.authority.count("calls").await?, calls);
 
-    // V-10: revisions that know no pages are told in words, with the link.
+    // MCP-V-10: revisions that know no pages are told in words, with the link.
     for version in ["2025-06-18", "2025-03-26", "2024-11-05"] {
         let (session, _) = scene.mcp.initialize(version).await?;
         let answer = session.request("tools/call", params.clone()).await?;
@@ -401,7 +402,7 @@ async fn x_86_x_87_what_an_api_refuses_is_made_again_once_and_then_somebody_is_a
         );
     }
     assert_eq!(authority.count("notes").await?, 20, "each once");
-    assert_eq!(authority.count("refreshes").await?, 1, "AU-13");
+    assert_eq!(authority.count("refreshes").await?, 1, "MCP-AU-13");
     assert_eq!(authority.count("refused_refreshes").await?, 0);
 
     // An API that says 401 to what is asked says nothing of the account that others use too.
@@ -421,7 +422,7 @@ async fn x_86_x_87_what_an_api_refuses_is_made_again_once_and_then_somebody_is_a
         "ann"
     );
 
-    // what is missing is shown where it can be added, and asked for the next time.
+    // MCP-X-87: what is missing is shown where it can be added, and asked for the next time.
     authority.set(json!({"scope": "write"})).await?;
     page_of(&whoami(&scene.mcp).await?)?;
     assert_eq!(
@@ -453,7 +454,7 @@ async fn x_86_x_87_what_an_api_refuses_is_made_again_once_and_then_somebody_is_a
     let log = scene.stack.log();
     for secret in scene.api.authorizations().await? {
         let token = secret.trim_start_matches("Bearer ");
-        assert!(!token.is_empty() && !log.contains(token), "case 165");
+        assert!(!token.is_empty() && !log.contains(token), "CASE-165");
     }
     assert!(!log.contains(SECRET));
     Ok(())
@@ -488,7 +489,7 @@ async fn au_8_a_token_goes_to_the_api_that_it_was_connected_for_and_nowhere_else
             .await?;
         let view = scene.sign_in().await?;
         assert_eq!(view["connection"], Value::Null, "{view}");
-        assert_eq!(view["client"], Value::Null, "AU-7");
+        assert_eq!(view["client"], Value::Null, "MCP-AU-7");
         page_of(&whoami(&scene.mcp).await?)?;
     }
     assert_eq!(authority.count("strays").await?, 0);
@@ -530,7 +531,7 @@ async fn au_4_au_6_an_issuer_is_enough_and_a_client_needs_no_secret() -> Result<
         whoami(&scene.mcp).await?["result"]["structuredContent"]["who"],
         "ann"
     );
-    // AU-9: a server that has a name is held to it.
+    // MCP-AU-9: a server that has a name is held to it.
     let begun = console
         .expect(Method::POST, &scene.path("/account"), None)
         .await?;
@@ -572,7 +573,7 @@ async fn case_106_another_workspace_sees_and_uses_nothing_of_an_account() -> Res
             let path = format!("/workspaces/{workspace}/sources/{}{rest}", scene.source);
             let body = (method == Method::PUT).then(|| scene.api.sign_in("workspace"));
             let (status, answer) = eve.console().send(method.clone(), &path, body).await?;
-            // S-14: also what would have changed nothing.
+            // REVIEW-S-14: also what would have changed nothing.
             assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}: {answer}");
         }
     }

@@ -1,5 +1,6 @@
-//! Questions of other people's servers to clients, over several nodes (issue of every revision; XT-1…XT-5): asked on one node, answered
-//! on another, retried on a third. The servers are written with the official SDKs, one of the session era and one of 2026-07-28.
+//! Questions of other people's servers to clients, over several nodes (issue of every revision;
+//! MCP-XT-1…MCP-XT-5): asked on one node, answered on another, retried on a third. The servers are
+//! written with the official SDKs, one of the session era and one of 2026-07-28.
 
 use anyhow::{Context, Result};
 use portolan_tests::{
@@ -134,7 +135,12 @@ async fn answered_elsewhere(scene: &Scene, session: &McpClient, tool: &str) -> R
             let response =
                 json!({"jsonrpc": "2.0", "id": message["id"], "result": answer_to(&message)});
             let taken = scene.on(node, session)?.message(&response).await?;
-            assert_eq!(taken.status, StatusCode::ACCEPTED, "T-21: {}", taken.text);
+            assert_eq!(
+                taken.status,
+                StatusCode::ACCEPTED,
+                "MCP-T-21: {}",
+                taken.text
+            );
         }
     }
 }
@@ -160,7 +166,7 @@ fn refusal(answer: &Answer) -> (u16, &str) {
 async fn every_era_is_asked(fixture: Fixture) -> Result<()> {
     let scene = Scene::of(fixture).await?;
 
-    // sessions of two revisions.
+    // MCP-X-20, MCP-X-28: sessions of two revisions.
     for version in ["2025-06-18", "2025-11-25"] {
         let session = scene.session(version, able()).await?;
         let answer = answered_elsewhere(&scene, &session, TWO_QUESTIONS).await?;
@@ -173,7 +179,7 @@ async fn every_era_is_asked(fixture: Fixture) -> Result<()> {
         assert_eq!(said(&answer), "Hello Ada, 1 roots", "{fixture:?}: {answer}");
     }
 
-    // begun on the first node, gone on with on the second, ended on the third.
+    // MCP-X-22, MCP-X-29: begun on the first node, gone on with on the second, ended on the third.
     let first = scene.call(0, TWO_QUESTIONS, json!({})).await?;
     let retry = asked(&first)?;
     let second = scene.call(1, TWO_QUESTIONS, retry.clone()).await?;
@@ -187,7 +193,7 @@ async fn every_era_is_asked(fixture: Fixture) -> Result<()> {
     );
     assert_eq!(third.json["result"]["resultType"], "complete");
 
-    // MR-6, MR-7: tampered, foreign, of another request.
+    // MCP-MR-6, MCP-MR-7: tampered, foreign, of another request.
     let asks = scene.call(0, ONE_QUESTION, json!({})).await?;
     let retry = asked(&asks)?;
     let state = retry["requestState"].as_str().context("a state")?;
@@ -212,12 +218,13 @@ async fn every_era_is_asked(fixture: Fixture) -> Result<()> {
     let answer = scene.call(1, ONE_QUESTION, retry.clone()).await?;
     assert_eq!(said(&answer.json), "Hello, Ada!", "{}", answer.text);
     if fixture == Fixture::TypeScript1 {
-        // a parked call is there once. A state that is handed on means the same as often as it comes.
+        // MCP-X-27: a parked call is there once. A state that is handed on means the same as often
+        // as it comes.
         let answer = scene.call(2, ONE_QUESTION, retry).await?;
         assert_eq!(refusal(&answer), (200, "requestState already used"));
     }
 
-    // XT-4, V-1 and V-2: who cannot be asked is told so.
+    // MCP-XT-4, MCP-V-1 and MCP-V-2: who cannot be asked is told so.
     let shy = scene.session("2025-03-26", json!({})).await?;
     let params = json!({"name": "test_missing_capability", "arguments": {}});
     let answer = shy.request("tools/call", params).await?;

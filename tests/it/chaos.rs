@@ -1,4 +1,4 @@
-//! Chaos (testing.md §3): real nodes behind HAProxy and nginx by turns, real Redis and Postgres, clients that follow the protocol and
+//! Chaos (TEST-X): real nodes behind HAProxy and nginx by turns, real Redis and Postgres, clients that follow the protocol and
 //! the official SDKs; everything is killed, held, drained, cut off, emptied and stopped while they work, and the checker reads what
 //! they saw.
 //!
@@ -74,7 +74,7 @@ async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
         parameter("SEED", 20_261_121)?,
         parameter("CLIENTS", 36)?,
     );
-    // One run in three has a Redis without a replica (testing.md §3).
+    // One run in three has a Redis without a replica (TEST-X).
     let is_watched = seed % 3 != 1;
     let redis = if is_watched {
         "a replica and three sentinels"
@@ -179,7 +179,8 @@ fn every_rule_had_something_to_judge(report: &Report) {
     }
 }
 
-/// S11: what nodes, Redis, Postgres and the balancer wrote meanwhile holds no token, no argument and no session id. Answers how many lines that was.
+/// TEST-S11: what nodes, Redis, Postgres and the balancer wrote meanwhile holds no token, no
+/// argument and no session id. Answers how many lines that was.
 fn nothing_was_told(fleet: &Fleet, secrets: &[String]) -> Result<usize> {
     let cluster = &fleet.cluster;
     let nodes = cluster.nodes.iter().chain([&cluster.auth]);
@@ -203,13 +204,13 @@ fn nothing_was_told(fleet: &Fleet, secrets: &[String]) -> Result<usize> {
         .build()?;
     for (name, log) in &logs {
         if let Some(line) = log.lines().find(|line| sought.is_match(line)) {
-            bail!("S11: {name} wrote: {line}");
+            bail!("TEST-S11: {name} wrote: {line}");
         }
     }
     Ok(logs.iter().map(|(_, log)| log.lines().count()).sum())
 }
 
-/// C13: after the last fault every node is there and serves old and new clients.
+/// TEST-C13: after the last fault every node is there and serves old and new clients.
 async fn everything_works_again(fleet: &mut Fleet) -> Result<()> {
     for node in 0..fleet.cluster.nodes.len() {
         assert!(

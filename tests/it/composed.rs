@@ -1,7 +1,8 @@
 //! Clients of the official SDKs before one server that is composed of five others, each written with another SDK: what they list, call, read and are asked
 //! comes from servers of both eras, side by side. Each client goes through the whole OAuth flow, as in `clients`.
 //!
-//! Names that are the same at all five are told apart by their sources' prefixes (TL-7), URIs by their published forms, in every place (RE-12, X-6B).
+//! Names that are the same at all five are told apart by their sources' prefixes (MCP-TL-7), URIs
+//! by their published forms, in every place (MCP-RE-12, MCP-X-6B).
 
 mod rust;
 
@@ -117,7 +118,7 @@ impl Expected {
     }
 }
 
-/// TL-3: what every part has, in byte order.
+/// MCP-TL-3: what every part has, in byte order.
 fn ordered(of: impl Fn(&str, Fixture) -> Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = PARTS
         .iter()
@@ -136,7 +137,8 @@ fn is_python(fixture: Fixture) -> bool {
     matches!(fixture, Fixture::Python1 | Fixture::Python2)
 }
 
-/// each part was called, in the era of the client if it knows that. The first of `eras` is that of sessions.
+/// MCP-X-5: each part was called, in the era of the client if it knows that. The first of `eras` is
+/// that of sessions.
 fn each_was_called_in_its_own_era(upstreams: &[Upstream], eras: usize) {
     for ((word, fixture), upstream) in PARTS.iter().zip(upstreams) {
         let calls = upstream.seen_of("tools/call");
@@ -162,7 +164,8 @@ async fn walks(interpreter: &Path, file: &str, eras: usize) -> Result<()> {
     Ok(())
 }
 
-/// what servers of both eras ask reaches a client that only knows requests of its session. X-76, PG-1, TL-3, CP-3, SM-1, RT-1 as well.
+/// MCP-X-20, MCP-X-22, MCP-X-28: what servers of both eras ask reaches a client that only knows
+/// requests of its session. MCP-X-76, MCP-PG-1, MCP-TL-3, MCP-CP-3, MCP-SM-1, MCP-RT-1 as well.
 #[tokio::test]
 async fn tl_7_re_12_typescript_sdk_1_walks_through_five_servers() -> Result<()> {
     program::needs("tests/clients/typescript/node_modules/@modelcontextprotocol/sdk")?;
@@ -174,7 +177,7 @@ async fn tl_7_re_12_typescript_sdk_1_walks_through_five_servers() -> Result<()> 
     .await
 }
 
-/// PR-6, X-29: in 2026-07-28, too, where results ask, tools' and prompts'.
+/// MCP-PR-6, MCP-X-29: in 2026-07-28, too, where results ask, tools' and prompts'.
 #[tokio::test]
 async fn tl_7_re_12_typescript_sdk_2_walks_through_five_servers_in_both_eras() -> Result<()> {
     program::needs("tests/clients/typescript/node_modules/@modelcontextprotocol/client")?;
@@ -186,14 +189,14 @@ async fn tl_7_re_12_typescript_sdk_2_walks_through_five_servers_in_both_eras() -
     .await
 }
 
-///
+/// MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-76.
 #[tokio::test]
 async fn tl_7_re_12_python_sdk_1_walks_through_five_servers() -> Result<()> {
     let python = program::needs(".portolan/tools/python-v1/bin/python")?;
     walks(&python, "tests/clients/python/v1_composed.py", 1).await
 }
 
-/// PR-6, X-29, X-76.
+/// MCP-PR-6, MCP-X-29, MCP-X-76.
 #[tokio::test]
 async fn tl_7_re_12_python_sdk_2_walks_through_five_servers_in_both_eras() -> Result<()> {
     let python = program::needs(".portolan/tools/python-v2/bin/python")?;

@@ -207,7 +207,7 @@ async fn fixture_of_2026_07_28() -> Result<()> {
 }
 
 /// The scenarios of the tasks extension, which the suite runs for visibility only, through Portolan to an upstream that has it
-/// (TX-14: one of them asks before the task exists).
+/// (MCP-TX-14: one of them asks before the task exists).
 #[tokio::test]
 async fn tasks_of_2026_07_28_through_portolan() -> Result<()> {
     let upstream = Upstream::start(Fixture::TypeScript2)?;

@@ -218,7 +218,7 @@ async fn a_paused_server_is_closed_and_opens_again() -> Result<()> {
     );
     console.post(&format!("{server}/pause"), json!({})).await?;
     let lists = |text: &str| text.contains("\"tools\"");
-    // Bug 15: told to the holder of a token for it.
+    // REVIEW-UX-BUG-15: told to the holder of a token for it.
     let is_paused = |text: &str| !lists(text) && text.contains("This server is paused.");
     until(&scene, "a paused server says so", is_paused).await?;
     console
@@ -227,7 +227,7 @@ async fn a_paused_server_is_closed_and_opens_again() -> Result<()> {
     until(&scene, "a published server lists its tools", lists).await
 }
 
-/// Bug 5: the time of the last request, and not of the last token.
+/// REVIEW-UX-BUG-5: the time of the last request, and not of the last token.
 #[tokio::test]
 async fn bug_5_an_app_was_last_used_when_it_last_asked_for_something() -> Result<()> {
     let scene = Scene::new().await?;

@@ -42,7 +42,7 @@ fn demo_key(value: &str) -> Value {
     json!({"kind": "api_key", "in": "header", "name": "X-Api-Key", "value": value})
 }
 
-/// ux-review §1, frictions 4 and 5.
+/// REVIEW-UX-FRICTION-4 and REVIEW-UX-FRICTION-5.
 #[tokio::test]
 async fn friction_5_a_wrong_key_is_refused_when_it_is_entered_and_the_right_one_works() -> Result<()>
 {
@@ -86,7 +86,7 @@ async fn friction_5_a_wrong_key_is_refused_when_it_is_entered_and_the_right_one_
         "{listed}"
     );
 
-    // Friction 4: the console knows the key.
+    // REVIEW-UX-FRICTION-4: the console knows the key.
     let key = text(&demo, "api_key")?;
     set(&console, &source, demo_key(&key)).await?;
     ensure!(

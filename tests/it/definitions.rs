@@ -109,7 +109,7 @@ async fn q8_what_a_server_writes_is_served_as_it_is_written() -> Result<()> {
     Ok(())
 }
 
-/// J-10: of prompts, resources and templates too, and of what they hold.
+/// MCP-J-10: of prompts, resources and templates too, and of what they hold.
 #[tokio::test]
 async fn q8_j_10_what_a_server_writes_of_prompts_and_resources_is_served_as_it_is_written()
 -> Result<()> {
@@ -224,7 +224,7 @@ async fn f6_an_odd_tool_costs_that_tool_and_not_the_server() -> Result<()> {
     Ok(())
 }
 
-/// F6: RFC 8259 has numbers of every size.
+/// REVIEW-F6: RFC 8259 has numbers of every size.
 #[tokio::test]
 async fn f6_a_number_beyond_a_double_is_json_in_arguments_and_results() -> Result<()> {
     let scene = Scene::of(&[PLAIN]).await?;
@@ -296,7 +296,8 @@ async fn s_6_characters_that_nobody_sees_are_taken_out_of_texts_and_refused_in_n
     Ok(())
 }
 
-/// S-6: texts of an OpenAPI document too. Order: properties stand in the list, in the console and in a form as the document has them.
+/// REVIEW-S-6: texts of an OpenAPI document too. Order: properties stand in the list, in the
+/// console and in a form as the document has them.
 #[tokio::test]
 async fn schemas_of_a_document_and_of_a_form_keep_their_order() -> Result<()> {
     const ORDER: [&str; 4] = ["zebra", "yak", "mongoose", "ant"];
@@ -377,7 +378,7 @@ async fn schemas_of_a_document_and_of_a_form_keep_their_order() -> Result<()> {
         "{imported}"
     );
     let words = imported["title"].to_string() + &imported["description"].to_string();
-    assert!(words.contains("Adds one."), "S-6: {imported}");
+    assert!(words.contains("Adds one."), "REVIEW-S-6: {imported}");
     Ok(())
 }
 
@@ -462,7 +463,7 @@ async fn before(fixture: Fixture) -> Result<(Before, McpClient)> {
     Ok((before, session))
 }
 
-/// ten rounds, between a client and a server of the session era too.
+/// MCP-X-24: ten rounds, between a client and a server of the session era too.
 #[tokio::test]
 async fn f7_x_24_a_server_of_the_session_era_asks_ten_times_at_most() -> Result<()> {
     let (_before, session) = before(Fixture::TypeScript1).await?;
@@ -476,7 +477,7 @@ async fn f7_x_24_a_server_of_the_session_era_asks_ten_times_at_most() -> Result<
     Ok(())
 }
 
-/// EL-8: an answer that does not fit is a failed elicitation, and not a wish to cancel.
+/// MCP-EL-8: an answer that does not fit is a failed elicitation, and not a wish to cancel.
 #[tokio::test]
 async fn q15_el_8_an_answer_that_does_not_fit_is_no_cancel() -> Result<()> {
     let (_before, session) = before(Fixture::TypeScript1).await?;
@@ -492,7 +493,7 @@ async fn q15_el_8_an_answer_that_does_not_fit_is_no_cancel() -> Result<()> {
     Ok(())
 }
 
-/// Q13: a whole number stays one.
+/// REVIEW-Q13: a whole number stays one.
 #[tokio::test]
 async fn q13_progress_of_one_is_one() -> Result<()> {
     let (_before, session) = before(Fixture::TypeScript1).await?;

@@ -1,4 +1,5 @@
-//! Admission order and era selection on the wire (protocol.md §2), sessions, streams, lists.
+//! Admission order and era selection on the wire (`docs/revisions.md`, section 2), sessions,
+//! streams, lists.
 
 use anyhow::Result;
 use futures_util::StreamExt;
@@ -15,7 +16,7 @@ async fn e1_checks_come_in_order_so_that_the_first_fault_decides() -> Result<()>
     let scene = Scene::new().await?;
     let anonymous = McpClient::new(&scene.published.url)?;
 
-    // Host before everything else; on loopback a foreign name is refused (T-3).
+    // Host before everything else; on loopback a foreign name is refused (MCP-T-3).
     let answer = anonymous
         .clone()
         .with("host", "attacker.example")?
@@ -26,7 +27,7 @@ async fn e1_checks_come_in_order_so_that_the_first_fault_decides() -> Result<()>
         "a foreign host: {}",
         answer.status
     );
-    // Origin before the method and the token (T-2).
+    // Origin before the method and the token (MCP-T-2).
     let answer = anonymous
         .clone()
         .with("origin", "https://attacker.example")?
@@ -44,14 +45,14 @@ async fn e1_checks_come_in_order_so_that_the_first_fault_decides() -> Result<()>
         StatusCode::FORBIDDEN,
         "a null origin is nobody's"
     );
-    // The method before the token (T-5).
+    // The method before the token (MCP-T-5).
     let answer = anonymous.send(Method::PUT).await?;
     assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(answer.header("allow"), "POST, GET, DELETE, OPTIONS");
     // The token before the body is read.
     let answer = anonymous.post("text/plain", "not json").await?;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-    // Content type before Accept (T-6).
+    // Content type before Accept (MCP-T-6).
     let answer = scene
         .mcp
         .clone()
@@ -59,7 +60,7 @@ async fn e1_checks_come_in_order_so_that_the_first_fault_decides() -> Result<()>
         .post("text/plain", "not json")
         .await?;
     assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    // Accept before size and parse (T-7).
+    // Accept before size and parse (MCP-T-7).
     let answer = scene
         .mcp
         .clone()
@@ -67,13 +68,13 @@ async fn e1_checks_come_in_order_so_that_the_first_fault_decides() -> Result<()>
         .post("application/json", "not json")
         .await?;
     assert_eq!(answer.status, StatusCode::NOT_ACCEPTABLE);
-    // Size before parse (J-19).
+    // Size before parse (MCP-J-19).
     let answer = scene
         .mcp
         .post("application/json", vec![b' '; 5 * 1024 * 1024])
         .await?;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    // Parse before shape (J-1, J-7): the id could not be read, so there is none.
+    // Parse before shape (MCP-J-1, MCP-J-7): the id could not be read, so there is none.
     let answer = scene
         .mcp
         .post("application/json; charset=utf-8", "{\"jsonrpc\":")
@@ -198,7 +199,7 @@ async fn j_malformed_messages_get_exact_codes() -> Result<()> {
 #[tokio::test]
 async fn e3_to_e6_legacy_requests_open_and_need_a_session() -> Result<()> {
     let scene = Scene::new().await?;
-    // E-3: a modern header on initialize contradicts it.
+    // MCP-E-3: a modern header on initialize contradicts it.
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
         {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
     let answer = scene
@@ -211,7 +212,7 @@ async fn e3_to_e6_legacy_requests_open_and_need_a_session() -> Result<()> {
         (answer.status, answer.code()),
         (StatusCode::BAD_REQUEST, -32020)
     );
-    // E-4: a modern header without the envelope.
+    // MCP-E-4: a modern header without the envelope.
     let answer = scene
         .mcp
         .clone()
@@ -222,14 +223,14 @@ async fn e3_to_e6_legacy_requests_open_and_need_a_session() -> Result<()> {
         (answer.status, answer.code()),
         (StatusCode::BAD_REQUEST, -32602)
     );
-    // E-5: neither.
+    // MCP-E-5: neither.
     let answer = scene.mcp.request("tools/list", json!({})).await?;
     assert_eq!(
         (answer.status, answer.code()),
         (StatusCode::BAD_REQUEST, -32600)
     );
     assert_eq!(answer.json["id"], 1);
-    // E-6: a legacy version in the modern key is legacy, and lacks a session.
+    // MCP-E-6: a legacy version in the modern key is legacy, and lacks a session.
     let answer = scene
         .mcp
         .request(
@@ -241,7 +242,8 @@ async fn e3_to_e6_legacy_requests_open_and_need_a_session() -> Result<()> {
         (answer.status, answer.code()),
         (StatusCode::BAD_REQUEST, -32600)
     );
-    // L-2: what we do not speak is answered with the latest legacy revision, the modern one included.
+    // MCP-L-2: what we do not speak is answered with the latest legacy revision, the modern one
+    // included.
     for (asked, given) in [
         ("2025-03-26", "2025-03-26"),
         ("2025-06-18", "2025-06-18"),
@@ -252,14 +254,14 @@ async fn e3_to_e6_legacy_requests_open_and_need_a_session() -> Result<()> {
         let (_, result) = scene.mcp.initialize(asked).await?;
         assert_eq!(result["protocolVersion"], given, "asked for {asked}");
     }
-    // L-9: initialize inside a session.
+    // MCP-L-9: initialize inside a session.
     let (session, _) = scene.mcp.initialize(LEGACY).await?;
     let answer = session.message(&initialize).await?;
     assert_eq!(
         (answer.status, answer.code()),
         (StatusCode::BAD_REQUEST, -32600)
     );
-    // E-13: an answer that nobody asked for.
+    // MCP-E-13: an answer that nobody asked for.
     let answer = scene
         .mcp
         .message(&json!({"jsonrpc": "2.0", "id": 5, "result": {}}))
@@ -335,9 +337,12 @@ async fn e7_the_modern_ladder_names_the_first_fault() -> Result<()> {
     );
     assert_eq!(
         answer.json["error"]["data"]["requested"], "2099-01-01",
-        "L-16"
+        "MCP-L-16"
     );
-    assert_eq!(answer.json["error"]["data"]["supported"][0], MODERN, "L-18");
+    assert_eq!(
+        answer.json["error"]["data"]["supported"][0], MODERN,
+        "MCP-L-18"
+    );
     let answer = modern
         .message(&with_meta(&|meta| meta[capabilities] = json!([])))
         .await?;
@@ -346,7 +351,7 @@ async fn e7_the_modern_ladder_names_the_first_fault() -> Result<()> {
         (StatusCode::BAD_REQUEST, -32602),
         "(5) capabilities not an object"
     );
-    assert_eq!(answer.json["id"], 1, "E-9");
+    assert_eq!(answer.json["id"], 1, "MCP-E-9");
     for gone in [
         "ping",
         "initialize",
@@ -362,7 +367,7 @@ async fn e7_the_modern_ladder_names_the_first_fault() -> Result<()> {
             answer.text
         );
     }
-    // E-8: clientInfo may be missing; E-12: a session id is ignored and not echoed.
+    // MCP-E-8: clientInfo may be missing; MCP-E-12: a session id is ignored and not echoed.
     let answer = modern
         .clone()
         .with("mcp-session-id", "whatever")?
@@ -374,7 +379,7 @@ async fn e7_the_modern_ladder_names_the_first_fault() -> Result<()> {
         .await?;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
     assert_eq!(answer.header("mcp-session-id"), "");
-    assert_eq!(answer.json["result"]["resultType"], "complete", "J-17");
+    assert_eq!(answer.json["result"]["resultType"], "complete", "MCP-J-17");
     Ok(())
 }
 
@@ -386,10 +391,10 @@ async fn l17_discover_names_every_revision_and_lists_are_cacheable() -> Result<(
     let result = &answer.json["result"];
     assert_eq!(result["supportedVersions"][0], MODERN);
     assert!(result["capabilities"]["tools"].is_object(), "{result}");
-    assert!(result["capabilities"].get("tasks").is_none(), "L-23");
+    assert!(result["capabilities"].get("tasks").is_none(), "MCP-L-23");
     assert!(
         result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"].is_string(),
-        "J-18"
+        "MCP-J-18"
     );
     let answer = scene.mcp.modern("tools/list", json!({})).await?;
     assert!(
@@ -465,7 +470,7 @@ async fn t_sessions_end_with_delete_and_forged_ids_are_404() -> Result<()> {
         json!({}),
         "PI"
     );
-    // A notification gets 202 and no body (J-8).
+    // A notification gets 202 and no body (MCP-J-8).
     let answer = session.message(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}})).await?;
     assert_eq!(
         (answer.status, answer.text.as_str()),
@@ -500,7 +505,7 @@ async fn t_get_is_a_real_event_stream() -> Result<()> {
         .await?;
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
-    assert_eq!(response.headers()["x-accel-buffering"], "no", "T-8");
+    assert_eq!(response.headers()["x-accel-buffering"], "no", "MCP-T-8");
     // Something arrives at once, so that proxies and clients see a living stream: a priming event or a comment.
     let mut body = response.bytes_stream();
     let first = tokio::time::timeout(std::time::Duration::from_secs(20), body.next()).await?;

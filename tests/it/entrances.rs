@@ -1,6 +1,6 @@
-//! S-6: no text that comes in, whatever its characters, is a fault of the server. Every route of
-//! the console's document, the OAuth endpoints, the pages and the MCP endpoint get, in every text
-//! parameter, what a database or a reader may stumble over.
+//! REVIEW-S-6: no text that comes in, whatever its characters, is a fault of the server. Every
+//! route of the console's document, the OAuth endpoints, the pages and the MCP endpoint get, in
+//! every text parameter, what a database or a reader may stumble over.
 
 use std::collections::BTreeMap;
 

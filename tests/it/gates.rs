@@ -72,7 +72,7 @@ async fn gated_tools_are_found(fixture: Fixture) -> Result<()> {
             "{feature}: {names:?}"
         );
         assert_eq!(names.len(), all.len() - 3, "{feature}");
-        // Called all the same: V-1, and V-2 in 2026-07-28.
+        // Called all the same: MCP-V-1, and MCP-V-2 in 2026-07-28.
         let params = json!({"name": tool, "arguments": {"prompt": "x", "message": "x"}});
         let answer = session.request("tools/call", params).await?;
         let told = format!(
@@ -91,7 +91,7 @@ async fn gated_tools_are_found(fixture: Fixture) -> Result<()> {
             refused.text
         );
     }
-    // L-21: a list of 2026-07-28 is the same for everybody.
+    // MCP-L-21: a list of 2026-07-28 is the same for everybody.
     let list = mcp.modern("tools/list", json!({})).await?;
     let tools = list.json["result"]["tools"].as_array().map(Vec::len);
     assert_eq!(tools, Some(all.len()), "{}", list.text);
@@ -118,14 +118,14 @@ async fn gated_tools_are_found(fixture: Fixture) -> Result<()> {
     Ok(())
 }
 
-/// X-30, L-21: clients that can be asked are offered the tools; the others are told what they lack
-/// (V-1, V-2).
+/// MCP-X-30, MCP-L-21: clients that can be asked are offered the tools; the others are told what
+/// they lack (MCP-V-1, MCP-V-2).
 #[tokio::test]
 async fn x_30_tools_for_clients_that_can_be_asked_are_found_and_offered_to_those() -> Result<()> {
     gated_tools_are_found(Fixture::Gated).await
 }
 
-/// the same before a server whose sessions are streams.
+/// MCP-X-30: the same before a server whose sessions are streams.
 #[tokio::test]
 async fn x_30_so_are_those_of_a_server_of_http_sse() -> Result<()> {
     gated_tools_are_found(Fixture::GatedSse).await

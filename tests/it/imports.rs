@@ -1,4 +1,4 @@
-//! Imports of two workspaces at one process (S-1).
+//! Imports of two workspaces at one process (REVIEW-S-1).
 
 use std::time::{Duration, Instant};
 
@@ -48,8 +48,8 @@ async fn preview(
     console.send(Method::POST, &path, Some(body)).await
 }
 
-/// Rule: S-1. A workspace has one turn and a short queue, another one does not wait for it, and the turn
-/// is free again as soon as its request is gone.
+/// Rule: REVIEW-S-1. A workspace has one turn and a short queue, another one does not wait for it,
+/// and the turn is free again as soon as its request is gone.
 #[tokio::test]
 async fn s1_a_workspace_that_imports_much_keeps_no_other_waiting() -> Result<()> {
     let stack = Stack::start()?;

@@ -1,4 +1,5 @@
-//! API keys and service accounts at the MCP endpoint (`auth.md` C17, T12, §4.8; cases 95, 97, 163, 164).
+//! API keys and service accounts at the MCP endpoint (AUTH-C17, AUTH-T12, AUTH-4.8; CASE-95,
+//! CASE-97, CASE-163, CASE-164).
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,7 @@ async fn case_163_a_key_opens_what_it_may_and_is_refused_within_a_second_of_its_
     let stranger = session.clone().with_token(&scene.tokens.access)?;
     ensure!(
         stranger.request("tools/list", json!({})).await?.status == StatusCode::NOT_FOUND,
-        "AB-25: the session is the key's"
+        "MCP-AB-25: the session is the key's"
     );
 
     // Wrong checksum, unknown key: 401 with the challenge of a bad token.
@@ -64,7 +65,7 @@ async fn case_163_a_key_opens_what_it_may_and_is_refused_within_a_second_of_its_
                 .contains("error=\"invalid_token\"")
         );
     }
-    // Case 164: it opens the endpoint and nothing else.
+    // CASE-164: it opens the endpoint and nothing else.
     let response = reqwest::Client::builder()
         .build()?
         .get(scene.stack.url().join("/api/v1/me")?)
@@ -81,7 +82,7 @@ async fn case_163_a_key_opens_what_it_may_and_is_refused_within_a_second_of_its_
         .await?;
     let took = refused_after(&with_key).await?;
     println!("a revoked key was refused after {took:?}");
-    ensure!(took < Duration::from_secs(1), "R9: {took:?}");
+    ensure!(took < Duration::from_secs(1), "AUTH-R9: {took:?}");
     ensure!(tools(&scene.mcp).await? == StatusCode::OK, "and no other");
     Ok(())
 }
@@ -108,7 +109,7 @@ async fn c17_a_key_is_good_for_its_server_and_its_networks_only() -> Result<()> 
     ensure!(url != scene.published.url, "{url}");
     ensure!(
         tools(&McpClient::new(&url)?.with_token(&key)?).await? == StatusCode::UNAUTHORIZED,
-        "case 97"
+        "CASE-97"
     );
     for (networks, status) in [
         (json!(["127.0.0.0/8", "::1"]), StatusCode::OK),
@@ -174,7 +175,7 @@ async fn t12_a_service_account_calls_tools_until_it_is_switched_off() -> Result<
         .await?;
     for client in [&client, &by_key] {
         let took = refused_after(client).await?;
-        ensure!(took < Duration::from_secs(1), "R9: {took:?}");
+        ensure!(took < Duration::from_secs(1), "AUTH-R9: {took:?}");
     }
     let refused = token().await?;
     ensure!(refused["error"] == "invalid_client", "{refused}");

@@ -1,4 +1,4 @@
-//! Sign-up, verification, sign-in and sign-out through the pages (auth.md §1.9, §1.10).
+//! Sign-up, verification, sign-in and sign-out through the pages (AUTH-1.9, AUTH-1.10).
 
 use anyhow::Result;
 use portolan_tests::{person::Person, stack::Stack};
@@ -134,14 +134,18 @@ async fn s6_pages_carry_a_strict_policy_and_no_script() -> Result<()> {
         assert_eq!(
             page.headers[header::X_CONTENT_TYPE_OPTIONS],
             "nosniff",
-            "S7"
+            "AUTH-S7"
         );
-        assert_eq!(page.headers[header::REFERRER_POLICY], "no-referrer", "S7");
+        assert_eq!(
+            page.headers[header::REFERRER_POLICY],
+            "no-referrer",
+            "AUTH-S7"
+        );
         assert!(
             page.headers[header::CACHE_CONTROL]
                 .to_str()?
                 .contains("no-store"),
-            "S7"
+            "AUTH-S7"
         );
     }
     Ok(())

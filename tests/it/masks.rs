@@ -1,5 +1,5 @@
-//! S-5: a server behind us that echoes the credential of its requests gives it to no client, in
-//! whatever it says.
+//! REVIEW-S-5: a server behind us that echoes the credential of its requests gives it to no client,
+//! in whatever it says.
 
 use std::time::Duration;
 

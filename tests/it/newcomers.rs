@@ -1,5 +1,4 @@
-//! Clients that come for the first time, through the built binary: the flight recorder from the first challenge to the first request (`auth.md`
-//! X2), which clients a workspace admits (M7), and keys that are read whatever tokens say (§4.6, case 116).
+//! Clients that come for the first time, through the built binary: the flight recorder from the first challenge to the first request (AUTH-X2), which clients a workspace admits (AUTH-M7), and keys that are read whatever tokens say (AUTH-4.6, CASE-116).
 
 use std::time::{Duration, Instant};
 
@@ -126,7 +125,7 @@ async fn x2_the_recorder_follows_a_client_from_the_challenge_to_its_first_reques
     );
     let text = attempt.to_string();
     for secret in [&tokens.access, &tokens.refresh] {
-        ensure!(!text.contains(secret.as_str()), "X1");
+        ensure!(!text.contains(secret.as_str()), "AUTH-X1");
     }
 
     // An operator finds it by the number of one of its requests.
@@ -184,11 +183,11 @@ async fn m7_r7_a_client_that_a_workspace_blocks_is_refused_at_the_endpoint_withi
     .await?;
     ensure!(
         blocked.elapsed() < Duration::from_secs(1),
-        "R9: {:?}",
+        "AUTH-R9: {:?}",
         blocked.elapsed()
     );
     let refresh = scene.client.refresh(&scene.tokens.refresh).await?;
-    ensure!(refresh.status() == StatusCode::BAD_REQUEST, "K16");
+    ensure!(refresh.status() == StatusCode::BAD_REQUEST, "AUTH-K16");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Several nodes, one service: any node serves any request and resumes any stream, and each may die (streams.md §1).
+//! Several nodes, one service: any node serves any request and resumes any stream, and each may die (STREAM-1).
 //!
 //! Most tests speak to the nodes one by one, under the public name, so that they know who does what; those about rolling and chaos
 //! go through HAProxy.
@@ -42,7 +42,7 @@ use portolan_tests::{
 };
 use serde_json::{Value, json};
 
-/// What a lost owner may cost (streams.md §1).
+/// What a lost owner may cost (STREAM-1).
 const ADOPTION: Duration = Duration::from_secs(12);
 
 /// A call that runs on one node and that the test holds.

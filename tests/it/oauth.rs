@@ -1,4 +1,5 @@
-//! Discovery, registration, authorization, tokens, revocation: what clients depend on (auth.md §1.1–§1.5, §5).
+//! Discovery, registration, authorization, tokens, revocation: what clients depend on
+//! (AUTH-1.1–AUTH-1.5, AUTH-5.1 to AUTH-5.6).
 
 use anyhow::{Context, Result};
 use portolan_tests::{
@@ -30,7 +31,11 @@ async fn get(url: &str) -> Result<(StatusCode, header::HeaderMap, Value)> {
 
 async fn error(response: reqwest::Response) -> Result<(u16, String)> {
     let status = response.status().as_u16();
-    assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store", "T9");
+    assert_eq!(
+        response.headers()[header::CACHE_CONTROL],
+        "no-store",
+        "AUTH-T9"
+    );
     let body: Value = response.json().await?;
     Ok((
         status,
@@ -50,7 +55,11 @@ async fn e1_to_e4_discovery_says_the_same_issuer_everywhere_and_404_elsewhere() 
             .to_str()?
             .starts_with("application/json")
     );
-    assert_eq!(headers[header::ACCESS_CONTROL_ALLOW_ORIGIN], "*", "E10");
+    assert_eq!(
+        headers[header::ACCESS_CONTROL_ALLOW_ORIGIN],
+        "*",
+        "AUTH-E10"
+    );
     assert_eq!(metadata["issuer"], origin.as_str());
     assert!(
         metadata
@@ -66,11 +75,11 @@ async fn e1_to_e4_discovery_says_the_same_issuer_everywhere_and_404_elsewhere() 
     );
     assert_eq!(
         metadata["authorization_response_iss_parameter_supported"], true,
-        "A7"
+        "AUTH-A7"
     );
     assert_eq!(
         metadata["client_id_metadata_document_supported"], true,
-        "C1"
+        "AUTH-C1"
     );
 
     for (asked, resource) in [
@@ -84,12 +93,12 @@ async fn e1_to_e4_discovery_says_the_same_issuer_everywhere_and_404_elsewhere() 
         assert_eq!(
             status,
             StatusCode::OK,
-            "E3: any well-formed slug has a document"
+            "AUTH-E3: any well-formed slug has a document"
         );
         assert_eq!(
             document["resource"],
             format!("{origin}{resource}"),
-            "E3: the form that was asked"
+            "AUTH-E3: the form that was asked"
         );
         assert_eq!(document["authorization_servers"], json!([origin]));
         assert_eq!(document["scopes_supported"], json!(["mcp"]));
@@ -101,14 +110,14 @@ async fn e1_to_e4_discovery_says_the_same_issuer_everywhere_and_404_elsewhere() 
         "anything",
     ] {
         let (status, headers, body) = get(&format!("{origin}/.well-known/{missing}")).await?;
-        assert_eq!(status, StatusCode::NOT_FOUND, "E2, E4 {missing}");
+        assert_eq!(status, StatusCode::NOT_FOUND, "AUTH-E2, AUTH-E4 {missing}");
         assert!(
             headers[header::CONTENT_TYPE]
                 .to_str()?
                 .starts_with("application/json"),
-            "E4 {missing}"
+            "AUTH-E4 {missing}"
         );
-        assert_eq!(body["error"], "not_found", "E4 {missing}");
+        assert_eq!(body["error"], "not_found", "AUTH-E4 {missing}");
     }
     let (status, _, keys) = get(&format!("{origin}/oauth/jwks.json")).await?;
     assert_eq!(status, StatusCode::OK);
@@ -121,7 +130,7 @@ async fn e1_to_e4_discovery_says_the_same_issuer_everywhere_and_404_elsewhere() 
     Ok(())
 }
 
-/// DP-4: served, though deprecated.
+/// MCP-DP-4: served, though deprecated.
 #[tokio::test]
 async fn c8_to_c14_registration_defaults_deduplicates_and_refuses() -> Result<()> {
     let stack = Stack::start()?;
@@ -132,11 +141,11 @@ async fn c8_to_c14_registration_defaults_deduplicates_and_refuses() -> Result<()
             .send()
     };
     let first: Value = register(registration("Twice")).await?.json().await?;
-    assert_eq!(first["token_endpoint_auth_method"], "none", "C9");
+    assert_eq!(first["token_endpoint_auth_method"], "none", "AUTH-C9");
     assert_eq!(
         first["redirect_uris"],
         json!([REDIRECT_URI]),
-        "C8: what was registered"
+        "AUTH-C8: what was registered"
     );
     assert!(
         first
@@ -144,24 +153,24 @@ async fn c8_to_c14_registration_defaults_deduplicates_and_refuses() -> Result<()
             .context("an object")?
             .values()
             .all(|value| !value.is_null()),
-        "C8: no nulls"
+        "AUTH-C8: no nulls"
     );
     let mut again = registration("Twice");
     again["redirect_uris"] = json!(["http://127.0.0.1:40001/callback"]);
     let again: Value = register(again).await?.json().await?;
     assert_eq!(
         first["client_id"], again["client_id"],
-        "C10: another loopback port is the same client"
+        "AUTH-C10: another loopback port is the same client"
     );
     let other: Value = register(registration("Other")).await?.json().await?;
-    assert_ne!(first["client_id"], other["client_id"], "C10");
+    assert_ne!(first["client_id"], other["client_id"], "AUTH-C10");
     let bare: Value = register(json!({"redirect_uris": ["https://client.example/cb"]}))
         .await?
         .json()
         .await?;
     assert_eq!(
         bare["token_endpoint_auth_method"], "none",
-        "C9: absent is none"
+        "AUTH-C9: absent is none"
     );
     for uris in [
         json!([]),
@@ -171,15 +180,19 @@ async fn c8_to_c14_registration_defaults_deduplicates_and_refuses() -> Result<()
         json!(["https://*.example/cb"]),
     ] {
         let response = register(json!({"redirect_uris": uris, "client_name": "x"})).await?;
-        assert_eq!(response.status(), StatusCode::BAD_REQUEST, "C14 {uris}");
+        assert_eq!(
+            response.status(),
+            StatusCode::BAD_REQUEST,
+            "AUTH-C14 {uris}"
+        );
         let body: Value = response.json().await?;
-        assert_eq!(body["error"], "invalid_redirect_uri", "C14 {uris}");
+        assert_eq!(body["error"], "invalid_redirect_uri", "AUTH-C14 {uris}");
     }
     let response =
         register(json!({"redirect_uris": [REDIRECT_URI], "jwks_uri": "https://a.example/keys"}))
             .await?;
     let body: Value = response.json().await?;
-    assert_eq!(body["error"], "invalid_client_metadata", "C9");
+    assert_eq!(body["error"], "invalid_client_metadata", "AUTH-C9");
     Ok(())
 }
 
@@ -201,10 +214,14 @@ async fn a2_until_the_redirect_is_trusted_faults_are_pages_never_redirects() -> 
             .browser
             .open(&client.authorize_url(&parameters)?)
             .await?;
-        assert_eq!(page.status, StatusCode::BAD_REQUEST, "A2 {name}={value}");
-        assert!(page.leaves_to.is_none(), "A2: no redirect, ever");
+        assert_eq!(
+            page.status,
+            StatusCode::BAD_REQUEST,
+            "AUTH-A2 {name}={value}"
+        );
+        assert!(page.leaves_to.is_none(), "AUTH-A2: no redirect, ever");
     }
-    // A3: any port on loopback.
+    // AUTH-A3: any port on loopback.
     let mut parameters = good.clone();
     parameters.insert(
         "redirect_uri".to_owned(),
@@ -218,7 +235,8 @@ async fn a2_until_the_redirect_is_trusted_faults_are_pages_never_redirects() -> 
             .form_with("password")
             .is_ok()
     );
-    // After the redirect is trusted, faults go back to the client, with state and iss (A6, A7).
+    // After the redirect is trusted, faults go back to the client, with state and iss (AUTH-A6,
+    // AUTH-A7).
     for (name, value, expected) in [
         ("response_type", "token", "unsupported_response_type"),
         ("code_challenge", "", "invalid_request"),
@@ -252,14 +270,14 @@ async fn a2_until_the_redirect_is_trusted_faults_are_pages_never_redirects() -> 
         assert_eq!(
             query(&back, "state").as_deref(),
             Some("a state & more"),
-            "A6"
+            "AUTH-A6"
         );
         assert_eq!(
             query(&back, "iss"),
             Some(stack.url().origin().ascii_serialization()),
-            "A7"
+            "AUTH-A7"
         );
-        assert_eq!(page.status, StatusCode::SEE_OTHER, "A12");
+        assert_eq!(page.status, StatusCode::SEE_OTHER, "AUTH-A12");
     }
     Ok(())
 }
@@ -280,7 +298,7 @@ async fn a_consent_is_bound_to_the_browser_and_denial_goes_back() -> Result<()> 
     let consent_address = page.url.to_string();
     let back = scene.owner.decide(page, false).await?;
     assert_eq!(query(&back, "error").as_deref(), Some("access_denied"));
-    // A11: the address of the consent page is worth nothing in another browser.
+    // AUTH-A11: the address of the consent page is worth nothing in another browser.
     let other = Person::sign_up(&scene.stack, "bob").await?;
     let page = other.browser.open(&consent_address).await?;
     assert!(page.form_with("decision").is_err(), "{}", page.text());
@@ -294,7 +312,7 @@ async fn t3_to_t6_a_code_works_once_and_only_for_its_client() -> Result<()> {
         .client
         .code(&scene.owner, Some(&scene.published.url))
         .await?;
-    // T5: wrong attempts do not burn the code.
+    // AUTH-T5: wrong attempts do not burn the code.
     assert_eq!(
         error(scene.client.redeem(&code, &Pkce::new()?.verifier).await?).await?,
         (400, "invalid_grant".to_owned())
@@ -311,14 +329,14 @@ async fn t3_to_t6_a_code_works_once_and_only_for_its_client() -> Result<()> {
             .as_str()
             .map(|scope| scope.contains("mcp")),
         Some(true),
-        "A8"
+        "AUTH-A8"
     );
     let mcp = McpClient::new(&scene.published.url)?.with_token(&first.access)?;
     assert_eq!(
         mcp.modern("tools/list", json!({})).await?.status,
         StatusCode::OK
     );
-    // T6: a second use by the same client ends what came of the first.
+    // AUTH-T6: a second use by the same client ends what came of the first.
     assert_eq!(
         error(scene.client.redeem(&code, &pkce.verifier).await?).await?,
         (400, "invalid_grant".to_owned())
@@ -365,7 +383,7 @@ async fn k_fifty_refreshes_at_once_all_succeed_with_one_successor() -> Result<()
     assert_eq!(
         successors.len(),
         1,
-        "clients.md #13: the same successor for everybody"
+        "CLIENT-13: the same successor for everybody"
     );
     // A foreign client cannot use it, and does not end it.
     let other = OAuthClient::register(scene.stack.url(), "Other client").await?;
@@ -424,7 +442,7 @@ async fn t8_to_t11_the_token_endpoint_names_the_fault() -> Result<()> {
     Ok(())
 }
 
-/// SD-16: the older default addresses end in a slash, or not.
+/// MCP-SD-16: the older default addresses end in a slash, or not.
 #[tokio::test]
 async fn e9_clients_of_2025_03_26_find_the_root_aliases_and_need_no_resource() -> Result<()> {
     let scene = Scene::new().await?;
@@ -453,7 +471,7 @@ async fn e9_clients_of_2025_03_26_find_the_root_aliases_and_need_no_resource() -
     assert_eq!(
         query(&back, "state"),
         None,
-        "A6: no state was sent, none comes back"
+        "AUTH-A6: no state was sent, none comes back"
     );
     let body = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs([
@@ -473,7 +491,7 @@ async fn e9_clients_of_2025_03_26_find_the_root_aliases_and_need_no_resource() -
         .send()
         .await?;
     let tokens = tokens(response).await?;
-    // §5.4: the audience is the workspace, which each of its servers accepts.
+    // AUTH-5.4: the audience is the workspace, which each of its servers accepts.
     let mcp = McpClient::new(&scene.published.url)?.with_token(&tokens.access)?;
     assert!(mcp.initialize("2025-03-26").await.is_ok());
     Ok(())
@@ -515,7 +533,7 @@ async fn tokens_are_accepted_from_the_header_alone_and_only_whole() -> Result<()
     assert_eq!(
         in_query.request("ping", json!({})).await?.status,
         StatusCode::UNAUTHORIZED,
-        "case 113"
+        "CASE-113"
     );
     let mut broken = scene.tokens.access.clone();
     let last = if broken.pop() == Some('A') { 'B' } else { 'A' };
@@ -525,7 +543,7 @@ async fn tokens_are_accepted_from_the_header_alone_and_only_whole() -> Result<()
         .with_token(&broken)?
         .request("ping", json!({}))
         .await?;
-    assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "case 117");
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "CASE-117");
     assert!(
         answer
             .header("www-authenticate")

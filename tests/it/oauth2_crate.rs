@@ -1,4 +1,4 @@
-//! The `oauth2` crate, which nobody of this project wrote, as a client that an administrator registered by hand (`auth.md` §6.2, C16): code with
+//! The `oauth2` crate, which nobody of this project wrote, as a client that an administrator registered by hand (AUTH-6.2, AUTH-C16): code with
 //! PKCE, refresh, introspection and revocation, and whether it reads our refusals as what they are.
 
 use anyhow::{Context, Result, ensure};
@@ -86,7 +86,7 @@ async fn c16_a_client_that_was_registered_by_hand_signs_in_with_the_oauth2_crate
             .url();
         let back = scene.owner.agree(url.as_str()).await?;
         let of = |name: &str| query(&back, name).context("a parameter");
-        ensure!(of("state")? == *state.secret(), "A6");
+        ensure!(of("state")? == *state.secret(), "AUTH-A6");
         let tokens = client
             .exchange_code(AuthorizationCode::new(of("code")?))
             .set_pkce_verifier(verifier)
@@ -100,7 +100,8 @@ async fn c16_a_client_that_was_registered_by_hand_signs_in_with_the_oauth2_crate
             .exchange_refresh_token(&RefreshToken::new(refresh.secret().clone()))
             .request_async(&http)
             .await?;
-        // R8: an ordinary client may not look at tokens, and is told so in a form that the library understands.
+        // AUTH-R8: an ordinary client may not look at tokens, and is told so in a form that the
+        // library understands.
         let looked = client
             .introspect(renewed.access_token())
             .request_async(&http)

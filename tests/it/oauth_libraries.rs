@@ -1,4 +1,4 @@
-//! OAuth libraries that nobody of this project wrote, through the whole life of a grant and as service accounts (`auth.md` §6.2).
+//! OAuth libraries that nobody of this project wrote, through the whole life of a grant and as service accounts (AUTH-6.2).
 
 use std::{path::Path, time::Duration};
 

@@ -63,7 +63,7 @@ async fn pr_2_re_2_cp_2_what_a_tenant_wrote_is_listed_got_read_and_completed_in_
         assert_eq!(
             got["result"]["messages"][0]["content"]["text"],
             "Prompt with arguments: arg1='{{arg2}}', arg2='b'",
-            "PR-7 {revision}"
+            "MCP-PR-7 {revision}"
         );
         let got = speaker
             .ask("prompts/get", json!({"name": "test_prompt_with_image"}))
@@ -75,7 +75,7 @@ async fn pr_2_re_2_cp_2_what_a_tenant_wrote_is_listed_got_read_and_completed_in_
         let missing = speaker
             .ask("prompts/get", json!({"name": "test_prompt_with_arguments"}))
             .await?;
-        assert_eq!(missing["error"]["code"], -32602, "PR-4");
+        assert_eq!(missing["error"]["code"], -32602, "MCP-PR-4");
 
         let read = speaker
             .ask("resources/read", json!({"uri": "test://static-binary"}))
@@ -114,7 +114,7 @@ async fn pr_2_re_2_cp_2_what_a_tenant_wrote_is_listed_got_read_and_completed_in_
             let code = if revision == MODERN { -32602 } else { -32002 };
             assert_eq!(
                 none["error"]["code"], code,
-                "RE-4, RE-5 {revision} {uri}: {none}"
+                "MCP-RE-4, MCP-RE-5 {revision} {uri}: {none}"
             );
             assert_eq!(none["error"]["data"]["uri"], uri);
         }
@@ -125,7 +125,7 @@ async fn pr_2_re_2_cp_2_what_a_tenant_wrote_is_listed_got_read_and_completed_in_
         assert_eq!(
             completed["result"]["completion"]["values"],
             json!(["test one", "test two"]),
-            "CP-3"
+            "MCP-CP-3"
         );
     }
     Ok(())
@@ -160,7 +160,7 @@ async fn n_5_a_change_in_the_console_is_told_once_to_those_who_asked_for_it() ->
     assert_eq!(
         updated,
         Some(json!({"uri": "test://watched-resource"})),
-        "RE-7"
+        "MCP-RE-7"
     );
     let read = session
         .request("resources/read", json!({"uri": "test://watched-resource"}))

@@ -1,5 +1,6 @@
 //! Every revision of a client with every server behind Portolan, feature by feature: what each pair passes on, and what it loses by which rule
-//! (`translation.md` §0). The servers are written with the official SDKs, one column for each.
+//! (`docs/translation-rules.md`). The servers are written with the official SDKs, one column for
+//! each.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +90,8 @@ impl Pair {
         Ok(heard)
     }
 
-    /// X-60: what later revisions added to definitions is not for older clients. TL-3: the order is that of the bytes.
+    /// MCP-X-60: what later revisions added to definitions is not for older clients. MCP-TL-3: the
+    /// order is that of the bytes.
     async fn lists(&mut self) -> Result<()> {
         let (about, fixture) = (self.about(), self.fixture);
         let (tools, _) = self.client.list("tools/list", "tools").await?;
@@ -142,7 +144,8 @@ impl Pair {
         Ok(())
     }
 
-    /// J-17, X-65: the envelope is ours, and only for who knows it. X-61…X-63, V-7: what a revision has no words for is said in a text.
+    /// MCP-J-17, MCP-X-65: the envelope is ours, and only for who knows it. MCP-X-61…MCP-X-63,
+    /// MCP-V-7: what a revision has no words for is said in a text.
     async fn results(&mut self) -> Result<()> {
         let (about, is_modern) = (self.about(), self.is_from(MODERN));
         let text = |text: &str| json!({"type": "text", "text": text});
@@ -204,7 +207,8 @@ impl Pair {
         Ok(())
     }
 
-    /// X-76: under the client's own token, growing, with words from 2025-03-26 on. X-72…X-75, LG-4: logs from the level that the client wants.
+    /// MCP-X-76: under the client's own token, growing, with words from 2025-03-26 on.
+    /// MCP-X-72…MCP-X-75, MCP-LG-4: logs from the level that the client wants.
     async fn notices(&mut self) -> Result<()> {
         let about = self.about();
         let heard = self.call("test_tool_with_progress", json!({})).await?;
@@ -241,7 +245,7 @@ impl Pair {
         Ok(())
     }
 
-    /// X-66, X-67: what is not there has the number of the client's revision.
+    /// MCP-X-66, MCP-X-67: what is not there has the number of the client's revision.
     async fn prompts_and_resources(&mut self) -> Result<()> {
         let (about, fixture) = (self.about(), self.fixture);
         let name = "test_prompt_with_arguments";
@@ -259,7 +263,7 @@ impl Pair {
         );
         let params = json!({"name": name, "arguments": {"arg2": "2"}});
         let refused = self.ask("prompts/get", params).await?.answer;
-        // X-5: in a session, Python's two servers are one SDK's.
+        // MCP-X-5: in a session, Python's two servers are one SDK's.
         let answers = match fixture {
             Fixture::Python2 if !self.is_from(MODERN) => Fixture::Python1,
             fixture => fixture,
@@ -300,7 +304,7 @@ impl Pair {
             "{about}: RE-4, RE-5: {error}"
         );
 
-        // CP-3: of a prompt, and of a template.
+        // MCP-CP-3: of a prompt, and of a template.
         let of_prompt = json!({"type": "ref/prompt", "name": name});
         let of_template = json!({"type": "ref/resource", "uri": fixture.template()});
         for (reference, argument, typed, values) in [
@@ -319,14 +323,15 @@ impl Pair {
         Ok(())
     }
 
-    /// X-20, X-22, X-28, X-29: a question reaches the client in its own way. X-30, V-1: who cannot be asked hears why nothing came of it.
+    /// MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: a question reaches the client in its own way.
+    /// MCP-X-30, MCP-V-1: who cannot be asked hears why nothing came of it.
     async fn elicitation(&mut self) -> Result<()> {
         let (about, fixture, can) = (self.about(), self.fixture, self.is_from("2025-06-18"));
         let greeting = "test_input_required_result_elicitation";
         let heard = self.call(greeting, json!({})).await?;
         if !can {
             let is_refused = heard.answer.get("error").is_some();
-            // X-5: one of both eras says it in a session, in words of its SDK.
+            // MCP-X-5: one of both eras says it in a session, in words of its SDK.
             if fixture.knows_both_eras() {
                 let is_failed = heard.answer["result"]["isError"] == true;
                 assert!(is_failed || is_refused, "{about}: {}", heard.answer);
@@ -343,7 +348,7 @@ impl Pair {
         assert_eq!(params["message"], "What is your name?", "{about}");
         let schema = &params["requestedSchema"];
         assert_eq!(schema["required"], json!(["name"]), "{about}: {schema}");
-        // X-34: 2025-06-18 knows of no modes.
+        // MCP-X-34: 2025-06-18 knows of no modes.
         let mode = params.get("mode").and_then(Value::as_str);
         if self.client.revision == "2025-06-18" {
             assert_eq!(mode, None, "{about}: {params}");
@@ -375,7 +380,7 @@ impl Pair {
         Ok(())
     }
 
-    /// SM-1, RT-1: sampling and roots are of every revision.
+    /// MCP-SM-1, MCP-RT-1: sampling and roots are of every revision.
     async fn sampling_and_roots(&mut self) -> Result<()> {
         let about = self.about();
         let prompt = json!({"prompt": "Say hello"});
@@ -407,7 +412,7 @@ impl Pair {
         Ok(())
     }
 
-    /// XT-2: two rounds, and three questions at once.
+    /// MCP-XT-2: two rounds, and three questions at once.
     async fn rounds(&mut self) -> Result<()> {
         if self.fixture == Fixture::Rmcp || !self.is_from("2025-06-18") {
             return Ok(());
@@ -461,7 +466,8 @@ impl Pair {
     }
 }
 
-/// XT-12: the client's token and its names for things never reach the server, the server's secret and sessions never reach the client.
+/// MCP-XT-12: the client's token and its names for things never reach the server, the server's
+/// secret and sessions never reach the client.
 fn nothing_crosses(upstream: &Upstream, tokens: &Tokens, visible: &str) {
     let (seen, mut secrets) = (upstream.seen(), vec![SECRET.to_owned()]);
     assert!(seen.len() > 50, "{}", seen.len());
@@ -474,7 +480,7 @@ fn nothing_crosses(upstream: &Upstream, tokens: &Tokens, visible: &str) {
             "{all}"
         );
         assert!(!all.contains(&tokens.access), "{all}");
-        assert!(!all.contains("\"progress-"), "X-19: {all}");
+        assert!(!all.contains("\"progress-"), "MCP-X-19: {all}");
         secrets.extend(one.header("mcp-session-id").map(str::to_owned));
     }
     for secret in secrets {
@@ -511,7 +517,8 @@ async fn every_revision_before(fixture: Fixture) -> Result<()> {
         visible += &pair.visible;
     }
     nothing_crosses(&upstream, &tokens, &visible);
-    // X-1, X-5: asked once what it speaks, and from then on in the era of the client, if it knows that.
+    // MCP-X-1, MCP-X-5: asked once what it speaks, and from then on in the era of the client, if it
+    // knows that.
     let calls = upstream.seen_of("tools/call");
     let versions: BTreeSet<Option<&str>> = calls
         .iter()
@@ -532,13 +539,13 @@ async fn xt_12_clients_of_every_revision_before_typescript_of_2026_07_28() -> Re
     every_revision_before(Fixture::TypeScript2).await
 }
 
-/// XT-6: over the two endpoints of 2024-11-05, whose stream is shared by all that is said.
+/// MCP-XT-6: over the two endpoints of 2024-11-05, whose stream is shared by all that is said.
 #[tokio::test]
 async fn xt_6_clients_of_every_revision_before_a_server_of_2024_11_05() -> Result<()> {
     every_revision_before(Fixture::HttpSse).await
 }
 
-/// X-3: its SDK refuses the question for the era under an id of its own.
+/// MCP-X-3: its SDK refuses the question for the era under an id of its own.
 #[tokio::test]
 async fn x_3_xt_12_clients_of_every_revision_before_python_of_the_session_era() -> Result<()> {
     every_revision_before(Fixture::Python1).await

@@ -1,4 +1,4 @@
-//! Passkeys through the pages, with an authenticator of software (auth.md L13, S2; case 156).
+//! Passkeys through the pages, with an authenticator of software (AUTH-L13, AUTH-S2; CASE-156).
 
 use anyhow::{Context, Result};
 use portolan_tests::{
@@ -77,7 +77,7 @@ async fn sign_in(browser: &Browser, passkey: &mut Authenticator, manner: &Manner
     assert_eq!(
         asked["allowCredentials"],
         serde_json::json!([]),
-        "L5: nothing tells who has which"
+        "AUTH-L5: nothing tells who has which"
     );
     let fields = passkey.sign(&asked, manner)?;
     send(browser, &page, "credential", fields).await
@@ -138,14 +138,18 @@ async fn l13_a_passkey_is_added_renamed_signs_in_alone_and_is_removed() -> Resul
     assert!(is_signed_in(&ann.browser).await?);
     assert!(
         !is_signed_in(&elsewhere.browser).await?,
-        "S4: other browsers are out"
+        "AUTH-S4: other browsers are out"
     );
-    assert_eq!(amr(&stack, &ann).await?, "pwd hwk user mfa", "S3: elevated");
+    assert_eq!(
+        amr(&stack, &ann).await?,
+        "pwd hwk user mfa",
+        "AUTH-S3: elevated"
+    );
     assert!(
         mails_to(&ann)
             .await?
             .contains("A passkey of your Portolan account was added"),
-        "L16"
+        "AUTH-L16"
     );
 
     let browser = Browser::new(stack.url())?;
@@ -181,7 +185,7 @@ async fn l13_a_passkey_is_added_renamed_signs_in_alone_and_is_removed() -> Resul
         mails_to(&ann)
             .await?
             .contains("A passkey of your Portolan account was removed"),
-        "L16"
+        "AUTH-L16"
     );
     let late = Browser::new(stack.url())?;
     let page = sign_in(&late, &mut key, &honest(&stack)).await?;
@@ -345,7 +349,7 @@ async fn case_156_another_origin_host_challenge_person_or_no_verification_is_ref
     let asked = options(&ann.browser, &confirm, "credential", path).await?;
     let fields = key.sign(&asked, &good)?;
     let page = send(&ann.browser, &confirm, "credential", fields).await?;
-    assert_eq!(page.url.path(), "/", "S2: it proves again who she is");
+    assert_eq!(page.url.path(), "/", "AUTH-S2: it proves again who she is");
 
     // A passkey that did not verify its person is not taken to begin with, nor one that is known.
     let (_, page) = add(
@@ -522,7 +526,7 @@ async fn l14_who_has_a_factor_proves_it_before_another_is_added_or_it_is_removed
             "{path} {what}"
         );
     }
-    // Looking needs no proof (ux-review §4, bug 28); what changes something led here.
+    // Looking needs no proof (REVIEW-UX-BUG-28); what changes something led here.
     let proof = "/account/confirm?request=account.passkeys&for=required";
     let page = thief.browser.open(proof).await?;
     assert_eq!(page.url.path(), "/account/confirm");

@@ -1,4 +1,4 @@
-//! What is written down while the service works: nothing that opens anything (auth.md case 165; threat model, logs).
+//! What is written down while the service works: nothing that opens anything (CASE-165; threat model, logs).
 //!
 //! Every secret that can come by in a run is planted, used and misused; then the logs of all processes are searched, at the level that
 //! tells most.

@@ -1,5 +1,5 @@
-//! Sign-in with an account elsewhere: a provider made with oidc-provider, which Portolan knows by its standard only (`auth.md` F1–F5; cases 158
-//! and 160).
+//! Sign-in with an account elsewhere: a provider made with oidc-provider, which Portolan knows by
+//! its standard only (AUTH-F1 to AUTH-F5; CASE-158 and CASE-160).
 
 use anyhow::{Context, Result};
 use portolan_tests::{
@@ -43,7 +43,7 @@ async fn f1_f2_a_newcomer_of_a_real_provider_has_an_account_and_connects_an_app_
         (Some("somebody@example.com"), Some("Some Body"))
     );
 
-    // S8: a client's request is gone on with, in a browser that was not signed in.
+    // AUTH-S8: a client's request is gone on with, in a browser that was not signed in.
     Console::new(&browser).create_workspace("harbour").await?;
     let client = OAuthClient::register(stack.url(), "Harness").await?;
     let pkce = Pkce::new()?;
@@ -92,7 +92,7 @@ async fn case_158_id_tokens_that_were_altered_on_their_way_sign_nobody_in() -> R
         browser.open(back.as_str()).await?.status,
         StatusCode::BAD_REQUEST
     );
-    // X1: neither codes nor state are in the log.
+    // AUTH-X1: neither codes nor state are in the log.
     let log = stack.log();
     for (name, value) in back.query_pairs() {
         assert!(

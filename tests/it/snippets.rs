@@ -35,7 +35,7 @@ fn module(text: &str) -> Result<(tempfile::TempDir, PathBuf)> {
     Ok((folder, file))
 }
 
-/// ux-review §1, friction 8: SDKs and curl, each with an API key.
+/// REVIEW-UX-FRICTION-8: SDKs and curl, each with an API key.
 #[tokio::test]
 async fn snippets_for_sdks_and_curl_run_as_they_stand() -> Result<()> {
     let scene = Scene::new().await?;
@@ -76,7 +76,7 @@ async fn snippets_for_sdks_and_curl_run_as_they_stand() -> Result<()> {
     Ok(())
 }
 
-/// ux-review §1, friction 9: an MCP server that can be added without the internet.
+/// REVIEW-UX-FRICTION-9: an MCP server that can be added without the internet.
 #[tokio::test]
 async fn the_demo_mcp_server_is_added_published_and_called() -> Result<()> {
     let stack = Stack::start()?;
@@ -99,7 +99,7 @@ async fn the_demo_mcp_server_is_added_published_and_called() -> Result<()> {
     let tokens = client.authorize(&owner, &published.url).await?;
     let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
     let (session, _) = mcp.initialize(LEGACY).await?;
-    // ux-review §1, friction 6: a call that fails is no first call.
+    // REVIEW-UX-FRICTION-6: a call that fails is no first call.
     let call = json!({"name": "ships_that_fit", "arguments": {"port_id": "XXXXX"}});
     let answer = session.request("tools/call", call).await?;
     ensure!(answer.json["result"]["isError"] == true, "{}", answer.text);

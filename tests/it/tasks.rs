@@ -1,4 +1,5 @@
-//! Tasks through Portolan, over two nodes that share Redis: of upstream servers of both eras, for clients of both and of none (X-50…X-5C, XT-9, XT-10, XT-12).
+//! Tasks through Portolan, over two nodes that share Redis: of upstream servers of both eras, for
+//! clients of both and of none (MCP-X-50…MCP-X-5C, MCP-XT-9, MCP-XT-10, MCP-XT-12).
 
 use anyhow::{Context, Result, bail};
 use portolan_tests::{
@@ -108,11 +109,11 @@ impl Scene {
         }
     }
 
-    /// XT-12: ids of upstream tasks stay there.
+    /// MCP-XT-12: ids of upstream tasks stay there.
     fn assert_hidden(&self, answers: &str) {
         for seen in self.upstream.seen() {
             if let Some(id) = seen.json()["params"]["taskId"].as_str() {
-                assert!(!answers.contains(id), "XT-12: {answers}");
+                assert!(!answers.contains(id), "MCP-XT-12: {answers}");
             }
         }
     }
@@ -173,17 +174,17 @@ async fn as_a_task(
     assert_eq!(task["status"], "working", "{}", created.text);
     assert!(
         task["ttl"].is_u64() && task["pollInterval"].is_u64(),
-        "X-55: {task}"
+        "MCP-X-55: {task}"
     );
     let (questions, result) = result_of(&scene.on(1, session)?, &task["taskId"]).await?;
     assert_eq!(
         result["result"]["_meta"][RELATED]["taskId"], task["taskId"],
-        "TK-7: {result}"
+        "MCP-TK-7: {result}"
     );
     for question in &questions {
         assert_eq!(
             question["params"]["_meta"][RELATED]["taskId"], task["taskId"],
-            "TK-12"
+            "MCP-TK-12"
         );
     }
     Ok((task["taskId"].clone(), questions, result))
@@ -197,19 +198,19 @@ async fn tasks_of_an_upstream_of_2026_07_28_for_clients_of_every_era() -> Result
     assert!(
         list.text
             .contains(r#""execution":{"taskSupport":"optional"}"#),
-        "X-50"
+        "MCP-X-50"
     );
 
-    // X-50: a plain result is a task of ours all the same.
+    // MCP-X-50: a plain result is a task of ours all the same.
     let greet = call("greet", json!({"arguments": {"name": "Ada"}, "task": {}}));
     let (_, _, result) = as_a_task(&scene, &session, greet).await?;
     assert_eq!(said(&result["result"]), "Hello, Ada!");
-    // X-57, XT-9.
+    // MCP-X-57, MCP-XT-9.
     let (id, _, result) =
         as_a_task(&scene, &session, call("failing_job", json!({"task": {}}))).await?;
     assert_eq!(result["result"]["isError"], true);
     assert_eq!(status_of(&session, &id).await?, "failed");
-    // X-58.
+    // MCP-X-58.
     let (id, questions, result) = as_a_task(
         &scene,
         &session,
@@ -219,7 +220,7 @@ async fn tasks_of_an_upstream_of_2026_07_28_for_clients_of_every_era() -> Result
     assert_eq!(questions.len(), 1, "pushed once");
     assert_eq!(said(&result["result"]), "Deleted.");
     assert_eq!(status_of(&session, &id).await?, "completed");
-    // X-57: an error of the protocol.
+    // MCP-X-57: an error of the protocol.
     let created = session
         .request(
             "tools/call",
@@ -230,7 +231,7 @@ async fn tasks_of_an_upstream_of_2026_07_28_for_clients_of_every_era() -> Result
     let (_, failed) = result_of(&session, id).await?;
     assert_eq!(failed["error"]["message"], "The job broke.");
     assert_eq!(status_of(&session, id).await?, "failed");
-    // X-5A: own record at once and finally, and the upstream hears of it.
+    // MCP-X-5A: own record at once and finally, and the upstream hears of it.
     let looks = scene.upstream.seen_of("tasks/get").len();
     let long = call(
         "slow_compute",
@@ -245,7 +246,7 @@ async fn tasks_of_an_upstream_of_2026_07_28_for_clients_of_every_era() -> Result
         .await?;
     assert_eq!(cancelled.json["result"]["status"], "cancelled");
     scene.until_seen("tasks/cancel", 0).await;
-    // X-5C.
+    // MCP-X-5C.
     let listed = scene
         .on(1, &session)?
         .request("tasks/list", json!({}))
@@ -258,7 +259,7 @@ async fn tasks_of_an_upstream_of_2026_07_28_for_clients_of_every_era() -> Result
     );
     scene.assert_hidden(&listed.text);
 
-    // X-52: a legacy client that wants no task waits; one of 2026-07-28 can declare it.
+    // MCP-X-52: a legacy client that wants no task waits; one of 2026-07-28 can declare it.
     for version in [LEGACY, "2025-06-18"] {
         let session = scene.session(version).await?;
         let (_, result) = awaited(&session, "failing_job").await?;
@@ -276,7 +277,7 @@ async fn tasks_of_an_upstream_of_2026_07_28_for_clients_of_every_era() -> Result
         .await?;
     let id = &created.json["result"]["taskId"];
     let seen = scene.seen_until(id, "completed").await?;
-    assert_eq!(seen["result"]["isError"], true, "TX-7: {seen}");
+    assert_eq!(seen["result"]["isError"], true, "MCP-TX-7: {seen}");
     scene.assert_hidden(&format!("{} {seen}", created.text));
     Ok(())
 }
@@ -311,9 +312,9 @@ async fn tasks_of_an_upstream_of_2025_11_25_for_clients_of_every_era() -> Result
     assert!(
         list.text
             .contains(r#""execution":{"taskSupport":"required"}"#),
-        "TL-21"
+        "MCP-TL-21"
     );
-    // TK-2, X-51.
+    // MCP-TK-2, MCP-X-51.
     let refused = session
         .request("tools/call", call("task_required", json!({})))
         .await?;
@@ -321,7 +322,7 @@ async fn tasks_of_an_upstream_of_2025_11_25_for_clients_of_every_era() -> Result
     let refused = session
         .request("tools/call", call("test_simple_text", json!({"task": {}})))
         .await?;
-    assert_eq!(refused.code(), -32601, "X-54");
+    assert_eq!(refused.code(), -32601, "MCP-X-54");
 
     let (_, _, result) = as_a_task(
         &scene,
@@ -332,22 +333,22 @@ async fn tasks_of_an_upstream_of_2025_11_25_for_clients_of_every_era() -> Result
     assert_eq!(said(&result["result"]), "Computed.");
     let (id, _, result) =
         as_a_task(&scene, &session, call("task_required", json!({"task": {}}))).await?;
-    assert_eq!(result["result"]["isError"], true, "TK-8");
+    assert_eq!(result["result"]["isError"], true, "MCP-TK-8");
     assert_eq!(status_of(&session, &id).await?, "failed");
-    // TK-13, X-28.
+    // MCP-TK-13, MCP-X-28.
     let (_, questions, result) =
         as_a_task(&scene, &session, call("task_asks", json!({"task": {}}))).await?;
     assert_eq!(questions.len(), 1, "pushed once");
     assert_eq!(said(&result["result"]), "Deleted.");
 
-    // X-51: clients that know of no tasks wait.
+    // MCP-X-51: clients that know of no tasks wait.
     let older = scene.session("2025-06-18").await?;
     let (_, result) = awaited(&older, "task_required").await?;
     assert_eq!(said(&result["result"]), "The job failed.", "{result}");
     let (questions, result) = awaited(&older, "task_asks").await?;
     assert_eq!((questions.len(), said(&result["result"])), (1, "Deleted."));
     scene.assert_hidden(&questions[0].to_string());
-    // XT-10.
+    // MCP-XT-10.
     let plain = scene
         .modern(0, false, "tools/call", call("task_required", json!({})))
         .await?;
@@ -359,7 +360,7 @@ async fn tasks_of_an_upstream_of_2025_11_25_for_clients_of_every_era() -> Result
     );
     assert_eq!(plain.json["result"]["resultType"], "complete");
 
-    // X-53: `required` is a task, `optional` is not.
+    // MCP-X-53: `required` is a task, `optional` is not.
     let plain = scene
         .modern(0, true, "tools/call", call("task_optional", json!({})))
         .await?;
@@ -375,8 +376,8 @@ async fn tasks_of_an_upstream_of_2025_11_25_for_clients_of_every_era() -> Result
     let seen = scene
         .seen_until(&created.json["result"]["taskId"], "completed")
         .await?;
-    assert_eq!(seen["result"]["isError"], true, "X-56: {seen}");
-    // X-59.
+    assert_eq!(seen["result"]["isError"], true, "MCP-X-56: {seen}");
+    // MCP-X-59.
     let created = scene
         .modern(0, true, "tools/call", call("task_asks", json!({})))
         .await?;
@@ -396,7 +397,7 @@ async fn tasks_of_an_upstream_of_2025_11_25_for_clients_of_every_era() -> Result
     );
     let seen = scene.seen_until(id, "completed").await?;
     assert_eq!(said(&seen["result"]), "Deleted.");
-    // X-5B: a task that ended at the upstream too.
+    // MCP-X-5B: a task that ended at the upstream too.
     let cancelled = scene
         .modern(1, true, "tasks/cancel", json!({"taskId": id}))
         .await?;

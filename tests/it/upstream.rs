@@ -116,8 +116,8 @@ fn all_of(seen: &Seen) -> String {
 
 const SIMPLE: &str = "This is a simple text response for testing.";
 
-/// Every pair of client and upstream revision, and XT-12 on each: the client's token never reaches the upstream, the upstream's
-/// secret and session never reach the client.
+/// Every pair of client and upstream revision, and MCP-XT-12 on each: the client's token never
+/// reaches the upstream, the upstream's secret and session never reach the client.
 async fn every_client_reaches(fixture: Fixture) -> Result<()> {
     let scene = Scene::of(fixture).await?;
     let mut answers = String::new();
@@ -132,7 +132,7 @@ async fn every_client_reaches(fixture: Fixture) -> Result<()> {
         );
         let answer = called(&session, "test_simple_text", json!({})).await?;
         assert_eq!(said(&answer), SIMPLE, "{fixture:?} {version}: {answer}");
-        // J-17: what 2026-07-28 adds is not for older clients.
+        // MCP-J-17: what 2026-07-28 adds is not for older clients.
         assert_eq!(answer["result"].get("resultType"), None, "{answer}");
         answers += &answer.to_string();
         sessions.push(
@@ -144,7 +144,7 @@ async fn every_client_reaches(fixture: Fixture) -> Result<()> {
     }
     let answer = scene.modern("test_simple_text", json!({})).await?;
     assert_eq!(said(&answer), SIMPLE, "{fixture:?}: {answer}");
-    // what an older server lacks is ours to add.
+    // MCP-X-65: what an older server lacks is ours to add.
     assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
     let card = &answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
     assert_eq!(card["name"], "theirs", "{answer}");
@@ -287,7 +287,7 @@ async fn x_76_progress_comes_under_the_clients_token_and_only_grows() -> Result<
     Ok(())
 }
 
-/// LG-4: about a running request, on its stream. DP-3: served, though deprecated.
+/// MCP-LG-4: about a running request, on its stream. MCP-DP-3: served, though deprecated.
 #[tokio::test]
 async fn x_72_and_x_73_log_messages_come_from_the_level_that_the_client_set() -> Result<()> {
     for fixture in [Fixture::TypeScript1, Fixture::TypeScript2] {
@@ -299,7 +299,7 @@ async fn x_72_and_x_73_log_messages_come_from_the_level_that_the_client_set() ->
             let is_log = |message: &&Value| message["method"] == "notifications/message";
             messages.iter().filter(is_log).count()
         };
-        // LG-3: before the first setLevel only warnings are wanted, and these are no warnings.
+        // MCP-LG-3: before the first setLevel only warnings are wanted, and these are no warnings.
         let (before, _) = told(&session, &call).await?;
         assert_eq!(logs(&before), 0, "{fixture:?}: {before:?}");
         session
@@ -332,7 +332,7 @@ async fn x_77_and_x_79_a_cancelled_call_is_cancelled_upstream() -> Result<()> {
     let rest = stream.rest().await?;
     assert!(
         !rest.iter().any(portolan_tests::sse::Event::is_response),
-        "CN-4"
+        "MCP-CN-4"
     );
     eventually(
         "the server heard of it",
@@ -358,7 +358,7 @@ async fn v_8_v_4_and_v_10_what_is_wrong_with_a_server_is_said_in_fixed_words() -
         assert_eq!(said(&answer), unreachable, "{answer}");
         assert_eq!(answer["result"]["isError"], true);
     }
-    // never a 401 of ours.
+    // MCP-X-86, MCP-X-88: never a 401 of ours.
     scene.upstream.refuse(Some(StatusCode::UNAUTHORIZED));
     let answer = scene.legacy("test_simple_text", json!({})).await?;
     let words = said(&answer);
@@ -377,7 +377,8 @@ async fn v_8_v_4_and_v_10_what_is_wrong_with_a_server_is_said_in_fixed_words() -
         said(&scene.legacy("test_simple_text", json!({})).await?),
         unreachable
     );
-    // Lists are served from the registry, whatever the server does (§9).
+    // Lists are served from the registry, whatever the server does (`docs/translation-rules.md`,
+    // *Errors and authorization across legs*).
     let (session, _) = scene.mcp.initialize(LEGACY).await?;
     let list = session.request("tools/list", json!({})).await?;
     assert!(list.text.contains("test_simple_text"), "{}", list.text);

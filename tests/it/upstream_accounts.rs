@@ -1,5 +1,5 @@
 //! Servers that are signed in to: accounts of a workspace and of persons, with an authorization server made with oidc-provider in front of the
-//! fixture (`spec/authorization.md` §8).
+//! fixture (`docs/authorization-rules.md`, *Platform as OAuth client of upstreams*).
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ impl Scene {
 async fn call(mcp: &McpClient) -> Result<Value> {
     let params = json!({"name": "test_simple_text", "arguments": {}});
     let answer = mcp.modern("tools/call", params).await?;
-    assert_eq!(answer.status, StatusCode::OK, "X-88: {}", answer.text);
+    assert_eq!(answer.status, StatusCode::OK, "MCP-X-88: {}", answer.text);
     Ok(answer.json)
 }
 
@@ -164,7 +164,7 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
     assert_eq!(
         parameter(&address, "resource"),
         Some(scene.authority.url()),
-        "AU-8"
+        "MCP-AU-8"
     );
     assert_eq!(
         parameter(&address, "code_challenge_method").as_deref(),
@@ -173,16 +173,17 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
     assert_eq!(
         parameter(&address, "scope").as_deref(),
         Some("read offline_access"),
-        "AU-11, AU-12"
+        "MCP-AU-11, MCP-AU-12"
     );
-    assert_eq!(scene.authority.count("registrations").await?, 1, "AU-6");
+    assert_eq!(scene.authority.count("registrations").await?, 1, "MCP-AU-6");
     let back = scene.authority.consent(address.as_str()).await?;
     assert!(
         back.path().ends_with(&scene.source),
         "one address for each source (AU-9)"
     );
 
-    // AU-10: another person, another browser of the same person, another state: nothing is used up by them.
+    // MCP-AU-10: another person, another browser of the same person, another state: nothing is used
+    // up by them.
     let other = Person::sign_up(&scene.stack, "eve").await?;
     assert_eq!(
         other.browser.open(back.as_str()).await?.status,
@@ -228,18 +229,18 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
     let used = scene.tokens_upstream().pop().context("a call")?;
     assert!(
         used.starts_with("Bearer ") && !used.contains(&tokens.access),
-        "AU-1"
+        "MCP-AU-1"
     );
     for seen in scene.upstream.seen() {
         assert!(
             !format!("{:?}", seen.headers).contains(&tokens.access),
-            "AU-1"
+            "MCP-AU-1"
         );
     }
     let secret = used.trim_start_matches("Bearer ").to_owned();
     assert!(!view.to_string().contains(&secret) && !scene.stack.log().contains(&secret));
 
-    // what the server does not take any more is renewed, once, whoever waits for it.
+    // MCP-X-86: what the server does not take any more is renewed, once, whoever waits for it.
     scene.authority.set(json!({"refuse": true})).await?;
     let answers = try_join_all((0..20).map(|_| call(&mcp))).await?;
     for answer in &answers {
@@ -248,7 +249,7 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
     assert_eq!(
         scene.authority.count("refreshes").await?,
         1,
-        "AU-13: one at a time"
+        "MCP-AU-13: one at a time"
     );
     assert_eq!(scene.authority.count("refused_refreshes").await?, 0);
     assert_ne!(scene.tokens_upstream().pop(), Some(used));
@@ -259,11 +260,11 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
         assert!(
             told.chain([listed.clone()])
                 .all(|told| !told.contains(token)),
-            "EL-12: what an account holds does not reach the client"
+            "MCP-EL-12: what an account holds does not reach the client"
         );
     }
 
-    // scopes that are missing are shown where they can be added, and asked for next time.
+    // MCP-X-87: scopes that are missing are shown where they can be added, and asked for next time.
     scene.authority.set(json!({"scope": "write"})).await?;
     let answer = call(&mcp).await?;
     assert!(
@@ -279,7 +280,7 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
     assert_eq!(
         parameter(&address, "scope").as_deref(),
         Some("read write offline_access"),
-        "AU-11"
+        "MCP-AU-11"
     );
     let back = scene.authority.consent(address.as_str()).await?;
     scene.owner.browser.open(back.as_str()).await?;
@@ -287,7 +288,7 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
     assert_eq!(
         scene.authority.count("registrations").await?,
         1,
-        "AU-7: one client for one issuer"
+        "MCP-AU-7: one client for one issuer"
     );
 
     let path = scene.path("/account");
@@ -375,7 +376,7 @@ async fn ax_1_a_client_that_was_entered_connects_by_itself() -> Result<()> {
         "a new token instead of a refresh"
     );
     assert_eq!(scene.authority.count("by_client").await?, 2);
-    // AU-7: what was entered for one authorization server is not used at another.
+    // MCP-AU-7: what was entered for one authorization server is not used at another.
     assert_eq!(
         scene.sign_in().await?["client"]["issuer"],
         scene.authority.issuer()
@@ -479,7 +480,7 @@ async fn v_10_el_11_au_14_each_person_links_their_own_account_and_only_their_own
         "the workspace's account makes no calls"
     );
 
-    // AB-41: somebody else, and an altered link.
+    // MCP-AB-41: somebody else, and an altered link.
     let eve = Person::sign_up(&scene.stack, "eve").await?;
     let page = eve.browser.open(url).await?;
     assert_eq!(page.status, StatusCode::FORBIDDEN);
@@ -597,7 +598,7 @@ async fn x_86_a_client_that_opens_pages_is_asked_and_the_call_goes_on() -> Resul
     };
     let question = stream.message().await?;
     assert_eq!(question["method"], "elicitation/create", "{question}");
-    assert!(question["params"]["elicitationId"].is_string(), "EL-3");
+    assert!(question["params"]["elicitationId"].is_string(), "MCP-EL-3");
     let url = question["params"]["url"].as_str().context("a page")?;
     link(&scene, &scene.owner, url).await?;
     let accepted = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});

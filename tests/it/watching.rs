@@ -1,4 +1,5 @@
-//! What servers of other people tell by themselves reaches the clients that want to hear of it (X-23, X-40…X-45), on whatever node.
+//! What servers of other people tell by themselves reaches the clients that want to hear of it
+//! (MCP-X-23, MCP-X-40…MCP-X-45), on whatever node.
 
 use std::time::{Duration, Instant};
 
@@ -148,14 +149,14 @@ async fn resources_change(fixture: Fixture) -> Result<Scene> {
     let (mut new, acknowledged) = listen(&scene.mcp, wanted.clone()).await?;
     assert_eq!(
         acknowledged["params"]["notifications"], wanted,
-        "SB-2: {acknowledged}"
+        "MCP-SB-2: {acknowledged}"
     );
     call(&session, "test_touch_resource").await?;
     let notice = told(&mut old, UPDATED).await?;
     assert_eq!(notice["params"], json!({"uri": WATCHED}));
     let notice = told(&mut new, UPDATED).await?;
-    assert_eq!(notice["params"]["uri"], WATCHED, "SB-3: {notice}");
-    // Another URI beside it: what came before goes on, and nothing is told twice (XT-8).
+    assert_eq!(notice["params"]["uri"], WATCHED, "MCP-SB-3: {notice}");
+    // Another URI beside it: what came before goes on, and nothing is told twice (MCP-XT-8).
     let more = json!({"resourceSubscriptions": [WATCHED, "test://static-text"]});
     let (_third, acknowledged) = listen(&scene.mcp, more.clone()).await?;
     assert_eq!(
@@ -215,7 +216,7 @@ async fn x_18_a_resource_of_which_its_server_does_not_tell_cannot_be_subscribed_
     let refused = session
         .request("resources/subscribe", json!({"uri": WATCHED}))
         .await?;
-    assert_eq!(refused.code(), -32002, "X-40: {}", refused.text);
+    assert_eq!(refused.code(), -32002, "MCP-X-40: {}", refused.text);
     scene.upstream.refuse(None);
     eventually("it can be, when the server is back", SOON, async || {
         let again = session.request("resources/subscribe", json!({"uri": WATCHED}));
@@ -249,7 +250,7 @@ async fn x_42_of_two_nodes_one_watches_a_server_and_clients_of_both_hear() -> Re
     for node in [0, 1] {
         streams.push(cluster.on(node, &session)?.listen().await?);
     }
-    // RE-7: to whichever node, for the streams of the session on any.
+    // MCP-RE-7: to whichever node, for the streams of the session on any.
     let subscribed = cluster
         .on(0, &session)?
         .request("resources/subscribe", json!({"uri": WATCHED}))
@@ -291,7 +292,8 @@ async fn x_42_of_two_nodes_one_watches_a_server_and_clients_of_both_hear() -> Re
     Ok(())
 }
 
-/// the node that listens dies, and the server changes its list before another node listens.
+/// REVIEW-Q14: the node that listens dies, and the server changes its list before another node
+/// listens.
 #[tokio::test]
 async fn q14_the_node_that_listens_dies_and_others_hear_of_a_change_within_five_seconds()
 -> Result<()> {
@@ -333,8 +335,8 @@ async fn q14_the_node_that_listens_dies_and_others_hear_of_a_change_within_five_
     Ok(())
 }
 
-/// two servers behind one. The acknowledgement is what either supports; one that is lost ends
-/// no stream, and when it is back each list that is another one than before is told of once.
+/// MCP-X-45: two servers behind one. The acknowledgement is what either supports; one that is lost
+/// ends no stream, and when it is back each list that is another one than before is told of once.
 #[tokio::test]
 async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_once_by_type()
 -> Result<()> {
@@ -346,7 +348,7 @@ async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_on
     call(&direct, "test_trigger_tool_change").await?;
     call(&direct, "test_trigger_prompt_change").await?;
     let stays = Upstream::start(Fixture::TypeScript2)?;
-    // It tells of no resource.
+    // It tells of no resource (MCP-X-18).
     let mute = Upstream::start(Fixture::Rmcp)?;
     let addresses = [&lost, &stays, &mute].map(|one| one.address().to_string());
     let stack = Stack::builder()
@@ -460,7 +462,7 @@ async fn x_23_a_question_beside_the_stream_of_a_call_reaches_the_client_of_that_
     Ok(())
 }
 
-/// RE-11, PR-6, X-22, X-29: a prompt may ask, whatever the eras are.
+/// MCP-RE-11, MCP-PR-6, MCP-X-22, MCP-X-29: a prompt may ask, whatever the eras are.
 #[tokio::test]
 async fn pr_6_a_prompt_of_a_server_asks_its_client_and_is_got_in_the_next_round() -> Result<()> {
     for fixture in [Fixture::TypeScript1, Fixture::TypeScript2] {
@@ -502,7 +504,7 @@ async fn pr_6_a_prompt_of_a_server_asks_its_client_and_is_got_in_the_next_round(
             "{fixture:?}: {got}"
         );
         if fixture == Fixture::TypeScript1 {
-            // the call that waited is over.
+            // MCP-X-27: the call that waited is over.
             let refused = get(again).await?;
             assert_eq!(refused["error"]["code"], -32602, "{refused}");
         }
@@ -527,7 +529,7 @@ async fn alone(
     client.start(&message).await
 }
 
-/// LG-5: who did not ask for logs gets none.
+/// MCP-LG-5: who did not ask for logs gets none.
 #[tokio::test]
 async fn x_74_xt_14_a_request_that_wants_logs_makes_a_server_of_sessions_talk_and_only_it_hears()
 -> Result<()> {

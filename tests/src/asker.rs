@@ -1,5 +1,6 @@
-//! An MCP server that asks before it answers, and writes down what it is told: the ground truth about answers (C7). Of 2025-11-25, without
-//! sessions, so that nothing of it is lost with anybody.
+//! An MCP server that asks before it answers, and writes down what it is told: the ground truth
+//! about answers (TEST-C7). Of 2025-11-25, without sessions, so that nothing of it is lost with
+//! anybody.
 
 use std::{
     collections::BTreeMap,
@@ -173,7 +174,7 @@ async fn message(State(asker): State<Asker>, Json(message): Json<Value>) -> Resp
         Some("tools/call") => asker.call(id, &message["params"]["arguments"]),
         Some("ping") => answer(json!({})),
         Some(_) if id.is_null() => StatusCode::ACCEPTED.into_response(),
-        // What knows no `server/discover` is of the session era.
+        // What knows no `server/discover` is of the session era (MCP-X-3).
         Some(_) => StatusCode::BAD_REQUEST.into_response(),
         None => {
             asker.hear(&message);

@@ -61,8 +61,10 @@ pub async fn publish_at(
     Ok(published)
 }
 
-/// Adds several upstreams and publishes all that they offer as one server `theirs`. Each comes with a word, which tells their like names apart (TL-7,
-/// RE-12): tools and prompts are published as `word_…`, resources and templates, which are `test://…` at their servers, as `word://…`.
+/// Adds several upstreams and publishes all that they offer as one server `theirs`. Each comes with
+/// a word, which tells their like names apart (MCP-TL-7, MCP-RE-12): tools and prompts are
+/// published as `word_…`, resources and templates, which are `test://…` at their servers, as
+/// `word://…`.
 pub async fn compose(
     console: &Console<'_>,
     workspace: &str,

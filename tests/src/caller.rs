@@ -158,7 +158,8 @@ impl Caller {
         outcome
     }
 
-    /// Where there is no session, who closes the connection has cancelled (T-63). In a session that says nothing (T-29).
+    /// Where there is no session, who closes the connection has cancelled (MCP-T-63). In a session
+    /// that says nothing (MCP-T-29).
     async fn stop_or_see_through(&self, plan: &Plan) -> Outcome {
         let cancel = watch::Sender::new(Cancel::No);
         let Some(after) = plan.cancel_after else {

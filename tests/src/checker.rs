@@ -25,14 +25,14 @@ use crate::{
     sse::Position,
 };
 
-/// A call may have its outcome this much after its deadline, milliseconds (C5).
+/// A call may have its outcome this much after its deadline, milliseconds (TEST-C5).
 const GRACE: u64 = 15_000;
 
 /// Why an SDK gave up that asked for the session's stream in place of the call's.
 pub const LOST_ITS_PLACE: &str = "lost its place";
 /// The node that ran the call was lost.
 pub const NODE_LOST: i64 = -32010;
-/// The same in the numbers of 2026-07-28 (ER-13, ER-15).
+/// The same in the numbers of 2026-07-28 (MCP-ER-13, MCP-ER-15).
 pub const CALL_LOST: i64 = -31004;
 /// The stream's events are no longer kept.
 pub const STREAM_LOST: i64 = -32011;
@@ -67,23 +67,23 @@ pub struct Report {
     pub faults: BTreeMap<String, usize>,
     /// Calls that were run again, and say so.
     pub run_again: usize,
-    /// Answers that reached who asked (C7).
+    /// Answers that reached who asked (TEST-C7).
     pub answers: usize,
-    /// Calls that did not hear the answer, because the store or a node lost it (C5).
+    /// Calls that did not hear the answer, because the store or a node lost it (TEST-C5).
     pub unheard: usize,
     /// Calls that were cancelled.
     pub cancels: usize,
-    /// Of these, those whose end no fault could delay (C8).
+    /// Of these, those whose end no fault could delay (TEST-C8).
     pub cancels_judged: usize,
     /// Changes of lists.
     pub changes: usize,
-    /// How often one who listened had to be told of one, and no fault could delay it (C10).
+    /// How often one who listened had to be told of one, and no fault could delay it (TEST-C10).
     pub told: usize,
     /// How often one was told nothing whose session the store had lost in its first minute.
     pub unready: usize,
-    /// Calls that were let in where a limit is (C11).
+    /// Calls that were let in where a limit is (TEST-C11).
     pub admissions: usize,
-    /// Requests while store and database were there (C14).
+    /// Requests while store and database were there (TEST-C14).
     pub undisturbed: usize,
     /// Of these, those that were put off.
     pub put_off: usize,
@@ -179,7 +179,7 @@ pub fn everyone_knows(lines: &[Line]) -> bool {
     news::everyone_knows(lines)
 }
 
-/// Checks C1–C12, C14 and C15 of the test plan.
+/// Checks TEST-C1 to TEST-C12, TEST-C14 and TEST-C15.
 pub fn check(lines: &[Line]) -> Report {
     let mut report = Report::default();
     let faults = Faults::read(lines);
@@ -315,7 +315,7 @@ pub fn check(lines: &[Line]) -> Report {
     report
 }
 
-/// C1: everything on the stream of a call is about that call.
+/// TEST-C1: everything on the stream of a call is about that call.
 fn own_content(report: &mut Report, name: &str, call: &Call<'_>) {
     let mut own = |of: &str, whole: bool, what: &str| {
         if of != name {
@@ -343,7 +343,7 @@ const fn is_loss(code: i64) -> bool {
     matches!(code, NODE_LOST | CALL_LOST | STREAM_LOST)
 }
 
-/// C15: an error about a call that was stopped says whether it took effect, in one of three words (Appendix B of `streams.md`).
+/// TEST-C15: an error about a call that was stopped says whether it took effect, in one of three words (STREAM-B).
 fn honest_error(report: &mut Report, name: &str, code: i64, executed: Option<&str>) {
     let is_said = matches!(executed, Some("no" | "unknown" | "yes"));
     if !is_said && (is_loss(code) || executed.is_some()) {
@@ -354,7 +354,7 @@ fn honest_error(report: &mut Report, name: &str, code: i64, executed: Option<&st
     }
 }
 
-/// C2, C3, C4: nothing twice, nothing swapped, nothing missing.
+/// TEST-C2, TEST-C3, TEST-C4: nothing twice, nothing swapped, nothing missing.
 fn order(report: &mut Report, name: &str, call: &Call<'_>, began: u64, faults: &Faults) {
     let mut seen = BTreeSet::new();
     let mut last: Option<Position> = None;
@@ -363,7 +363,7 @@ fn order(report: &mut Report, name: &str, call: &Call<'_>, began: u64, faults: &
         if let Some(id) = id
             && !seen.insert(*id)
         {
-            // The store went back twice, and the first branch came back: told by a gap notice (streams.md §11).
+            // The store went back twice, and the first branch came back: told by a gap notice (STREAM-11).
             if !(had_gap && faults.roll_backs((began, *at)) >= 2) {
                 report.broken("C2", format!("{name} got the event {id} twice"));
             }
@@ -430,7 +430,7 @@ fn order(report: &mut Report, name: &str, call: &Call<'_>, began: u64, faults: &
     }
 }
 
-/// C5: one outcome, in time.
+/// TEST-C5: one outcome, in time.
 fn one_outcome<'h>(
     report: &mut Report,
     name: &str,
@@ -497,7 +497,8 @@ fn given_up(
     }
 }
 
-/// C6: never a second execution that is not allowed and said, and never a claim that the API contradicts.
+/// TEST-C6: never a second execution that is not allowed and said, and never a claim that the API
+/// contradicts.
 ///
 /// One exception: a GET whose connection the API breaks at once and without an answer is sent once more (RFC 9110 §9.2.2: a safe method
 /// may be repeated). Whether it did so to this very call, the API knows.
@@ -537,7 +538,7 @@ fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool) {
     }
 }
 
-/// C9: a deleted session stays dead, and one that nobody deleted stays alive and answers.
+/// TEST-C9: a deleted session stays dead, and one that nobody deleted stays alive and answers.
 fn life_of_session(
     report: &mut Report,
     name: &str,

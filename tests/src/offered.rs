@@ -121,7 +121,8 @@ impl Fixture {
         )
     }
 
-    /// The revisions that Portolan speaks with it for clients of the session era, and for those of 2026-07-28: their own era, if it knows that.
+    /// The revisions that Portolan speaks with it for clients of the session era, and for those of
+    /// 2026-07-28: their own era, if it knows that (MCP-X-5).
     #[must_use]
     pub fn spoken(self) -> [Option<&'static str>; 2] {
         const SESSIONS: Option<&str> = Some("2025-11-25");
@@ -143,7 +144,7 @@ impl Fixture {
         sessions != stateless
     }
 
-    /// Names of its tools, in byte order (TL-3): those of both eras.
+    /// Names of its tools, in byte order (MCP-TL-3): those of both eras.
     #[must_use]
     pub fn tools(self) -> Vec<&'static str> {
         let more: &[&[&str]] = match self {
@@ -204,8 +205,9 @@ impl Fixture {
         }
     }
 
-    /// What its tool says that asks somebody who cannot be asked: those of 2026-07-28 do not ask, so that Portolan says it (V-1); the others
-    /// hear that nobody knows the method, and say it each in its way.
+    /// What its tool says that asks somebody who cannot be asked (MCP-X-30): those of 2026-07-28 do
+    /// not ask, so that Portolan says it (MCP-V-1); the others hear that nobody knows the method,
+    /// and say it each in its way.
     #[must_use]
     pub fn nobody_to_ask(self, tool: &str) -> String {
         match self {

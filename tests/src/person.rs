@@ -17,7 +17,8 @@ use crate::{
 
 static COUNT: AtomicU32 = AtomicU32::new(1);
 
-/// A press on "Allow" in less than this is refused: it could be a click that was meant for another window (N6).
+/// A press on "Allow" in less than this is refused: it could be a click that was meant for another
+/// window (AUTH-N6).
 const TIME_TO_READ: Duration = Duration::from_millis(350);
 
 /// Somebody who uses Portolan.

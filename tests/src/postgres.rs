@@ -22,7 +22,7 @@ use crate::{
 
 /// Who the service logs in as, in a data folder that `portolan dev` has made.
 const LOGIN_ROLE: &str = "portolan_dev";
-/// Who MCP endpoints alone log in as (S-13).
+/// Who MCP endpoints alone log in as (REVIEW-S-13).
 const MCP_LOGIN_ROLE: &str = "portolan_dev_mcp";
 /// Who owns all of it.
 const OWNER: &str = "postgres";

@@ -1,4 +1,4 @@
-//! Races: what must happen once is tried by many at the same instant, again and again (`auth.md` §6.3, §6.4). `make test` tries it in
+//! Races: what must happen once is tried by many at the same instant, again and again (AUTH-6.3, AUTH-6.4). `make test` tries it in
 //! fifty rounds, `make races` in a thousand: `PORTOLAN_TEST_RACE_ROUNDS` says how many.
 
 /// Rounds in `make test`.

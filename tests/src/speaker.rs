@@ -24,7 +24,7 @@ pub const REVISIONS: [&str; 5] = [
 
 /// Longest time that a request may take, questions and all.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Rounds after which it stops answering.
+/// Rounds after which it stops answering (MCP-X-24).
 const ROUNDS: usize = 10;
 
 /// How it speaks.
@@ -143,11 +143,11 @@ impl Speaker {
         let params = json!({"protocolVersion": revision, "capabilities": able(revision),
             "clientInfo": {"name": "harness", "version": "1"}});
         let way = if revision == "2024-11-05" {
-            // O-1, O-2: the address of the stream, and what its first event says.
+            // MCP-O-1, MCP-O-2: the address of the stream, and what its first event says.
             let base = mcp.url.strip_suffix("mcp").context("an endpoint")?;
             let mut stream = mcp.clone().at(&format!("{base}sse")).listen().await?;
             let first = stream.next().await?.context("an endpoint event")?;
-            ensure!(first.kind == "endpoint", "O-2: {first:?}");
+            ensure!(first.kind == "endpoint", "MCP-O-2: {first:?}");
             let post: Url = mcp.url.parse::<Url>()?.join(&first.data)?;
             let post = mcp.clone().at(post.as_str());
             let stream = Box::new(stream);
@@ -163,7 +163,7 @@ impl Speaker {
         let opened = this.open_session(params).await?;
         ensure!(
             opened["result"]["protocolVersion"] == revision,
-            "L-2: {opened}"
+            "MCP-L-2: {opened}"
         );
         this.notify("notifications/initialized").await?;
         let level = this
@@ -217,7 +217,7 @@ impl Speaker {
             let Some(cursor) = page["result"]["nextCursor"].as_str() else {
                 return Ok((all, pages));
             };
-            ensure!(pages < 100, "PG-1: no end after {all:?}");
+            ensure!(pages < 100, "MCP-PG-1: no end after {all:?}");
             params = json!({ "cursor": cursor });
         }
     }
@@ -265,7 +265,7 @@ async fn say(post: &McpClient, message: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Reads a stream to the response, and answers each question on the way.
+/// Reads a stream to the response, and answers each question on the way (MCP-X-20, MCP-X-28).
 async fn follow(
     stream: &mut SseStream,
     back: &McpClient,
@@ -293,7 +293,8 @@ async fn follow(
     }
 }
 
-/// A request of 2026-07-28, made again with the answers as long as its result asks.
+/// A request of 2026-07-28, made again with the answers as long as its result asks (MCP-X-22,
+/// MCP-X-29).
 async fn alone(mcp: &McpClient, id: &Value, method: &str, params: Value) -> Result<Heard> {
     let (mut heard, mut brought) = (Heard::default(), Map::new());
     for round in 0..ROUNDS {

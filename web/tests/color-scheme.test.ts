@@ -12,7 +12,7 @@ afterEach(() => {
   window.localStorage.clear();
 });
 
-test('bug 21: the choice of the console is a cookie, which the server-rendered pages read', () => {
+test('REVIEW-UX-BUG-21: the choice of the console is a cookie, which the server-rendered pages read', () => {
   const manager = colorSchemeManager();
   expect(manager.get('auto')).toBe('auto');
   expect(document.cookie).toBe('');
@@ -36,7 +36,7 @@ function properties(css: string): Record<string, string> {
   return Object.fromEntries([...css.matchAll(/(--[\w-]+): ([^;]+);/g)].map((found) => [found[1], found[2]]));
 }
 
-test('§3b 2: the server-rendered pages have the colours of the console', () => {
+test('REVIEW-UX-3b 2: the server-rendered pages have the colours of the console', () => {
   const both = cssVariables(theme as never) as Record<'light' | 'dark', Record<string, string>>;
   const same: Record<string, string> = {
     '--ink': '--mantine-color-text',
@@ -76,7 +76,7 @@ function contrast(one: string, other: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-test('§3b 6: borders of controls and the focus ring of these pages are seen (WCAG 1.4.11: 3:1), text is read (4.5:1)', () => {
+test('REVIEW-UX-3b 6: borders of controls and the focus ring of these pages are seen (WCAG 1.4.11: 3:1), text is read (4.5:1)', () => {
   for (const scheme of ['light', 'dark'] as const) {
     const pages = properties(read(`../services/auth/assets/${scheme}.css`));
     const value = (name: string) => pages[name] ?? 'missing';
@@ -107,7 +107,7 @@ test('§3b 6: borders of controls and the focus ring of these pages are seen (WC
   }
 });
 
-test('§3b 2: the server-rendered pages load the fonts of the console, under the names that its build gives them', () => {
+test('REVIEW-UX-3b 2: the server-rendered pages load the fonts of the console, under the names that its build gives them', () => {
   const plain = (text: string) => text.replace(/\s+/g, '').replaceAll("'", '"');
   const pages = plain(read('../services/auth/assets/fonts.css'));
   const main = read('src/main.tsx');

@@ -13,7 +13,7 @@ const as = (role: Schemas['Role']): Schemas['Me'] => ({
   workspaces: me.workspaces.map((one) => ({ ...one, role })),
 });
 
-test('bug 6: a refusal stands beside the button, and the field that it names has the focus', async () => {
+test('REVIEW-UX-BUG-6: a refusal stands beside the button, and the field that it names has the focus', async () => {
   serve({
     'GET /api/v1/me': { body: me },
     [`POST ${base}/prompts`]: refusal(409, {
@@ -63,7 +63,7 @@ const prompt: Schemas['PromptSummary'] = {
 };
 const made = { id: 'srv_1', status: 'draft' };
 
-test('bug 7: a server without anything says so beside the button, and a server of prompts only is published', async () => {
+test('REVIEW-UX-BUG-7: a server without anything says so beside the button, and a server of prompts only is published', async () => {
   const received = serve({
     'GET /api/v1/me': { body: me },
     [`GET ${base}/tools`]: { body: { items: [tool] } },
@@ -115,14 +115,14 @@ async function importing(found: Schemas['ImportPreview']) {
   return user;
 }
 
-test('bug 18: a document without operations says so and goes no further', async () => {
+test('REVIEW-UX-BUG-18: a document without operations says so and goes no further', async () => {
   await importing(preview({}));
   expect(screen.getByText('This document has no operations.')).toBeTruthy();
   expect(screen.queryByText('Every operation became a tool.')).toBeNull();
   expect(screen.getByRole('button', { name: /^Continue/ })).toHaveProperty('disabled', true);
 });
 
-test('bugs 10 and 19: a title that is too long is said where the name is, and what was changed stands in the notes', async () => {
+test('REVIEW-UX-BUG-10 and REVIEW-UX-BUG-19: a title that is too long is said where the name is, and what was changed stands in the notes', async () => {
   const user = await importing(
     preview({
       title: 'T'.repeat(90),
@@ -159,7 +159,7 @@ test.each([
   ['/prompts/new', 'New prompt'],
   ['/resources/new', 'New resource'],
   ['/clients', 'AI clients'],
-])('bug 17: a member who opens %s sees one refusal and no form', async (path, title) => {
+])('REVIEW-UX-BUG-17: a member who opens %s sees one refusal and no form', async (path, title) => {
   serve({ 'GET /api/v1/me': { body: as('member') } });
   open(`/w/harbour${path}`);
   await screen.findByRole('heading', { name: title, level: 1 }, patient);
@@ -168,7 +168,7 @@ test.each([
   expect(screen.queryByRole('button', { name: 'Register a client' })).toBeNull();
 });
 
-test('bug 16: disabling tools names the servers that lose them, and is not done before that is confirmed', async () => {
+test('REVIEW-UX-BUG-16: disabling tools names the servers that lose them, and is not done before that is confirmed', async () => {
   const received = serve({
     'GET /api/v1/me': { body: me },
     [`GET ${base}/tools`]: { body: { items: [tool] } },
@@ -187,7 +187,7 @@ test('bug 16: disabling tools names the servers that lose them, and is not done 
   );
 });
 
-test('bug 16: a server counts what it serves, shows the selected tools first, and marks those that are disabled', async () => {
+test('REVIEW-UX-BUG-16: a server counts what it serves, shows the selected tools first, and marks those that are disabled', async () => {
   const chosen = (id: string, enabled: boolean): Schemas['ServerTool'] => ({
     tool_id: id,
     published_name: id,

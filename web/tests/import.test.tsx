@@ -89,7 +89,7 @@ const credential = (state: Schemas['CredentialState']): Schemas['CredentialSumma
   state,
 });
 
-test('friction 4: the key of the demo API is filled in, and its hint is shown once', async () => {
+test('REVIEW-UX-FRICTION-4: the key of the demo API is filled in, and its hint is shown once', async () => {
   const user = userEvent.setup();
   const demo_api: Schemas['DemoApi'] = {
     openapi_url: 'http://127.0.0.1:1/openapi.json',

@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('bug 14: a time goes on while the page is open', async () => {
+test('REVIEW-UX-BUG-14: a time goes on while the page is open', async () => {
   vi.useFakeTimers({ shouldAdvanceTime: true, now: Date.parse('2026-11-24T12:00:00Z') });
   alone(<Ago at="2026-11-24T11:59:50Z" />);
   await screen.findByText('just now');
@@ -30,7 +30,7 @@ const call = (tool_name: string): Schemas['CallLog'] => ({
   outcome: 'ok',
 });
 
-test('bug 14: the calls are read again while they are looked at', async () => {
+test('REVIEW-UX-BUG-14: the calls are read again while they are looked at', async () => {
   vi.useFakeTimers({ shouldAdvanceTime: true });
   const items = [call('first')];
   const received = serve({
@@ -61,7 +61,7 @@ const tool = (name: string, enabled: boolean): Schemas['ToolSummary'] => ({
   used_by_servers: [],
 });
 
-test('bug 23: the search and the filter of the tools stand in the address, and are read from it', async () => {
+test('REVIEW-UX-BUG-23: the search and the filter of the tools stand in the address, and are read from it', async () => {
   serve({
     'GET /api/v1/me': { body: me },
     [`GET ${base}/tools`]: {
@@ -77,7 +77,7 @@ test('bug 23: the search and the filter of the tools stand in the address, and a
   expect(screen.queryByRole('link', { name: 'ships' })).toBeNull();
 });
 
-test('bug 24: the title of a document and its format are two facts', async () => {
+test('REVIEW-UX-BUG-24: the title of a document and its format are two facts', async () => {
   const source: Schemas['Source'] = {
     id: 'src_1',
     name: 'Harbour',

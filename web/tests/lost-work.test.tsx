@@ -20,7 +20,7 @@ const prompts = {
   [`GET ${base}/prompts`]: { body: { items: [] } },
 };
 
-test('bug 12: a page with unsaved changes asks before it is left, and keeps them if that is wished', async () => {
+test('REVIEW-UX-BUG-12: a page with unsaved changes asks before it is left, and keeps them if that is wished', async () => {
   serve(prompts);
   const { router } = open('/w/harbour/prompts/new');
   const user = userEvent.setup();
@@ -37,7 +37,7 @@ test('bug 12: a page with unsaved changes asks before it is left, and keeps them
   await waitFor(() => expect(router.state.location.pathname).toBe('/w/harbour/prompts'));
 });
 
-test('bug 12: a page whose changes were taken back is left at once', async () => {
+test('REVIEW-UX-BUG-12: a page whose changes were taken back is left at once', async () => {
   serve(prompts);
   const { router } = open('/w/harbour/prompts/new');
   const user = userEvent.setup();
@@ -49,7 +49,7 @@ test('bug 12: a page whose changes were taken back is left at once', async () =>
   expect(screen.queryByRole('dialog')).toBeNull();
 });
 
-test('bug 13: when the session ends, what was typed stays and a dialog leads to the sign-in', async () => {
+test('REVIEW-UX-BUG-13: when the session ends, what was typed stays and a dialog leads to the sign-in', async () => {
   let signedIn = true;
   serve({
     ...prompts,
@@ -96,7 +96,7 @@ const server: Schemas['ServerDetail'] = {
   updated_at: '2026-01-01T00:00:00Z',
 };
 
-test('bug 2: a published server is deleted only when that is confirmed, and a reload keeps the way back', async () => {
+test('REVIEW-UX-BUG-2: a published server is deleted only when that is confirmed, and a reload keeps the way back', async () => {
   const trash: Schemas['DeletedThing'][] = [];
   const received = serve({
     'GET /api/v1/me': { body: me },
@@ -156,7 +156,7 @@ const key: Schemas['ApiKey'] = {
   expires_at: '2026-04-01T00:00:00Z',
 };
 
-test('bugs 3 and 8: Escape does not take a secret away, and the page behind does not scroll without an injected style', async () => {
+test('REVIEW-UX-BUG-3 and REVIEW-UX-BUG-8: Escape does not take a secret away, and the page behind does not scroll without an injected style', async () => {
   serve({
     'GET /api/v1/me': { body: me },
     [`GET ${base}/api-keys`]: { body: { items: [] } },
@@ -179,7 +179,7 @@ test('bugs 3 and 8: Escape does not take a secret away, and the page behind does
   await waitFor(() => expect(screen.queryByText('mcpk_secret')).toBeNull());
 });
 
-test('bug 3: Escape while a key is being created does not lose its secret', async () => {
+test('REVIEW-UX-BUG-3: Escape while a key is being created does not lose its secret', async () => {
   let created = () => {};
   const answered = new Promise<void>((resolve) => {
     created = resolve;
@@ -230,7 +230,7 @@ const found: Schemas['ImportPreview'] = {
   operations: [operation('list'), operation('find')],
 };
 
-test('bug 11: the steps of an import are in the history, and a reload keeps them without the secret', async () => {
+test('REVIEW-UX-BUG-11: the steps of an import are in the history, and a reload keeps them without the secret', async () => {
   serve({ 'GET /api/v1/me': { body: me }, [`POST ${base}/imports/preview`]: { body: found } });
   const first = open('/w/harbour/sources/import');
   const user = userEvent.setup();

@@ -42,7 +42,7 @@ const resource: Schemas['Resource'] = {
   updated_at: '2026-01-01T00:00:00Z',
 };
 
-test('PR-7: placeholders are filled once, escaped ones stay, and what is no name is text', () => {
+test('MCP-PR-7: placeholders are filled once, escaped ones stay, and what is no name is text', () => {
   expect(fill('{{a}} {{ b }} \\{{a}} {{a b}} {{constructor}}', { a: '{{b}}', b: '1' })).toBe(
     '{{b}} 1 {{a}} {{a b}} ',
   );

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { may } from '../src/session';
 
-// The table of crates/model/src/member.rs (auth.md M1).
+// The table of crates/model/src/member.rs (AUTH-M1).
 test.each([
   ['viewer', []],
   ['member', ['call_tools']],

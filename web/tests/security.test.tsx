@@ -19,7 +19,7 @@ const security = (rule: Schemas['SecondFactorRule']): Schemas['Security'] => ({
   passkeys_possible: true,
 });
 
-test('the rule shows who would be led to enrol, and is set, L14', async () => {
+test('the rule shows who would be led to enrol, and is set, AUTH-L14', async () => {
   const received = serve({
     'GET /api/v1/me': { body: me },
     [`GET ${path}`]: { body: security('off') },
@@ -39,7 +39,7 @@ test('the rule shows who would be led to enrol, and is set, L14', async () => {
   expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ second_factor: 'required' });
 });
 
-test('who does not meet the rule is led there before she locks herself out, L14', async () => {
+test('who does not meet the rule is led there before she locks herself out, AUTH-L14', async () => {
   serve({
     'GET /api/v1/me': { body: me },
     [`GET ${path}`]: { body: security('off') },
@@ -57,7 +57,7 @@ test('who does not meet the rule is led there before she locks herself out, L14'
   expect(link.getAttribute('href')).toBe('/account/passkeys?request=w.security.harbour');
 });
 
-test('a workspace that asks for more than one signed in with says the way, and nothing else, L14', async () => {
+test('a workspace that asks for more than one signed in with says the way, and nothing else, AUTH-L14', async () => {
   const way = '/account/factor?workspace=harbour&request=w.overview.harbour';
   serve({
     'GET /api/v1/me': { body: me },

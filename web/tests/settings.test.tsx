@@ -25,7 +25,7 @@ const as = (role: Schemas['Role']) => ({
   [`GET ${base}`]: { body: workspace(role) },
 });
 
-test('an owner deletes the workspace by typing its address, M6', async () => {
+test('an owner deletes the workspace by typing its address, AUTH-M6', async () => {
   const received = serve({
     ...as('owner'),
     [`DELETE ${base}`]: { body: { delete_after: '2026-02-01T00:00:00Z' } },
@@ -40,7 +40,7 @@ test('an owner deletes the workspace by typing its address, M6', async () => {
   expect(received.find((one) => one.method === 'DELETE')?.body).toEqual({ slug: 'harbour' });
 });
 
-test('who signed in long ago is led to the page that asks again, S2', async () => {
+test('who signed in long ago is led to the page that asks again, AUTH-S2', async () => {
   serve({
     ...as('owner'),
     [`DELETE ${base}`]: refusal(403, {
@@ -57,7 +57,7 @@ test('who signed in long ago is led to the page that asks again, S2', async () =
   expect(link.getAttribute('href')).toBe('/account/confirm?request=w.settings.harbour');
 });
 
-test('an admin turns HTTP+SSE off, and who may not is told so, DP-6', async () => {
+test('an admin turns HTTP+SSE off, and who may not is told so, MCP-DP-6', async () => {
   const received = serve({
     ...as('admin'),
     [`PATCH ${base}`]: { body: { ...workspace('admin'), http_sse: false } },
@@ -75,7 +75,7 @@ test('an admin turns HTTP+SSE off, and who may not is told so, DP-6', async () =
   expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ http_sse: false });
 });
 
-test('an admin lets a token open one server only, §5.4', async () => {
+test('an admin lets a token open one server only, AUTH-5.4', async () => {
   let now = workspace('admin');
   const received = serve({
     ...as('admin'),
@@ -100,7 +100,7 @@ test('an admin lets a token open one server only, §5.4', async () => {
   expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ workspace_tokens: false });
 });
 
-test('a viewer sees the switches and cannot turn them, DP-6', async () => {
+test('a viewer sees the switches and cannot turn them, MCP-DP-6', async () => {
   serve(as('viewer'));
   open('/w/harbour/settings');
   const toggle = await screen.findByRole(

@@ -31,7 +31,7 @@ const domain: Schemas['TenantDomain'] = {
   missing_since: null,
 };
 
-test('a provider is entered, and a refusal stands at its field, F7', async () => {
+test('a provider is entered, and a refusal stands at its field, AUTH-F7', async () => {
   let tries = 0;
   const received = serve({
     'GET /api/v1/me': { body: me },
@@ -61,7 +61,7 @@ test('a provider is entered, and a refusal stands at its field, F7', async () =>
   });
 });
 
-test('a provider that an operator turned off is saved again to turn it on, F7', async () => {
+test('a provider that an operator turned off is saved again to turn it on, AUTH-F7', async () => {
   const received = serve({
     'GET /api/v1/me': { body: me },
     [`GET ${path}`]: { body: { ...nothing, provider: { ...provider, turned_off: true } } },
@@ -79,7 +79,7 @@ test('a provider that an operator turned off is saved again to turn it on, F7', 
   });
 });
 
-test('a domain shows the record that proves it, and a check says what is missing, F7', async () => {
+test('a domain shows the record that proves it, and a check says what is missing, AUTH-F7', async () => {
   serve({
     'GET /api/v1/me': { body: me },
     [`GET ${path}`]: { body: { provider, domains: [domain], may_enforce: false } },
@@ -96,7 +96,7 @@ test('a domain shows the record that proves it, and a check says what is missing
   expect(await screen.findByText('There is no such TXT record yet.', {}, patient)).toBeTruthy();
 });
 
-test('who did not come by the provider is led there before it is the only way, F7', async () => {
+test('who did not come by the provider is led there before it is the only way, AUTH-F7', async () => {
   serve({
     'GET /api/v1/me': { body: me },
     [`GET ${path}`]: { body: { provider, domains: [], may_enforce: false } },

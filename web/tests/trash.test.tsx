@@ -17,7 +17,7 @@ test('the last hours of a deleted thing read as one day', () => {
   expect(daysLeft('2026-11-24T13:00:00Z', now)).toBe('1 day');
 });
 
-test('bug 2: a deleted source is listed in the trash and restored', async () => {
+test('REVIEW-UX-BUG-2: a deleted source is listed in the trash and restored', async () => {
   const items: Schemas['DeletedThing'][] = [
     {
       kind: 'source',

@@ -39,7 +39,7 @@ const lines = (name: string) =>
     term.nextElementSibling?.textContent,
   ]);
 
-test('bug 20: try it shows method, URL, headers and body that were sent, and those of the answer', async () => {
+test('REVIEW-UX-BUG-20: try it shows method, URL, headers and body that were sent, and those of the answer', async () => {
   alone(<TryResultView result={trial} />);
   const user = userEvent.setup();
   await screen.findByText('https://api.example.org/bookings?key=••••', {}, patient);

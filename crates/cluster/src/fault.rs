@@ -1,4 +1,4 @@
-//! A store with faults in front of any other store, for tests (`streams.md` §18 *Fault store*).
+//! A store with faults in front of any other store, for tests (STREAM-18 *Fault store*).
 //!
 //! A network or a dying server can cause each of its faults. A seed decides about them: the same
 //! seed and the same calls fail in the same way.
@@ -134,8 +134,8 @@ impl FaultStore {
         self.shared.cut_messages.send_replace(cut);
     }
 
-    /// Makes the store refuse large writes, like a store that is out of memory (§17.2), or accept
-    /// them again.
+    /// Makes the store refuse large writes, like a store that is out of memory (STREAM-17.2), or
+    /// accept them again.
     pub fn refuse_writes(&self, refuses: bool) {
         self.shared.refuses_writes.store(refuses, Ordering::SeqCst);
     }

@@ -1,5 +1,5 @@
 //! Positions in a stream after the store lost a branch of it
-//! (`streams.md` §8 rule 3, §11 *Two histories*).
+//! (STREAM-8.3, STREAM-11 *Two histories*).
 //!
 //! A store that loses writes around a takeover may have given the same numbers to two owners. Each
 //! epoch has the number after which it began and a random nonce. They show whether a client's
@@ -11,7 +11,7 @@ use crate::store::{Cursor, Epoch};
 /// the store lost. The client then needs a gap notice. `epochs` are those above 1, in order.
 ///
 /// A cursor of a higher epoch than the stream's is returned as it is: its stream has to be taken
-/// over first (§8 rule 2).
+/// over first (STREAM-8.2).
 pub fn place(cursor: Cursor, epochs: &[(u64, Epoch)]) -> (u64, bool) {
     let Some(shown) = cursor.epoch else {
         return (cursor.seq, false);

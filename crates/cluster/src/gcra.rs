@@ -1,4 +1,4 @@
-//! Rate limits with the generic cell rate algorithm, one number per bucket (`streams.md` §16.1).
+//! Rate limits with the generic cell rate algorithm, one number per bucket (STREAM-16.1).
 //! The script `lease.lua` has the same arithmetic.
 
 use std::time::Duration;

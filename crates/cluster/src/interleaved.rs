@@ -1,4 +1,4 @@
-//! Interleavings (testing.md, layer I): runs the tasks of this crate under a scheduler that may
+//! Interleavings (TEST-I): runs the tasks of this crate under a scheduler that may
 //! switch the task at every lock, as threads would (`shuttle`). The product's own code runs; only
 //! [`lock`] and [`spawn`] are replaced.
 //!

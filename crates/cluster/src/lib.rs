@@ -7,15 +7,15 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`streams`] | open event streams of notices, found by tenant, each with a bounded queue |
-//! | [`revocations`] | tokens that are refused before they expire (`auth.md` §4.2) |
+//! | [`revocations`] | tokens that are refused before they expire (AUTH-4.2) |
 //! | [`revocation_freshness`] | whether a node may have missed too many revocations (ADR 25) |
 //! | [`node`] | a node: sessions, writers and readers of streams, membership, takeover, limits |
-//! | [`store`] | what nodes share: sessions, logs of streams, routing, limits (`streams.md`) |
+//! | [`store`] | what nodes share: sessions, logs of streams, routing, limits (`docs/design/sessions-and-streams.md`) |
 //! | [`memory`] | the store in the memory of one process |
 //! | [`redis`] | the store in Redis, shared by many processes |
 //! | [`ledger`] | limits for a process that is not a node |
 //! | [`fault`] | a store that loses replies, for tests |
-//! | [`fork`] | positions in a stream whose log lost a branch (`streams.md` §11) |
+//! | [`fork`] | positions in a stream whose log lost a branch (STREAM-11) |
 
 pub mod fault;
 pub mod fork;

@@ -154,7 +154,7 @@ impl MemoryStore {
     }
 
     /// Rolls all data back, like a failover to a replica with a lag. Later writes are lost, the
-    /// incarnation rises, and nodes receive `Resync` (§17.3).
+    /// incarnation rises, and nodes receive `Resync` (STREAM-17.3).
     pub fn roll_back(&self, to: &Snapshot) {
         for (partition, old) in self.0.partitions.iter().zip(&to.partitions) {
             *lock(partition) = old.clone();

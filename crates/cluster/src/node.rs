@@ -1,5 +1,5 @@
 //! A node of the cluster, which `mcp` calls for sessions, running calls, streams and limits
-//! (`streams.md`).
+//! (`docs/design/sessions-and-streams.md`).
 //!
 //! | Module | Subject |
 //! |---|---|
@@ -104,7 +104,7 @@ const SOON: Duration = Duration::from_millis(100);
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Reason why a request has no proper result. Each reason becomes a JSON-RPC error
-/// (`streams.md` Appendix B).
+/// (STREAM-B).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lost {
     /// The node that ran it was lost: -32010 `node_lost`.
@@ -136,7 +136,7 @@ impl Lost {
         }
     }
 
-    /// Whether the call took effect at the API: `no`, `yes` or `unknown` (`streams.md` Appendix B).
+    /// Whether the call took effect at the API: `no`, `yes` or `unknown` (STREAM-B).
     /// A stream is opened only for a call that was sent. When the stream is lost, the outcome of
     /// the call is unknown.
     pub const fn executed(self) -> &'static str {
@@ -153,7 +153,7 @@ impl Lost {
 }
 
 /// Location to which the seal of a payload is bound. An attacker with write access to the store can
-/// move a payload, so the payload must not open anywhere else (§3.1, §11).
+/// move a payload, so the payload must not open anywhere else (STREAM-3.1, STREAM-11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadPlace<'a> {
     /// Tenant of the payload.
@@ -314,7 +314,7 @@ impl Inner {
     }
 
     /// Number of nodes for prefetching. While the store is slow the number is huge, so that no
-    /// node's share of a bucket is worth a prefetch (§17.1).
+    /// node's share of a bucket is worth a prefetch (STREAM-17.1).
     fn sharers(&self) -> u64 {
         if self.guarded_store.slowness.is_slow() {
             u64::MAX / 4
@@ -476,7 +476,7 @@ impl Node {
     }
 
     /// Checks the session of a request whose id is authentic. One round trip. While the store is
-    /// down, the node answers from memory for a limited time (§17.1).
+    /// down, the node answers from memory for a limited time (STREAM-17.1).
     pub async fn begin(
         &self,
         session: SessionKey,
@@ -487,15 +487,15 @@ impl Node {
     }
 
     /// Reports that [`Node::begin`] made a session record for a client with an unlimited number of
-    /// sessions. The oldest idle records of its principal may be removed (§10). Returns at once;
-    /// the write is deferred.
+    /// sessions. The oldest idle records of its principal may be removed (STREAM-10). Returns at
+    /// once; the write is deferred.
     pub fn session_made(&self, session: SessionKey, principal: Principal) {
         let write = deferred_writes::DeferredWrite::Remember { session, principal };
         self.inner.deferred_writes.add(write);
     }
 
     /// Whether the store replies. Takes one round trip if an operation failed since the last reply,
-    /// and none otherwise. A new session needs the store (F-4).
+    /// and none otherwise. A new session needs the store (REVIEW-F4).
     pub async fn is_store_there(&self) -> bool {
         let guarded_store = &self.inner.guarded_store;
         if guarded_store.failing_since().is_none() && !guarded_store.store.is_in_doubt() {
@@ -508,7 +508,7 @@ impl Node {
         !matches!(said, Err(StoreError::Down(_)))
     }
 
-    /// Whether the store's memory is nearly full (§17.2).
+    /// Whether the store's memory is nearly full (STREAM-17.2).
     pub fn is_store_full(&self) -> bool {
         self.inner.guarded_store.slowness.is_full()
     }
@@ -565,8 +565,8 @@ impl Node {
     }
 
     /// Passes a client's answer to the request that waits for it, on any node. While the store is
-    /// down or full, this takes up to 20 s (§17.1). [`Routed::Unasked`]: the store does not know
-    /// the question. The answer is delivered if the question is stored within 20 s.
+    /// down or full, this takes up to 20 s (STREAM-17.1). [`Routed::Unasked`]: the store does not
+    /// know the question. The answer is delivered if the question is stored within 20 s.
     pub async fn answer(
         &self,
         tenant: TenantId,
@@ -642,8 +642,8 @@ impl Node {
         (writer, StreamReader::new(connection, inner))
     }
 
-    /// Resumes a stream for a client after the last event that it saw (§9). While the store is
-    /// down, the connection is held.
+    /// Resumes a stream for a client after the last event that it saw (STREAM-9). While the store
+    /// is down, the connection is held.
     pub async fn resume(
         &self,
         tenant: TenantId,
@@ -671,8 +671,8 @@ impl Node {
         let reader = StreamReader::new(Arc::clone(&connection), inner);
         let mut attachment = supervisor::attach(inner, &connection).await;
         for _ in 0..YOUNG {
-            // The owner has the whole stream and writes again what the store lost. A client
-            // without a cursor may arrive before the node has made the stream.
+            // The owner has the whole stream and writes again what the store lost (REVIEW-Q1). A
+            // client without a cursor may arrive before the node has made the stream.
             let is_missed = attachment == Attachment::Gone && inner.is_missed(stream);
             if attachment != Attachment::Gone || (cursor.seq > 0 && !is_missed) {
                 break;
@@ -713,7 +713,7 @@ impl Node {
         Ok(Resumed::Reader(reader))
     }
 
-    /// Ends the service of this node (§16.4). Running streams get an error, connections end
+    /// Ends the service of this node (STREAM-16.4). Running streams get an error, connections end
     /// cleanly, and the node leaves the members. Call it when the time for running calls is over;
     /// then cancel `stop`.
     pub async fn drain(&self) {

@@ -1,7 +1,7 @@
 //! The store in Redis: each operation is one script and one round trip.
 //!
 //! Each server has a few multiplexed connections for commands and one for messages. Their number
-//! does not grow with sessions or streams (`streams.md` §0.6). Keys of a session share a hash tag,
+//! does not grow with sessions or streams (STREAM-0.6). Keys of a session share a hash tag,
 //! and every script names keys of one slot only. The servers may thus be a single one, a primary
 //! with replicas behind one address, or the masters of a Redis Cluster.
 
@@ -117,7 +117,7 @@ impl RedisStore {
         })
     }
 
-    /// Number of commands sent for operations so far; each was one round trip (§5).
+    /// Number of commands sent for operations so far; each was one round trip (STREAM-5).
     pub fn redis_commands(&self) -> u64 {
         self.commands.load(Ordering::Relaxed)
     }

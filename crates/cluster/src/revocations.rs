@@ -1,4 +1,4 @@
-//! Revocations: revoked ids and epochs, without clocks (`auth.md` §4.2).
+//! Revocations: revoked ids and epochs, without clocks (AUTH-4.2).
 //!
 //! A revoked id is always refused. An event with an epoch says "this person (tenant, membership) is
 //! now at least at 8". A token with a smaller number is refused; a token that was issued after the
@@ -169,7 +169,7 @@ impl Revocations {
         *heard_at = at.max(*heard_at);
     }
 
-    /// Time since which the set may be incomplete (`auth.md` §4.3 point 6).
+    /// Time since which the set may be incomplete (AUTH-4.3.6).
     pub fn silent_for(&self) -> Duration {
         lock(&self.heard_at).elapsed()
     }

@@ -10,10 +10,10 @@
 //! | nodes and limits | `beat`, `leave`, `lease`, `hold` |
 //! | between nodes | `notify`, `subscribe`, `incarnation` |
 //!
-//! The log is the truth (`streams.md` §0.1). A message between nodes only notifies: its receiver
+//! The log is the truth (STREAM-0.1). A message between nodes only notifies: its receiver
 //! reads the log from its own cursor. A store carries bytes and never reads them. Deadlines are
 //! passed in and returned as durations, because only the store's own clock decides between nodes
-//! (§17.5).
+//! (STREAM-17.5).
 
 mod bounds;
 mod message;
@@ -32,7 +32,7 @@ pub use self::{
 };
 
 /// Number of partitions over which sessions are spread. All keys of a session are in its partition
-/// (§3).
+/// (STREAM-3).
 pub const PARTITIONS: u16 = 256;
 
 /// Highest number of an event. A higher number from outside is lowered to this one, so that sums
@@ -54,22 +54,23 @@ impl SessionKey {
     }
 }
 
-/// Prints the first two bytes only. A full key opens its session, so no log may contain it (X1).
+/// Prints the first two bytes only. A full key opens its session, so no log may contain it
+/// (AUTH-X1).
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SessionKey({:02x}{:02x}…)", self.0[0], self.0[1])
     }
 }
 
-/// Owner of a session: a digest over tenant, person and client, 16 bytes (§3.1).
+/// Owner of a session: a digest over tenant, person and client, 16 bytes (STREAM-3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Principal(pub [u8; 16]);
 
-/// Id of a node: `n` and 13 base-32 characters, random at each start of the process (§4).
+/// Id of a node: `n` and 13 base-32 characters, random at each start of the process (STREAM-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub [u8; 14]);
 
-/// Name of a stream within its session, 64 random bits (§4).
+/// Name of a stream within its session, 64 random bits (STREAM-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nonce(pub [u8; 8]);
 
@@ -84,7 +85,7 @@ pub struct StreamKey {
 
 /// Fencing token of a stream's writer: the number of its owners so far, and a random nonce
 /// (`mark`). Two nodes that take over after a roll-back of the store count to the same number.
-/// Their marks differ (§11 *Two histories*).
+/// Their marks differ (STREAM-11 *Two histories*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Epoch {
     /// 1 for the node that opened the stream.
@@ -125,11 +126,11 @@ pub struct Version(pub u32);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The store did not reply in time, has no connection, or is loading, failing over or
-    /// read-only. The operation may have been applied (§17.1 *down*).
+    /// read-only. The operation may have been applied (STREAM-17.1 *down*).
     #[error("the store did not answer: {0}")]
     Down(String),
     /// The store refused before the first write: out of memory, no replicas, or disk full
-    /// (§17.1 *write refused*).
+    /// (STREAM-17.1 *write refused*).
     #[error("the store refuses writes: {0}")]
     Refused(String),
     /// The reply is invalid. Causes are a defect, or another program that writes to the store.
@@ -185,7 +186,7 @@ pub enum Update {
     Unknown,
 }
 
-/// Kind of an event, which decides whether the log may drop it (§3).
+/// Kind of an event, which decides whether the log may drop it (STREAM-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// A notification; may be dropped when the log is full.
@@ -234,10 +235,11 @@ pub enum State {
 /// Parameters of a new stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
-    /// Time to the call's deadline. Any node may end the stream 30 s after it (§11 *Liveness*).
+    /// Time to the call's deadline. Any node may end the stream 30 s after it (STREAM-11
+    /// *Liveness*).
     pub deadline_in: Duration,
     /// Number before the first event. It is above 0 only for a lost stream that its owner makes
-    /// again from its `UnackedBuffer` (§7).
+    /// again from its `UnackedBuffer` (STREAM-7).
     pub start: u64,
     /// Facts about the request for a new owner, written by `mcp`: its JSON-RPC id, and whether a
     /// repetition is harmless.
@@ -274,8 +276,8 @@ pub enum Appended {
         attached: Option<NodeId>,
         /// Number of the client's current connection.
         generation: u64,
-        /// The events that may not be dropped exceed the bounds alone (§7). The writer has to end
-        /// the stream.
+        /// The events that may not be dropped exceed the bounds alone (STREAM-7). The writer has to
+        /// end the stream.
         overflow: bool,
     },
     /// Another node or another epoch owns the stream. The caller stops and sends nothing.
@@ -339,7 +341,7 @@ pub enum Attached {
         /// which it was moved.
         position: u64,
         /// The cursor is on a branch that the store lost. The client must receive a gap notice
-        /// (§8 rule 3).
+        /// (STREAM-8.3).
         split: bool,
         /// [`Create::about`], as the creator wrote it.
         about: Bytes,
@@ -413,11 +415,11 @@ pub enum TakenOver {
 pub enum Registered {
     /// The request is registered; a cancellation finds it.
     Done,
-    /// The request was cancelled before it was registered (§14).
+    /// The request was cancelled before it was registered (STREAM-14).
     Cancelled,
     /// The session has too many running requests. Other nodes cannot cancel this one.
     Full,
-    /// The session was ended, so no client waits for the reply (§17.1: a call that began in a
+    /// The session was ended, so no client waits for the reply (STREAM-17.1: a call that began in a
     /// grace).
     Ended,
 }
@@ -453,8 +455,8 @@ pub struct Member {
     pub valid_ms: i64,
 }
 
-/// Request for tokens of one bucket of a rate limit (§16.1). All buckets of one tenant are on one
-/// shard.
+/// Request for tokens of one bucket of a rate limit (STREAM-16.1). All buckets of one tenant are on
+/// one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseWanted {
     /// Shard part of the key: the tenant, or the address block.
@@ -483,7 +485,7 @@ pub struct Lease {
     pub wait: Duration,
 }
 
-/// Request for a limit on simultaneous use (§16.2): the node's use and its wish.
+/// Request for a limit on simultaneous use (STREAM-16.2): the node's use and its wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldWanted {
     /// Shard part of the key: the tenant.
@@ -550,7 +552,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Adds a session to its principal's list as the newest, and removes the sessions in `gone`.
     /// Returns the oldest sessions of that principal beyond `most`, at most [`FORGET_AT_ONCE`] of
-    /// them (§10).
+    /// them (STREAM-10).
     async fn remember(
         &self,
         session: SessionKey,
@@ -572,11 +574,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Idempotent.
     async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()>;
 
-    /// Appends to a stream (§7). An ended session gets no new stream: the reply is
+    /// Appends to a stream (STREAM-7). An ended session gets no new stream: the reply is
     /// [`Appended::Closed`], cancelled, at 0.
     async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended>;
 
-    /// Gives a stream to a client's connection on `node` (§8, §9).
+    /// Gives a stream to a client's connection on `node` (STREAM-8, STREAM-9).
     async fn attach(
         &self,
         stream: StreamKey,
@@ -591,15 +593,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Removes the attachment of a connection that has ended, if it has this generation.
     async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()>;
 
-    /// Changes the owner of a stream (§12.2).
+    /// Changes the owner of a stream (STREAM-12.2).
     async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver>;
 
     /// Returns the open streams that a node owns in a partition. `None` returns the streams that
     /// were given up and have no owner.
     async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>>;
 
-    /// Registers a running request, so that a cancellation finds it (§6 step 3). May be repeated at
-    /// any time to learn of a cancellation whose message was lost, or of the end of the session.
+    /// Registers a running request, so that a cancellation finds it (STREAM-6.3). May be repeated
+    /// at any time to learn of a cancellation whose message was lost, or of the end of the session.
     async fn register(
         &self,
         session: SessionKey,
@@ -612,12 +614,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Removes a request that has ended.
     async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()>;
 
-    /// Notifies the node that runs the request, or leaves a short-lived tombstone (§14). Every
-    /// later `register` of the request returns [`Registered::Cancelled`].
+    /// Notifies the node that runs the request, or leaves a short-lived tombstone (STREAM-14).
+    /// Every later `register` of the request returns [`Registered::Cancelled`].
     async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed>;
 
-    /// Stores a client's answer to a question and notifies the node that runs the request (§14).
-    /// Only the first answer counts. The same bytes again send the notification again.
+    /// Stores a client's answer to a question and notifies the node that runs the request
+    /// (STREAM-14). Only the first answer counts. The same bytes again send the notification again.
     async fn answer(
         &self,
         session: SessionKey,
@@ -643,18 +645,18 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// sender that needs an effect polls for it and sends the note again.
     async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()>;
 
-    /// Renews the node's membership for `ttl`, and returns all members (§12.1).
+    /// Renews the node's membership for `ttl`, and returns all members (STREAM-12.1).
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members>;
 
     /// Removes the node from the members.
     async fn leave(&self, node: NodeId) -> Result<()>;
 
-    /// Takes tokens from buckets (§16.1). Returns one reply per bucket, in order.
+    /// Takes tokens from buckets (STREAM-16.1). Returns one reply per bucket, in order.
     async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>>;
 
     /// Reports a node's use of a limit on simultaneous use, and sets the number that it holds for
-    /// `life` (§16.2). The share of a node that does not renew it in time becomes free. May be
-    /// repeated.
+    /// `life` (STREAM-16.2). The share of a node that does not renew it in time becomes free. May
+    /// be repeated.
     async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held>;
 
     /// Subscribes to the messages for a node, from now on. Call it once per node. The channel is
@@ -678,13 +680,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Counter that rises whenever the store may have lost writes: a restart or a failover (§17.3).
-    /// Owners then audit their streams.
+    /// Counter that rises whenever the store may have lost writes: a restart or a failover
+    /// (STREAM-17.3). Owners then audit their streams.
     fn incarnation(&self) -> watch::Receiver<u64>;
 }
 
 /// Used share of the store's memory from which closed logs are kept for a shorter time and logs
-/// take no notifications (§17.2).
+/// take no notifications (STREAM-17.2).
 pub const NEARLY_FULL: f64 = 0.85;
 
 /// Maximum number of sessions that [`Store::remember`] returns.

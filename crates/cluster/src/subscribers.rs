@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(
             messages.try_recv(),
             Ok(NodeMessage::Resync),
-            "§18: overflow"
+            "STREAM-18: overflow"
         );
         assert!(messages.try_recv().is_err());
         subscribers.notify(node, message.clone());

@@ -10,7 +10,8 @@ use portolan_upstream::oauth::{ClientIdentity, Tokens};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Tokens and the client that they belong to (AU-7): a connection knows all that its renewal needs.
+/// Tokens and the client that they belong to (MCP-AU-7): a connection knows all that its renewal
+/// needs.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Held {
     /// Who we are at the authorization server.

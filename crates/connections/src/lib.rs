@@ -1,4 +1,4 @@
-//! Accounts at other people's MCP servers and APIs (`auth.md` §3.5; `spec/authorization.md` AU-13): the tokens of a workspace or of a
+//! Accounts at other people's MCP servers and APIs (AUTH-3.5; MCP-AU-13): the tokens of a workspace or of a
 //! person, sealed at rest, and renewed by one node at a time.
 //!
 //! ```text
@@ -9,7 +9,8 @@
 //!                 lost: wait until the version moves
 //! ```
 //!
-//! - A caller's own token never comes here (AU-1): what goes upstream was issued by the upstream's authorization server.
+//! - A caller's own token never comes here (MCP-AU-1): what goes upstream was issued by the
+//!   upstream's authorization server.
 //! - A token goes only to the address that it was issued for: whoever asks for one says where it is to go.
 //! - New tokens are committed before they are used. Renewing goes on when the call that wanted it is dropped: a rotated refresh token that
 //!   nobody kept would be lost.
@@ -228,7 +229,7 @@ impl Connections {
         self.token_but(account, at, None).await
     }
 
-    /// A token that is not `refused`: the server did not take that one (X-86).
+    /// A token that is not `refused`: the server did not take that one (MCP-X-86).
     ///
     /// # Errors
     /// [`NoToken`].
@@ -354,7 +355,8 @@ impl Connections {
         Ok(())
     }
 
-    /// X-87, AU-11: the server wants more than was granted. What is asked for next time is all of it together.
+    /// MCP-X-87, MCP-AU-11: the server wants more than was granted. What is asked for next time is
+    /// all of it together.
     ///
     /// # Errors
     /// [`NoToken::Storage`].

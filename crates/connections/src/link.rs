@@ -1,5 +1,6 @@
 //! Links to the page where a person connects an account: sealed, so that nobody reads or changes whose account at which source is meant
-//! (EL-10, EL-11). A link opens nothing by itself: its page wants the very person to be signed in.
+//! (MCP-EL-10, MCP-EL-11). A link opens nothing by itself: its page wants the very person to be
+//! signed in.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_keys::{Keys, KeysError, Purpose};

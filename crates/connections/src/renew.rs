@@ -1,4 +1,4 @@
-//! Reading an account's tokens, and renewing them by one node at a time (§3.5, case 167).
+//! Reading an account's tokens, and renewing them by one node at a time (AUTH-3.5, CASE-167).
 
 use std::{sync::Arc, time::Duration};
 

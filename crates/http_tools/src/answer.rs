@@ -28,7 +28,7 @@ const MAX_EXCERPT: usize = 4 * 1024;
 /// Nesting of a JSON answer that clients can be expected to read.
 const MAX_JSON_DEPTH: usize = 120;
 
-/// One content block (TL-14).
+/// One content block (MCP-TL-14).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Text.
@@ -64,7 +64,7 @@ pub enum Structured {
     /// Absent.
     #[default]
     None,
-    /// The JSON object that the first block has as its text (TL-13).
+    /// The JSON object that the first block has as its text (MCP-TL-13).
     Text,
     /// An object without members.
     Empty,
@@ -77,7 +77,7 @@ pub struct ToolAnswer {
     pub content: Vec<Content>,
     /// A JSON object, as the API wrote it.
     pub structured: Structured,
-    /// The call failed, and the content says why (TL-19).
+    /// The call failed, and the content says why (MCP-TL-19).
     pub is_error: bool,
     /// How it ended, for counting.
     pub outcome: CallOutcome,
@@ -119,14 +119,15 @@ impl Proof {
 }
 
 impl ToolAnswer {
-    /// For revisions that do not know `structuredContent`; the text block carries the same JSON (TL-13).
+    /// For revisions that do not know `structuredContent`; the text block carries the same JSON
+    /// (MCP-TL-13).
     #[must_use]
     pub fn without_structured(mut self) -> Self {
         self.structured = Structured::None;
         self
     }
 
-    /// Replaces sound by a text for 2024-11-05, which has no audio block (X-61, V-7).
+    /// Replaces sound by a text for 2024-11-05, which has no audio block (MCP-X-61, MCP-V-7).
     #[must_use]
     pub fn without_audio(mut self) -> Self {
         for block in &mut self.content {
@@ -179,7 +180,8 @@ impl ToolAnswer {
     }
 }
 
-/// Shapes an answer that arrived, without the secrets that opened the API: it may echo its request (S-5).
+/// Shapes an answer that arrived, without the secrets that opened the API: it may echo its request
+/// (REVIEW-S-5).
 pub(crate) fn shape(
     tool: &CompiledTool,
     mut response: EgressResponse,
@@ -225,7 +227,7 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
-/// The content coding of an answer (RFC 9110 §8.4), if it has one. None was asked for, and nothing here unpacks one (testing.md B5).
+/// The content coding of an answer (RFC 9110 §8.4), if it has one. None was asked for, and nothing here unpacks one (TEST-B5).
 fn coding(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_ENCODING)?;
     let name = String::from_utf8_lossy(value.as_bytes());
@@ -565,7 +567,8 @@ pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> String {
     String::from_utf8_lossy(body).into_owned()
 }
 
-/// Without control characters: terminal sequences in an answer must not reach a terminal (TL-23).
+/// Without control characters: terminal sequences in an answer must not reach a terminal
+/// (MCP-TL-23).
 fn clean(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))

@@ -1,4 +1,5 @@
-//! A tool ready to call, and the check of its arguments: each fault with its path, in words a model can act on (TL-18).
+//! A tool ready to call, and the check of its arguments: each fault with its path, in words a model
+//! can act on (MCP-TL-18).
 
 use std::{
     fmt::Write as _,
@@ -21,7 +22,7 @@ use crate::{
 
 /// Faults shown at once; a model repairs the first few anyway.
 const MAX_FAULTS: usize = 12;
-/// Bytes of one compiled pattern (JS-7).
+/// Bytes of one compiled pattern (MCP-JS-7).
 const MAX_PATTERN_BYTES: usize = 512 * 1024;
 /// Looks at a value until it is known whether it fits: some tenths of a second. The largest answers that are read take about a third of them.
 const MOST_LOOKS: usize = 10_000_000;
@@ -60,7 +61,8 @@ impl<F: Json> Checker<F> {
     }
 }
 
-/// Compiles a schema: 2020-12, linear-time patterns, nothing fetched (JS-5, JS-7). `format` stays an annotation.
+/// Compiles a schema: 2020-12, linear-time patterns, nothing fetched (MCP-JS-5, MCP-JS-7). `format`
+/// stays an annotation.
 pub(crate) fn compile<F: Json>(schema: &Value) -> Result<Validator<F>, String> {
     if !effort::is_bounded(schema) {
         return Err("too many of its parts apply to one value, one of them contains itself without end, or it refers to something elsewhere".to_owned());
@@ -91,8 +93,9 @@ fn counting_options_for<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn Retrieve
     })
 }
 
-/// Whether a schema is of a dialect that is read here as it was meant (JS-1, JS-3): 2020-12, which is also that of a schema without a word on it, or one of those that
-/// say the same in the words they share with it.
+/// Whether a schema is of a dialect that is read here as it was meant (MCP-JS-1, MCP-JS-3):
+/// 2020-12, which is also that of a schema without a word on it, or one of those that say the same
+/// in the words they share with it.
 fn is_known_dialect(schema: &Value) -> bool {
     let Some(named) = schema.get("$schema") else {
         return true;
@@ -210,7 +213,8 @@ impl CompiledTool {
         &self.0.plan
     }
 
-    /// Checks arguments. A schema that does not compile refuses everything: permissive would be worse (JS-6).
+    /// Checks arguments. A schema that does not compile refuses everything: permissive would be
+    /// worse (MCP-JS-6).
     pub fn check_arguments(&self, arguments: &Value) -> Result<(), ArgumentFaults> {
         match self
             .0
@@ -225,8 +229,8 @@ impl CompiledTool {
         }
     }
 
-    /// Whether an answer fits the output schema (TL-12). Without one, or with one that does not compile, all is well; so it is where that
-    /// would take too long to find out.
+    /// Whether an answer fits the output schema (MCP-TL-12). Without one, or with one that does not
+    /// compile, all is well; so it is where that would take too long to find out.
     pub(crate) fn fits_output(&self, output: &Tree<'_>) -> bool {
         let Some(schema) = &self.0.output_schema else {
             return true;
@@ -428,7 +432,8 @@ impl OutputCheck {
         }
     }
 
-    /// True if `result` fits; so does everything where the schema itself cannot be used (JS-3), or asks for too much work.
+    /// True if `result` fits; so does everything where the schema itself cannot be used (MCP-JS-3),
+    /// or asks for too much work.
     pub fn fits(&self, result: &Value) -> bool {
         let compiled = self.compiled.get_or_init(|| {
             let is_known = is_known_dialect(&self.schema);
@@ -456,10 +461,10 @@ mod tests {
             let wants_text = json!({"$schema": dialect, "properties": {"n": {"type": "string"}}});
             assert!(!check(wants_text), "{dialect}");
         }
-        // JS-2: the older word for definitions.
+        // MCP-JS-2: the older word for definitions.
         let older = json!({"definitions": {"d": {"type": "string"}}, "properties": {"n": {"$ref": "#/definitions/d"}}});
         assert!(!check(older));
-        // JS-3: only its own server can tell what this means.
+        // MCP-JS-3: only its own server can tell what this means.
         let other = json!({"$schema": "https://example.com/dialect", "properties": {"n": {"type": "string"}}});
         assert!(check(other));
     }

@@ -152,7 +152,7 @@ impl Credential {
         }
     }
 
-    /// Trims what people paste around secrets, and refuses what no request could carry (AB-44).
+    /// Trims what people paste around secrets, and refuses what no request could carry (MCP-AB-44).
     pub fn checked(mut self) -> Result<Self, InvalidCredential> {
         let invalid = |field, message: &str| {
             Err(InvalidCredential {
@@ -294,7 +294,7 @@ impl Credential {
         }
     }
 
-    /// Texts that must not come back in an answer (S-5).
+    /// Texts that must not come back in an answer (REVIEW-S-5).
     pub(crate) fn secrets(&self) -> Secrets {
         let mut secrets = Secrets::default();
         match self {
@@ -419,7 +419,8 @@ impl SignInError {
 }
 
 impl CredentialSlot {
-    /// What must not come back in an answer (S-5): the credential, and what [`CredentialSlot::sign_in`] put into the headers.
+    /// What must not come back in an answer (REVIEW-S-5): the credential, and what
+    /// [`CredentialSlot::sign_in`] put into the headers.
     pub fn secrets(&self, headers: &HeaderMap) -> Secrets {
         let mut secrets = self.credential.secrets();
         secrets.extend(Secrets::of_headers(headers));

@@ -1,4 +1,4 @@
-//! What a piece of work may cost (S-1, JS-7, B6).
+//! What a piece of work may cost (REVIEW-S-1, MCP-JS-7, TEST-B6).
 //!
 //! A schema of a few hundred bytes can ask for the same look at a value more often than anybody can wait for: every level of
 //! `allOf: [next, next]` doubles what is below it. A document can ask the same of its import: three thousand operations share one

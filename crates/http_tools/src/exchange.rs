@@ -1,4 +1,5 @@
-//! One exchange with an API as a person may read it: what was sent and what was answered, without the credential (S-5).
+//! One exchange with an API as a person may read it: what was sent and what was answered, without
+//! the credential (REVIEW-S-5).
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};

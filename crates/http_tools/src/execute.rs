@@ -65,7 +65,8 @@ pub struct Caller<'a> {
     pub shows_exchange: bool,
 }
 
-/// Calls a tool. Never fails: what went wrong is in the answer (TL-19). Dropping the future drops the request.
+/// Calls a tool. Never fails: what went wrong is in the answer (MCP-TL-19). Dropping the future
+/// drops the request.
 ///
 /// Unsafe methods are sent once, whatever happens. A `GET` or `HEAD` is sent a second time if the API refused a cached
 /// OAuth token. What is done about an account that the API refuses is for the caller, who is told of the challenge.

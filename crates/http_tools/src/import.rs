@@ -117,8 +117,9 @@ pub enum ReadError {
     Stopped,
 }
 
-/// Reads a document and imports it (S-1). The work is proportional to the bytes of the document, of which a refusal tells, and it
-/// ends soon after `until`, or when `stop` says so. Up to some seconds of CPU: call it on a blocking thread.
+/// Reads a document and imports it (REVIEW-S-1). The work is proportional to the bytes of the
+/// document, of which a refusal tells, and it ends soon after `until`, or when `stop` says so. Up
+/// to some seconds of CPU: call it on a blocking thread.
 ///
 /// # Errors
 /// [`ReadError`].

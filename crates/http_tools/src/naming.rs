@@ -1,4 +1,5 @@
-//! Names that the strictest client accepts: `[A-Za-z0-9_-]`, short, stable, unique (`clients.md` #36–#38, TL-6).
+//! Names that the strictest client accepts: `[A-Za-z0-9_-]`, short, stable, unique
+//! (CLIENT-36 to CLIENT-38, MCP-TL-6).
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -23,7 +23,7 @@ const MAX_DESCRIPTION: usize = 1_024;
 /// Top-level arguments of one tool.
 const MAX_ARGUMENTS: usize = 200;
 
-/// Hints about what a tool does (TL-8), from the HTTP method.
+/// Hints about what a tool does (MCP-TL-8), from the HTTP method.
 #[expect(clippy::struct_excessive_bools, reason = "the four hints of MCP")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,9 +83,9 @@ pub struct ToolDraft {
     pub title: String,
     /// What it does, for the model.
     pub description: String,
-    /// JSON Schema 2020-12 of the arguments, root `type: object` (TL-5).
+    /// JSON Schema 2020-12 of the arguments, root `type: object` (MCP-TL-5).
     pub input_schema: Value,
-    /// JSON Schema 2020-12 of `structuredContent`, root object (TL-10).
+    /// JSON Schema 2020-12 of `structuredContent`, root object (MCP-TL-10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// Hints from the method.
@@ -179,7 +179,8 @@ fn words(name: &str) -> String {
     })
 }
 
-/// Cuts at a word and marks it; control characters other than line ends and tabs never reach a client (TL-23).
+/// Cuts at a word and marks it; control characters other than line ends and tabs never reach a
+/// client (MCP-TL-23).
 pub(crate) fn cut(text: &str, max: usize) -> String {
     let mut clean = text
         .chars()

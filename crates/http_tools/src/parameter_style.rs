@@ -1,4 +1,4 @@
-//! Values as text in the styles of OpenAPI 3 (3.1.1 §4.8.12, "Style Examples").
+//! Values as text in the styles of OpenAPI 3 (OpenAPI 3.1.1 §4.8.12, "Style Examples").
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;

@@ -95,7 +95,7 @@ pub enum ParameterEncoding {
     Json,
 }
 
-/// The styles of OpenAPI 3 (3.1 §4.8.12.2).
+/// The styles of OpenAPI 3 (OpenAPI 3.1 §4.8.12.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Style {

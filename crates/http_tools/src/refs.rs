@@ -1,4 +1,5 @@
-//! Local references. Remote ones are refused: nothing is fetched because a document says so (JS-5).
+//! Local references. Remote ones are refused: nothing is fetched because a document says so
+//! (MCP-JS-5).
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;

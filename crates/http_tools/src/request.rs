@@ -160,8 +160,9 @@ const DOTS: &str = "must not be or contain the path segment `.` or `..`, however
 /// Times that a value is decoded: by the API, and by what stands before it.
 const DECODED: usize = 3;
 
-/// Whether a text has a dot segment (RFC 3986 §3.3) between slashes of either kind, as it is or decoded again (S-11). Some APIs stand
-/// behind a proxy that decodes a path before it is routed. What follows a semicolon is no part of a segment's name for some.
+/// Whether a text has a dot segment (RFC 3986 §3.3) between slashes of either kind, as it is or
+/// decoded again (REVIEW-S-11). Some APIs stand behind a proxy that decodes a path before it is
+/// routed. What follows a semicolon is no part of a segment's name for some.
 fn has_dot_segment(text: &str) -> bool {
     let mut text = Cow::Borrowed(text);
     for _ in 0..DECODED {
@@ -249,7 +250,8 @@ fn path_of(
     Ok(out)
 }
 
-/// A header parameter. CR, LF and other controls never reach the wire (AB-44); other characters travel as UTF-8.
+/// A header parameter. CR, LF and other controls never reach the wire (MCP-AB-44); other characters
+/// travel as UTF-8.
 fn header_of(
     parameter: &PlanParameter,
     value: &Value,

@@ -18,11 +18,11 @@ use crate::{
     refs::{self, RefError},
 };
 
-/// Nesting of one schema (JS-7).
+/// Nesting of one schema (MCP-JS-7).
 const MAX_DEPTH: usize = 32;
-/// Subschemas of one tool's schema (JS-7).
+/// Subschemas of one tool's schema (MCP-JS-7).
 const MAX_SUBSCHEMAS: usize = 2_000;
-/// Bytes of one tool's schema as JSON (JS-7).
+/// Bytes of one tool's schema as JSON (MCP-JS-7).
 const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 
 /// Which way the values travel: `readOnly` properties do not exist in requests, `writeOnly` ones not in responses.
@@ -45,22 +45,22 @@ pub enum SchemaError {
         /// What is wrong with it.
         fault: RefError,
     },
-    /// Nested too deep (JS-7).
+    /// Nested too deep (MCP-JS-7).
     #[error("a schema is nested more than {MAX_DEPTH} levels deep (at {pointer})")]
     TooDeep {
         /// Where.
         pointer: String,
     },
-    /// Too many parts (JS-7).
+    /// Too many parts (MCP-JS-7).
     #[error("its schema has more than {MAX_SUBSCHEMAS} parts")]
     TooMany,
-    /// An `enum` or `required` with too many values (JS-7).
+    /// An `enum` or `required` with too many values (MCP-JS-7).
     #[error("a schema lists more than 10,000 values (at {pointer})")]
     TooManyChoices {
         /// Where.
         pointer: String,
     },
-    /// Too large as JSON (JS-7).
+    /// Too large as JSON (MCP-JS-7).
     #[error("its schema is larger than {} KiB", MAX_SCHEMA_BYTES / 1024)]
     TooLarge,
     /// A schema that is only made of itself.

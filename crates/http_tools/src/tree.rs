@@ -341,7 +341,7 @@ mod tests {
     }
 
     proptest! {
-        /// TL-12: the tree and the ordinary value are judged alike, whatever the schema asks.
+        /// MCP-TL-12: the tree and the ordinary value are judged alike, whatever the schema asks.
         #[test]
         fn tl_12_a_tree_fits_a_schema_exactly_if_its_value_does(value in any_json(), const_value in any_json()) {
             let text = value.to_string();

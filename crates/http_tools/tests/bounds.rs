@@ -1,4 +1,4 @@
-//! Schemas and values that are meant to hurt (JS-5 to JS-7; testing.md §5, B6): compiled or refused, and checked, in bounded time and
+//! Schemas and values that are meant to hurt (MCP-JS-5 to MCP-JS-7; TEST-B6): compiled or refused, and checked, in bounded time and
 //! memory.
 
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ fn b6_what_doubles_from_level_to_level_takes_no_longer_than_a_look_at_it() {
     let below =
         |next: Value| json!({"allOf": [{"properties": {"x": next}}, {"properties": {"x": next}}]});
     let object = json!({"type": "object"});
-    // In one place: refused as a whole. Arguments are refused then (JS-6), answers are not.
+    // In one place: refused as a whole. Arguments are refused then (MCP-JS-6), answers are not.
     let schema = chain(40, object.clone(), doubled);
     let (fits, output, said) = judged("at one place", &schema, &json!({}));
     assert!(!fits && output && said.contains("cannot be used"), "{said}");

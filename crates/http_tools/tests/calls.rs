@@ -358,7 +358,7 @@ async fn the_token_of_an_account_is_sent_once_and_who_keeps_it_hears_of_the_refu
         let sent = refused.sent.map(|sent| format!("{sent:?}"));
         assert!(!sent.unwrap().contains("token-91"));
     }
-    // AU-8: to another origin nothing goes, and so no token.
+    // MCP-AU-8: to another origin nothing goes, and so no token.
     let away = of_account("GET", "/away").await;
     assert_eq!(away.outcome, Outcome::UpstreamError, "{}", text(&away));
 }
@@ -404,7 +404,8 @@ async fn futures_join<F: Future>(count: usize, make: impl Fn() -> F) -> Vec<F::O
     done.into_iter().flatten().collect()
 }
 
-/// S-5: in a success as in a refusal, in content and in structured content, whatever opened the API.
+/// REVIEW-S-5: in a success as in a refusal, in content and in structured content, whatever opened
+/// the API.
 #[tokio::test]
 async fn s5_what_an_api_echoes_of_its_request_is_masked_whatever_opened_it() {
     let scene = Scene::open().await;
@@ -479,7 +480,8 @@ fn of(sent: Sent) -> (Method, String, Vec<(String, String)>, String) {
     (sent.method, sent.url, lines, body.unwrap_or_default())
 }
 
-/// Bug 20: a person who tries a tool reads the request that the API received, its credential masked.
+/// REVIEW-UX-BUG-20: a person who tries a tool reads the request that the API received, its
+/// credential masked.
 #[tokio::test]
 async fn what_is_shown_is_what_the_api_received() {
     let scene = Scene::open().await;

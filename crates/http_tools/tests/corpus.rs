@@ -30,7 +30,8 @@ fn references_resolve(schema: &Value, root: &Value) -> bool {
     }
 }
 
-/// Holds for every tool of every document: #36–#38, TL-5, TL-6, TL-10, JS-4, JS-6, JS-7, JS-10.
+/// Holds for every tool of every document: CLIENT-36 to CLIENT-38, MCP-TL-5, MCP-TL-6, MCP-TL-10,
+/// MCP-JS-4, MCP-JS-6, MCP-JS-7, MCP-JS-10.
 fn check(name: &str) -> Value {
     let imported = read(name);
     let mut names = HashSet::new();

@@ -1,6 +1,6 @@
-//! Documents that are meant to keep the importer busy (S-1). Each is small enough here for a build that is not optimised; with
-//! `S1_BYTES=10000000 cargo test --release -p portolan-http-tools --test hostile -- --nocapture --test-threads 1` each is as large
-//! as a document may be, and must be done within five seconds.
+//! Documents that are meant to keep the importer busy (REVIEW-S-1). Each is small enough here for a
+//! build that is not optimised; with
+//! `S1_BYTES=10000000 cargo test --release -p portolan-http-tools --test hostile -- --nocapture --test-threads 1` each is as large as a document may be, and must be done within five seconds.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

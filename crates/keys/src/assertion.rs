@@ -1,4 +1,4 @@
-//! Client assertions: JWTs by which OAuth clients prove themselves with a key that only they have (RFC 7523; `auth.md` C13, AX-2).
+//! Client assertions: JWTs by which OAuth clients prove themselves with a key that only they have (RFC 7523; AUTH-C13, MCP-AX-2).
 //!
 //! Everything in an assertion comes from a stranger until its signature is checked, and the key it is checked with is the stranger's
 //! own. So the header chooses nothing: which algorithm fits is a property of the key, and members that bring a key along are refused.
@@ -52,7 +52,7 @@ pub enum AssertionError {
 }
 
 impl AssertionError {
-    /// For the developer of the client: ASCII, without quote and backslash (E11).
+    /// For the developer of the client: ASCII, without quote and backslash (AUTH-E11).
     pub const fn description(self) -> &'static str {
         match self {
             Self::Malformed => "the client assertion is not a JWT",
@@ -151,7 +151,7 @@ impl ClientKeys {
         Ok(Self(usable))
     }
 
-    /// The one key that fits: of that name, or without a name the only one of its kind (C13).
+    /// The one key that fits: of that name, or without a name the only one of its kind (AUTH-C13).
     pub(crate) fn find(
         &self,
         kid: Option<&str>,
@@ -195,7 +195,7 @@ fn public_key(jwk: &Map<String, Value>) -> Option<ClientKey> {
         }
         _ => return None,
     };
-    // A key that says its algorithm is good for no other (case 70).
+    // A key that says its algorithm is good for no other (CASE-70).
     let algorithms = match word("alg") {
         None => fits,
         Some(name) => match algorithm(name)? {

@@ -1,4 +1,4 @@
-//! ID tokens: what an OpenID provider says of who signed in there (OpenID Connect Core §3.1.3.7; `auth.md` F2).
+//! ID tokens: what an OpenID provider says of who signed in there (OpenID Connect Core §3.1.3.7; AUTH-F2).
 //!
 //! Each check is written out here. A library that is told which issuer and audience to expect still lets a token pass that names none,
 //! unless it is told to require them as well.
@@ -16,7 +16,7 @@ use crate::{
 
 /// Longest token that is looked at: providers put group memberships in.
 const MAX_BYTES: usize = 32 * 1024;
-/// Oldest `iat`, in seconds (F2).
+/// Oldest `iat`, in seconds (AUTH-F2).
 const MAX_AGE: i64 = 600;
 /// Clock difference that is forgiven, in seconds.
 const LEEWAY: i64 = 60;

@@ -1,4 +1,4 @@
-//! Public keys on the wire (RFC 7517; `auth.md` J4).
+//! Public keys on the wire (RFC 7517; AUTH-J4).
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Access tokens: JWTs of RFC 9068, ES256 (`auth.md` K1, §4.4, §4.5).
+//! Access tokens: JWTs of RFC 9068, ES256 (AUTH-K1, AUTH-4.4, AUTH-4.5).
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Jwks, KeysError};
 
-/// Longest token that is looked at (§4.5 step 1).
+/// Longest token that is looked at (AUTH-4.5.1).
 pub const MAX_TOKEN_BYTES: usize = 4096;
 /// Seconds of clock difference between nodes that are forgiven.
 const LEEWAY: i64 = 30;
@@ -23,7 +23,8 @@ const MAX_AHEAD: i64 = 60;
 /// No token lives longer.
 const MAX_LIFE: i64 = 8 * 3600;
 
-/// Epochs of user, tenant and membership as they were when the token was issued: a node that knows a later one refuses it (§4.2).
+/// Epochs of user, tenant and membership as they were when the token was issued: a node that knows
+/// a later one refuses it (AUTH-4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[i32; 3]", into = "[i32; 3]")]
 pub struct Epochs {
@@ -50,18 +51,18 @@ impl From<Epochs> for [i32; 3] {
     }
 }
 
-/// The claims of an access token. No role, no name, no address (K1).
+/// The claims of an access token. No role, no name, no address (AUTH-K1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessClaims {
     /// The issuer, byte for byte as configured.
     pub iss: String,
-    /// The canonical resource the token is for: one string, never a list (K3).
+    /// The canonical resource the token is for: one string, never a list (AUTH-K3).
     pub aud: String,
     /// Who: a person or a service account.
     pub sub: Subject,
     /// The client, as it calls itself on the wire.
     pub client_id: String,
-    /// The one tenant of the token (M4).
+    /// The one tenant of the token (AUTH-M4).
     pub tid: TenantId,
     /// The grant: what is revoked.
     pub gid: GrantId,
@@ -152,7 +153,7 @@ impl Verifier {
         !self.keys.load().is_empty()
     }
 
-    /// Steps 3–6 of §4.5: header, key, signature, issuer, times, and that every claim is there.
+    /// Steps 3–6 of AUTH-4.5: header, key, signature, issuer, times, and that every claim is there.
     ///
     /// The caller goes on with step 8: `tid` and `aud` must fit the target of the request. That is not done here because the
     /// outcome of this function is cached by the token's digest, whatever it is presented to.
@@ -192,7 +193,7 @@ impl Verifier {
     }
 }
 
-/// Members that would change which bytes or which key are verified; nobody who talks to us needs them (case 112).
+/// Members that would change which bytes or which key are verified; nobody who talks to us needs them (CASE-112).
 const REFUSED_MEMBERS: [&str; 8] = ["crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc"];
 
 fn checked_header(token: &str) -> Result<String, VerifyError> {

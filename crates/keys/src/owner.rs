@@ -1,5 +1,5 @@
 //! Keys of one owner: derived from the master secret like those of a purpose, with the owner's name in the derivation, so that what was
-//! sealed for one tenant does not open with the key of another (`streams.md` §3.1).
+//! sealed for one tenant does not open with the key of another (STREAM-3.1).
 
 use std::{fmt, sync::Arc};
 

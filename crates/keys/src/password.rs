@@ -1,4 +1,5 @@
-//! People's passwords: argon2id behind a bounded queue, and the rules for new ones (`auth.md` L1–L3, L5).
+//! People's passwords: argon2id behind a bounded queue, and the rules for new ones
+//! (AUTH-L1 to AUTH-L3, AUTH-L5).
 
 mod frequent;
 mod predictable;
@@ -33,7 +34,7 @@ const BEHIND: i32 = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PasswordCost {
-    /// 64 MiB, two passes, one lane (L1).
+    /// 64 MiB, two passes, one lane (AUTH-L1).
     #[default]
     Standard,
     /// 1 MiB: for test suites. Refused by release builds.
@@ -56,7 +57,7 @@ impl PasswordCost {
 pub enum Verification {
     /// The password is right.
     Match {
-        /// The stored hash has other parameters than today's: hash again and store (L1).
+        /// The stored hash has other parameters than today's: hash again and store (AUTH-L1).
         rehash: bool,
     },
     /// It is wrong, or there is nothing to compare with.
@@ -78,8 +79,8 @@ pub enum PasswordError {
 }
 
 /// Hashes and compares passwords. At most as many at once as there are cores, each with its 64 MiB: memory is bounded by
-/// permits × cost, and a flood of logins waits or is refused instead of starving everything else (L2, case 146). Each has a thread
-/// of its own, which gives way to those of calls.
+/// permits × cost, and a flood of logins waits or is refused instead of starving everything else
+/// (AUTH-L2, CASE-146). Each has a thread of its own, which gives way to those of calls.
 #[derive(Debug, Clone)]
 pub struct PasswordHasher {
     params: Params,
@@ -87,7 +88,7 @@ pub struct PasswordHasher {
     places: Arc<Semaphore>,
     /// Work alone.
     permits: Arc<Semaphore>,
-    /// A hash that nobody's password has, with today's parameters (L5).
+    /// A hash that nobody's password has, with today's parameters (AUTH-L5).
     decoy: Arc<str>,
 }
 
@@ -114,7 +115,8 @@ impl PasswordHasher {
             .map_err(PasswordError::Failed)
     }
 
-    /// Compares with a stored PHC string. `None` (no such user, no password) costs the same and never matches (L5).
+    /// Compares with a stored PHC string. `None` (no such user, no password) costs the same and
+    /// never matches (AUTH-L5).
     pub async fn verify(
         &self,
         password: &Secret<String>,
@@ -210,7 +212,7 @@ fn verify_blocking(params: &Params, password: &[u8], phc: &str) -> Result<Verifi
     }
 }
 
-/// Why a new password is refused. The message tells a person what to do (L3).
+/// Why a new password is refused. The message tells a person what to do (AUTH-L3).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordRule {
     /// Fewer than 12 characters.
@@ -224,12 +226,13 @@ pub enum PasswordRule {
         "this password is easy to guess: use a few unrelated words, or let a password manager choose"
     )]
     TooWeak,
-    /// One of those that are tried first, or what is left of it without years, seasons, neighbouring keys and an end of digits and signs (S-16).
+    /// One of those that are tried first, or what is left of it without years, seasons,
+    /// neighbouring keys and an end of digits and signs (REVIEW-S-16).
     #[error(
         "this is one of the passwords that are tried first, also with a year, a season, digits or signs added: use a few unrelated words, or let a password manager choose"
     )]
     Common,
-    /// In a list of stolen passwords (L4).
+    /// In a list of stolen passwords (AUTH-L4).
     #[error("this password is in lists of stolen passwords: choose one that you use nowhere else")]
     Breached,
 }
@@ -248,7 +251,8 @@ pub fn listed_digest(line: &[u8]) -> [u8; 20] {
 }
 
 /// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule, zxcvbn at least 3 of 4 with `inputs` (address, name,
-/// workspace) known to the guesser, none of the commonest (ADR 34), and something behind what is predictable that takes a million guesses (S-16).
+/// workspace) known to the guesser, none of the commonest (ADR 34), and something behind what is
+/// predictable that takes a million guesses (REVIEW-S-16).
 pub fn check_new(password: &Secret<String>, inputs: &[&str]) -> Result<(), PasswordRule> {
     let normal = normalise(password);
     let count = normal.expose().chars().take(MAX_CODE_POINTS + 1).count();
@@ -310,7 +314,7 @@ mod tests {
         assert_eq!(
             verify("correct horse battery", None).await,
             Verification::NoMatch,
-            "L5"
+            "AUTH-L5"
         );
 
         let older = Params::new(512, 1, 1, Some(32)).unwrap();
@@ -331,7 +335,7 @@ mod tests {
             Verification::Match { rehash: false }
         );
 
-        // Case 147: bcrypt would call these two equal.
+        // CASE-147: bcrypt would call these two equal.
         let prefix = "x".repeat(100);
         let phc = hasher.hash(&secret(&format!("{prefix}a"))).await.unwrap();
         assert_eq!(
@@ -353,7 +357,7 @@ mod tests {
 
     #[tokio::test]
     async fn l2_a_full_queue_refuses_instead_of_growing() {
-        // Case 146
+        // CASE-146
         let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
         let places = Arc::clone(&hasher.places)
             .acquire_many_owned(33)
@@ -429,7 +433,10 @@ mod tests {
         ] {
             let refused = check_new(&secret(common), &["ann.smith@acme.example"]);
             let too_easy = [Err(PasswordRule::Common), Err(PasswordRule::TooWeak)];
-            assert!(too_easy.contains(&refused), "S-16: {common} {refused:?}");
+            assert!(
+                too_easy.contains(&refused),
+                "REVIEW-S-16: {common} {refused:?}"
+            );
         }
         for good in [
             "anchovy tram lantern sixty",

@@ -1,4 +1,4 @@
-//! What a derived key is for (`auth.md` J5).
+//! What a derived key is for (AUTH-J5).
 
 /// Each purpose has its own key, so that a value made for one never passes for another. Labels are part of the key: they never
 /// change, and a retired one is not used again.
@@ -8,29 +8,29 @@ pub enum Purpose {
     Credential,
     /// Private parts of signing keys, at rest.
     SigningKey,
-    /// Short codes that people type (L7).
+    /// Short codes that people type (AUTH-L7).
     MailCode,
-    /// Tokens in forms, against cross-site requests (S5).
+    /// Tokens in forms, against cross-site requests (AUTH-S5).
     FormToken,
     /// Pagination cursors, of MCP and of the console.
     Cursor,
     /// MCP session ids (design page, point 4).
     McpSession,
-    /// The answer of a decided authorization request, kept for a second submission (N5).
+    /// The answer of a decided authorization request, kept for a second submission (AUTH-N5).
     Outcome,
     /// Names of throttle buckets made of addresses, so that the bucket does not keep the address.
     Throttle,
-    /// Events, questions and answers in the store that nodes share (`streams.md` §3.1).
+    /// Events, questions and answers in the store that nodes share (STREAM-3.1).
     StreamPayload,
-    /// `requestState` of multi round-trip requests (MR-6, MR-7).
+    /// `requestState` of multi round-trip requests (MCP-MR-6, MCP-MR-7).
     RequestState,
-    /// Secrets of authenticator apps, at rest (L11).
+    /// Secrets of authenticator apps, at rest (AUTH-L11).
     SecondFactor,
-    /// Recovery codes (L12).
+    /// Recovery codes (AUTH-L12).
     RecoveryCode,
     /// A sign-in between password and second factor.
     SignInStep,
-    /// Links to the page where a person connects an account at another service (EL-11).
+    /// Links to the page where a person connects an account at another service (MCP-EL-11).
     ConnectLink,
 }
 

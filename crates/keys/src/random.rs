@@ -14,7 +14,7 @@ pub fn fill(out: &mut [u8]) -> Result<(), KeysError> {
     aws_lc_rs::rand::fill(out).map_err(|_| KeysError::Random)
 }
 
-/// A code of `count` decimal digits, each equally likely: for people to type (`auth.md` L7).
+/// A code of `count` decimal digits, each equally likely: for people to type (AUTH-L7).
 pub fn digits(count: usize) -> Result<String, KeysError> {
     let mut out = String::with_capacity(count);
     while out.len() < count {

@@ -1,4 +1,4 @@
-//! Signing keys and their four states (`auth.md` J1–J3).
+//! Signing keys and their four states (AUTH-J1 to AUTH-J3).
 //!
 //! A key is a row with four times, written when it is made; every node computes the same state from them and its clock, so that
 //! a rotation needs no message. A pending key is published at least a day before it signs, therefore no verifier ever meets a
@@ -107,7 +107,7 @@ pub fn plan(existing: &[KeyTimes], now: Timestamp) -> Vec<KeyTimes> {
 }
 
 /// The times of all keys when the standby takes over from what signs now: at once in an emergency, else as soon as it has been published
-/// for [`PUBLISH_AHEAD`] (J2, J3). `None` without a standby.
+/// for [`PUBLISH_AHEAD`] (AUTH-J2, AUTH-J3). `None` without a standby.
 pub fn hand_over(existing: &[KeyTimes], now: Timestamp, at_once: bool) -> Option<Vec<KeyTimes>> {
     let standby = existing
         .iter()

@@ -113,7 +113,7 @@ impl Keys {
             .map(|generation| (generation.id, &generation.prk))
     }
 
-    /// Seals without expiry. `aad` ties the value to its place: a row id, a field, a version (`auth.md` §3.5).
+    /// Seals without expiry. `aad` ties the value to its place: a row id, a field, a version (AUTH-3.5).
     pub fn seal(
         &self,
         purpose: Purpose,
@@ -269,8 +269,8 @@ impl Generation {
     }
 }
 
-/// Seals `plaintext` so that only the holder of `token` can open it (K9: a superseded refresh token opens its successor, the
-/// database alone opens nothing). `aad` names the place.
+/// Seals `plaintext` so that only the holder of `token` can open it (AUTH-K9: a superseded refresh
+/// token opens its successor, the database alone opens nothing). `aad` names the place.
 pub fn seal_under_token(token: &str, plaintext: &[u8], aad: &[u8]) -> Result<Vec<u8>, KeysError> {
     let mut out = Vec::with_capacity(1 + NONCE_LEN + plaintext.len() + TAG_LEN);
     out.push(VERSION);

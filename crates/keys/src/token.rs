@@ -1,4 +1,5 @@
-//! Bearer values: random, prefixed, known at rest only by their digest (`auth.md` T1, K6, K18, S1).
+//! Bearer values: random, prefixed, known at rest only by their digest (AUTH-T1, AUTH-K6, AUTH-K18,
+//! AUTH-S1).
 
 use std::fmt;
 
@@ -12,17 +13,18 @@ use crate::{KeysError, Secret, random};
 pub enum TokenForm {
     /// Authorization code.
     Code,
-    /// Refresh token. Carries a CRC32, so that garbage costs no query (K6).
+    /// Refresh token. Carries a CRC32, so that garbage costs no query (AUTH-K6).
     Refresh,
     /// Client secret. Carries a CRC32, for secret scanners.
     ClientSecret,
     /// Cookie of a signed-in browser.
     Session,
-    /// Cookie that binds a browser to what it began before it signed in (A11).
+    /// Cookie that binds a browser to what it began before it signed in (AUTH-A11).
     Browser,
     /// Link in a mail: a new password, the way back to an address, an invitation.
     Link,
-    /// API key. Carries a CRC32, so that garbage costs no query and scanners find leaked ones (C17).
+    /// API key. Carries a CRC32, so that garbage costs no query and scanners find leaked ones
+    /// (AUTH-C17).
     ApiKey,
 }
 
@@ -45,7 +47,7 @@ impl TokenForm {
     }
 }
 
-/// 256 random bits with a prefix, in `[A-Za-z0-9_-]` only (T13).
+/// 256 random bits with a prefix, in `[A-Za-z0-9_-]` only (AUTH-T13).
 #[derive(Clone)]
 pub struct SecretToken {
     form: TokenForm,
@@ -73,7 +75,7 @@ impl SecretToken {
         })
     }
 
-    /// Reads a presented value: right prefix, length, alphabet and checksum. `None` needs no look into the database (case 129).
+    /// Reads a presented value: right prefix, length, alphabet and checksum. `None` needs no look into the database (CASE-129).
     pub fn parse(form: TokenForm, text: &str) -> Option<Self> {
         let body = text.strip_prefix(form.prefix())?;
         let expected = if form.has_checksum() {
@@ -140,7 +142,7 @@ pub fn digest(bytes: &[u8]) -> Digest {
     Digest::from_bytes(out)
 }
 
-/// Compares in constant time (T15).
+/// Compares in constant time (AUTH-T15).
 pub fn digests_equal(a: &Digest, b: &Digest) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a.as_bytes(), b.as_bytes()).is_ok()
 }
@@ -170,9 +172,12 @@ mod tests {
                     .expose()
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'),
-                "T13"
+                "AUTH-T13"
             );
-            assert!(!format!("{token:?}").contains(&token.expose()[4..]), "X1");
+            assert!(
+                !format!("{token:?}").contains(&token.expose()[4..]),
+                "AUTH-X1"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! Codes of authenticator apps (RFC 6238: SHA-1, six digits, thirty seconds; `auth.md` L11), and codes for when the app is lost.
+//! Codes of authenticator apps (RFC 6238: SHA-1, six digits, thirty seconds; AUTH-L11), and codes for when the app is lost.
 
 use aws_lc_rs::{constant_time, hmac};
 use portolan_model::Timestamp;
@@ -90,7 +90,8 @@ impl TotpSecret {
     }
 }
 
-/// A code for when the app is lost (L12): 80 random bits, in four groups of four letters and digits.
+/// A code for when the app is lost (AUTH-L12): 80 random bits, in four groups of four letters and
+/// digits.
 pub fn recovery_code() -> Result<Secret<String>, KeysError> {
     let text = base32(&random::bytes::<10>()?);
     let groups: Vec<&str> = [0, 4, 8, 12].map(|at| &text[at..at + 4]).to_vec();
@@ -180,7 +181,7 @@ mod tests {
             uri.expose(),
             "otpauth://totp/Portolan:ann%2Bx%40acme.example?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Portolan&algorithm=SHA1&digits=6&period=30"
         );
-        assert!(!format!("{:?}", rfc()).contains("123"), "X1");
+        assert!(!format!("{:?}", rfc()).contains("123"), "AUTH-X1");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Envelope encryption of what a tenant's tools need to sign in elsewhere (`auth.md` §3.5).
+//! Envelope encryption of what a tenant's tools need to sign in elsewhere (AUTH-3.5).
 //!
 //! Each tenant has a random data key, wrapped under the master secret. Credentials are sealed under the data key with associated
 //! data that names tenant, source and version, so that a row copied to another tenant or another source does not open. Rotating the
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_row_copied_to_another_tenant_or_version_does_not_open() {
-        // auth.md, case 166
+        // CASE-166
         let keys = Keys::new(&MasterSecret::generate().unwrap(), &[]).unwrap();
         let now = OffsetDateTime::now_utc();
         let (acme, wrapped) = keys

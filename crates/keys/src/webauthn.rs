@@ -1,5 +1,5 @@
 //! Passkeys: what browsers and authenticators say, checked as a relying party does (Web Authentication level 3, §7.1 and §7.2;
-//! `auth.md` L13).
+//! AUTH-L13).
 //!
 //! Attestation is neither asked for nor believed: which maker an authenticator has decides nothing here. The challenge, who it was given
 //! to and whether it is used up are the caller's to know; so is the counter, which only the database can compare for all nodes.
@@ -151,7 +151,8 @@ pub fn challenge_of(client_data: &[u8]) -> Result<Vec<u8>, WebAuthnError> {
         .map_err(|_| WebAuthnError::ClientData)
 }
 
-/// Checks a new credential (§7.1). The person must have been verified: such a credential can be the only factor later.
+/// Checks a new credential (level 3, §7.1). The person must have been verified: such a credential
+/// can be the only factor later.
 pub fn register(
     party: &RelyingParty,
     challenge: &[u8],
@@ -178,7 +179,8 @@ pub fn register(
     })
 }
 
-/// Checks a signature by a known credential (§7.2). `must_be_verified`: it is the only factor.
+/// Checks a signature by a known credential (level 3, §7.2). `must_be_verified`: it is the only
+/// factor.
 pub fn verify(
     party: &RelyingParty,
     challenge: &[u8],
@@ -225,7 +227,7 @@ impl ClientData {
         if self.challenge != URL_SAFE_NO_PAD.encode(challenge) {
             return Err(WebAuthnError::Challenge);
         }
-        // Our pages are never framed (N6), so nobody has a reason to ask from within a frame.
+        // Our pages are never framed (AUTH-N6), so nobody has a reason to ask from within a frame.
         if !party.origins.contains(&self.origin)
             || self.is_cross_origin
             || self.top_origin.is_some()

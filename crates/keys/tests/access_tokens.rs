@@ -1,4 +1,5 @@
-//! Access tokens: what a node accepts, and everything else it refuses (`auth.md` §4.5, cases 109–117).
+//! Access tokens: what a node accepts, and everything else it refuses (AUTH-4.5,
+//! CASE-109 to CASE-117).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -306,7 +307,7 @@ fn a_stolen_row_opens_under_no_other_key_id() {
 const LOOKS: u32 = 50;
 const EACH: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// S2 of the test plan.
+/// TEST-S2.
 #[test]
 fn s2_no_token_of_any_wrong_kind_takes_a_millisecond_to_refuse() {
     let (forge, stranger) = (Forge::new(), Forge::new());
@@ -392,7 +393,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    // `auth.md` §6.3, last paragraph.
+    // AUTH-6.3, last paragraph.
 
     #[test]
     fn the_verifier_never_panics(bytes in ".{0,300}") {

@@ -1,4 +1,5 @@
-//! Client assertions: what proves a client, and everything else (`auth.md` C13; cases 67–71, 73).
+//! Client assertions: what proves a client, and everything else (AUTH-C13; CASE-67 to CASE-71,
+//! CASE-73).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -151,7 +152,7 @@ fn case_67_an_assertion_for_somebody_else_too_is_refused_and_case_68_our_names_a
         json!([ISSUER]),
         json!([ISSUER, "https://mcp.example.com/oauth/token"]),
     ] {
-        assert!(with(good.clone()).is_ok(), "case 68: {good}");
+        assert!(with(good.clone()).is_ok(), "CASE-68: {good}");
     }
     for bad in [
         json!("https://other.example"),

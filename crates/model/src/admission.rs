@@ -1,4 +1,4 @@
-//! Which AI clients may connect to a tenant (`auth.md` M7, C15, C16).
+//! Which AI clients may connect to a tenant (AUTH-M7, AUTH-C15, AUTH-C16).
 
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ impl ClientDecision {
 pub enum Belonging {
     /// It registered itself, or has a metadata document: it can ask everywhere.
     Everybody,
-    /// The tenant's administrators registered it (C16).
+    /// The tenant's administrators registered it (AUTH-C16).
     Own,
     /// Those of another tenant did.
     Foreign,

@@ -1,4 +1,4 @@
-//! Who did what: the vocabulary of the audit log (`auth.md` §3.4 `audit_events`).
+//! Who did what: the vocabulary of the audit log (AUTH-3.4 `audit_events`).
 
 use serde_json::Value;
 

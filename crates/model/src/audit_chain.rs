@@ -1,4 +1,4 @@
-//! The chain of hashes over an audit log: what makes a later change visible (`auth.md` §3.4 `audit_events`).
+//! The chain of hashes over an audit log: what makes a later change visible (AUTH-3.4 `audit_events`).
 //!
 //! Every entry has a place in the chain of its tenant, or of the platform: a number that counts from 1, the hash of the entry before
 //! it, and its own hash, `SHA-256(previous || text)`. The text of an entry names its place and its tenant, so that an entry which

@@ -1,4 +1,4 @@
-//! OAuth clients as the authorization service knows them (`auth.md` §1.4).
+//! OAuth clients as the authorization service knows them (AUTH-1.4).
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub enum ClientKind {
     Cimd,
     /// Registered by a tenant's admin or by the operator.
     Static,
-    /// A service account of a tenant (T12).
+    /// A service account of a tenant (AUTH-T12).
     Service,
 }
 
@@ -31,7 +31,7 @@ impl ClientKind {
     }
 }
 
-/// How a client proves itself at the token endpoint. One method per client, enforced (T14).
+/// How a client proves itself at the token endpoint. One method per client, enforced (AUTH-T14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMethod {
@@ -41,7 +41,7 @@ pub enum AuthMethod {
     ClientSecretBasic,
     /// A secret in the form.
     ClientSecretPost,
-    /// A JWT signed with a key that only the client has (RFC 7523; C13).
+    /// A JWT signed with a key that only the client has (RFC 7523; AUTH-C13).
     PrivateKeyJwt,
 }
 

@@ -1,4 +1,4 @@
-//! How e-mail addresses are compared (`auth.md` L8).
+//! How e-mail addresses are compared (AUTH-L8).
 
 use unicode_normalization::UnicodeNormalization;
 

@@ -1,4 +1,4 @@
-//! What a session has to be proved by before it may act in a tenant (`auth.md` L14), in the words of RFC 8176.
+//! What a session has to be proved by before it may act in a tenant (AUTH-L14), in the words of RFC 8176.
 
 use std::{fmt, str::FromStr};
 

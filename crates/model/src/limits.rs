@@ -1,4 +1,4 @@
-//! The limits of a tenant: what the platform gives, what the tenant has set, what holds (`streams.md` §16).
+//! The limits of a tenant: what the platform gives, what the tenant has set, what holds (STREAM-16).
 
 use std::str::FromStr;
 

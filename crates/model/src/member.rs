@@ -1,4 +1,4 @@
-//! Roles of members, and what each may do in the console (`auth.md` M1).
+//! Roles of members, and what each may do in the console (AUTH-M1).
 
 use std::{fmt, str::FromStr};
 

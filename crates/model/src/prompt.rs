@@ -1,7 +1,7 @@
 //! Prompts that tenants write: arguments, messages with `{{placeholders}}`, and what becomes of them.
 //!
 //! A value is put in as text and never looked at again: what a caller sends cannot bring placeholders, blocks or roles of its own
-//! (PR-7). A backslash before the braces keeps them as they are.
+//! (MCP-PR-7). A backslash before the braces keeps them as they are.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ pub struct Suggestion {
 }
 
 impl Argument {
-    /// The values that begin with `typed`, whatever its case, and fit what was already chosen (CP-2).
+    /// The values that begin with `typed`, whatever its case, and fit what was already chosen
+    /// (MCP-CP-2).
     pub fn suggestions(&self, typed: &str, chosen: &BTreeMap<String, String>) -> Vec<&str> {
         let typed = typed.to_lowercase();
         let fits = |suggestion: &&Suggestion| {
@@ -70,7 +71,7 @@ pub enum Speaker {
     Assistant,
 }
 
-/// A message of a prompt: one block (PR-2).
+/// A message of a prompt: one block (MCP-PR-2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {

@@ -1,4 +1,4 @@
-//! Redirect URIs: which may be registered (C14) and which requests match them (A3).
+//! Redirect URIs: which may be registered (AUTH-C14) and which requests match them (AUTH-A3).
 //!
 //! Strings are compared first and parsed after, with the same parser that browsers follow. Nothing is repaired: no case is folded,
 //! no escape decoded, no slash added. The one leniency is the port of a loopback address, which a native app cannot know
@@ -182,7 +182,7 @@ const REFUSED_PREFIXES: [&str; 11] = [
     "microsoft-",
 ];
 
-/// Checks a URI that a client wants to register, and tells where it goes (C14).
+/// Checks a URI that a client wants to register, and tells where it goes (AUTH-C14).
 pub fn check(uri: &str) -> Result<Destination, InvalidRedirect> {
     let destination = destination(uri)?;
     match &destination {
@@ -278,7 +278,7 @@ pub fn destination(uri: &str) -> Result<Destination, InvalidRedirect> {
     }
 }
 
-/// Whether a requested redirect URI is the registered one (A3).
+/// Whether a requested redirect URI is the registered one (AUTH-A3).
 pub fn matches(registered: &str, requested: &str) -> bool {
     if requested.len() > MAX_BYTES || requested.contains('*') {
         return false;
@@ -293,7 +293,8 @@ pub fn matches(registered: &str, requested: &str) -> bool {
     registered.host == asked.host && registered.tail == asked.tail && destination(requested).is_ok()
 }
 
-/// The URI without a loopback port: two registrations that differ in nothing else are the same client (C10).
+/// The URI without a loopback port: two registrations that differ in nothing else are the same
+/// client (AUTH-C10).
 pub fn without_loopback_port(uri: &str) -> Cow<'_, str> {
     match Loopback::split(uri) {
         Some(parts) => Cow::Owned(format!("http://{}{}", parts.host, parts.tail)),
@@ -431,7 +432,7 @@ mod tests {
         );
     }
 
-    /// S-9: RFC 8252 §7.1.
+    /// REVIEW-S-9: RFC 8252 §7.1.
     #[test]
     fn s9_a_private_scheme_has_a_dot_or_is_that_of_a_known_app() {
         for scheme in KNOWN_SCHEMES {

@@ -1,4 +1,4 @@
-//! The canonical form of an MCP server's URL as an OAuth resource (RFC 8707; `auth.md` §5).
+//! The canonical form of an MCP server's URL as an OAuth resource (RFC 8707; AUTH-5.1 to AUTH-5.6).
 //!
 //! A resource is one of three shapes on the one public origin: `/mcp`, `/t/<tenant>/mcp`, `/t/<tenant>/<server>/mcp`. The value
 //! of `aud` is always what [`Site::url`] writes.
@@ -43,10 +43,12 @@ impl Resource {
         }
     }
 
-    /// Whether a token whose `aud` is `granted` opens this resource (§5.4, node rule). The caller has already found the token's
-    /// tenant to be the target's; `names_tenant` tells if a slug is, or once was, a name of that tenant, and `workspace_tokens`
-    /// whether that tenant lets a token that names no server open all of them. If not, such a token opens the URLs without a server: the
-    /// default one. What names a server never opens those, also when that server is the default one.
+    /// Whether a token whose `aud` is `granted` opens this resource (AUTH-5.4, node rule). The
+    /// caller has already found the token's tenant to be the target's; `names_tenant` tells if a
+    /// slug is, or once was, a name of that tenant, and `workspace_tokens` whether that tenant lets
+    /// a token that names no server open all of them. If not, such a token opens the URLs without a
+    /// server: the default one. What names a server never opens those, also when that server is the
+    /// default one.
     pub fn admits(
         &self,
         granted: &Self,
@@ -63,7 +65,8 @@ impl Resource {
         }
     }
 
-    /// Whether a token for this resource may be narrowed to `asked` at refresh (K15): the same, or a server below the workspace.
+    /// Whether a token for this resource may be narrowed to `asked` at refresh (AUTH-K15): the
+    /// same, or a server below the workspace.
     pub fn narrows_to(&self, asked: &Self, names_tenant: impl Fn(&str) -> bool) -> bool {
         match (self, asked) {
             (Self::Platform, Self::Platform) => true,
@@ -102,7 +105,7 @@ pub struct InvalidTarget;
 )]
 pub struct InvalidSite;
 
-/// The one public origin. Its text is the issuer, byte for byte (E1).
+/// The one public origin. Its text is the issuer, byte for byte (AUTH-E1).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Site {
     issuer: String,
@@ -169,8 +172,8 @@ impl Site {
         }
     }
 
-    /// Reads a `resource` parameter in any spelling of the same URL (§5.4). The stream of 2024-11-05 is another address of the same
-    /// server (O-1), so that its tokens open both.
+    /// Reads a `resource` parameter in any spelling of the same URL (AUTH-5.4). The stream of
+    /// 2024-11-05 is another address of the same server (MCP-O-1), so that its tokens open both.
     pub fn read(&self, text: &str) -> Result<Asked, InvalidTarget> {
         // What the parser would silently repair is refused before it sees it: escapes, dot segments, tabs, backslashes.
         if text.len() > 2048
@@ -225,7 +228,8 @@ impl Site {
     }
 }
 
-/// Wider than the grammar of slugs on purpose: an upper-case slug is not a wrong URL, it is an unknown workspace (§5.4).
+/// Wider than the grammar of slugs on purpose: an upper-case slug is not a wrong URL, it is an
+/// unknown workspace (AUTH-5.4).
 fn is_name(segment: &str) -> bool {
     (1..=64).contains(&segment.len())
         && segment

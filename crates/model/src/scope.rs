@@ -1,4 +1,4 @@
-//! OAuth scopes (`shared` point 8; `auth.md` A8, K14).
+//! OAuth scopes (AUTH-A8, AUTH-K14).
 
 use std::{collections::BTreeSet, fmt};
 
@@ -19,12 +19,13 @@ pub struct InvalidScope;
 pub struct ScopeSet(BTreeSet<&'static str>);
 
 impl ScopeSet {
-    /// `mcp` alone: what a client gets that asks for nothing we know (A8).
+    /// `mcp` alone: what a client gets that asks for nothing we know (AUTH-A8).
     pub fn default_grant() -> Self {
         Self([MCP].into())
     }
 
-    /// Reads a request's scope: unknown tokens are dropped, never refused (A8); grammar and bounds are checked.
+    /// Reads a request's scope: unknown tokens are dropped, never refused (AUTH-A8); grammar and
+    /// bounds are checked.
     pub fn from_request(text: &str) -> Result<Self, InvalidScope> {
         if text.len() > 1024 {
             return Err(InvalidScope);

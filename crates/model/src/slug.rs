@@ -1,4 +1,4 @@
-//! Names in URLs: of tenants and of their servers (`auth.md` M3, §5.1).
+//! Names in URLs: of tenants and of their servers (AUTH-M3, AUTH-5.1).
 
 use std::{fmt, str::FromStr};
 

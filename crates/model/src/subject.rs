@@ -1,4 +1,4 @@
-//! Whom an access token speaks for (`auth.md` §4.4, AX-5).
+//! Whom an access token speaks for (AUTH-4.4, MCP-AX-5).
 
 use std::{fmt, str::FromStr};
 

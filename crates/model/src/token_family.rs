@@ -1,4 +1,4 @@
-//! Refresh tokens: rotation, the replay window, and reuse (`auth.md` K8–K11).
+//! Refresh tokens: rotation, the replay window, and reuse (AUTH-K8 to AUTH-K11).
 //!
 //! Clients run several processes on one stored token, lose answers, and throw everything away after one refusal. So a token
 //! that was just superseded is answered with the *same* head of the chain: nothing forks, there is at most one live branch,
@@ -8,17 +8,17 @@ use time::Duration;
 
 use crate::Timestamp;
 
-/// A superseded token is answered for this long after its own supersession (K9).
+/// A superseded token is answered for this long after its own supersession (AUTH-K9).
 pub const REPLAY_WINDOW: Duration = Duration::seconds(120);
 /// The immediate predecessor is answered for this long, to the network that superseded it, while its successor was never presented:
-/// the answer was lost (K10, S-10).
+/// the answer was lost (AUTH-K10, REVIEW-S-10).
 pub const LOST_ANSWER_WINDOW: Duration = Duration::hours(24);
-/// Most replays of one superseded token. As many as a family may refresh in a minute (K17), so that fifty processes that wake up
-/// together (case 119) all go on; a loop does not.
+/// Most replays of one superseded token. As many as a family may refresh in a minute (AUTH-K17), so
+/// that fifty processes that wake up together (CASE-119) all go on; a loop does not.
 pub const MAX_REPLAYS: i32 = 60;
-/// A family ends when it was not used for this long (K13).
+/// A family ends when it was not used for this long (AUTH-K13).
 pub const IDLE_LIFE: Duration = Duration::days(30);
-/// A family ends after this long in any case (K13).
+/// A family ends after this long in any case (AUTH-K13).
 pub const ABSOLUTE_LIFE: Duration = Duration::days(90);
 
 /// What is known of a presented token and its family, read under the family's lock.
@@ -53,7 +53,7 @@ pub enum Verdict {
     ReplayLostAnswer,
     /// Replayed more often than any set of processes would: wait. No answer, and no harm to the family.
     Throttled,
-    /// Used again when it should be long forgotten: revoke the family and the grant (K11).
+    /// Used again when it should be long forgotten: revoke the family and the grant (AUTH-K11).
     Reuse,
     /// Over, one way or another. Nothing to revoke.
     Ended,
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(
             token.verdict(START + Duration::seconds(120), false),
             Verdict::ReplayInWindow,
-            "K9: two minutes are everybody's"
+            "AUTH-K9: two minutes are everybody's"
         );
         assert_eq!(
             token.verdict(START + Duration::hours(25), true),

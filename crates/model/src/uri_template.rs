@@ -199,7 +199,8 @@ fn fits(byte: u8, reserved: bool) -> bool {
         || (reserved && b":/?#[]@!$&'()*+,;=".contains(&byte))
 }
 
-/// Percent-decodes. `None` for what is not UTF-8 then, for a bad escape, and for control characters (RE-10).
+/// Percent-decodes. `None` for what is not UTF-8 then, for a bad escape, and for control characters
+/// (MCP-RE-10).
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -223,7 +224,8 @@ fn decode(text: &str) -> Option<String> {
         .filter(|text| !text.chars().any(char::is_control))
 }
 
-/// True for an absolute URI that a server may offer (RE-9, RE-10): with a scheme, without spaces and control characters, bounded.
+/// True for an absolute URI that a server may offer (MCP-RE-9, MCP-RE-10): with a scheme, without
+/// spaces and control characters, bounded.
 pub fn is_uri(text: &str) -> bool {
     (1..=LONGEST_URI).contains(&text.len())
         && !text

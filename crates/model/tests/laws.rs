@@ -1,4 +1,4 @@
-//! Properties: what must hold for every input and every order of events (`auth.md` §6.3, last paragraph).
+//! Properties: what must hold for every input and every order of events (AUTH-6.3, last paragraph).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,7 +1,7 @@
 //! Which addresses and names of the outside world may be dialled.
 //!
 //! Everything here is a decision over values; nothing resolves and nothing connects. The rules are the address guard of
-//! the design (auth.md C2, authorization.md AB-17): only *global unicast* addresses pass, whatever way they were spelled,
+//! the design (AUTH-C2, MCP-AB-17): only *global unicast* addresses pass, whatever way they were spelled,
 //! and names that mean "this machine" or "this network" are refused before anybody is asked to resolve them.
 
 use std::fmt;
@@ -132,7 +132,7 @@ pub enum UrlFault {
     Unreadable,
     /// A scheme other than `http` and `https`.
     Scheme,
-    /// `http` where only `https` is admitted (AB-16).
+    /// `http` where only `https` is admitted (MCP-AB-16).
     PlainHttp,
     /// A user name or password inside the URL.
     UserInfo,
@@ -302,7 +302,8 @@ impl AddressRules {
         Ok(())
     }
 
-    /// Holds the addresses that a name resolved to: every one of them must pass, else none is dialled (C2).
+    /// Holds the addresses that a name resolved to: every one of them must pass, else none is
+    /// dialled (AUTH-C2).
     pub(crate) fn check_resolved(
         &self,
         name: &str,

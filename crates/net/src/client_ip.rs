@@ -1,4 +1,4 @@
-//! Who is asking: the address of the client, believed only as far as the proxies in between are ours (auth.md S10).
+//! Who is asking: the address of the client, believed only as far as the proxies in between are ours (AUTH-S10).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn forwarding_headers_of_a_stranger_are_ignored() {
-        // S10
+        // AUTH-S10
         let line = [("x-forwarded-for", "1.1.1.1"), ("forwarded", "for=2.2.2.2")];
         assert_eq!(
             ask(&behind(ProxyHeader::XForwardedFor), "9.9.9.9:1", &line),

@@ -2,10 +2,13 @@
 //!
 //! Every request that leaves a node, whoever gave the URL, goes through [`Egress::send`]. It promises:
 //! - only public addresses are dialled, checked on the resolved address at connect time, and the address that was checked is
-//!   the one that is dialled (AB-15…AB-18, C2); pooled connections were checked when they were made;
-//! - one deadline over the whole exchange and a byte limit on the answer, read as it arrives (AB-20);
-//! - redirects are off, or followed by our own loop within the origin (AB-19); a request is never sent twice because of a
-//!   broken connection, except a `GET` or `HEAD` on a kept-alive connection that the peer had just closed;
+//!   the one that is dialled (MCP-AB-15…MCP-AB-18, AUTH-C2); pooled connections were checked when
+//!   they were made;
+//! - one deadline over the whole exchange and a byte limit on the answer, read as it arrives
+//!   (MCP-AB-20);
+//! - redirects are off, or followed by our own loop within the origin (MCP-AB-19); a request is
+//!   never sent twice because of a broken connection, except a `GET` or `HEAD` on a kept-alive
+//!   connection that the peer had just closed;
 //! - no proxy variables, no cookies, no `Accept-Encoding`, no header that could change the framing.
 
 mod authorities;
@@ -51,7 +54,7 @@ const STALE_WITHIN: Duration = Duration::from_millis(250);
 pub struct EgressPolicy {
     /// Destinations admitted although the rules refuse them, each exactly as named.
     pub allow: Vec<AllowedDestination>,
-    /// Admits `http://` to public hosts. Off in production (AB-16).
+    /// Admits `http://` to public hosts. Off in production (MCP-AB-16).
     pub allow_plain_http: bool,
     /// Whose certificates are believed beside those that the machine believes.
     pub authorities: Authorities,
@@ -177,7 +180,7 @@ impl Egress {
         Self::with_network(policy, Network::system())
     }
 
-    /// A client on another network: tests, or a way out that the operator prescribes (AB-21).
+    /// A client on another network: tests, or a way out that the operator prescribes (MCP-AB-21).
     ///
     /// # Errors
     /// [`EgressSetupError`], at start only.

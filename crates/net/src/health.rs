@@ -1,7 +1,7 @@
 //! What the second listener tells: alive, ready, and the metrics. Never on the public origin.
 //!
 //! Readiness is answered from memory: a probe that waits for a database that hangs would time out, and take a node out of service
-//! that could serve from memory (streams.md §17.4).
+//! that could serve from memory (STREAM-17.4).
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

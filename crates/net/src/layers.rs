@@ -1,12 +1,14 @@
 //! What holds for every request before a handler sees it, and for every answer on its way out.
 //!
 //! - [`Front`]: request id, host, client address, panics, the one line. Once, outermost, on the whole router.
-//! - [`FetchSite`]: refuses unsafe requests that another site caused (S5).
-//! - [`Cors`]: who may read answers from a browser (E10, T-11).
-//! - [`SecurityHeaders`]: the headers of pages and of machine answers (S6, S7, S9, N7, N8).
-//! - [`Entrance`]: what comes in is text without control characters, and comes in time (B1, S-2, S-6).
+//! - [`FetchSite`]: refuses unsafe requests that another site caused (AUTH-S5).
+//! - [`Cors`]: who may read answers from a browser (AUTH-E10, MCP-T-11).
+//! - [`SecurityHeaders`]: the headers of pages and of machine answers (AUTH-S6, AUTH-S7, AUTH-S9,
+//!   AUTH-N7, AUTH-N8).
+//! - [`Entrance`]: what comes in is text without control characters, and comes in time (TEST-B1,
+//!   REVIEW-S-2, REVIEW-S-6).
 //! - [`Compress`]: what is worth it goes out compressed, and what an attacker could measure does not.
-//! - [`body`]: bounded reading of bodies (B1, B2).
+//! - [`body`]: bounded reading of bodies (TEST-B1, TEST-B2).
 //!
 //! All but `Front` are [`Rule`]s: `router.layer(FetchSite::new(origins).layer())`.
 

@@ -2,7 +2,7 @@
 //!
 //! Our own accept loop instead of `axum::serve`, because buffers must be bounded (hyper's read buffer otherwise grows to
 //! about 400 KiB a connection and never shrinks), slow heads must be cut, and the router must not be rebuilt for each
-//! connection (streams.md §19.4).
+//! connection (STREAM-19.4).
 
 mod places;
 mod watched;
@@ -93,7 +93,7 @@ impl Default for Limits {
     }
 }
 
-/// How a listener stops, in four steps (streams.md §16.4). Whoever stops the process cancels one token after the other, and so
+/// How a listener stops, in four steps (STREAM-16.4). Whoever stops the process cancels one token after the other, and so
 /// gives all listeners one budget of time.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {

@@ -1,8 +1,8 @@
 //! How names become addresses, and addresses connections: the two seams of the egress client to the outside.
 //!
 //! Both are traits so that a test can show, without a network, that a name which changes its answer is never followed into
-//! a private address, and which address was dialled in the end (AB-18). Nothing here decides; the connector in
-//! [`crate::egress`] checks every answer before it dials.
+//! a private address, and which address was dialled in the end (MCP-AB-18). Nothing here decides;
+//! the connector in [`crate::egress`] checks every answer before it dials.
 
 use std::future::Future;
 use std::io;

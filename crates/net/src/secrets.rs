@@ -1,5 +1,5 @@
-//! Secrets that an answer must not bring back (S-5). What answers may echo the headers of its
-//! request: any member, and their model, would then read the credential of the workspace.
+//! Secrets that an answer must not bring back (REVIEW-S-5). What answers may echo the headers of
+//! its request: any member, and their model, would then read the credential of the workspace.
 
 use std::{borrow::Cow, str};
 
@@ -92,7 +92,7 @@ impl Secrets {
     }
 
     /// Adds the value of a header: whole, and without the scheme before it, as in `Bearer …` (RFC
-    /// 9110 §11.4).
+    /// 9110 STREAM-11.4).
     pub fn add_header(&mut self, value: &str) {
         self.add(value);
         if let Some((scheme, rest)) = value.split_once(' ') {

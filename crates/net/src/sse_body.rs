@@ -1,7 +1,7 @@
 //! A body of server-sent events: frames as they come, a comment when none came for a while, an end when we stop.
 //!
 //! Frames are finished bytes (`event: …\ndata: …\n\n`); this room does not know what they say. The channel in front is
-//! bounded, so that a client that does not read slows the writer and not the memory down (B11, streams.md §3.6).
+//! bounded, so that a client that does not read slows the writer and not the memory down (TEST-B11).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -19,8 +19,8 @@ use http_body::Frame;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
-/// T-9: a comment on idle streams every 15 s. Each stream is up to 2 s off, so that ten thousand of them do not speak at
-/// once.
+/// MCP-T-9: a comment on idle streams every 15 s. Each stream is up to 2 s off, so that ten
+/// thousand of them do not speak at once.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const SPREAD_MS: u64 = 4_000;
 
@@ -105,7 +105,7 @@ impl<S> std::fmt::Debug for SseBody<S> {
 }
 
 impl<S: Stream<Item = Bytes> + Send + 'static> SseBody<S> {
-    /// A body with the keep-alive of T-9.
+    /// A body with the keep-alive of MCP-T-9.
     pub fn new(frames: S) -> Self {
         let offset = RandomState::new().hash_one(0_u8) % SPREAD_MS;
         let earliest = KEEP_ALIVE.saturating_sub(Duration::from_millis(SPREAD_MS / 2));
@@ -124,7 +124,7 @@ impl<S: Stream<Item = Bytes> + Send + 'static> SseBody<S> {
         }
     }
 
-    /// The whole answer, with the headers of T-8.
+    /// The whole answer, with the headers of MCP-T-8.
     pub fn into_response(self) -> Response {
         let mut answer = Response::new(Body::new(self));
         let headers = answer.headers_mut();

@@ -1,4 +1,5 @@
-//! Limits, deadlines, redirects and broken peers of the egress client (AB-19, AB-20), against scripted servers on loopback.
+//! Limits, deadlines, redirects and broken peers of the egress client (MCP-AB-19, MCP-AB-20),
+//! against scripted servers on loopback.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(
@@ -85,7 +86,8 @@ fn get(address: SocketAddr, path: &str) -> EgressRequest {
 
 #[tokio::test]
 async fn an_announced_length_beyond_the_limit_ends_the_exchange_before_the_body() {
-    // AB-20: the server announces a gigabyte and never sends it; without the early check this would end by time.
+    // MCP-AB-20: the server announces a gigabyte and never sends it; without the early check this
+    // would end by time.
     let (address, _) =
         scripted(|_, _| Some(b"HTTP/1.1 200 OK\r\ncontent-length: 1073741824\r\n\r\n".to_vec()))
             .await;
@@ -218,7 +220,7 @@ async fn redirects_are_handed_back_unless_asked_for() {
 
 #[tokio::test]
 async fn redirects_within_the_origin_are_followed_with_the_method_that_browsers_use() {
-    // AB-19, Fetch standard
+    // MCP-AB-19, Fetch standard
     for (status, expected) in [
         (301, "GET"),
         (302, "GET"),

@@ -69,7 +69,7 @@ fn fronted() -> Router {
 
 #[tokio::test]
 async fn a_request_for_a_host_that_is_not_ours_is_refused_before_routing() {
-    // S10, case 26
+    // AUTH-S10, CASE-26
     let router = fronted();
     for host in ["portolan.example", "PORTOLAN.EXAMPLE", "127.0.0.1:8080"] {
         assert_eq!(
@@ -189,7 +189,7 @@ async fn a_panicking_handler_is_a_500_with_an_id_and_without_the_message() {
 
 #[tokio::test]
 async fn unsafe_requests_must_come_from_our_own_pages() {
-    // S5 (1), negative cases 28 and 29
+    // AUTH-S5 (1), negative CASE-28 and CASE-29
     let router = Router::new()
         .route(
             "/",
@@ -259,7 +259,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 
 #[tokio::test]
 async fn any_origin_may_read_the_authorization_server_without_credentials() {
-    // E10
+    // AUTH-E10
     let router = Router::new()
         .route(
             "/",
@@ -310,7 +310,7 @@ async fn any_origin_may_read_the_authorization_server_without_credentials() {
 
 #[tokio::test]
 async fn listed_origins_are_echoed_and_others_get_nothing() {
-    // T-11
+    // MCP-T-11
     let listed = Origins::Listed(["https://app.example".to_owned()].into());
     let router = Router::new()
         .route("/", post(|| async {}))
@@ -351,7 +351,7 @@ async fn pages_and_machine_answers_get_their_headers_and_handlers_may_set_their_
     let console = answer(&page(Page::Console, true), "GET", &[]).await;
     let authorization = answer(&page(Page::Authorization, true), "GET", &[]).await;
     let machine = answer(&page(Page::Machine, false), "GET", &[]).await;
-    // S6, S7
+    // AUTH-S6, AUTH-S7
     assert!(header(console.headers(), "content-security-policy").contains("form-action 'self'"));
     assert!(
         header(console.headers(), "content-security-policy")
@@ -363,7 +363,7 @@ async fn pages_and_machine_answers_get_their_headers_and_handlers_may_set_their_
     );
     assert_eq!(header(console.headers(), "cache-control"), "no-store");
     assert!(header(console.headers(), "strict-transport-security").starts_with("max-age=31536000"));
-    // N7, N8
+    // AUTH-N7, AUTH-N8
     assert!(!header(authorization.headers(), "content-security-policy").contains("form-action"));
     assert!(
         header(authorization.headers(), "content-security-policy")
@@ -377,7 +377,7 @@ async fn pages_and_machine_answers_get_their_headers_and_handlers_may_set_their_
         header(authorization.headers(), "referrer-policy"),
         "no-referrer"
     );
-    // S9
+    // AUTH-S9
     assert_eq!(
         header(machine.headers(), "content-security-policy"),
         "default-src 'none'; sandbox; frame-ancestors 'none'"
@@ -417,7 +417,7 @@ fn pieces(pieces: Vec<&'static [u8]>) -> Body {
 
 #[tokio::test]
 async fn bodies_are_read_up_to_the_limit_and_not_beyond() {
-    // B2
+    // TEST-B2
     let within = Duration::from_secs(5);
     assert_eq!(read(Body::empty(), 0, within).await.unwrap(), "");
     assert_eq!(
@@ -446,7 +446,7 @@ async fn bodies_are_read_up_to_the_limit_and_not_beyond() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_drips_is_cut() {
-    // B1: a byte a second never lets a per-read timeout fire; the whole has a deadline.
+    // TEST-B1: a byte a second never lets a per-read timeout fire; the whole has a deadline.
     let drip = futures_util::stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Some((Ok::<_, std::io::Error>(Bytes::from_static(b"x")), ()))

@@ -140,7 +140,7 @@ async fn a_port_that_is_taken_is_named_with_what_to_do() {
 
 #[tokio::test]
 async fn slow_heads_are_cut_and_others_are_served_meanwhile() {
-    // B1
+    // TEST-B1
     let server = server(hello(), quick());
     let mut slow = Vec::new();
     for start in [&b""[..], b"G", b"GET / HTTP/1.1\r\nhost: a\r\n"] {
@@ -215,7 +215,7 @@ async fn an_idle_connection_is_kept_for_a_while_and_a_running_request_is_not_idl
 
 #[tokio::test]
 async fn heads_beyond_the_bounds_are_431_and_framing_that_confuses_is_400() {
-    // B7, B14, B2
+    // TEST-B7, TEST-B14, TEST-B2
     let server = server(hello(), Limits::default());
     let many = "x-a: b\r\n".repeat(1000);
     let long = format!("x-a: {}\r\n", "b".repeat(64 * 1024));
@@ -301,7 +301,7 @@ async fn no_more_connections_are_served_than_the_limit_and_the_next_waits() {
     );
 }
 
-/// streams.md §16.4, 0-5 s.
+/// STREAM-16.4, 0-5 s.
 #[tokio::test]
 async fn a_node_that_stops_takes_connections_and_tells_every_client_to_leave() {
     let (router, started, release) = gated();
@@ -345,7 +345,7 @@ async fn a_node_that_stops_takes_connections_and_tells_every_client_to_leave() {
     assert_eq!(server.serving.await.unwrap(), 0);
 }
 
-/// streams.md §16.4, from 5 s on.
+/// STREAM-16.4, from 5 s on.
 #[tokio::test]
 async fn a_closed_listener_lets_running_requests_end_and_closes_idle_connections() {
     let (router, started, release) = gated();
@@ -396,7 +396,7 @@ async fn what_runs_when_the_time_is_over_is_cut_and_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_stream_says_a_comment_every_fifteen_seconds() {
-    // T-9: 15 s ± 3 s, never with an id
+    // MCP-T-9: 15 s ± 3 s, never with an id
     let (sender, body) = sse_body::channel(4);
     let mut body = std::pin::pin!(body);
     for _ in 0..5 {
@@ -428,7 +428,7 @@ async fn an_idle_stream_says_a_comment_every_fifteen_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_bounds_the_writer() {
-    // B11
+    // TEST-B11
     let (sender, body) = sse_body::channel(2);
     for _ in 0..2 {
         sender.send(Bytes::from_static(b"x")).await.unwrap();
@@ -527,7 +527,7 @@ async fn readiness_needs_the_flag_and_every_answer_that_is_needed_in_time() {
     );
 }
 
-/// streams.md §17.4.
+/// STREAM-17.4.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_serves_from_memory_stays_ready_and_says_what_is_away() {
     let health = health();

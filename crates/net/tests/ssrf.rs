@@ -1,5 +1,6 @@
-//! The SSRF list of the test plan (testing.md §5, AB-15…AB-19, C2): every spelling in every place, against real listeners on
-//! loopback that must never see a connection, and a dialler that writes down every address it was asked for.
+//! The SSRF list of the test plan (TEST-SSRF-1 to TEST-SSRF-13, MCP-AB-15…MCP-AB-19, AUTH-C2):
+//! every spelling in every place, against real listeners on loopback that must never see a
+//! connection, and a dialler that writes down every address it was asked for.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(
@@ -458,7 +459,7 @@ async fn a_name_that_resolves_to_any_refused_address_is_never_dialled() {
 
 #[tokio::test]
 async fn a_name_is_resolved_once_and_the_checked_address_is_the_dialled_one() {
-    // AB-18: public at the check, private right after.
+    // MCP-AB-18: public at the check, private right after.
     let server =
         listener("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
     let world = world(server.address, open_policy());
@@ -655,7 +656,7 @@ async fn an_allowed_name_may_be_private_but_never_a_metadata_address() {
 
 #[tokio::test]
 async fn plain_http_to_a_public_host_needs_the_policy() {
-    // AB-16
+    // MCP-AB-16
     let server = listener("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
     let world = world(server.address, EgressPolicy::default());
     world.names.tell("api.example.com", &[&["93.184.216.34"]]);

@@ -1,4 +1,5 @@
-//! What a server asks its client: elicitation, sampling, roots (spec §17, §18; X-30…X-3I of the translation rules).
+//! What a server asks its client: elicitation, sampling, roots (`docs/revisions.md`, section 17,
+//! section 18; MCP-X-30…MCP-X-3I of the translation rules).
 //!
 //! A question goes through [`question`] on its way down to the client, its answer through [`answer`] on its way back. Which
 //! capability it needs is [`Need::of`]. In legacy revisions a question is a JSON-RPC request, in 2026-07-28 an entry of
@@ -14,7 +15,7 @@ use crate::result::Object;
 use crate::revision::Revision;
 use crate::translate::{Loss, Losses, Shaped};
 
-/// The three requests that a server may have for its client (MR-3).
+/// The three requests that a server may have for its client (MCP-MR-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AskMethod {
     /// `elicitation/create`: asks the person.
@@ -49,7 +50,8 @@ impl AskMethod {
     }
 }
 
-/// What a client must have declared before it may be asked something (EL-1, SM-1, SM-3, RT-1).
+/// What a client must have declared before it may be asked something (MCP-EL-1, MCP-SM-1, MCP-SM-3,
+/// MCP-RT-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// Elicitation by form.
@@ -116,7 +118,8 @@ impl Need {
         }
     }
 
-    /// A `ClientCapabilities` object with only this in it: `requiredCapabilities` of `-32021` (L-19).
+    /// A `ClientCapabilities` object with only this in it: `requiredCapabilities` of `-32021`
+    /// (MCP-L-19).
     pub fn required(self) -> Raw {
         Raw::trusted(bytes::Bytes::from_static(match self {
             Self::Form => br#"{"elicitation":{"form":{}}}"#,
@@ -127,7 +130,7 @@ impl Need {
         }))
     }
 
-    /// The feature in words, as V-1 names it.
+    /// The feature in words, as MCP-V-1 names it.
     pub const fn feature(self) -> &'static str {
         match self {
             Self::Form => "elicitation",
@@ -138,7 +141,8 @@ impl Need {
         }
     }
 
-    /// The first need that a `ClientCapabilities` object names (`data.requiredCapabilities` of an upstream's `-32021`, X-80).
+    /// The first need that a `ClientCapabilities` object names (`data.requiredCapabilities` of an
+    /// upstream's `-32021`, MCP-X-80).
     pub fn first_required(required: &Raw) -> Option<Self> {
         let has = |path: [&str; 2]| {
             required
@@ -164,13 +168,15 @@ impl Need {
 /// Why a client cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unaskable {
-    /// It did not declare the capability, or its revision has none (X-30, X-33, X-3A, X-3B, X-3F).
+    /// It did not declare the capability, or its revision has none (MCP-X-30, MCP-X-33, MCP-X-3A,
+    /// MCP-X-3B, MCP-X-3F).
     #[error("the client does not offer {}", .0.feature())]
     Needs(Need),
-    /// A form with a multiple choice, which 2025-06-18 cannot show (X-34, V-11).
+    /// A form with a multiple choice, which 2025-06-18 cannot show (MCP-X-34, MCP-V-11).
     #[error("the client cannot show a multiple choice")]
     MultipleChoice,
-    /// A message that the client's revision has no form for: several blocks that are not all text, or sound (X-3C, X-3D).
+    /// A message that the client's revision has no form for: several blocks that are not all text,
+    /// or sound (MCP-X-3C, MCP-X-3D).
     #[error("the client's revision cannot carry {0} in sampling")]
     Content(&'static str),
     /// The question itself is not what its revision allows.
@@ -187,12 +193,12 @@ pub struct Asked<'a> {
     pub to: Revision,
     /// What the client declared.
     pub capabilities: &'a ClientCapabilities,
-    /// An unguessable `elicitationId` for a question by URL that came without one (X-35).
+    /// An unguessable `elicitationId` for a question by URL that came without one (MCP-X-35).
     pub made_up_id: &'a str,
 }
 
-/// Parameters of a question as the client's revision knows them (X-30…X-3E), or why it cannot be asked. `params` may be the
-/// empty object where the asker sent none.
+/// Parameters of a question as the client's revision knows them (MCP-X-30…MCP-X-3E), or why it
+/// cannot be asked. `params` may be the empty object where the asker sent none.
 pub fn question(method: AskMethod, params: &Raw, asked: &Asked<'_>) -> Result<Shaped, Unaskable> {
     if params.kind() != Kind::Object {
         return Err(Misfit::new("params", "expected an object").into());
@@ -208,7 +214,7 @@ pub fn question(method: AskMethod, params: &Raw, asked: &Asked<'_>) -> Result<Sh
     }
 }
 
-/// RT-1: nothing but `_meta`.
+/// MCP-RT-1: nothing but `_meta`.
 fn roots(params: &Raw) -> Shaped {
     let (mut out, mut losses) = (Vec::with_capacity(32), Losses::NONE);
     let mut object = Object::begin(&mut out);
@@ -221,7 +227,8 @@ fn roots(params: &Raw) -> Shaped {
     Shaped { json: out, losses }
 }
 
-/// `_meta` of a question without the asker's progress token, which means nothing to anybody else (X-19). The last member, at most once.
+/// `_meta` of a question without the asker's progress token, which means nothing to anybody else
+/// (MCP-X-19). The last member, at most once.
 fn meta(value: &Raw, object: &mut Object<'_>, losses: &mut Losses) {
     let kept: Vec<_> = value
         .members()
@@ -241,8 +248,9 @@ fn meta(value: &Raw, object: &mut Object<'_>, losses: &mut Losses) {
     inner.end();
 }
 
-/// A client's answer to a question, checked against what was asked and shaped for the revision of who asked (X-39, X-3C). The misfit
-/// says what is wrong with the answer: a failed elicitation (EL-8), or a sampling that cannot be used.
+/// A client's answer to a question, checked against what was asked and shaped for the revision of
+/// who asked (MCP-X-39, MCP-X-3C). The misfit says what is wrong with the answer: a failed
+/// elicitation (MCP-EL-8), or a sampling that cannot be used.
 pub fn answer(
     method: AskMethod,
     params: &Raw,
@@ -291,8 +299,8 @@ fn without_envelope(result: &Raw) -> Shaped {
     }
 }
 
-/// What stands for the answer that never came: `{"action":"cancel"}` for an elicitation (X-25, X-2B), no roots (X-2C). `None` for
-/// sampling, which has no such answer (X-2A).
+/// What stands for the answer that never came: `{"action":"cancel"}` for an elicitation (MCP-X-25,
+/// MCP-X-2B), no roots (MCP-X-2C). `None` for sampling, which has no such answer (MCP-X-2A).
 pub fn refusal(method: AskMethod) -> Option<Raw> {
     let text: &'static [u8] = match method {
         AskMethod::Elicit => br#"{"action":"cancel"}"#,

@@ -1,4 +1,5 @@
-//! `notifications/cancelled` (spec §14, CN-1…CN-6). Over HTTP it has an effect in legacy sessions only (E-14).
+//! `notifications/cancelled` (MCP-CN-1…MCP-CN-6). Over HTTP it has an effect in legacy sessions
+//! only (MCP-E-14).
 
 use crate::jsonrpc::{self, Params, RequestId};
 use crate::method::Method;
@@ -7,14 +8,15 @@ use crate::result::Object;
 /// What the client no longer wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
-    /// A request of the same direction. Unknown and finished ones are ignored (CN-1, CN-6).
+    /// A request of the same direction. Unknown and finished ones are ignored (MCP-CN-1, MCP-CN-6).
     pub request_id: RequestId,
     /// Why, for logs.
     pub reason: Option<String>,
 }
 
 impl Cancelled {
-    /// Reads the parameters. `None` if they name no request: a notification is never answered, so it is dropped (J-8).
+    /// Reads the parameters. `None` if they name no request: a notification is never answered, so
+    /// it is dropped (MCP-J-8).
     pub fn read(params: &Params) -> Option<Self> {
         let request_id = RequestId::from_raw(&params.get("requestId")?)?;
         Some(Self {
@@ -24,7 +26,7 @@ impl Cancelled {
     }
 }
 
-/// `notifications/cancelled` for a request of ours that timed out (CN-3).
+/// `notifications/cancelled` for a request of ours that timed out (MCP-CN-3).
 pub fn notification(request_id: &RequestId, reason: Option<&str>) -> Vec<u8> {
     let mut params = Vec::with_capacity(96);
     let mut object = Object::begin(&mut params);

@@ -1,4 +1,5 @@
-//! Capabilities of both sides, by revision (spec §3, table; L-10, L-11, L-23).
+//! Capabilities of both sides, by revision (`docs/revisions.md`, section 3, table; MCP-L-10,
+//! MCP-L-11, MCP-L-23).
 
 use std::collections::BTreeMap;
 
@@ -23,14 +24,14 @@ pub struct ServerCapabilities {
     pub logging: bool,
     /// `completion/complete` is answered.
     pub completions: bool,
-    /// Tasks as R4 has them (TK-1). Never in `server/discover` (L-23).
+    /// Tasks as R4 has them (MCP-TK-1). Never in `server/discover` (MCP-L-23).
     pub core_tasks: bool,
-    /// Extensions by identifier, with their settings objects (EX-1).
+    /// Extensions by identifier, with their settings objects (MCP-EX-1).
     pub extensions: BTreeMap<String, Raw>,
 }
 
 impl ServerCapabilities {
-    /// Everything that the endpoint serves whatever its lists hold (L-11).
+    /// Everything that the endpoint serves whatever its lists hold (MCP-L-11).
     pub fn full() -> Self {
         Self {
             tools: true,
@@ -75,7 +76,8 @@ impl ServerCapabilities {
     }
 }
 
-/// What the client declares, as far as this server acts on it. Unknown members are ignored (L-10).
+/// What the client declares, as far as this server acts on it. Unknown members are ignored
+/// (MCP-L-10).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -90,11 +92,11 @@ pub struct ClientCapabilities {
     pub sampling_tools: bool,
     /// Sampling with context (R4+).
     pub sampling_context: bool,
-    /// Elicitation by form; `{}` means this (EL-1).
+    /// Elicitation by form; `{}` means this (MCP-EL-1).
     pub elicitation_form: bool,
     /// Elicitation by URL (R4+).
     pub elicitation_url: bool,
-    /// Extensions by identifier (L-10: in legacy `initialize` too).
+    /// Extensions by identifier (MCP-L-10: in legacy `initialize` too).
     pub extensions: BTreeMap<String, Raw>,
 }
 
@@ -141,12 +143,13 @@ impl ClientCapabilities {
         }
     }
 
-    /// The object as a client of `revision` declares it, toward an upstream: only what the revision knows.
+    /// The object as a client of `revision` declares it, toward an upstream (MCP-X-14, MCP-X-15):
+    /// only what the revision knows.
     pub fn write(&self, revision: Revision, out: &mut Vec<u8>) {
         let facts = revision.facts();
         let mut object = Object::begin(out);
         if self.roots {
-            // X-3I: what changes is asked for again, never announced.
+            // MCP-X-3I: what changes is asked for again, never announced.
             object.raw("roots", b"{}");
         }
         if self.sampling {

@@ -1,4 +1,4 @@
-//! `completion/complete` (spec §12, CP-1…CP-5, FA-7).
+//! `completion/complete` (MCP-CP-1…MCP-CP-5, MCP-FA-7).
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::result::{Identity, ResultObject};
 use crate::revision::Revision;
 
-/// The most values of one answer (CP-3).
+/// The most values of one answer (MCP-CP-3).
 pub const MAX_VALUES: usize = 100;
 
-/// Parameters of `completion/complete`. A `ref` that does not exist is `-32602` (CP-4): [`CompleteParams::unknown_ref`].
+/// Parameters of `completion/complete`. A `ref` that does not exist is `-32602` (MCP-CP-4):
+/// [`CompleteParams::unknown_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CompleteParams {
     /// Whose argument.
@@ -74,7 +75,7 @@ struct Completion<'a> {
     has_more: bool,
 }
 
-/// The result: at most [`MAX_VALUES`] values; more are cut and `hasMore` set (CP-3).
+/// The result: at most [`MAX_VALUES`] values; more are cut and `hasMore` set (MCP-CP-3).
 pub fn result(
     revision: Revision,
     identity: &Identity,

@@ -1,4 +1,5 @@
-//! Content blocks, and what older revisions see of them (TL-14, FA-3; V-7 of the translation rules).
+//! Content blocks, and what older revisions see of them (MCP-TL-14, MCP-FA-3; MCP-V-7 of the
+//! translation rules).
 
 use std::borrow::Cow;
 
@@ -53,7 +54,7 @@ pub struct BinaryContent {
     pub meta: Option<serde_json::Value>,
 }
 
-/// A reference to a resource, which need not be in `resources/list` (TL-15).
+/// A reference to a resource, which need not be in `resources/list` (MCP-TL-15).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceLink {
@@ -97,7 +98,7 @@ pub struct EmbeddedResource {
     pub meta: Option<serde_json::Value>,
 }
 
-/// What a resource holds (RE-2).
+/// What a resource holds (MCP-RE-2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum ResourceContents {

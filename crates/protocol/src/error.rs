@@ -1,4 +1,4 @@
-//! Error kinds, and the JSON-RPC code and HTTP status that each has in each revision (spec §25, ER-1…ER-15).
+//! Error kinds, and the JSON-RPC code and HTTP status that each has in each revision (MCP-ER-1…MCP-ER-15).
 
 use std::borrow::Cow;
 
@@ -11,22 +11,22 @@ use crate::revision::{Era, Revision, SERVED};
 /// What went wrong, in the words of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
-    /// Not JSON (J-1): 400.
+    /// Not JSON (MCP-J-1): 400.
     #[error("Parse error: the body is not JSON.")]
     Parse,
     /// Wrong envelope, wrong place, bad batch: 400.
     #[error("{0}")]
     InvalidRequest(Cow<'static, str>),
-    /// A legacy message without a session (E-5, T-42): 400.
+    /// A legacy message without a session (MCP-E-5, MCP-T-42): 400.
     #[error("Mcp-Session-Id header is required")]
     SessionRequired,
-    /// Terminated, unknown or foreign session (T-43, T-44): 404. Send it without an id.
+    /// Terminated, unknown or foreign session (MCP-T-43, MCP-T-44): 404. Send it without an id.
     #[error("Session not found")]
     SessionNotFound,
     /// Method unknown, removed, or of a capability that is not offered: modern 404, legacy 200.
     #[error("Method not found: {0}")]
     MethodNotFound(String),
-    /// `initialize` of a modern client (E-10): 404 with the versions that are served.
+    /// `initialize` of a modern client (MCP-E-10): 404 with the versions that are served.
     #[error(
         "Method not found: initialize. This revision has no handshake: send requests with _meta."
     )]
@@ -34,7 +34,7 @@ pub enum ErrorKind {
     /// Parameters that do not fit: 200.
     #[error("Invalid params: {0}")]
     InvalidParams(#[from] Misfit),
-    /// Parameters of `initialize` that do not fit (L-3): 400.
+    /// Parameters of `initialize` that do not fit (MCP-L-3): 400.
     #[error("Invalid params: {misfit}")]
     InvalidInitialize {
         /// What does not fit.
@@ -42,37 +42,38 @@ pub enum ErrorKind {
         /// The version asked for, if there was one.
         requested: Option<String>,
     },
-    /// Required `_meta` of a modern request missing or malformed (E-4, E-7, L-14): 400.
+    /// Required `_meta` of a modern request missing or malformed (MCP-E-4, MCP-E-7, MCP-L-14): 400.
     #[error("Invalid params: {0}")]
     InvalidMeta(Misfit),
-    /// The tool does not exist, or the caller may not see it (TL-16): 200.
+    /// The tool does not exist, or the caller may not see it (MCP-TL-16): 200.
     #[error("Unknown tool: {0}")]
     UnknownTool(String),
-    /// The prompt does not exist (PR-4): 200.
+    /// The prompt does not exist (MCP-PR-4): 200.
     #[error("Unknown prompt: {0}")]
     UnknownPrompt(String),
-    /// The resource does not exist (RE-4, RE-5): 200.
+    /// The resource does not exist (MCP-RE-4, MCP-RE-5): 200.
     #[error("Resource not found")]
     ResourceNotFound {
         /// The URI asked for.
         uri: String,
     },
-    /// A cursor that we did not make, or not for this list and caller (PG-2): 200.
+    /// A cursor that we did not make, or not for this list and caller (MCP-PG-2): 200.
     #[error("Invalid cursor")]
     InvalidCursor,
-    /// A `requestState` that is not ours, not this caller's, not of this request, over or used (MR-6…MR-8, X-27): 200.
+    /// A `requestState` that is not ours, not this caller's, not of this request, over or used
+    /// (MCP-MR-6…MCP-MR-8, MCP-X-27): 200.
     #[error("{0}")]
     RequestState(&'static str),
-    /// A header that does not repeat the body (H-5): 400.
+    /// A header that does not repeat the body (MCP-H-5): 400.
     #[error("Header mismatch: {0}")]
     HeaderMismatch(Cow<'static, str>),
-    /// A protocol version that is not served (L-16, T-46): 400.
+    /// A protocol version that is not served (MCP-L-16, MCP-T-46): 400.
     #[error("Unsupported protocol version")]
     UnsupportedVersion {
         /// The version asked for.
         requested: String,
     },
-    /// The client did not declare what the work needs (L-19): modern 400.
+    /// The client did not declare what the work needs (MCP-L-19): modern 400.
     #[error("The client lacks a capability that this request needs")]
     MissingCapability {
         /// A ClientCapabilities object with only what is missing.
@@ -81,7 +82,7 @@ pub enum ErrorKind {
     /// Our bug or our sick dependency: 200. Says nothing of the cause.
     #[error("Internal error")]
     Internal,
-    /// Too many calls (T-14): 429; the caller adds `Retry-After`.
+    /// Too many calls (MCP-T-14): 429; the caller adds `Retry-After`.
     #[error("Rate limit exceeded, try again later")]
     RateLimited {
         /// Whose limit: `tenant`, `principal`, `tool`, `address`.
@@ -107,8 +108,8 @@ pub enum ErrorKind {
     /// The person must first authorise the upstream: 200.
     #[error("Upstream authorization required")]
     UpstreamAuthorization,
-    /// A dependency is away before dispatch (E-15), or the node has no room: 503; the caller adds `Retry-After`. The reason is a word of
-    /// Appendix B of `streams.md`: `redis`, `registry`, `overload`.
+    /// A dependency is away before dispatch (MCP-E-15), or the node has no room: 503; the caller
+    /// adds `Retry-After`. The reason is a word of STREAM-B: `redis`, `registry`, `overload`.
     #[error("Temporarily unavailable, try again")]
     Unavailable(&'static str),
 }
@@ -132,7 +133,7 @@ pub struct Refusal {
     pub status: u16,
     /// The error object. Boxed: refusals are the rare branch of every `Result` here.
     pub error: Box<RpcError>,
-    /// Absent for notifications, responses, and what could not be read (J-7, J-8).
+    /// Absent for notifications, responses, and what could not be read (MCP-J-7, MCP-J-8).
     pub id: Option<RequestId>,
 }
 
@@ -197,7 +198,7 @@ impl ErrorKind {
                 (facts.missing_capability, facts.missing_capability_status)
             }
             Self::Internal => (-32603, 200),
-            // Appendix B of streams.md; 2026-07-28 keeps those numbers for itself (ER-13), so that ER-15 holds there.
+            // STREAM-B; 2026-07-28 keeps those numbers for itself (MCP-ER-13), so that MCP-ER-15 holds there.
             Self::RateLimited { .. } | Self::TooMany(_) if facts.era == Era::Modern => {
                 (-31002, 429)
             }

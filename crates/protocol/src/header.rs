@@ -1,4 +1,5 @@
-//! Headers that repeat the body, so that routers need not read it (spec §8, H-1…H-16, D-1…D-5).
+//! Headers that repeat the body, so that routers need not read it (MCP-H-1…MCP-H-16,
+//! MCP-D-1…MCP-D-5).
 
 mod annotation;
 mod value;
@@ -22,7 +23,7 @@ pub enum Field<'a> {
     Absent,
     /// Sent once.
     One(&'a [u8]),
-    /// Sent more than once, which is refused (T-13).
+    /// Sent more than once, which is refused (MCP-T-13).
     Repeated(Vec<&'a [u8]>),
 }
 
@@ -78,7 +79,7 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// Picks what MCP reads out of all headers of a request. Names compare without case (T-12).
+    /// Picks what MCP reads out of all headers of a request. Names compare without case (MCP-T-12).
     pub fn collect(all: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut this = Self::default();
         for (name, value) in all {
@@ -124,7 +125,7 @@ impl<'a> Headers<'a> {
             .map(|(_, field)| field)
     }
 
-    /// The name of a header that was sent more than once (T-13).
+    /// The name of a header that was sent more than once (MCP-T-13).
     pub fn repeated(&self) -> Option<&'static str> {
         [
             (&self.protocol_version, "MCP-Protocol-Version"),
@@ -155,11 +156,12 @@ impl<'a> Headers<'a> {
 /// Which of the mirrored headers must be there. Those that are there must match in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mirroring {
-    /// Modern requests: method and name (H-1…H-5).
+    /// Modern requests: method and name (MCP-H-1…MCP-H-5).
     Required,
-    /// Modern notifications, ordinary legacy sessions, lenient draft sessions: none (E-14, D-2, D-3).
+    /// Modern notifications, ordinary legacy sessions, lenient draft sessions: none (MCP-E-14,
+    /// MCP-D-2, MCP-D-3).
     Optional,
-    /// Sessions of the draft profile: `Mcp-Method` also on notifications (D-2).
+    /// Sessions of the draft profile: `Mcp-Method` also on notifications (MCP-D-2).
     Draft,
 }
 
@@ -167,7 +169,8 @@ fn mismatch(text: &'static str) -> ErrorKind {
     ErrorKind::HeaderMismatch(text.into())
 }
 
-/// Compares `Mcp-Method` and `Mcp-Name` with the body (H-1…H-11). Responses are never checked.
+/// Compares `Mcp-Method` and `Mcp-Name` with the body (MCP-H-1…MCP-H-11). Responses are never
+/// checked.
 pub fn check_method_and_name(
     message: &Message,
     headers: &Headers<'_>,
@@ -209,13 +212,15 @@ pub(crate) fn check(
             }
         }
         (None, Some(_)) if required => Err(mismatch("Mcp-Name is required")),
-        // Without a name in the body there is nothing to repeat: the parameters are refused later (E-7 step 10).
+        // Without a name in the body there is nothing to repeat: the parameters are refused later
+        // (MCP-E-7 step 10).
         (None, _) => Ok(()),
     }
 }
 
-/// Compares `Mcp-Param-*` with the arguments of a `tools/call`, for the annotations of the tool called (H-12…H-15).
-/// Call it only when the tool has annotations; others are ignored (H-15).
+/// Compares `Mcp-Param-*` with the arguments of a `tools/call`, for the annotations of the tool
+/// called (MCP-H-12…MCP-H-15). Call it only when the tool has annotations; others are ignored
+/// (MCP-H-15).
 pub fn check_params(
     annotations: &[ParamHeader],
     arguments: Option<&Raw>,
@@ -231,7 +236,7 @@ pub fn check_params(
             (None, Some(_)) => {
                 return Err(mismatch("an Mcp-Param header has no argument beside it"));
             }
-            // The schema refuses arrays and objects here, with a better message (E-7 step 10).
+            // The schema refuses arrays and objects here, with a better message (MCP-E-7 step 10).
             (Some(value), _) if matches!(value.kind(), Kind::Array | Kind::Object) => {}
             (Some(_), None) => return Err(mismatch("an Mcp-Param header is missing")),
             (Some(value), Some(header)) => {
@@ -246,8 +251,9 @@ pub fn check_params(
     Ok(())
 }
 
-/// The headers `Mcp-Param-*` of a call: names without the prefix, with values as they go over the wire (H-7, H-12, H-14). Arguments
-/// that are absent, null or of another type than annotated have none.
+/// The headers `Mcp-Param-*` of a call: names without the prefix, with values as they go over the
+/// wire (MCP-H-7, MCP-H-12, MCP-H-14). Arguments that are absent, null or of another type than
+/// annotated have none.
 pub fn mirrored_params(annotations: &[ParamHeader], arguments: &Raw) -> Vec<(String, String)> {
     let mirrored = annotations.iter().filter_map(|annotation| {
         let value = at_path(arguments, &annotation.path).ok().flatten()?;
@@ -285,7 +291,7 @@ fn same(value: &Raw, text: &str, dialect: Dialect) -> bool {
         Kind::String => value.string().as_deref() == Some(text),
         Kind::Boolean => value.as_str() == text,
         Kind::Number => match (value::number(value.as_str()), value::number(text)) {
-            // H-16: modern annotations are integers, exact as doubles up to 2^53 − 1.
+            // MCP-H-16: modern annotations are integers, exact as doubles up to 2^53 − 1.
             (Some(body), Some(header)) => {
                 value::equal(body, header) && (dialect == Dialect::Draft || value::is_safe(body))
             }

@@ -1,4 +1,4 @@
-//! `initialize`: the handshake of the legacy revisions (spec §3, L-1…L-3).
+//! `initialize`: the handshake of the legacy revisions (MCP-L-1…MCP-L-3).
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct Implementation {
     pub icons: Vec<Icon>,
 }
 
-/// A picture of a tool, server, … (IC-1).
+/// A picture of a tool, server, … (MCP-IC-1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
@@ -75,7 +75,7 @@ impl Implementation {
         }
     }
 
-    /// Only what `revision` knows (FA-5).
+    /// Only what `revision` knows (MCP-FA-5).
     #[must_use]
     pub fn shaped(&self, revision: Revision) -> Self {
         let facts = revision.facts();
@@ -97,7 +97,7 @@ impl Implementation {
 pub struct InitializeParams {
     /// The version that the client asks for, whatever it is.
     pub requested: String,
-    /// The version that the session will speak (L-2).
+    /// The version that the session will speak (MCP-L-2).
     pub revision: Revision,
     /// What the client can do.
     pub capabilities: ClientCapabilities,
@@ -106,7 +106,7 @@ pub struct InitializeParams {
 }
 
 /// The version that answers a request for `requested`: the same if it is a served legacy one, else the latest legacy
-/// one; never a modern one (L-2).
+/// one; never a modern one (MCP-L-2).
 pub fn negotiate(requested: &str) -> Revision {
     requested
         .parse::<Revision>()
@@ -116,7 +116,8 @@ pub fn negotiate(requested: &str) -> Revision {
 }
 
 impl InitializeParams {
-    /// Reads the parameters. Structural faults are `-32602` with HTTP 400 and the versions served (L-3).
+    /// Reads the parameters. Structural faults are `-32602` with HTTP 400 and the versions served
+    /// (MCP-L-3).
     pub fn read(params: &Params) -> Result<Self, ErrorKind> {
         let requested = params.text("protocolVersion");
         let fault = |path: &str, expected: &str| ErrorKind::InvalidInitialize {

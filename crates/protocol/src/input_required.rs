@@ -1,4 +1,4 @@
-//! Multi round-trip requests of 2026-07-28 (spec §19, MR-1…MR-15): a result that asks, and the retry that answers.
+//! Multi round-trip requests of 2026-07-28 (MCP-MR-1…MCP-MR-15): a result that asks, and the retry that answers.
 
 use crate::ask::AskMethod;
 use crate::jsonrpc::{Kind, Misfit, Params, Raw};
@@ -7,9 +7,9 @@ use crate::result::{Identity, Object, ResultObject};
 use crate::revision::Revision;
 use crate::translate::Violation;
 
-/// How often one call may ask (MR-10, X-24, V-3).
+/// How often one call may ask (MCP-MR-10, MCP-X-24, MCP-V-3).
 pub const MOST_ROUNDS: u8 = 10;
-/// Longest `requestState` that we make, in bytes (MR-7).
+/// Longest `requestState` that we make, in bytes (MCP-MR-7).
 pub const LONGEST_STATE: usize = 8 * 1024;
 
 /// A result that is no result yet: what the server has to know first.
@@ -30,7 +30,7 @@ pub struct InputRequest {
     pub params: Raw,
 }
 
-/// True if `method` may be answered so (MR-1).
+/// True if `method` may be answered so (MCP-MR-1).
 pub const fn may_ask(method: Method) -> bool {
     matches!(
         method,
@@ -48,7 +48,7 @@ impl InputRequired {
             == Some("input_required")
     }
 
-    /// Reads the result of an upstream (MR-2, MR-3).
+    /// Reads the result of an upstream (MCP-MR-2, MCP-MR-3).
     pub fn read(result: &Raw) -> Result<Self, Violation> {
         let state = match result.get("requestState") {
             None => None,
@@ -64,7 +64,7 @@ impl InputRequired {
         Ok(Self { requests, state })
     }
 
-    /// Reads a map of questions, as tasks of the extension have it too (TX-6).
+    /// Reads a map of questions, as tasks of the extension have it too (MCP-TX-6).
     pub fn requests(map: &Raw) -> Result<Vec<(String, InputRequest)>, Violation> {
         if map.kind() != Kind::Object {
             return Err(Violation::InputRequired);
@@ -90,7 +90,7 @@ impl InputRequired {
         Ok(requests)
     }
 
-    /// The result as 2026-07-28 has it. Without caching hints (MR-14).
+    /// The result as 2026-07-28 has it. Without caching hints (MCP-MR-14).
     pub fn write(&self, identity: &Identity, out: &mut Vec<u8>) {
         let mut result = ResultObject::begin_as(out, Revision::V2026_07_28, "input_required");
         if !self.requests.is_empty() {
@@ -124,7 +124,7 @@ pub fn write_requests(requests: &[(String, InputRequest)], out: &mut Vec<u8>) {
     map.end();
 }
 
-/// What a retry brings back (MR-5): answers and state, attacker-controlled both.
+/// What a retry brings back (MCP-MR-5): answers and state, attacker-controlled both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
     /// Answers by key, an object of objects.
@@ -134,7 +134,7 @@ pub struct Brought {
 }
 
 impl Brought {
-    /// Reads the members of any request that may ask (MR-1).
+    /// Reads the members of any request that may ask (MCP-MR-1).
     pub fn read(params: &Params) -> Result<Self, Misfit> {
         let [responses, state] = params.pick(["inputResponses", "requestState"]);
         if let Some(responses) = &responses {
@@ -151,7 +151,7 @@ impl Brought {
     }
 }
 
-/// What a client answered, by key (MR-5, MR-12): an object of objects, else `-32602`.
+/// What a client answered, by key (MCP-MR-5, MCP-MR-12): an object of objects, else `-32602`.
 pub fn read_responses(responses: &Raw) -> Result<Vec<(String, Raw)>, Misfit> {
     if responses.kind() != Kind::Object {
         return Err(Misfit::new("params.inputResponses", "expected an object"));

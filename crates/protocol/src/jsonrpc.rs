@@ -1,4 +1,4 @@
-//! JSON-RPC framing (spec §1, J-1…J-19): the first parse keeps `params` as text, so that "unknown method" and "invalid
+//! JSON-RPC framing (MCP-J-1…MCP-J-19): the first parse keeps `params` as text, so that "unknown method" and "invalid
 //! params" cannot blur, and writing an answer needs no second parse.
 
 mod id;
@@ -17,9 +17,9 @@ use crate::meta;
 use crate::revision::Revision;
 use scan::ScanError;
 
-/// The largest body of a POST, in bytes (J-19).
+/// The largest body of a POST, in bytes (MCP-J-19).
 pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
-/// The most elements of a batch (J-15).
+/// The most elements of a batch (MCP-J-15).
 pub const MAX_BATCH: usize = 100;
 
 /// The body of a POST after the first parse.
@@ -36,7 +36,7 @@ pub enum Body {
 pub enum Message {
     /// `id` and `method`.
     Request(Request),
-    /// `method` without `id`: never answered (J-8).
+    /// `method` without `id`: never answered (MCP-J-8).
     Notification(Notification),
     /// `result` or `error`.
     Response(Response),
@@ -45,7 +45,7 @@ pub enum Message {
 /// A request of the client.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Repeated exactly in the answer (J-5).
+    /// Repeated exactly in the answer (MCP-J-5).
     pub id: RequestId,
     /// The method as sent; see [`crate::method::Method::of_client`].
     pub method: Box<str>,
@@ -56,7 +56,7 @@ pub struct Request {
 /// A notification of the client.
 #[derive(Clone, Debug)]
 pub struct Notification {
-    /// The method as sent. Unknown ones are accepted and dropped (J-9).
+    /// The method as sent. Unknown ones are accepted and dropped (MCP-J-9).
     pub method: Box<str>,
     /// The parameters, unread.
     pub params: Params,
@@ -112,7 +112,8 @@ impl Params {
         self.meta.as_ref()
     }
 
-    /// The value of `_meta["io.modelcontextprotocol/protocolVersion"]`, which selects the era (E-2).
+    /// The value of `_meta["io.modelcontextprotocol/protocolVersion"]`, which selects the era
+    /// (MCP-E-2).
     pub fn version(&self) -> Option<Raw> {
         self.meta.as_ref()?.get(meta::PROTOCOL_VERSION)
     }
@@ -170,8 +171,8 @@ impl Message {
 }
 
 impl Body {
-    /// The first parse. Refusals: `-32700` for what is not JSON (J-1), `-32600` for a wrong envelope (J-2, J-10, J-11,
-    /// J-19), with the id if it could be read (J-7).
+    /// The first parse. Refusals: `-32700` for what is not JSON (MCP-J-1), `-32600` for a wrong
+    /// envelope (MCP-J-2, MCP-J-10, MCP-J-11, MCP-J-19), with the id if it could be read (MCP-J-7).
     pub fn parse(body: Bytes) -> Result<Self, Refusal> {
         match scan::validate(&body) {
             Ok(()) => {}
@@ -276,7 +277,8 @@ fn message(raw: &Raw) -> Result<Message, Refusal> {
     })
 }
 
-/// J-11: what a header mirrors, or what selects the era, stands once; else a check could look at one and the work at another.
+/// MCP-J-11: what a header mirrors, or what selects the era, stands once; else a check could look
+/// at one and the work at another.
 fn checked_params(object: Raw) -> Result<Params, &'static str> {
     const MIRRORED: [&str; 5] = ["name", "uri", "taskId", "arguments", "_meta"];
     let mut seen = [false; 5];
@@ -314,7 +316,7 @@ pub struct Batch {
     array: Raw,
 }
 
-/// What an accepted batch holds (J-14).
+/// What an accepted batch holds (MCP-J-14).
 #[derive(Clone, Debug)]
 pub enum BatchContent {
     /// Requests and notifications, in order. Answered if there is at least one request, else 202.
@@ -324,8 +326,9 @@ pub enum BatchContent {
 }
 
 impl Batch {
-    /// Reads the batch; every fault refuses the whole of it (J-13, J-15). Does not ask whether the revision has batches:
-    /// that is known only with the session, see [`crate::revision::Facts::batches`] and [`Batch::refusal`].
+    /// Reads the batch; every fault refuses the whole of it (MCP-J-13, MCP-J-15). Does not ask
+    /// whether the revision has batches: that is known only with the session, see
+    /// [`crate::revision::Facts::batches`] and [`Batch::refusal`].
     pub fn open(&self) -> Result<BatchContent, Refusal> {
         let refuse = |why| Err(invalid(why, None));
         let mut calls = Vec::new();
@@ -372,7 +375,7 @@ impl Batch {
         }
     }
 
-    /// The refusal of an array where the revision has none (J-16).
+    /// The refusal of an array where the revision has none (MCP-J-16).
     pub fn refusal() -> Refusal {
         invalid(
             "This protocol revision has no batches: send one message per request.",
@@ -401,7 +404,7 @@ pub fn response_with(
     out
 }
 
-/// An error response. Without an id the member is left out, never null (J-7).
+/// An error response. Without an id the member is left out, never null (MCP-J-7).
 pub fn error_response(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
     let mut out = Vec::with_capacity(160);
     out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
@@ -428,7 +431,7 @@ pub fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
     out
 }
 
-/// Several responses as the JSON answer to a batch (J-14, 2025-03-26 only).
+/// Several responses as the JSON answer to a batch (MCP-J-14, 2025-03-26 only).
 pub fn batch_response(responses: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(
         responses

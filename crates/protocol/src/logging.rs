@@ -1,4 +1,4 @@
-//! Log messages to the client (spec §13).
+//! Log messages to the client (`docs/revisions.md`, section 13).
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use crate::jsonrpc::{self, Raw};
 use crate::method::Method;
 use crate::result::Object;
 
-/// How grave a message is, least first (LG-2).
+/// How grave a message is, least first (MCP-LG-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(
@@ -43,7 +43,7 @@ impl Level {
         Self::Alert,
         Self::Emergency,
     ];
-    /// The level of a session before its first `logging/setLevel` (LG-3).
+    /// The level of a session before its first `logging/setLevel` (MCP-LG-3).
     pub const SESSION_DEFAULT: Self = Self::Warning;
 
     /// The name on the wire.
@@ -72,14 +72,14 @@ impl FromStr for Level {
     }
 }
 
-/// Parameters of `logging/setLevel`; an unknown level is a misfit, `-32602` (LG-3).
+/// Parameters of `logging/setLevel`; an unknown level is a misfit, `-32602` (MCP-LG-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct SetLevelParams {
     /// From this level on.
     pub level: Level,
 }
 
-/// `notifications/message`. Nothing secret, personal or internal goes in here (LG-6).
+/// `notifications/message`. Nothing secret, personal or internal goes in here (MCP-LG-6).
 pub fn message(level: Level, logger: Option<&str>, data: &Raw) -> Vec<u8> {
     let mut params = Vec::with_capacity(128);
     let mut object = Object::begin(&mut params);

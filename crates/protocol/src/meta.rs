@@ -1,4 +1,4 @@
-//! `_meta`: key grammar (J-20…J-24) and the metadata of a request (L-14).
+//! `_meta`: key grammar (MCP-J-20…MCP-J-24) and the metadata of a request (MCP-L-14).
 
 use crate::capability::ClientCapabilities;
 use crate::initialize::Implementation;
@@ -20,10 +20,10 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The name card of the server, in every modern result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// The task that a message belongs to (R4, TK-12).
+/// The task that a message belongs to (R4, MCP-TK-12).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// True if `key` fits the grammar: an optional prefix of labels, then a name (J-20).
+/// True if `key` fits the grammar: an optional prefix of labels, then a name (MCP-J-20).
 pub fn is_valid_key(key: &str) -> bool {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -53,7 +53,8 @@ fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-/// True if the specification owns the prefix of `key` in `revision` (J-21 up to 2025-06-18, J-22 after it).
+/// True if the specification owns the prefix of `key` in `revision` (MCP-J-21 up to 2025-06-18,
+/// MCP-J-22 after it).
 pub fn is_reserved_key(key: &str, revision: Revision) -> bool {
     let Some((prefix, _)) = key.split_once('/') else {
         return false;
@@ -70,19 +71,19 @@ pub fn is_reserved_key(key: &str, revision: Revision) -> bool {
 /// The metadata of a request, of any era. Legacy requests have only token and trace.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeta {
-    /// Progress is wanted under this token (PP-1).
+    /// Progress is wanted under this token (MCP-PP-1).
     pub progress_token: Option<ProgressToken>,
-    /// W3C trace context, if well formed (J-23, J-24).
+    /// W3C trace context, if well formed (MCP-J-23, MCP-J-24).
     pub traceparent: Option<String>,
     /// W3C trace state, only beside a `traceparent`.
     pub tracestate: Option<String>,
     /// W3C baggage.
     pub baggage: Option<String>,
-    /// Name card of the client; for logs only (L-20).
+    /// Name card of the client; for logs only (MCP-L-20).
     pub client_info: Option<Implementation>,
     /// What the client can do for this request. Empty in legacy requests: there the session knows.
     pub client_capabilities: ClientCapabilities,
-    /// Log messages from this level on are wanted; absent = none (LG-5). Modern only.
+    /// Log messages from this level on are wanted; absent = none (MCP-LG-5). Modern only.
     pub log_level: Option<Level>,
 }
 
@@ -94,7 +95,8 @@ impl RequestMeta {
             .map_or_else(|| Ok(Self::default()), Self::common)
     }
 
-    /// Metadata of a modern request (E-7 step 5, L-14). The misfit is HTTP 400 there: use `ErrorKind::InvalidMeta`.
+    /// Metadata of a modern request (MCP-E-7 step 5, MCP-L-14). The misfit is HTTP 400 there: use
+    /// `ErrorKind::InvalidMeta`.
     pub fn modern(meta: &Raw) -> Result<Self, Misfit> {
         let misfit =
             |key: &str, expected: &str| Misfit::new(format!("params._meta[\"{key}\"]"), expected);

@@ -1,4 +1,5 @@
-//! Every method and notification: who sends it, in which revisions (spec §0, method matrix).
+//! Every method and notification: who sends it, in which revisions (`docs/design/protocol.md`,
+//! method matrix).
 
 use crate::revision::Revision::{
     self, V2024_11_05 as R1, V2025_06_18 as R3, V2025_11_25 as R4, V2026_07_28 as R5,
@@ -39,7 +40,7 @@ macro_rules! methods {
                 match self { $(Self::$variant => $name),* }
             }
 
-            /// The method of that name in any revision. `initialized` is an alias (L-5).
+            /// The method of that name in any revision. `initialized` is an alias (MCP-L-5).
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$variant),)*
@@ -108,7 +109,8 @@ impl Method {
             .filter(|method| method.sort() == Sort::Request && method.from_client_in(revision))
     }
 
-    /// The notification `name` that a client of `revision` may send. `None` is accepted and dropped (J-9).
+    /// The notification `name` that a client of `revision` may send. `None` is accepted and dropped
+    /// (MCP-J-9).
     pub fn notice_of_client(name: &str, revision: Revision) -> Option<Self> {
         Self::from_name(name)
             .filter(|method| method.sort() == Sort::Notification && method.from_client_in(revision))
@@ -142,7 +144,7 @@ impl Method {
         )
     }
 
-    /// The parameter that `Mcp-Name` repeats (H-2, H-3).
+    /// The parameter that `Mcp-Name` repeats (MCP-H-2, MCP-H-3).
     pub const fn mirrored_param(self) -> Option<&'static str> {
         match self {
             Self::ToolsCall | Self::PromptsGet => Some("name"),

@@ -1,4 +1,5 @@
-//! Body × headers → era and revision, or the exact refusal (spec §2, E-2…E-14; T-13, T-42, T-46, L-9).
+//! Body × headers → era and revision, or the exact refusal (MCP-E-2…MCP-E-14; MCP-T-13, MCP-T-42,
+//! MCP-T-46, MCP-L-9).
 //!
 //! Pure: what needs the session record (does it live, which revision was negotiated) comes after, see
 //! [`check_session_version`] and [`open_batch`].
@@ -15,14 +16,15 @@ use crate::revision::{Era, Revision, VersionHeader};
 /// What a POST is, after admission.
 #[derive(Clone, Debug)]
 pub enum Admitted {
-    /// `initialize`: opens a legacy session (E-3). Next: [`crate::initialize::InitializeParams::read`].
+    /// `initialize`: opens a legacy session (MCP-E-3). Next:
+    /// [`crate::initialize::InitializeParams::read`].
     Initialize {
         /// The request.
         request: Request,
-        /// The session will speak the draft profile, because `Mcp-Method` was sent (D-1).
+        /// The session will speak the draft profile, because `Mcp-Method` was sent (MCP-D-1).
         draft: bool,
     },
-    /// A message of a legacy session, which must still be found: no record is 404 (T-43).
+    /// A message of a legacy session, which must still be found: no record is 404 (MCP-T-43).
     Session {
         /// The id presented; visible ASCII.
         session_id: String,
@@ -36,7 +38,8 @@ pub enum Admitted {
         /// The array.
         batch: Batch,
     },
-    /// A modern request; the ladder E-7 is passed up to step 6, except for capabilities that the server did not declare.
+    /// A modern request; the ladder MCP-E-7 is passed up to step 6, except for capabilities that
+    /// the server did not declare.
     Modern {
         /// The revision spoken.
         revision: Revision,
@@ -47,7 +50,7 @@ pub enum Admitted {
         /// Its metadata.
         meta: Box<RequestMeta>,
     },
-    /// A modern notification: 202 (E-14).
+    /// A modern notification: 202 (MCP-E-14).
     ModernNotification(Notification),
 }
 
@@ -70,7 +73,7 @@ pub fn admit(body: Body, headers: &Headers<'_>) -> Result<Admitted, Refusal> {
     }
 }
 
-/// Opens a batch for a session that speaks `revision` (J-12…J-16).
+/// Opens a batch for a session that speaks `revision` (MCP-J-12…MCP-J-16).
 pub fn open_batch(batch: &Batch, revision: Revision) -> Result<BatchContent, Refusal> {
     if revision.facts().batches {
         batch.open()
@@ -79,14 +82,14 @@ pub fn open_batch(batch: &Batch, revision: Revision) -> Result<BatchContent, Ref
     }
 }
 
-/// Admits a GET or DELETE: the session id presented (T-42, T-65).
+/// Admits a GET or DELETE: the session id presented (MCP-T-42, MCP-T-65).
 pub fn admit_bodyless(headers: &Headers<'_>) -> Result<String, Refusal> {
     single_valued(headers, false, None)?;
     session_id(headers, None)
 }
 
 /// The version header of a request within a session that speaks `revision`: absent is fine, another served legacy version
-/// is ignored, everything else is refused (T-46, T-47).
+/// is ignored, everything else is refused (MCP-T-46, MCP-T-47).
 pub fn check_session_version(
     headers: &Headers<'_>,
     revision: Revision,
@@ -110,7 +113,7 @@ pub fn check_session_version(
 }
 
 /// The mirrored headers of a message within a legacy session: required in the draft profile unless the tenant is lenient
-/// (D-2), else only compared (D-3).
+/// (MCP-D-2), else only compared (MCP-D-3).
 pub fn check_session_headers(
     message: &Message,
     headers: &Headers<'_>,
@@ -132,7 +135,8 @@ fn single(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> 
     single_valued(headers, modern, id)?;
 
     if let Some(named) = legacy_key {
-        // E-6: a legacy version under the modern key is a legacy message; a header may not contradict it.
+        // MCP-E-6: a legacy version under the modern key is a legacy message; a header may not
+        // contradict it.
         if headers
             .protocol_version
             .one()
@@ -155,7 +159,7 @@ fn single(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> 
         }
         (Message::Request(request), None) if named_modern => {
             let kind = if Method::from_name(&request.method) == Some(Method::Initialize) {
-                // E-3: the handshake belongs to the other era.
+                // MCP-E-3: the handshake belongs to the other era.
                 ErrorKind::HeaderMismatch(
                     "MCP-Protocol-Version names a revision without initialize".into(),
                 )
@@ -200,7 +204,7 @@ fn legacy(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> 
         return Ok(Admitted::Initialize { request, draft });
     }
     if matches!(message, Message::Response(_)) && headers.session_id == Field::Absent {
-        // E-13: nobody asked.
+        // MCP-E-13: nobody asked.
         let kind = ErrorKind::InvalidRequest(
             "A response belongs to a session: Mcp-Session-Id header is required".into(),
         );
@@ -213,7 +217,7 @@ fn legacy(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> 
     })
 }
 
-/// The ladder E-7, steps 1 to 6.
+/// The ladder MCP-E-7, steps 1 to 6.
 fn modern_request(
     request: Request,
     version: &Raw,
@@ -274,7 +278,7 @@ fn modern_request(
     }
 }
 
-/// E-14: headers are not required, but those that are there must match.
+/// MCP-E-14: headers are not required, but those that are there must match.
 fn modern_notification(
     notification: Notification,
     version: Option<&Raw>,
@@ -346,7 +350,7 @@ fn names_modern(field: &Field<'_>) -> bool {
     })
 }
 
-/// T-13.
+/// MCP-T-13.
 fn single_valued(
     headers: &Headers<'_>,
     modern: bool,
@@ -371,7 +375,8 @@ fn single_valued(
     })
 }
 
-/// E-5, T-42: the session id, which must be there. One that we cannot have made is answered like a dead one (T-41, T-43).
+/// MCP-E-5, MCP-T-42: the session id, which must be there. One that we cannot have made is answered
+/// like a dead one (MCP-T-41, MCP-T-43).
 fn session_id(headers: &Headers<'_>, id: Option<&RequestId>) -> Result<String, Refusal> {
     match headers.session_id.one() {
         None | Some(b"") => Err(refuse(&ErrorKind::SessionRequired, Revision::FALLBACK, id)),

@@ -1,6 +1,6 @@
-//! How often a client is told something while its request runs (PP-3, LG-6): ten times a second of
-//! each progress token and of each logger. What comes more often makes room for what is newer, and
-//! the newest is always told. Time is handed in.
+//! How often a client is told something while its request runs (MCP-PP-3, MCP-LG-6): ten times a
+//! second of each progress token and of each logger. What comes more often makes room for what is
+//! newer, and the newest is always told. Time is handed in.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

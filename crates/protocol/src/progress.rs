@@ -1,4 +1,4 @@
-//! Progress notifications (spec §14, PP-1…PP-3, FA-6), in both directions (X-7J).
+//! Progress notifications (MCP-PP-1…MCP-PP-3, MCP-FA-6), in both directions (MCP-X-7J).
 
 use crate::jsonrpc::{self, Kind, ProgressToken, Raw};
 use crate::method::Method;
@@ -16,7 +16,8 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-/// Lets only growing values through (PP-1): a value that does not grow, or is no number, is dropped.
+/// Lets only growing values through (MCP-PP-1): a value that does not grow, or is no number, is
+/// dropped.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gate {
     last: Option<f64>,
@@ -64,7 +65,8 @@ fn write_number(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Under which token the asker of a question wants to hear how far its client is; `params` are those of the question (X-7J).
+/// Under which token the asker of a question wants to hear how far its client is; `params` are
+/// those of the question (MCP-X-7J).
 pub fn wanted(params: &Raw) -> Option<Raw> {
     let token = params.get("_meta")?.get("progressToken")?;
     matches!(token.kind(), Kind::String | Kind::Number).then_some(token)

@@ -1,4 +1,4 @@
-//! Prompts (spec §12, FA-4).
+//! Prompts (MCP-FA-4).
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct Prompt {
     pub icons: Vec<Icon>,
     /// Metadata, an object (R3+).
     pub meta: Option<Raw>,
-    /// Members that no revision knows, with their names (J-10).
+    /// Members that no revision knows, with their names (MCP-J-10).
     pub others: Vec<(String, Raw)>,
 }
 
@@ -53,7 +53,7 @@ pub struct PromptArgument {
     pub description: Option<String>,
     /// Whether it must be given.
     pub required: bool,
-    /// Members that no revision knows, with their names (J-10).
+    /// Members that no revision knows, with their names (MCP-J-10).
     pub others: Vec<(String, Raw)>,
 }
 
@@ -132,7 +132,7 @@ pub struct GetParams {
     pub arguments: BTreeMap<String, String>,
 }
 
-/// A message of a rendered prompt: one block each (PR-2).
+/// A message of a rendered prompt: one block each (MCP-PR-2).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PromptMessage {
     /// Who speaks.

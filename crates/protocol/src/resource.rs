@@ -1,4 +1,4 @@
-//! Resources and their templates (spec §10, FA-4).
+//! Resources and their templates (MCP-FA-4).
 
 use serde::Deserialize;
 
@@ -39,9 +39,9 @@ pub struct Resource {
     pub icons: Vec<Icon>,
     /// Metadata, an object (R3+).
     pub meta: Option<Raw>,
-    /// Hints as they were written, an object: instead of `annotations` (J-10).
+    /// Hints as they were written, an object: instead of `annotations` (MCP-J-10).
     pub written_annotations: Option<Raw>,
-    /// Members that no revision knows, with their names (J-10).
+    /// Members that no revision knows, with their names (MCP-J-10).
     pub others: Vec<(String, Raw)>,
 }
 
@@ -148,14 +148,16 @@ pub fn template_page<'i>(
 }
 
 /// Parameters of `resources/read`, `resources/subscribe` and `resources/unsubscribe`. A resource that does not exist, or
-/// that the caller may not see, is [`crate::error::ErrorKind::ResourceNotFound`] (RE-4, RE-5, RE-10).
+/// that the caller may not see, is [`crate::error::ErrorKind::ResourceNotFound`] (MCP-RE-4,
+/// MCP-RE-5, MCP-RE-10).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UriParams {
     /// The resource.
     pub uri: String,
 }
 
-/// The result of `resources/read`, as `revision` knows it. Never with empty `contents` (RE-5): that is "not found".
+/// The result of `resources/read`, as `revision` knows it. Never with empty `contents` (MCP-RE-5):
+/// that is "not found".
 pub fn read_result(
     revision: Revision,
     identity: &Identity,

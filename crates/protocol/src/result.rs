@@ -1,4 +1,5 @@
-//! Writing results: JSON straight into the answer's buffer, and what 2026-07-28 adds to every result (J-17, J-18, §20).
+//! Writing results: JSON straight into the answer's buffer, and what 2026-07-28 adds to every
+//! result (MCP-J-17, MCP-J-18, `docs/revisions.md`, section 20).
 
 use serde::Serialize;
 
@@ -7,7 +8,7 @@ use crate::jsonrpc::Raw;
 use crate::meta;
 use crate::revision::Revision;
 
-/// Who may reuse a cached result (CA-1, CA-3).
+/// Who may reuse a cached result (MCP-CA-1, MCP-CA-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
     /// Anybody. Never for content that depends on the principal.
@@ -16,7 +17,7 @@ pub enum CacheScope {
     Private,
 }
 
-/// How long a result stays fresh and for whom. Only 2026-07-28 and later see it (FA-8).
+/// How long a result stays fresh and for whom. Only 2026-07-28 and later see it (MCP-FA-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheHint {
     /// Milliseconds.
@@ -26,24 +27,25 @@ pub struct CacheHint {
 }
 
 impl CacheHint {
-    /// Lists: a minute, private (CA-4).
+    /// Lists: a minute, private (MCP-CA-4).
     pub const LIST: Self = Self {
         ttl_ms: 60_000,
         scope: CacheScope::Private,
     };
-    /// `server/discover`: five minutes, private (CA-4).
+    /// `server/discover`: five minutes, private (MCP-CA-4).
     pub const DISCOVER: Self = Self {
         ttl_ms: 300_000,
         scope: CacheScope::Private,
     };
-    /// `resources/read`: not at all (CA-4).
+    /// `resources/read`: not at all (MCP-CA-4).
     pub const READ: Self = Self {
         ttl_ms: 0,
         scope: CacheScope::Private,
     };
 }
 
-/// The server's name card, serialised once per spelling that some revision knows (L-10, FA-5).
+/// The server's name card, serialised once per spelling that some revision knows (MCP-L-10,
+/// MCP-FA-5).
 #[derive(Clone, Debug)]
 pub struct Identity {
     forms: [Raw; 3],
@@ -139,7 +141,7 @@ impl<'a> ResultObject<'a> {
         Self::begin_as(out, revision, "complete")
     }
 
-    /// A result of another sort (J-17).
+    /// A result of another sort (MCP-J-17).
     pub(crate) fn begin_as(out: &'a mut Vec<u8>, revision: Revision, sort: &str) -> Self {
         let mut object = Object::begin(out);
         if revision.facts().result_envelope {
@@ -219,10 +221,11 @@ pub(crate) fn list_page<'i>(
     out
 }
 
-/// Parameters of every list: the opaque cursor (PG-1). Its value is made and checked elsewhere.
+/// Parameters of every list: the opaque cursor (MCP-PG-1). Its value is made and checked elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 pub struct ListParams {
-    /// Where to go on; absent for the first page. The empty string is a cursor like any other (PG-3).
+    /// Where to go on; absent for the first page. The empty string is a cursor like any other
+    /// (MCP-PG-3).
     #[serde(default)]
     pub cursor: Option<String>,
 }

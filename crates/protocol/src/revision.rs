@@ -1,4 +1,5 @@
-//! Revisions, eras, and what differs between them as one table (spec §0, §24, §25).
+//! Revisions, eras, and what differs between them as one table (`docs/design/protocol.md`,
+//! `docs/revisions.md`, section 24, section 25).
 //!
 //! `if revision >= …` elsewhere is a smell: add a fact.
 
@@ -34,9 +35,9 @@ pub enum Era {
 pub enum VersionHeader {
     /// Not defined by the revision: ignored.
     Ignored,
-    /// May be absent; an unsupported value is refused (T-46, T-47).
+    /// May be absent; an unsupported value is refused (MCP-T-46, MCP-T-47).
     Checked,
-    /// Must be there and equal the version in the body (E-7, T-69).
+    /// Must be there and equal the version in the body (MCP-E-7, MCP-T-69).
     Required,
 }
 
@@ -45,18 +46,18 @@ pub enum VersionHeader {
 pub enum StructuredOutput {
     /// Neither exists.
     Absent,
-    /// Objects only (TL-10).
+    /// Objects only (MCP-TL-10).
     Object,
-    /// Any JSON value (TL-11).
+    /// Any JSON value (MCP-TL-11).
     Any,
 }
 
 /// Where arguments that fail `inputSchema` are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentFaults {
-    /// JSON-RPC error `-32602` (TL-17).
+    /// JSON-RPC error `-32602` (MCP-TL-17).
     ProtocolError,
-    /// A result with `isError: true` that lets a model repair the call (TL-18).
+    /// A result with `isError: true` that lets a model repair the call (MCP-TL-18).
     ToolResult,
 }
 
@@ -82,64 +83,67 @@ pub struct Facts {
     pub version: &'static str,
     /// Sessions or requests that stand alone.
     pub era: Era,
-    /// Batches are received (J-12, J-16).
+    /// Batches are received (MCP-J-12, MCP-J-16).
     pub batches: bool,
     /// The `MCP-Protocol-Version` header.
     pub version_header: VersionHeader,
     /// `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` are required (H).
     pub mirrored_headers: bool,
-    /// `annotations` on tools (FA-1).
+    /// `annotations` on tools (MCP-FA-1).
     pub tool_annotations: bool,
     /// `title` and `_meta` on tools, resources, prompts; `title` on implementations; `_meta` and
-    /// `annotations.lastModified` on content (FA-1, FA-3…FA-5).
+    /// `annotations.lastModified` on content (MCP-FA-1, MCP-FA-3…MCP-FA-5).
     pub titles: bool,
-    /// `icons` everywhere, `description` and `websiteUrl` on implementations (FA-1, FA-4, FA-5).
+    /// `icons` everywhere, `description` and `websiteUrl` on implementations (MCP-FA-1, MCP-FA-4,
+    /// MCP-FA-5).
     pub icons: bool,
-    /// `execution` on tools (FA-1).
+    /// `execution` on tools (MCP-FA-1).
     pub tool_execution: bool,
-    /// `$schema` may stand in emitted schemas (JS-9).
+    /// `$schema` may stand in emitted schemas (MCP-JS-9).
     pub schema_dialect: bool,
     /// A property of an emitted schema may be a boolean schema; else `true` is written `{}` (schema files R1–R4).
     pub boolean_properties: bool,
-    /// `structuredContent` and `outputSchema` (FA-1, FA-2).
+    /// `structuredContent` and `outputSchema` (MCP-FA-1, MCP-FA-2).
     pub structured_output: StructuredOutput,
-    /// `audio` content (FA-3).
+    /// `audio` content (MCP-FA-3).
     pub audio: bool,
-    /// `resource_link` content (FA-3).
+    /// `resource_link` content (MCP-FA-3).
     pub resource_links: bool,
-    /// The capability flag `completions` exists (CP-1).
+    /// The capability flag `completions` exists (MCP-CP-1).
     pub completions_flag: bool,
-    /// `context` in completion parameters (FA-7).
+    /// `context` in completion parameters (MCP-FA-7).
     pub completion_context: bool,
-    /// `message` in progress notifications (FA-6).
+    /// `message` in progress notifications (MCP-FA-6).
     pub progress_message: bool,
-    /// The server may ask for elicitation (EL-1).
+    /// The server may ask for elicitation (MCP-EL-1).
     pub elicitation: bool,
-    /// Elicitation with modes and with every kind of choice, sampling with tools and several blocks (FA-9, FA-10).
+    /// Elicitation with modes and with every kind of choice, sampling with tools and several blocks
+    /// (MCP-FA-9, MCP-FA-10).
     pub later_questions: bool,
-    /// `elicitationId` and the notice of its end (EL-3, EL-14).
+    /// `elicitationId` and the notice of its end (MCP-EL-3, MCP-EL-14).
     pub elicitation_ids: bool,
-    /// SSE streams begin with an empty event and may be closed to be polled (T-24, T-25).
+    /// SSE streams begin with an empty event and may be closed to be polled (MCP-T-24, MCP-T-25).
     pub priming_event: bool,
-    /// SSE events carry ids and can be replayed (T-34, T-64).
+    /// SSE events carry ids and can be replayed (MCP-T-34, MCP-T-64).
     pub resumable: bool,
     /// Long-running tasks.
     pub tasks: Tasks,
-    /// Results carry `resultType`, cacheable ones `ttlMs` and `cacheScope`, all of them `serverInfo` (J-17, J-18, FA-8).
+    /// Results carry `resultType`, cacheable ones `ttlMs` and `cacheScope`, all of them
+    /// `serverInfo` (MCP-J-17, MCP-J-18, MCP-FA-8).
     pub result_envelope: bool,
     /// `capabilities.extensions` is advertised.
     pub extensions: bool,
     /// Arguments that fail `inputSchema`.
     pub argument_faults: ArgumentFaults,
-    /// JSON-RPC code for a resource that does not exist (RE-4, RE-5).
+    /// JSON-RPC code for a resource that does not exist (MCP-RE-4, MCP-RE-5).
     pub resource_not_found: i32,
-    /// JSON-RPC code for a header that does not mirror the body (ER-6, ER-9).
+    /// JSON-RPC code for a header that does not mirror the body (MCP-ER-6, MCP-ER-9).
     pub header_mismatch: i32,
-    /// JSON-RPC code when the client lacks a capability (ER-10, ER-15).
+    /// JSON-RPC code when the client lacks a capability (MCP-ER-10, MCP-ER-15).
     pub missing_capability: i32,
     /// HTTP status that goes with `missing_capability`.
     pub missing_capability_status: u16,
-    /// HTTP status of `-32601` (ER-3).
+    /// HTTP status of `-32601` (MCP-ER-3).
     pub unknown_method_status: u16,
 }
 
@@ -235,7 +239,8 @@ const R5: Facts = Facts {
     ..R4
 };
 
-/// The revisions served, newest first: `supportedVersions` and `data.supported` of `-32022` (L-18).
+/// The revisions served, newest first: `supportedVersions` and `data.supported` of `-32022`
+/// (MCP-L-18).
 pub const SERVED: [Revision; 5] = [
     Revision::V2026_07_28,
     Revision::V2025_11_25,
@@ -258,7 +263,7 @@ impl Revision {
         Self::V2025_11_25,
         Self::V2026_07_28,
     ];
-    /// What `initialize` answers to a version that is not served (L-2).
+    /// What `initialize` answers to a version that is not served (MCP-L-2).
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
     /// Whose error table holds before a revision is known: the codes used there are the same in all.
     pub(crate) const FALLBACK: Self = Self::V2025_11_25;

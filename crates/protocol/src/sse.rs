@@ -1,15 +1,16 @@
-//! Server-sent events: encoder, and incremental decoder over bytes (WHATWG HTML §9.2; T-9, T-10, T-24, T-34, J-19).
+//! Server-sent events: encoder, and incremental decoder over bytes (WHATWG HTML §9.2; MCP-T-9,
+//! MCP-T-10, MCP-T-24, MCP-T-34, MCP-J-19).
 
-/// The largest event that is read, in bytes (J-19).
+/// The largest event that is read, in bytes (MCP-J-19).
 pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
-/// The longest line of anything but data that is read, in bytes (`streams.md` §13).
+/// The longest line of anything but data that is read, in bytes (STREAM-13).
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// The comment that keeps an idle stream alive (T-9).
+/// The comment that keeps an idle stream alive (MCP-T-9).
 pub const KEEP_ALIVE: &[u8] = b":\n\n";
 
-/// One message: `event: message`, an id where streams can be resumed, one `data` line (T-10).
+/// One message: `event: message`, an id where streams can be resumed, one `data` line (MCP-T-10).
 ///
 /// `json` is one JSON text. A line break in it can only be white space between tokens, so it is written as a space.
 pub fn message(id: Option<&str>, json: &[u8]) -> Vec<u8> {
@@ -28,7 +29,7 @@ pub fn message(id: Option<&str>, json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The first event of a stream where the revision has it: an id and empty data (T-24).
+/// The first event of a stream where the revision has it: an id and empty data (MCP-T-24).
 pub fn priming(id: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(id.len() + 16);
     write_id(Some(id), &mut out);
@@ -36,12 +37,13 @@ pub fn priming(id: &str) -> Vec<u8> {
     out
 }
 
-/// How long the client waits before it reconnects (T-25).
+/// How long the client waits before it reconnects (MCP-T-25).
 pub fn retry(millis: u64) -> Vec<u8> {
     format!("retry: {millis}\n\n").into_bytes()
 }
 
-/// Event ids are ours: visible ASCII (T-34). Anything else would break the frame and is left out.
+/// Event ids are ours: visible ASCII (MCP-T-34). Anything else would break the frame and is left
+/// out.
 fn write_id(id: Option<&str>, out: &mut Vec<u8>) {
     if let Some(id) = id.filter(|id| id.bytes().all(|byte| (0x21..=0x7e).contains(&byte))) {
         out.extend_from_slice(b"id: ");

@@ -1,4 +1,4 @@
-//! Change notifications: on a session's stream (legacy), or on `subscriptions/listen` (spec §11, SB-1…SB-13).
+//! Change notifications: on a session's stream (legacy), or on `subscriptions/listen` (MCP-SB-1…MCP-SB-13).
 
 use crate::capability::{ClientCapabilities, TASKS_EXTENSION};
 use crate::error::ErrorKind;
@@ -46,8 +46,8 @@ impl List {
 }
 
 impl Filter {
-    /// Reads the parameters of `subscriptions/listen` (SB-1, SB-7). `taskIds` from a client that did not declare the tasks
-    /// extension is `MissingCapability` (SB-13).
+    /// Reads the parameters of `subscriptions/listen` (MCP-SB-1, MCP-SB-7). `taskIds` from a client
+    /// that did not declare the tasks extension is `MissingCapability` (MCP-SB-13).
     pub fn read(params: &Params, client: &ClientCapabilities) -> Result<Self, ErrorKind> {
         let misfit =
             |path: String, expected: &str| ErrorKind::InvalidParams(Misfit::new(path, expected));
@@ -88,7 +88,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// True if news of `list` were asked for (SB-4).
+    /// True if news of `list` were asked for (MCP-SB-4).
     pub const fn wants(&self, list: List) -> bool {
         match list {
             List::Tools => self.tools,
@@ -97,7 +97,8 @@ impl Filter {
         }
     }
 
-    /// Appends the filter as the acknowledgement shows it: only what is honoured (SB-2, SB-6).
+    /// Appends the filter as the acknowledgement shows it: only what is honoured (MCP-SB-2,
+    /// MCP-SB-6).
     fn write(&self, out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
         for (name, set) in [
@@ -127,7 +128,7 @@ fn write_subscription(object: &mut Object<'_>, subscription: &RequestId) {
     meta.end();
 }
 
-/// The first message of a listen stream (SB-2). `listen` is the id of the request (SB-3).
+/// The first message of a listen stream (MCP-SB-2). `listen` is the id of the request (MCP-SB-3).
 pub fn acknowledged(listen: &RequestId, honoured: &Filter) -> Vec<u8> {
     let mut params = Vec::with_capacity(256);
     let mut object = Object::begin(&mut params);
@@ -138,7 +139,7 @@ pub fn acknowledged(listen: &RequestId, honoured: &Filter) -> Vec<u8> {
     jsonrpc::notification(Method::SubscriptionsAcknowledged.name(), Some(&params))
 }
 
-/// News of a list: on a listen stream with its id (SB-3), on a legacy stream without.
+/// News of a list: on a listen stream with its id (MCP-SB-3), on a legacy stream without.
 pub fn list_changed(list: List, listen: Option<&RequestId>) -> Vec<u8> {
     let params = listen.map(|listen| {
         let mut params = Vec::with_capacity(96);
@@ -162,7 +163,7 @@ pub fn resource_updated(uri: &str, listen: Option<&RequestId>) -> Vec<u8> {
     jsonrpc::notification(Method::ResourceUpdated.name(), Some(&params))
 }
 
-/// The response that ends a listen stream gracefully (SB-8).
+/// The response that ends a listen stream gracefully (MCP-SB-8).
 pub fn completed(listen: &RequestId, revision: Revision, identity: &Identity) -> Vec<u8> {
     let mut own = Vec::with_capacity(96);
     let mut object = Object::begin(&mut own);

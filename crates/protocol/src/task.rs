@@ -1,5 +1,5 @@
-//! Long-running tasks: the core feature of 2025-11-25 (TK-1…TK-18) and the extension of 2026-07-28 (TX-1…TX-17), one state in two
-//! spellings (X-55).
+//! Long-running tasks: the core feature of 2025-11-25 (MCP-TK-1…MCP-TK-18) and the extension of
+//! 2026-07-28 (MCP-TX-1…MCP-TX-17), one state in two spellings (MCP-X-55).
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub enum Status {
     InputRequired,
     /// It has a result.
     Completed,
-    /// It has an error; in R4 also a result of a tool that failed (TK-8).
+    /// It has an error; in R4 also a result of a tool that failed (MCP-TK-8).
     Failed,
     /// Nobody wants it any more.
     Cancelled,
@@ -55,17 +55,18 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// True if it stays so for ever (TK-5).
+    /// True if it stays so for ever (MCP-TK-5).
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
-    /// True if a task may go from here to there (TK-5). Staying is no change.
+    /// True if a task may go from here to there (MCP-TK-5). Staying is no change.
     pub fn may_become(self, next: Self) -> bool {
         !self.is_terminal() && self != next
     }
 
-    /// The same as the other era says it: a result with `isError: true` is a failure in R4 (TK-8) and completed in R5 (TX-7).
+    /// The same as the other era says it: a result with `isError: true` is a failure in R4
+    /// (MCP-TK-8) and completed in R5 (MCP-TX-7).
     #[must_use]
     pub const fn shaped(self, revision: Revision, is_error_result: bool) -> Self {
         match (self, revision.facts().tasks) {
@@ -79,7 +80,7 @@ impl Status {
 /// What is told of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Unguessable (TK-4, TX-15).
+    /// Unguessable (MCP-TK-4, MCP-TX-15).
     pub id: String,
     /// How it stands.
     pub status: Status,
@@ -95,7 +96,7 @@ pub struct Task {
     pub poll_interval_ms: Option<u64>,
 }
 
-/// What a finished or waiting task has to tell (TX-6).
+/// What a finished or waiting task has to tell (MCP-TX-6).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// Nothing.
@@ -110,7 +111,7 @@ pub enum Detail {
 }
 
 impl Task {
-    /// Reads a task of an upstream, wrapped in `task` (R4) or flat (X-55).
+    /// Reads a task of an upstream, wrapped in `task` (R4) or flat (MCP-X-55).
     pub fn read(value: &Raw) -> Result<Self, Violation> {
         let inner = value.get("task").filter(|task| task.kind() == Kind::Object);
         let task = inner.as_ref().unwrap_or(value);
@@ -131,7 +132,7 @@ impl Task {
         })
     }
 
-    /// True if a result is a task instead (X-50): `resultType: "task"`, or the wrapper of R4.
+    /// True if a result is a task instead (MCP-X-50): `resultType: "task"`, or the wrapper of R4.
     pub fn is(result: &Raw, from: Revision) -> bool {
         match from.facts().tasks {
             Tasks::Absent => false,
@@ -164,7 +165,7 @@ impl Task {
         object.optional(poll, self.poll_interval_ms.as_ref());
     }
 
-    /// The answer to the call that became this task (TK-3, TX-3).
+    /// The answer to the call that became this task (MCP-TK-3, MCP-TX-3).
     pub fn created(&self, revision: Revision, identity: &Identity) -> Vec<u8> {
         let mut out = Vec::with_capacity(384);
         let mut result = ResultObject::begin_as(&mut out, revision, "task");
@@ -180,7 +181,8 @@ impl Task {
         out
     }
 
-    /// The answer to `tasks/get` (TK-6, TX-6), and of R4 to `tasks/cancel` (TK-10). The detail is told in R5 only.
+    /// The answer to `tasks/get` (MCP-TK-6, MCP-TX-6), and of R4 to `tasks/cancel` (MCP-TK-10). The
+    /// detail is told in R5 only.
     pub fn got(&self, detail: &Detail, revision: Revision, identity: &Identity) -> Vec<u8> {
         let mut out = Vec::with_capacity(384);
         let mut result = ResultObject::begin(&mut out, revision);
@@ -192,7 +194,8 @@ impl Task {
         out
     }
 
-    /// `notifications/tasks/status` (R4, TK-14), or `notifications/tasks` of a listen stream (R5, TX-13).
+    /// `notifications/tasks/status` (R4, MCP-TK-14), or `notifications/tasks` of a listen stream
+    /// (R5, MCP-TX-13).
     pub fn notice(
         &self,
         detail: &Detail,
@@ -234,7 +237,7 @@ impl Detail {
     }
 }
 
-/// The answer to `tasks/list` (R4, TK-9).
+/// The answer to `tasks/list` (R4, MCP-TK-9).
 pub fn listed(tasks: &[Task], next_cursor: Option<&str>, identity: &Identity) -> Vec<u8> {
     let revision = Revision::V2025_11_25;
     let mut out = Vec::with_capacity(256 * (tasks.len() + 1));
@@ -258,7 +261,8 @@ pub fn listed(tasks: &[Task], next_cursor: Option<&str>, identity: &Identity) ->
     out
 }
 
-/// A message's parameters, or a result, with the task that it belongs to in `_meta` (TK-7, TK-12).
+/// A message's parameters, or a result, with the task that it belongs to in `_meta` (MCP-TK-7,
+/// MCP-TK-12).
 pub fn related(value: &Raw, task: &str) -> Raw {
     let mut out = Vec::with_capacity(value.as_bytes().len() + 96);
     let mut object = Object::begin(&mut out);
@@ -286,7 +290,8 @@ pub fn related(value: &Raw, task: &str) -> Raw {
     Raw::trusted(out.into())
 }
 
-/// The same without saying which task it belongs to: an upstream's own is nobody's business (X-19).
+/// The same without saying which task it belongs to: an upstream's own is nobody's business
+/// (MCP-X-19).
 pub fn unrelated(value: &Raw) -> Raw {
     let own = value.get("_meta");
     let Some(own) = own.filter(|own| own.get(meta::RELATED_TASK).is_some()) else {
@@ -320,7 +325,7 @@ pub fn unrelated(value: &Raw) -> Raw {
 pub struct TaskParams {
     /// Which.
     pub id: String,
-    /// Answers by key (TX-8); of `tasks/update` only.
+    /// Answers by key (MCP-TX-8); of `tasks/update` only.
     pub responses: Vec<(String, Raw)>,
 }
 
@@ -342,23 +347,24 @@ impl TaskParams {
         Ok(Self { id, responses })
     }
 
-    /// TK-11, TX-11: unknown, expired and foreign tasks are alike.
+    /// MCP-TK-11, MCP-TX-11: unknown, expired and foreign tasks are alike.
     pub fn unknown() -> Misfit {
         Misfit::new("params.taskId", "unknown task")
     }
 }
 
-/// The `ttl` that a call with `task` wishes for (TK-3), in milliseconds. `None`: no wish, or nonsense.
+/// The `ttl` that a call with `task` wishes for (MCP-TK-3), in milliseconds. `None`: no wish, or
+/// nonsense.
 pub fn wished_ttl(task: &Raw) -> Option<u64> {
     task.get("ttl")?.as_str().parse().ok()
 }
 
-/// True if a modern client declared the extension on this request (TX-1).
+/// True if a modern client declared the extension on this request (MCP-TX-1).
 pub fn is_declared(capabilities: &ClientCapabilities) -> bool {
     capabilities.extensions.contains_key(TASKS_EXTENSION)
 }
 
-/// `requiredCapabilities` of a request that needs the extension (TX-4).
+/// `requiredCapabilities` of a request that needs the extension (MCP-TX-4).
 pub fn required() -> Raw {
     Raw::trusted(bytes::Bytes::from_static(
         br#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,

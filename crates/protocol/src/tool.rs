@@ -1,4 +1,4 @@
-//! Tools (spec §9, FA-1, FA-2): the list, the call, the result, each as its revision knows it.
+//! Tools (MCP-FA-1, MCP-FA-2): the list, the call, the result, each as its revision knows it.
 
 pub(crate) mod shape;
 
@@ -21,7 +21,7 @@ pub struct Tool {
     pub title: Option<String>,
     /// What it does, for the model.
     pub description: Option<String>,
-    /// JSON Schema 2020-12 of the arguments; root `type: "object"` (TL-5).
+    /// JSON Schema 2020-12 of the arguments; root `type: "object"` (MCP-TL-5).
     pub input_schema: Raw,
     /// JSON Schema 2020-12 of `structuredContent` (R3+; below R5 only with root `type: "object"`).
     pub output_schema: Option<Raw>,
@@ -33,9 +33,10 @@ pub struct Tool {
     pub task_support: Option<TaskSupport>,
     /// Metadata, an object (R3+).
     pub meta: Option<Raw>,
-    /// Hints as they were written, an object: instead of `annotations`, which says what they mean to us (J-10).
+    /// Hints as they were written, an object: instead of `annotations`, which says what they mean
+    /// to us (MCP-J-10).
     pub written_annotations: Option<Raw>,
-    /// Members that no revision knows, with their names (J-10).
+    /// Members that no revision knows, with their names (MCP-J-10).
     pub others: Vec<(String, Raw)>,
 }
 
@@ -52,7 +53,7 @@ pub const KNOWN_MEMBERS: [&str; 9] = [
     "_meta",
 ];
 
-/// Whether a tool may or must be called as a task (TK-2).
+/// Whether a tool may or must be called as a task (MCP-TK-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskSupport {
@@ -64,7 +65,8 @@ pub enum TaskSupport {
     Required,
 }
 
-/// Hints about a tool; clients treat them as untrusted (TL-8). Absent ones have the default named.
+/// Hints about a tool; clients treat them as untrusted (MCP-TL-8). Absent ones have the default
+/// named.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
@@ -103,7 +105,7 @@ impl Tool {
         }
     }
 
-    /// Appends the tool as `revision` knows it (FA-1, JS-9).
+    /// Appends the tool as `revision` knows it (MCP-FA-1, MCP-JS-9).
     pub fn write(&self, revision: Revision, out: &mut Vec<u8>) {
         let facts = revision.facts();
         let mut object = Object::begin(out);
@@ -165,7 +167,7 @@ impl Tool {
 }
 
 /// One page of `tools/list` from tools serialised by [`Tool::to_json`] for the same revision: keep it and answer with
-/// [`crate::jsonrpc::response`]. The order is the caller's to keep: by name, byte order (TL-3).
+/// [`crate::jsonrpc::response`]. The order is the caller's to keep: by name, byte order (MCP-TL-3).
 pub fn list_page<'i>(
     revision: Revision,
     identity: &Identity,
@@ -181,19 +183,21 @@ pub fn list_page<'i>(
 pub struct CallParams {
     /// The tool.
     pub name: String,
-    /// The arguments: an object, never read here. Absent when the client sent none, which means `{}` (TL-4).
+    /// The arguments: an object, never read here. Absent when the client sent none, which means
+    /// `{}` (MCP-TL-4).
     pub arguments: Option<Raw>,
-    /// R4: run it as a task, if tasks are offered (TK-1). An object.
+    /// R4: run it as a task, if tasks are offered (MCP-TK-1). An object.
     pub task: Option<Raw>,
-    /// R5: answers to questions of an earlier round (MR-5). An object of objects.
+    /// R5: answers to questions of an earlier round (MCP-MR-5). An object of objects.
     pub input_responses: Option<Raw>,
-    /// R5: state of an earlier round, attacker-controlled (MR-6).
+    /// R5: state of an earlier round, attacker-controlled (MCP-MR-6).
     pub request_state: Option<String>,
 }
 
 impl CallParams {
-    /// Reads the parameters; a misfit is `-32602` in every revision (TL-18). Whether the arguments fit the tool's schema
-    /// is asked later, and answered as [`crate::revision::Facts::argument_faults`] says.
+    /// Reads the parameters; a misfit is `-32602` in every revision (MCP-TL-18). Whether the
+    /// arguments fit the tool's schema is asked later, and answered as
+    /// [`crate::revision::Facts::argument_faults`] says.
     pub fn read(params: &Params) -> Result<Self, Misfit> {
         const NAMES: [&str; 5] = [
             "name",
@@ -255,7 +259,7 @@ pub struct CallResult {
     pub content: Vec<ContentBlock>,
     /// What a program sees (R3+; below R5 objects only).
     pub structured_content: Option<Raw>,
-    /// The tool's own work failed (TL-19).
+    /// The tool's own work failed (MCP-TL-19).
     pub is_error: bool,
     /// Metadata, an object.
     pub meta: Option<Raw>,
@@ -270,7 +274,7 @@ impl CallResult {
         }
     }
 
-    /// A failure in words that let a model repair the call (TL-18, TL-19).
+    /// A failure in words that let a model repair the call (MCP-TL-18, MCP-TL-19).
     pub fn failure(text: impl Into<String>) -> Self {
         Self {
             is_error: true,
@@ -278,8 +282,8 @@ impl CallResult {
         }
     }
 
-    /// Appends the result as `revision` knows it (FA-2, FA-3, TL-13): a structured value that the revision has no place
-    /// for, or that no text accompanies, is added as text.
+    /// Appends the result as `revision` knows it (MCP-FA-2, MCP-FA-3, MCP-TL-13): a structured
+    /// value that the revision has no place for, or that no text accompanies, is added as text.
     pub fn write(&self, revision: Revision, identity: &Identity, out: &mut Vec<u8>) {
         let structured = self.structured_content.as_ref();
         let is_object = structured.is_some_and(|value| value.kind() == Kind::Object);
@@ -323,7 +327,8 @@ impl CallResult {
         );
     }
 
-    /// TL-13: an object needs some text beside it, any other value the text of exactly this JSON (SEP-2106).
+    /// MCP-TL-13: an object needs some text beside it, any other value the text of exactly this
+    /// JSON (SEP-2106).
     fn lacks_text_for(&self, value: &Raw, is_object: bool) -> bool {
         let mut texts = self.content.iter().filter_map(|block| match block {
             ContentBlock::Text(text) => Some(text.text.as_str()),

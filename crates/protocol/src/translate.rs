@@ -1,8 +1,10 @@
-//! Results, definitions and errors of one revision read as another's (§7 and §9 of the translation rules).
+//! Results, definitions and errors of one revision read as another's (`docs/translation-rules.md`,
+//! *Shapes of results and definitions* and *Errors and authorization across legs*).
 //!
 //! Every function here is total: for any JSON it gives a value that the target revision allows, or the named [`Violation`] of who
-//! sent it. What is lost on the way is a [`Loss`], never silence. Members that no revision knows pass untouched (J-10), and
-//! what passes untouched is copied as text: numbers keep their digits.
+//! sent it. What is lost on the way is a [`Loss`], never silence. Members that no revision knows
+//! pass untouched (MCP-J-10), and what passes untouched is copied as text: numbers keep their
+//! digits.
 //!
 //! | What | Function |
 //! |---|---|
@@ -41,7 +43,7 @@ impl Shaped {
     }
 }
 
-/// What an upstream sent that its revision does not allow: V-8 with `-31005`.
+/// What an upstream sent that its revision does not allow (MCP-X-8): MCP-V-8 with `-31005`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Violation {
     /// A result or a definition that is no object.
@@ -65,7 +67,7 @@ pub enum Violation {
     /// A completion without values.
     #[error("a completion lacks values")]
     Completion,
-    /// A result that asks for nothing, or in a wrong form (MR-2, MR-3).
+    /// A result that asks for nothing, or in a wrong form (MCP-MR-2, MCP-MR-3).
     #[error("an input_required result is malformed")]
     InputRequired,
     /// A definition without a name, a URI or a schema.

@@ -1,4 +1,5 @@
-//! What clients see of what could not be done, in fixed words (V-1…V-11 of the translation rules).
+//! What clients see of what could not be done, in fixed words (MCP-V-1…MCP-V-11 of the translation
+//! rules).
 
 use serde_json::json;
 
@@ -22,44 +23,45 @@ pub enum Awaited {
 /// One of the outcomes whose words are stable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visible {
-    /// V-1 (legacy) or V-2 (2026-07-28): the client lacks a capability.
+    /// MCP-V-1 (legacy) or MCP-V-2 (2026-07-28): the client lacks a capability.
     Needs(Need),
-    /// V-1 for what is no capability: a form of content that its revision does not have, an extension.
+    /// MCP-V-1 for what is no capability: a form of content that its revision does not have, an
+    /// extension.
     NeedsFeature(String),
-    /// V-3.
+    /// MCP-V-3.
     TooManyRounds,
-    /// V-4.
+    /// MCP-V-4.
     TimedOut(Awaited),
-    /// V-5.
+    /// MCP-V-5.
     Lost,
-    /// V-6. Without a URL where the tenant forbids to show it.
+    /// MCP-V-6. Without a URL where the tenant forbids to show it.
     BrowserStep {
         /// The upstream's words.
         message: String,
         /// Where the step is.
         url: Option<String>,
     },
-    /// V-8: no connection.
+    /// MCP-V-8: no connection.
     Unreachable,
-    /// V-8: an answer against the protocol.
+    /// MCP-V-8: an answer against the protocol.
     Invalid,
-    /// V-8: an answer of more bytes than are taken.
+    /// MCP-V-8: an answer of more bytes than are taken.
     TooLarge {
         /// So many are taken.
         limit: usize,
     },
-    /// V-9.
+    /// MCP-V-9.
     Declined,
-    /// EL-8: an answer that does not fit the question.
+    /// MCP-EL-8: an answer that does not fit the question.
     Unfit,
-    /// V-10.
+    /// MCP-V-10.
     NotLinked {
         /// The platform's page.
         url: String,
     },
-    /// V-10 for who is no person, whom no page helps.
+    /// MCP-V-10 for who is no person, whom no page helps.
     PeopleOnly,
-    /// V-11.
+    /// MCP-V-11.
     MultipleChoice,
 }
 
@@ -157,7 +159,7 @@ impl Visible {
     }
 
     /// The whole answer to a request of `method`, as `revision` knows it, with its HTTP status: a result of a tool, else an error;
-    /// for a missing capability of a modern client always the error `-32021` with 400 (V-2).
+    /// for a missing capability of a modern client always the error `-32021` with 400 (MCP-V-2).
     pub fn answer(
         &self,
         method: Method,

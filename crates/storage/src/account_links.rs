@@ -1,4 +1,4 @@
-//! Links that were mailed to a person: for a new password, and to undo a change of address (`auth.md` L9, L10).
+//! Links that were mailed to a person: for a new password, and to undo a change of address (AUTH-L9, AUTH-L10).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -49,7 +49,7 @@ pub struct Link {
     pub created_at: Timestamp,
 }
 
-/// Opens a link; an open one of the same person and purpose is used up, so that the newest is the only one (case 152).
+/// Opens a link; an open one of the same person and purpose is used up, so that the newest is the only one (CASE-152).
 pub async fn open(
     tx: &mut SystemTx,
     purpose: Purpose,
@@ -87,7 +87,7 @@ pub async fn open(
     Ok(())
 }
 
-/// A plain read: a mail scanner that follows a link does no harm (case 150).
+/// A plain read: a mail scanner that follows a link does no harm (CASE-150).
 pub async fn find(
     tx: &mut SystemTx,
     purpose: Purpose,

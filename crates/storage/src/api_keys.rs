@@ -1,4 +1,4 @@
-//! API keys: for clients that cannot do OAuth, in the name of a person or of a service account (`auth.md` C17, §4.8).
+//! API keys: for clients that cannot do OAuth, in the name of a person or of a service account (AUTH-C17, AUTH-4.8).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -141,7 +141,7 @@ pub async fn list(
         .collect()
 }
 
-/// How many live keys a tenant has (M9).
+/// How many live keys a tenant has (AUTH-M9).
 pub async fn count(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -216,7 +216,7 @@ async fn publish(
     now: Timestamp,
 ) -> Result<Revoked, StorageError> {
     let revocation = revocations::New {
-        // The key is the client of its calls (§4.8).
+        // The key is the client of its calls (AUTH-4.8).
         kind: revocations::Kind::Client,
         reference: &revoked.id.to_string(),
         tenant: Some(revoked.tenant),
@@ -227,7 +227,7 @@ async fn publish(
     Ok(revoked)
 }
 
-/// What a good key opens, and the epochs as they were when it was looked up (§4.2).
+/// What a good key opens, and the epochs as they were when it was looked up (AUTH-4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     /// Which key.

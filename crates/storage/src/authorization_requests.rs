@@ -1,4 +1,5 @@
-//! Pending authorization requests: made at `/oauth/authorize`, decided on the consent page (`auth.md` A11, N5, N6).
+//! Pending authorization requests: made at `/oauth/authorize`, decided on the consent page
+//! (AUTH-A11, AUTH-N5, AUTH-N6).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -27,9 +28,9 @@ pub struct AuthorizationRequest {
     pub client: ClientId,
     /// Where the answer goes, as the request spelled it.
     pub redirect_uri: String,
-    /// PKCE S256 challenge (A5).
+    /// PKCE S256 challenge (AUTH-A5).
     pub code_challenge: String,
-    /// Returned byte for byte (A6).
+    /// Returned byte for byte (AUTH-A6).
     pub state: Option<String>,
     /// Known scopes that were asked for.
     pub scopes_asked: Vec<String>,
@@ -153,7 +154,8 @@ pub async fn note_shown(
     Ok(())
 }
 
-/// Decides the request, once: false if it was decided before, has expired, or was last shown to another session (N5).
+/// Decides the request, once: false if it was decided before, has expired, or was last shown to
+/// another session (AUTH-N5).
 pub async fn decide(
     tx: &mut SystemTx,
     id: RequestId,
@@ -176,7 +178,7 @@ pub async fn decide(
     Ok(done.rows_affected() == 1)
 }
 
-/// Requests that a browser has open: bounds rows (case 24).
+/// Requests that a browser has open: bounds rows (CASE-24).
 pub async fn count_open(
     tx: &mut SystemTx,
     browser: &Digest,

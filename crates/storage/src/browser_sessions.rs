@@ -1,4 +1,4 @@
-//! Signed-in browsers (`auth.md` S1–S4).
+//! Signed-in browsers (AUTH-S1 to AUTH-S4).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -8,9 +8,9 @@ use time::Duration;
 
 use crate::{StorageError, SystemTx};
 
-/// A session ends after this long without a request (S2).
+/// A session ends after this long without a request (AUTH-S2).
 pub const IDLE_LIFE: Duration = Duration::days(14);
-/// A session ends this long after sign-in, whatever happens (S2).
+/// A session ends this long after sign-in, whatever happens (AUTH-S2).
 pub const ABSOLUTE_LIFE: Duration = Duration::days(30);
 /// How exact `last_seen_at` is: one write per session and minute, not one per request.
 pub const SEEN_STEP: Duration = Duration::seconds(60);
@@ -58,13 +58,13 @@ pub struct NewSession<'a> {
 pub enum EndReason {
     /// The person signed out.
     SignedOut,
-    /// The same browser signed in again (S3).
+    /// The same browser signed in again (AUTH-S3).
     Replaced,
     /// The person ended it from another browser.
     EndedElsewhere,
-    /// The password changed (S4).
+    /// The password changed (AUTH-S4).
     PasswordChanged,
-    /// A second factor was added, replaced or removed (S4).
+    /// A second factor was added, replaced or removed (AUTH-S4).
     FactorChanged,
     /// The address changed, or went back.
     AddressChanged,
@@ -144,7 +144,8 @@ pub async fn find_live(
     }))
 }
 
-/// Slides the session's end after a request: [`IDLE_LIFE`] from now, never beyond [`ABSOLUTE_LIFE`] (S2).
+/// Slides the session's end after a request: [`IDLE_LIFE`] from now, never beyond [`ABSOLUTE_LIFE`]
+/// (AUTH-S2).
 pub async fn seen(
     tx: &mut SystemTx,
     session: &Session,

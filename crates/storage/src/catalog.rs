@@ -42,7 +42,7 @@ pub struct PublishedServer {
     pub description: Option<String>,
     /// For models: MCP `instructions`.
     pub instructions: Option<String>,
-    /// Enabled tools of living sources, by published name in byte order (TL-3).
+    /// Enabled tools of living sources, by published name in byte order (MCP-TL-3).
     pub tools: Vec<PublishedTool>,
     /// Enabled prompts, by published name in byte order.
     pub prompts: Vec<prompts::Published>,

@@ -1,4 +1,4 @@
-//! Which AI clients may connect to a tenant: its rule, what was decided about single clients, and who asked (`auth.md` M7). What
+//! Which AI clients may connect to a tenant: its rule, what was decided about single clients, and who asked (AUTH-M7). What
 //! follows from it says [`portolan_model::admission`].
 
 use portolan_model::{

@@ -1,4 +1,4 @@
-//! Cached client ID metadata documents (`auth.md` C4, C5). Only good ones are kept; errors never.
+//! Cached client ID metadata documents (AUTH-C4, AUTH-C5). Only good ones are kept; errors never.
 
 use portolan_model::{Digest, Timestamp, id::ClientId};
 

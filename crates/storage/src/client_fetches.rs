@@ -1,4 +1,4 @@
-//! Who fetches a client's metadata document now: one in the whole cluster (`auth.md` C2, case 85).
+//! Who fetches a client's metadata document now: one in the whole cluster (AUTH-C2, CASE-85).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Proof by key: assertions that were used, and key sets that were fetched (`auth.md` C13).
+//! Proof by key: assertions that were used, and key sets that were fetched (AUTH-C13).
 
 use portolan_model::{Digest, Timestamp, id::ClientId};
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub async fn key_set(
     }))
 }
 
-/// Takes the turn to ask for a key set again because a key id is unknown: one a `pause` in the whole cluster (case 72). True for
+/// Takes the turn to ask for a key set again because a key id is unknown: one a `pause` in the whole cluster (CASE-72). True for
 /// whoever may ask.
 pub async fn may_ask(
     tx: &mut SystemTx,

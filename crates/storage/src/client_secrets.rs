@@ -1,4 +1,4 @@
-//! Secrets of OAuth clients: known by digest, two at a time at most, so that one can be replaced without a pause (`auth.md` C16).
+//! Secrets of OAuth clients: known by digest, two at a time at most, so that one can be replaced without a pause (AUTH-C16).
 
 use portolan_model::{
     Digest, Timestamp,

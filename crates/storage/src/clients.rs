@@ -1,4 +1,4 @@
-//! OAuth clients: registered by themselves, by metadata document, or by hand (`auth.md` §1.4, §3.4).
+//! OAuth clients: registered by themselves, by metadata document, or by hand (AUTH-1.4, AUTH-3.4).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -31,7 +31,7 @@ pub struct Client {
     pub auth_method: AuthMethod,
     /// `authorization_code`, `refresh_token`.
     pub grant_types: Vec<String>,
-    /// Where it may be answered (A3).
+    /// Where it may be answered (AUTH-A3).
     pub redirect_uris: Vec<String>,
     /// Blocked by an operator.
     pub is_blocked: bool,
@@ -59,7 +59,7 @@ pub struct NewClient<'a> {
     pub name: &'a str,
     /// What it registered.
     pub metadata: &'a Value,
-    /// For de-duplication (C10) and change detection (C5).
+    /// For de-duplication (AUTH-C10) and change detection (AUTH-C5).
     pub metadata_digest: Digest,
     /// How it proves itself.
     pub auth_method: AuthMethod,
@@ -161,8 +161,8 @@ pub async fn many(tx: &mut SystemTx, ids: &[ClientId]) -> Result<Vec<Client>, St
     rows.into_iter().map(Client::try_from).collect()
 }
 
-/// Writes a client. An equal registration of a public dynamic client gives the one that is there already (C10), also when two
-/// arrive at once.
+/// Writes a client. An equal registration of a public dynamic client gives the one that is there
+/// already (AUTH-C10), also when two arrive at once.
 pub async fn register(
     tx: &mut SystemTx,
     new: &NewClient<'_>,
@@ -190,7 +190,7 @@ pub async fn register(
     .fetch_optional(tx.connection())
     .await?;
     let Some(id) = inserted else {
-        // Who registers again means to go on: that is a use (C11).
+        // Who registers again means to go on: that is a use (AUTH-C11).
         let id = sqlx::query_scalar!(
             "update oauth_clients set last_used_at = $2 where metadata_digest = $1 and kind = 'dynamic' and auth_method = 'none' returning id",
             new.metadata_digest.as_bytes().as_slice(),
@@ -207,7 +207,7 @@ pub async fn register(
     get(tx, id.into()).await
 }
 
-/// Replaces what a metadata document says about its client (C5).
+/// Replaces what a metadata document says about its client (AUTH-C5).
 pub async fn replace_metadata(
     tx: &mut SystemTx,
     id: ClientId,
@@ -267,7 +267,7 @@ async fn insert_redirects(
     Ok(())
 }
 
-/// Notes that the client had a grant: from now on its registration is kept for ever (C11).
+/// Notes that the client had a grant: from now on its registration is kept for ever (AUTH-C11).
 pub async fn note_granted(
     tx: &mut SystemTx,
     id: ClientId,
@@ -283,7 +283,8 @@ pub async fn note_granted(
     Ok(())
 }
 
-/// Registrations from a network block since `since`: the limit of C8 counts rows, so that it holds across nodes.
+/// Registrations from a network block since `since`: the limit of AUTH-C8 counts rows, so that it
+/// holds across nodes.
 pub async fn count_registered_since(
     tx: &mut SystemTx,
     ip_block: &str,

@@ -1,4 +1,4 @@
-//! The flight recorder: what happened on the way of an AI client into a tenant, step by step (`auth.md` X2). Written in batches by
+//! The flight recorder: what happened on the way of an AI client into a tenant, step by step (AUTH-X2). Written in batches by
 //! [`crate::recorder`]; put together into attempts by whoever reads.
 
 mod read;
@@ -162,7 +162,7 @@ pub struct NewEvent {
     pub rule: Option<&'static str>,
     /// What the client, or its user, was told.
     pub fault: Option<String>,
-    /// What it sent, as far as it may be kept (X1).
+    /// What it sent, as far as it may be kept (AUTH-X1).
     pub detail: Value,
 }
 

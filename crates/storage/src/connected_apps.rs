@@ -1,5 +1,5 @@
 //! Which client may act for whom and where: the live grants, as people and admins see them, and the end of many at once
-//! (`auth.md` R5–R7).
+//! (AUTH-R5 to AUTH-R7).
 
 use portolan_model::{
     Timestamp,
@@ -38,7 +38,7 @@ pub struct ConnectedApp {
     pub created_at: Timestamp,
     /// Its last request at an MCP endpoint, to the minute.
     pub last_used_at: Option<Timestamp>,
-    /// When its refresh token was last presented again from another network (S-10).
+    /// When its refresh token was last presented again from another network (REVIEW-S-10).
     pub elsewhere_at: Option<Timestamp>,
     /// When it ends by itself.
     pub expires_at: Timestamp,
@@ -114,7 +114,8 @@ pub async fn list(
         .collect())
 }
 
-/// A connection that ended because a refresh token was used again when it should be long forgotten (K11).
+/// A connection that ended because a refresh token was used again when it should be long forgotten
+/// (AUTH-K11).
 #[derive(Debug, Clone)]
 pub struct EndedByReuse {
     /// As the client calls itself, cleaned.

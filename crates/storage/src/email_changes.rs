@@ -1,4 +1,4 @@
-//! Changes of address that wait for the code that went to the new one (`auth.md` L10).
+//! Changes of address that wait for the code that went to the new one (AUTH-L10).
 
 use portolan_model::{
     Timestamp,

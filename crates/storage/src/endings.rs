@@ -1,4 +1,4 @@
-//! Suspension and deletion of tenants (`auth.md` M6). Each raises the tenant's epoch: access tokens are refused everywhere as soon as
+//! Suspension and deletion of tenants (AUTH-M6). Each raises the tenant's epoch: access tokens are refused everywhere as soon as
 //! the nodes hear of it, refresh tokens because the tenant is not active.
 
 use portolan_model::{Timestamp, id::TenantId};
@@ -140,8 +140,8 @@ pub async fn shred(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageErr
     registry_news::ring(tx.connection(), tenant.uuid()).await
 }
 
-/// Destroys what a tenant has: what [`shred`] destroys, its registry, its members, its grants. Its row, its slugs as tombstones (M3) and
-/// its audit log stay.
+/// Destroys what a tenant has: what [`shred`] destroys, its registry, its members, its grants. Its
+/// row, its slugs as tombstones (AUTH-M3) and its audit log stay.
 pub async fn purge(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     // A large tenant takes longer than a request may.
     sqlx::query!("select set_config('statement_timeout', '10min', true)")

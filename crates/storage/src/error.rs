@@ -56,9 +56,9 @@ impl StorageError {
         matches!(self.own(), Self::Unavailable(_))
     }
 
-    /// True for text that Postgres cannot hold: U+0000, or half of a surrogate pair in JSON (S-6).
-    /// The entrances refuse such text; this is for what reaches a statement by another way, as
-    /// inside a signed token.
+    /// True for text that Postgres cannot hold: U+0000, or half of a surrogate pair in JSON
+    /// (REVIEW-S-6). The entrances refuse such text; this is for what reaches a statement by
+    /// another way, as inside a signed token.
     pub fn is_unwritable_text(&self) -> bool {
         let Self::Database(sqlx::Error::Database(error)) = self.own() else {
             return false;

@@ -33,7 +33,7 @@ pub enum Expired {
     /// API keys that ended or were revoked: 400 d.
     ApiKeys,
     /// Clients that registered themselves and were never allowed anything: 180 d. One that ever was stays for good, whatever became of
-    /// it: no client repairs an id that is gone (C11).
+    /// it: no client repairs an id that is gone (AUTH-C11).
     Clients,
     /// Sources that were deleted and not restored.
     Sources,
@@ -207,7 +207,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             .await?
         }
         // The row stays as a tombstone: an address that once named a server never names another one, because a token for the
-        // old server would open the new one (M3).
+        // old server would open the new one (AUTH-M3).
         Expired::Servers => {
             let emptied = sqlx::query_scalar!(
                 r#"with over as (

@@ -1,4 +1,4 @@
-//! What tenants ask of how their members sign in (`auth.md` L14).
+//! What tenants ask of how their members sign in (AUTH-L14).
 
 use portolan_model::{
     Timestamp,

@@ -1,4 +1,4 @@
-//! A grant, and what decides whether it may act now (`auth.md` K16), as one read: whoever issues a token for it asks for all of this, in
+//! A grant, and what decides whether it may act now (AUTH-K16), as one read: whoever issues a token for it asks for all of this, in
 //! the transaction that issues. The read is a function of the database (`grant_states`), because a refresh needs it in one message, together with
 //! others (ADR 31).
 
@@ -29,7 +29,7 @@ pub struct GrantState {
     /// Of its person in its tenant, as [`crate::grants::standing`] reads it; `None` if they never were a member.
     pub standing: Option<Standing>,
     /// Whether the rule by which provider members have to come lets it act: the person had come by the provider that is required, or is an
-    /// owner who had come with a passkey (F7).
+    /// owner who had come with a passkey (AUTH-F7).
     pub is_admitted_by_provider: bool,
     /// How the person had proved themselves.
     amr: Vec<String>,
@@ -43,7 +43,7 @@ pub struct GrantState {
 }
 
 impl GrantState {
-    /// Whether the person had proved themselves as the tenant asks by now (L14).
+    /// Whether the person had proved themselves as the tenant asks by now (AUTH-L14).
     pub fn meets_second_factor(&self) -> Result<bool, StorageError> {
         // Whoever came by the tenant's own provider was asked there.
         if self.is_by_provider {
@@ -52,7 +52,7 @@ impl GrantState {
         Ok(factor_rules::read(self.second_factor.as_deref())?.is_met_by(&self.amr))
     }
 
-    /// What the tenant says now about the client of the grant (M7).
+    /// What the tenant says now about the client of the grant (AUTH-M7).
     pub fn client_rule(&self) -> Result<(ClientRule, Option<ClientDecision>), StorageError> {
         Ok((
             client_admission::read_rule(self.client_rule.as_deref())?,

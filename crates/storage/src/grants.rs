@@ -1,4 +1,4 @@
-//! Grants and authorization codes (`auth.md` §1.3, N10, §3.4).
+//! Grants and authorization codes (AUTH-1.3, AUTH-N10, AUTH-3.4).
 //!
 //! A grant is what a person allowed a client to do in a tenant; it is the root of everything that is revoked. A code stands for
 //! it once: [`redeem_code`] is one guarded `update`, so of two nodes that try at the same instant one wins.
@@ -37,7 +37,7 @@ pub struct Grant {
     pub expires_at: Timestamp,
     /// Whether it was revoked.
     pub is_revoked: bool,
-    /// Whether the client proved itself by key when the person agreed (C5).
+    /// Whether the client proved itself by key when the person agreed (AUTH-C5).
     pub is_key_bound: bool,
 }
 
@@ -125,7 +125,8 @@ pub async fn touch(tx: &mut SystemTx, id: GrantId, now: Timestamp) -> Result<(),
     Ok(())
 }
 
-/// Revokes a grant with its refresh family and every access token, once; the nodes hear of it when the caller commits (§4.3).
+/// Revokes a grant with its refresh family and every access token, once; the nodes hear of it when
+/// the caller commits (AUTH-4.3).
 pub async fn revoke(
     tx: &mut SystemTx,
     id: GrantId,
@@ -162,7 +163,8 @@ pub async fn revoke(
     Ok(true)
 }
 
-/// Ends the least recently used grants of (user, client) in a tenant beyond `keep` (M9). Returns their ids.
+/// Ends the least recently used grants of (user, client) in a tenant beyond `keep` (AUTH-M9).
+/// Returns their ids.
 pub async fn beyond_cap(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -210,7 +212,7 @@ pub struct Code {
     pub redeemed_at: Option<Timestamp>,
 }
 
-/// Failed tries after which a code is dead (T5).
+/// Failed tries after which a code is dead (AUTH-T5).
 pub const MAX_CODE_ATTEMPTS: i32 = 5;
 
 /// Writes a code, known by its digest.
@@ -240,7 +242,7 @@ pub async fn create_code(
     Ok(())
 }
 
-/// A plain read, for the checks before redemption (T4).
+/// A plain read, for the checks before redemption (AUTH-T4).
 pub async fn find_code(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Code>, StorageError> {
     let row = sqlx::query!(
         "select grant_id, client_ref, tenant_id, redirect_uri, code_challenge, resource, resource_given, attempts, expires_at, redeemed_at
@@ -263,7 +265,8 @@ pub async fn find_code(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Code
     }))
 }
 
-/// Redeems a code once (T3; RFC 6749 §4.1.2). True for the one caller who wins; false if it was redeemed, has expired or is dead.
+/// Redeems a code once (AUTH-T3; RFC 6749 §4.1.2). True for the one caller who wins; false if it
+/// was redeemed, has expired or is dead.
 pub async fn redeem_code(
     tx: &mut SystemTx,
     digest: &Digest,
@@ -283,7 +286,8 @@ pub async fn redeem_code(
     Ok(done.rows_affected() == 1)
 }
 
-/// Whether this very attempt redeemed the code: asked after a commit whose answer was lost (§4.7).
+/// Whether this very attempt redeemed the code: asked after a commit whose answer was lost
+/// (AUTH-4.7).
 pub async fn was_redeemed_by(
     tx: &mut SystemTx,
     digest: &Digest,
@@ -298,7 +302,7 @@ pub async fn was_redeemed_by(
     .await?)
 }
 
-/// Counts a failed try; the code lives on until the fifth (T5).
+/// Counts a failed try; the code lives on until the fifth (AUTH-T5).
 pub async fn count_code_failure(tx: &mut SystemTx, digest: &Digest) -> Result<(), StorageError> {
     sqlx::query!(
         "update authorization_codes set attempts = attempts + 1 where digest = $1 and redeemed_at is null",
@@ -309,8 +313,8 @@ pub async fn count_code_failure(tx: &mut SystemTx, digest: &Digest) -> Result<()
     Ok(())
 }
 
-/// What decides whether a person may still act in a tenant, and the epochs that go into a token (K16, §4.2). Read in the
-/// transaction that issues.
+/// What decides whether a person may still act in a tenant, and the epochs that go into a token
+/// (AUTH-K16, AUTH-4.2). Read in the transaction that issues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// User, tenant and membership are all active, and the role may call tools.
@@ -362,7 +366,8 @@ pub async fn names_tenant(
     .await?)
 }
 
-/// Narrows a grant to the resource that the client named at the token endpoint after the picker had chosen (§5.4).
+/// Narrows a grant to the resource that the client named at the token endpoint after the picker had
+/// chosen (AUTH-5.4).
 pub async fn narrow(tx: &mut SystemTx, id: GrantId, resource: &str) -> Result<(), StorageError> {
     sqlx::query!(
         "update grants set resource = $2 where id = $1",

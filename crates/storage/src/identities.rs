@@ -1,4 +1,4 @@
-//! Accounts at other services by which people sign in here (`auth.md` F3–F6).
+//! Accounts at other services by which people sign in here (AUTH-F3 to AUTH-F6).
 
 use portolan_model::{
     Timestamp,
@@ -7,10 +7,10 @@ use portolan_model::{
 
 use crate::{StorageError, SystemTx};
 
-/// What an identity is known by. Never an address, never a login name (F3).
+/// What an identity is known by. Never an address, never a login name (AUTH-F3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// Whose provider says so, if it is one of a tenant: it speaks for that tenant alone (F7).
+    /// Whose provider says so, if it is one of a tenant: it speaks for that tenant alone (AUTH-F7).
     pub tenant: Option<TenantId>,
     /// Name or id of the provider.
     pub provider: &'a str,

@@ -1,4 +1,4 @@
-//! Identities that were proved in a browser and are nobody's yet (`auth.md` F4): until their person signs in to the account they want
+//! Identities that were proved in a browser and are nobody's yet (AUTH-F4): until their person signs in to the account they want
 //! them for, or proves an address.
 
 use portolan_model::{

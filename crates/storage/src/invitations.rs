@@ -1,4 +1,4 @@
-//! Invitations to a tenant (`auth.md` M5): bound to an address, used once, for a week.
+//! Invitations to a tenant (AUTH-M5): bound to an address, used once, for a week.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -229,7 +229,7 @@ pub async fn revoke(
     .await?)
 }
 
-/// How many invitations a tenant has sent since a time (M9).
+/// How many invitations a tenant has sent since a time (AUTH-M9).
 pub async fn count_since(
     tx: &mut SystemTx,
     tenant: TenantId,

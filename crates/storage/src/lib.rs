@@ -8,7 +8,7 @@
 //! - [`Store::node`]: the same for MCP nodes, with grants on the registry only.
 //! - [`Store::system`]: spans tenants (sign-in, OAuth, key rotation); the reason is logged.
 //!
-//! And a hatch for MCP nodes, whose login need not be able to open the last door (S-13):
+//! And a hatch for MCP nodes, whose login need not be able to open the last door (REVIEW-S-13):
 //!
 //! - [`Store::edge`]: what a node needs before it knows a tenant, and nothing of people: revocations, verification keys, whose API key it
 //!   is, the flight recorder.
@@ -231,7 +231,8 @@ impl Store {
         sqlx::query("select 1").execute(&self.pool).await.is_ok()
     }
 
-    /// Whether the login role may open [`Store::system`]: then row-level security is no second line against SQL that is not ours (S-13).
+    /// Whether the login role may open [`Store::system`]: then row-level security is no second line
+    /// against SQL that is not ours (REVIEW-S-13).
     pub async fn may_become_core(&self) -> Result<bool, StorageError> {
         Ok(sqlx::query_scalar!(
             r#"select pg_has_role(session_user, 'portolan_core', 'member') as "may!""#
@@ -283,7 +284,7 @@ impl Store {
         Ok(faults)
     }
 
-    /// Difference between the database's clock and `now`, in seconds (`auth.md` §4.7: refuse to be ready above 5 s).
+    /// Difference between the database's clock and `now`, in seconds (AUTH-4.7: refuse to be ready above 5 s).
     pub async fn clock_skew_seconds(
         &self,
         now: portolan_model::Timestamp,

@@ -1,4 +1,4 @@
-//! Ways to the provider of somebody's account that browsers are on (`auth.md` F1): each is used once, in the browser that began it.
+//! Ways to the provider of somebody's account that browsers are on (AUTH-F1): each is used once, in the browser that began it.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -17,7 +17,7 @@ pub const LIFE: Duration = Duration::minutes(10);
 pub enum Purpose {
     /// To sign in.
     SignIn,
-    /// To prove again who is signed in (S2).
+    /// To prove again who is signed in (AUTH-S2).
     Confirm,
     /// To connect the account there with the one that is signed in here.
     Link,
@@ -120,7 +120,7 @@ pub async fn begin(
     Ok(())
 }
 
-/// Uses a way up: of this state, this provider and this browser, once, in its time (case 158). `None` for all else.
+/// Uses a way up: of this state, this provider and this browser, once, in its time (CASE-158). `None` for all else.
 pub async fn take(
     tx: &mut SystemTx,
     state: &Digest,

@@ -1,5 +1,5 @@
 //! Outgoing mail, queued in the transaction that causes it: what is rolled back sends nothing, and sending takes no time from
-//! the answer, whoever the receiver is (`auth.md` L5).
+//! the answer, whoever the receiver is (AUTH-L5).
 
 use portolan_model::{Timestamp, id::MailId};
 use time::Duration;

@@ -37,7 +37,8 @@ pub struct Stopped {
     pub delete_after: Option<Timestamp>,
 }
 
-/// The suspended tenants of a person, and those that were deleted and are still there (M6), by name.
+/// The suspended tenants of a person, and those that were deleted and are still there (AUTH-M6), by
+/// name.
 pub async fn stopped_of(tx: &mut SystemTx, user: UserId) -> Result<Vec<Stopped>, StorageError> {
     let rows = sqlx::query!(
         "select t.id, t.name, t.epoch, t.created_at, t.suspended_at, t.suspend_reason, t.delete_after, p.slug, m.role
@@ -115,7 +116,8 @@ pub async fn workspaces_of(
         .collect()
 }
 
-/// The tenant that a slug names, if the person belongs to it. An unknown slug and a stranger's slug are the same `None` (M2).
+/// The tenant that a slug names, if the person belongs to it. An unknown slug and a stranger's slug
+/// are the same `None` (AUTH-M2).
 pub async fn workspace_of(
     tx: &mut SystemTx,
     user: UserId,
@@ -190,7 +192,8 @@ pub async fn list(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Member>, St
         .collect()
 }
 
-/// What a refused [`set_role`] or [`end`] violates at commit when it would leave the tenant without an owner (M1, case 162).
+/// What a refused [`set_role`] or [`end`] violates at commit when it would leave the tenant without
+/// an owner (AUTH-M1, CASE-162).
 pub const LAST_OWNER: &str = "memberships_owner";
 
 /// Adds a member, or lets a former one back in. Raises the membership's epoch when it existed.

@@ -1,4 +1,5 @@
-//! What a grant would open, as the consent page tells it: the server that a client names, and the tools behind it (S-8).
+//! What a grant would open, as the consent page tells it: the server that a client names, and the
+//! tools behind it (REVIEW-S-8).
 
 use std::str::FromStr as _;
 

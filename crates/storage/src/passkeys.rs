@@ -1,4 +1,4 @@
-//! Passkeys and what authenticators are asked to sign (`auth.md` L13). A challenge is good once and a count only grows: guarded updates
+//! Passkeys and what authenticators are asked to sign (AUTH-L13). A challenge is good once and a count only grows: guarded updates
 //! decide, on whichever node.
 
 use portolan_model::{
@@ -84,7 +84,7 @@ pub async fn ask(
     Ok(())
 }
 
-/// Uses a challenge up, whatever becomes of its answer. False if it was not asked so, was used, or is too old (case 156).
+/// Uses a challenge up, whatever becomes of its answer. False if it was not asked so, was used, or is too old (CASE-156).
 pub async fn use_challenge(
     tx: &mut SystemTx,
     challenge: &Digest,

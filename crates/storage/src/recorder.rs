@@ -1,4 +1,4 @@
-//! The writing end of the flight recorder (`auth.md` X2): steps are handed over on the way of a request, which never waits, and written
+//! The writing end of the flight recorder (AUTH-X2): steps are handed over on the way of a request, which never waits, and written
 //! in batches by one task. What is too much is dropped and counted: strangers cause most of these steps. `gate` says what that is.
 
 mod gate;

@@ -1,4 +1,4 @@
-//! Refresh token families: a chain of digests with one head (`auth.md` K6–K18).
+//! Refresh token families: a chain of digests with one head (AUTH-K6 to AUTH-K18).
 //!
 //! The ordinary use is the one that turns the head over: [`look`] reads all that decides, and [`rotate_at_once`] changes the family if it is
 //! still as it was seen. Every other use begins with [`lock`], which holds the family's row, and so does one that came too late: of fifty
@@ -154,8 +154,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// `successor_sealed` can be opened with the old token only (K9). `network` is a digest of the old token and the address block that
-    /// presents it (S-10).
+    /// `successor_sealed` can be opened with the old token only (AUTH-K9). `network` is a digest of
+    /// the old token and the address block that presents it (REVIEW-S-10).
     pub fn new(
         found: &Found,
         head: &Digest,
@@ -228,7 +228,8 @@ async fn rotate_all(
     Ok(rotated)
 }
 
-/// Lets the head stay the head, for a client whose key proves it anyway (K8): the family is used, and lives on.
+/// Lets the head stay the head, for a client whose key proves it anyway (AUTH-K8): the family is
+/// used, and lives on.
 pub async fn keep(
     tx: &mut SystemTx,
     found: &Found,
@@ -250,7 +251,8 @@ pub async fn keep(
     Ok(())
 }
 
-/// The digest of the address block that superseded a token (S-10). `None` if it is the head, or a release before that was noted did it.
+/// The digest of the address block that superseded a token (REVIEW-S-10). `None` if it is the head,
+/// or a release before that was noted did it.
 pub async fn network_of(
     tx: &mut SystemTx,
     presented: &Digest,
@@ -306,7 +308,8 @@ pub async fn grant_of(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Grant
     Ok(row.map(GrantId::from_uuid))
 }
 
-/// Forgets up to `limit` sealed successors of tokens superseded before `before` (K18). Returns how many.
+/// Forgets up to `limit` sealed successors of tokens superseded before `before` (AUTH-K18). Returns
+/// how many.
 pub async fn forget_successors(
     tx: &mut SystemTx,
     before: Timestamp,

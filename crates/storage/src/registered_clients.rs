@@ -1,4 +1,4 @@
-//! Clients that administrators of a tenant registered for it (`auth.md` C16). Secrets are in [`crate::client_secrets`]; whether one is
+//! Clients that administrators of a tenant registered for it (AUTH-C16). Secrets are in [`crate::client_secrets`]; whether one is
 //! switched off is a decision of [`crate::client_admission`], so that it means the same as with every other client.
 
 use portolan_model::{

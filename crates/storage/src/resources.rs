@@ -203,7 +203,8 @@ pub async fn replace(
     Ok(done.rows_affected() == 1)
 }
 
-/// Raises the version of what an upstream says has changed, so that who subscribed is told on every node (RE-7).
+/// Raises the version of what an upstream says has changed, so that who subscribed is told on every
+/// node (MCP-RE-7).
 pub async fn touch(
     tx: &mut TenantTx,
     source: SourceId,

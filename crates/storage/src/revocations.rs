@@ -1,4 +1,4 @@
-//! What was revoked and must still be refused: truth and outbox of the feed (`auth.md` §4.2, §4.3).
+//! What was revoked and must still be refused: truth and outbox of the feed (AUTH-4.2, AUTH-4.3).
 
 use portolan_model::{Timestamp, id::TenantId};
 

@@ -1,4 +1,4 @@
-//! Authenticator apps and recovery codes (`auth.md` L11, L12). Every code is good once: one guarded update decides.
+//! Authenticator apps and recovery codes (AUTH-L11, AUTH-L12). Every code is good once: one guarded update decides.
 
 use portolan_model::{Timestamp, id::UserId};
 
@@ -78,7 +78,7 @@ pub async fn confirm(
     Ok(done.rows_affected() == 1)
 }
 
-/// Uses the code of a step up, once on all nodes (case 155).
+/// Uses the code of a step up, once on all nodes (CASE-155).
 pub async fn use_step(tx: &mut SystemTx, user: UserId, step: i64) -> Result<bool, StorageError> {
     let done = sqlx::query!(
         "update totp_credentials set last_step = $2 where user_id = $1 and confirmed_at is not null and last_step < $2",

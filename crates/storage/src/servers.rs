@@ -268,7 +268,7 @@ pub struct PublishedTool {
     pub input_schema: Value,
 }
 
-/// The tools of a server, by published name in byte order (TL-3).
+/// The tools of a server, by published name in byte order (MCP-TL-3).
 pub async fn tools(tx: &mut TenantTx, id: ServerId) -> Result<Vec<PublishedTool>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(

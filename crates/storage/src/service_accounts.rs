@@ -1,4 +1,4 @@
-//! Service accounts: what acts in a tenant without a person (`auth.md` C17, T12). The OAuth client of an account is a row of
+//! Service accounts: what acts in a tenant without a person (AUTH-C17, AUTH-T12). The OAuth client of an account is a row of
 //! `oauth_clients`; its id on the wire is the account's.
 
 use portolan_model::{
@@ -223,7 +223,7 @@ async fn publish(
     revocations::insert(tx, &revocation).await
 }
 
-/// What decides whether an account may act, and the epochs that go into its token (§4.2).
+/// What decides whether an account may act, and the epochs that go into its token (AUTH-4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     /// Which account.

@@ -1,4 +1,4 @@
-//! Signing keys at rest (`auth.md` J1, J2). The state of a key follows from its four times; this room only keeps them.
+//! Signing keys at rest (AUTH-J1, AUTH-J2). The state of a key follows from its four times; this room only keeps them.
 
 use portolan_model::Timestamp;
 use serde_json::Value;
@@ -122,7 +122,7 @@ pub async fn set_times(tx: &mut SystemTx, key: &StoredKey) -> Result<(), Storage
     Ok(())
 }
 
-/// Removes a key for good (J3). False if there is none, or it was removed before.
+/// Removes a key for good (AUTH-J3). False if there is none, or it was removed before.
 pub async fn deny(tx: &mut SystemTx, kid: &str, now: Timestamp) -> Result<bool, StorageError> {
     let done = sqlx::query!(
         "update signing_keys set denied_at = $2 where kid = $1 and denied_at is null",

@@ -1,4 +1,4 @@
-//! The OpenID provider of a tenant, and what it proved (`auth.md` F7).
+//! The OpenID provider of a tenant, and what it proved (AUTH-F7).
 
 use portolan_model::{
     Timestamp,
@@ -236,8 +236,9 @@ pub async fn note_grant(
     Ok(())
 }
 
-/// Ends what the present provider of a tenant, or its absence, does not let act any more (R7): grants of people who had come by a former one,
-/// and of those who had come by none where that is the only way. With their tokens; returns which. To be called again is no harm.
+/// Ends what the present provider of a tenant, or its absence, does not let act any more (AUTH-R7):
+/// grants of people who had come by a former one, and of those who had come by none where that is
+/// the only way. With their tokens; returns which. To be called again is no harm.
 pub async fn end_others(
     tx: &mut SystemTx,
     tenant: TenantId,

@@ -1,4 +1,4 @@
-//! Mail domains of tenants, proved by a record in the DNS (`auth.md` F7).
+//! Mail domains of tenants, proved by a record in the DNS (AUTH-F7).
 
 use portolan_model::{
     Timestamp,

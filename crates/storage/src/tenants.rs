@@ -24,7 +24,8 @@ pub struct Tenant {
     pub created_at: Timestamp,
 }
 
-/// The constraint that [`create`] violates when the slug is taken, by a tenant of today or of former times (M3).
+/// The constraint that [`create`] violates when the slug is taken, by a tenant of today or of
+/// former times (AUTH-M3).
 pub const SLUG_TAKEN: &str = "tenant_slugs_pkey";
 
 /// Creates a tenant whose first owner is `owner`. [`StorageError::is_conflict_on`] [`SLUG_TAKEN`] when the slug is not free.
@@ -129,7 +130,7 @@ pub async fn rename(tx: &mut TenantTx, name: &str) -> Result<(), StorageError> {
 pub struct Reach {
     /// By HTTP+SSE too, the transport of 2024-11-05.
     pub http_sse: bool,
-    /// By tokens that name no server: each opens all of them, and not the default one alone (`auth.md` §5.4, node rule (c)).
+    /// By tokens that name no server: each opens all of them, and not the default one alone (AUTH-5.4, node rule (c)).
     pub workspace_tokens: bool,
 }
 

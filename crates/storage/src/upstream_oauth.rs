@@ -231,7 +231,8 @@ pub struct Connection {
     pub refreshed_at: Option<Timestamp>,
 }
 
-/// Makes the rest of the transaction one in a person's name: that person's accounts can be seen (§3.5, the second predicate).
+/// Makes the rest of the transaction one in a person's name: that person's accounts can be seen
+/// (AUTH-3.5, the second predicate).
 async fn as_person(
     connection: &mut PgConnection,
     owner: Option<UserId>,
@@ -375,8 +376,9 @@ pub async fn connect(
     Ok(true)
 }
 
-/// Takes the right to renew the tokens of this version for a time (§3.5), and says until when. `None` if somebody else has it, or was
-/// faster. The clock is that of the database, which all nodes share.
+/// Takes the right to renew the tokens of this version for a time (AUTH-3.5), and says until when.
+/// `None` if somebody else has it, or was faster. The clock is that of the database, which all
+/// nodes share.
 pub async fn begin_refresh(
     tx: &mut TenantTx,
     of: &Connection,
@@ -483,7 +485,7 @@ pub async fn needs_sign_in(
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes scopes that a server asked for; the tokens are still good for the rest (AU-11).
+/// Notes scopes that a server asked for; the tokens are still good for the rest (MCP-AU-11).
 pub async fn wants_scope(
     tx: &mut TenantTx,
     of: &Connection,
@@ -716,7 +718,8 @@ pub struct Attempt {
     pub sealed: Vec<u8>,
 }
 
-/// Uses an attempt up: once, in time, by the browser session and person that began it, at the address of its source (AU-10).
+/// Uses an attempt up: once, in time, by the browser session and person that began it, at the
+/// address of its source (MCP-AU-10).
 pub async fn take_attempt(
     tx: &mut SystemTx,
     state: &Digest,

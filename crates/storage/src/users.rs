@@ -27,8 +27,8 @@ pub struct Login {
     pub phc: Option<String>,
 }
 
-/// Adds a person whose address is not proved yet: no tenant and no grant until it is (L7). An equal address of somebody else
-/// does not matter here, so that nobody can squat one.
+/// Adds a person whose address is not proved yet: no tenant and no grant until it is (AUTH-L7). An
+/// equal address of somebody else does not matter here, so that nobody can squat one.
 pub async fn create_unverified(
     tx: &mut SystemTx,
     display_name: &str,
@@ -107,7 +107,8 @@ async fn create_without_password(
     Ok(id)
 }
 
-/// Removes what others began with an address that `keep` has proved: their passwords, sessions, factors and links with them (F5, case 160).
+/// Removes what others began with an address that `keep` has proved: their passwords, sessions,
+/// factors and links with them (AUTH-F5, CASE-160).
 pub async fn forget_unverified(
     tx: &mut SystemTx,
     address_norm: &str,
@@ -182,7 +183,8 @@ pub async fn find_login(
     }))
 }
 
-/// Puts a hash with today's parameters in the place of `old` (L1). Does nothing if the password was changed meanwhile.
+/// Puts a hash with today's parameters in the place of `old` (AUTH-L1). Does nothing if the
+/// password was changed meanwhile.
 pub async fn rehash(
     tx: &mut SystemTx,
     user: UserId,

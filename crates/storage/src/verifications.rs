@@ -1,4 +1,4 @@
-//! Proofs of e-mail addresses: an 8-digit code, bound to the browser that asked for it (`auth.md` L7).
+//! Proofs of e-mail addresses: an 8-digit code, bound to the browser that asked for it (AUTH-L7).
 
 use portolan_model::{
     Digest, Timestamp,

@@ -1,4 +1,4 @@
-//! How a person can sign in: what may be taken away depends on what is left (`auth.md` F6).
+//! How a person can sign in: what may be taken away depends on what is left (AUTH-F6).
 
 use portolan_model::id::UserId;
 

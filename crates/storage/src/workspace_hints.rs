@@ -1,4 +1,4 @@
-//! The workspace picker of the consent page: what a person may choose, and what is preselected (`auth.md` N3, §5.5).
+//! The workspace picker of the consent page: what a person may choose, and what is preselected (AUTH-N3, AUTH-5.5).
 
 use std::str::FromStr;
 
@@ -62,7 +62,7 @@ pub async fn choices(
 }
 
 /// The tenant that a slug of a URL names, if the person is an active member: current name or alias. Unknown and foreign look
-/// the same (case 96).
+/// the same (CASE-96).
 pub async fn choice_by_slug(
     tx: &mut SystemTx,
     user: UserId,

@@ -1,7 +1,7 @@
 //! Names, buckets and rendering of metrics.
 //!
 //! Labels take bounded values only: route templates, methods, eras, kinds, outcomes. Never a tenant, tool, client or session;
-//! those are for logs (X3). Names end in their unit; `_total` are counters.
+//! those are for logs (AUTH-X3). Names end in their unit; `_total` are counters.
 
 use std::time::Duration;
 
@@ -86,8 +86,8 @@ impl Metrics {
     }
 }
 
-/// A series once told is told for ever, but a tenant that is no longer among the largest has no place there (X3): it is set to zero and
-/// left out.
+/// A series once told is told for ever, but a tenant that is no longer among the largest has no
+/// place there (AUTH-X3): it is set to zero and left out.
 fn without_zeros(text: String) -> String {
     if !text.contains(LARGEST) {
         return text;
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_line_of_a_request_has_its_facts_and_no_secret() {
-        // X1
+        // AUTH-X1
         let config = LogConfig {
             filter: "info".to_owned(),
             format: LogFormat::Json,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_counted_as_a_failure_and_labels_are_bounded() {
-        // X3
+        // AUTH-X3
         let recorder = recorder().unwrap();
         let handle = recorder.handle();
         metrics::with_local_recorder(&recorder, || {
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_alarms_ask_to_stay_zero_tells_zero_from_the_start() {
-        // streams.md §20: the alarms of "any".
+        // STREAM-20: the alarms of "any".
         let recorder = recorder().unwrap();
         let handle = recorder.handle();
         metrics::with_local_recorder(&recorder, describe);

@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_quick_json_line_is_the_line_that_the_slow_way_writes() {
-        // X1
+        // AUTH-X1
         let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         let (mut quick, mut slow) = (
             read(&line(LogFormat::Json, true)),

@@ -104,8 +104,8 @@ fn subscriber(
     })
 }
 
-/// A panic is one error line with its place. The message stays out of the log: it may quote what was being worked on (X1).
-/// Debug builds keep the message on the terminal.
+/// A panic is one error line with its place. The message stays out of the log: it may quote what
+/// was being worked on (AUTH-X1). Debug builds keep the message on the terminal.
 fn panics_become_lines() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -11,7 +11,7 @@ use std::{
 use portolan_telemetry::{Kind, METRICS};
 use regex::Regex;
 
-/// What operators watch, and by which labels at least (streams.md §20).
+/// What operators watch, and by which labels at least (STREAM-20).
 const WATCHED: &[(&str, &[&str])] = &[
     ("mcp_streams_open", &["kind"]),
     ("mcp_stream_memory_bytes", &[]),
@@ -136,7 +136,8 @@ const fn instrument(kind: Kind) -> &'static str {
     }
 }
 
-/// X3: nobody measures under a name that is not written down, and nothing is written down that nobody measures.
+/// AUTH-X3: nobody measures under a name that is not written down, and nothing is written down that
+/// nobody measures.
 #[test]
 fn every_metric_is_described_as_what_it_is_and_every_described_one_is_measured() {
     let described: BTreeMap<String, BTreeSet<String>> = METRICS
@@ -154,7 +155,7 @@ fn every_metric_is_described_as_what_it_is_and_every_described_one_is_measured()
     assert_eq!(measured, described, "left: measured, right: described");
 }
 
-/// streams.md §20.
+/// STREAM-20.
 #[test]
 fn everything_that_operators_watch_is_measured_with_its_labels() {
     let measured = measured();
@@ -234,7 +235,7 @@ fn base(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// streams.md §20.
+/// STREAM-20.
 #[test]
 fn dashboard_and_alarms_ask_for_all_that_is_watched_and_only_for_what_is_measured() {
     let asked: BTreeSet<String> = asked()

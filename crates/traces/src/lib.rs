@@ -1,10 +1,11 @@
-//! Traces: which call did what, on which node, and for how long (`streams.md` §20).
+//! Traces: which call did what, on which node, and for how long (STREAM-20).
 //!
 //! Every room makes spans by this crate and knows nothing of where they go: the binary says so once, by [`start`]. Before that, or
 //! without it, nothing is made: a call pays one look at an atomic. Of a call that is not sampled nothing is made either, but who
 //! comes after it is told that it is not.
 //!
-//! A span holds names, numbers and ids that operators know: never arguments, results, tokens, or ids of sessions (X1).
+//! A span holds names, numbers and ids that operators know: never arguments, results, tokens, or
+//! ids of sessions (AUTH-X1).
 
 mod context;
 mod pace;

@@ -259,7 +259,7 @@ mod tests {
         );
         drop(elsewhere);
         drop(span);
-        // Streams.md §20: who asks for more gets no more, and who comes after is told so. It would take 5 s to have five.
+        // STREAM-20: who asks for more gets no more, and who comes after is told so. It would take 5 s to have five.
         let more: Vec<_> = (0..50).filter_map(|_| call("more", parent("01"))).collect();
         let recorded = more.iter().filter(|span| span.is_recorded()).count();
         assert!(more.len() == 50 && recorded < 5, "{recorded}");

@@ -34,7 +34,7 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 /// The suite's example for a client's metadata document.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 const REDIRECT: &str = "http://127.0.0.1:9/callback";
-/// AU-11.
+/// MCP-AU-11.
 const MOST_STEPS: usize = 3;
 
 #[tokio::main(flavor = "current_thread")]
@@ -143,7 +143,7 @@ impl Run {
         };
         let connection = with_speaker(self.client(), &probed.connection, &speaker);
         let offer = probed.offer().await?;
-        // some ask outside of the request that made them ask.
+        // MCP-X-23: some ask outside of the request that made them ask.
         let standing = match &connection {
             Connection::Legacy(_) => connection.stand(&[]).await?,
             Connection::Modern(_) | Connection::Link(_) => None,
@@ -151,7 +151,7 @@ impl Run {
         let hearing = tokio::spawn(hear(connection.clone(), standing));
         let planned = self.context["toolCalls"].as_array();
         for tool in &offer.tools {
-            // H-17.
+            // MCP-H-17.
             if done.contains(&tool.name) || tool.has_faulty_headers {
                 continue;
             }
@@ -185,7 +185,7 @@ impl Run {
         let found = discover(&self.egress, &self.url, challenge).await?;
         let server = &found.server;
         if self.account.issuer != server.issuer {
-            // AU-7: nothing of another authorization server is used at this one.
+            // MCP-AU-7: nothing of another authorization server is used at this one.
             self.account = Account {
                 issuer: server.issuer.clone(),
                 tries: self.account.tries,

@@ -31,7 +31,8 @@ pub enum Connection {
 
 impl Connection {
     /// Sends a request. What comes back, comes by the exchange. Dropping the exchange closes its stream, which tells a modern server
-    /// that the request is cancelled; a legacy one has to be told by [`Connection::cancel`].
+    /// that the request is cancelled (MCP-X-78); a legacy one has to be told by
+    /// [`Connection::cancel`].
     ///
     /// # Errors
     /// [`UpstreamError`], when no answer begins.
@@ -63,7 +64,8 @@ impl Connection {
         self.post(outgoing::answer(id, outcome)).await
     }
 
-    /// Says that a request is not wanted any more. To a modern server that is said by dropping the exchange.
+    /// Says that a request is not wanted any more (MCP-X-77). To a modern server that is said by
+    /// dropping the exchange.
     ///
     /// # Errors
     /// [`UpstreamError`] if the server did not take it.
@@ -97,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// Ends the session, if there is one. Servers may refuse that.
+    /// Ends the session, if there is one (MCP-X-12). Servers may refuse that.
     pub async fn end(&self) {
         if let Self::Legacy(legacy) = self {
             legacy.end().await;

@@ -1,4 +1,4 @@
-//! Lists of a server, drained page by page (X-7F).
+//! Lists of a server, drained page by page (MCP-X-7F).
 
 use std::collections::HashSet;
 

@@ -21,11 +21,11 @@ use crate::{
 pub struct Limits {
     /// Bytes of one JSON answer, or of one event of a stream.
     pub answer_bytes: usize,
-    /// Silence after which an exchange is given up; every event starts it again (L-12).
+    /// Silence after which an exchange is given up; every event starts it again (MCP-L-12).
     pub silence: Duration,
     /// The hard maximum of an exchange, whatever it tells meanwhile.
     pub total: Duration,
-    /// Pages of one list (X-7F).
+    /// Pages of one list (MCP-X-7F).
     pub pages: usize,
     /// Entries of one list.
     pub entries: usize,
@@ -73,7 +73,7 @@ pub struct Endpoint {
     pub url: Url,
     /// What opens it: complete headers, marked sensitive.
     pub headers: HeaderMap,
-    /// What its answers must not bring back (S-5), beside those of `headers` that are marked
+    /// What its answers must not bring back (REVIEW-S-5), beside those of `headers` that are marked
     /// sensitive.
     pub secrets: Secrets,
     /// Bounds.
@@ -98,7 +98,7 @@ pub struct Client {
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// longer waits are the caller's to make.
+/// MCP-X-85: longer waits are the caller's to make.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 impl Client {
@@ -119,7 +119,7 @@ impl Client {
     }
 
     /// Reads a body or the data of an event. All that a server says passes here, and loses what
-    /// opened it: the server may echo it (S-5).
+    /// opened it: the server may echo it (REVIEW-S-5).
     pub(crate) fn read(&self, text: impl Into<Bytes>) -> Result<Vec<Incoming>, UpstreamError> {
         let text = text.into();
         let masked = self.endpoint.secrets.masked_body(&text);
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// POSTs one message to `url`; waits once for a server that is too busy.
+    /// POSTs one message to `url`; waits once for a server that is too busy (MCP-X-85).
     pub(crate) async fn post(
         &self,
         url: &Url,
@@ -209,7 +209,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// What a status that is no success comes to, when its body says nothing (X-84…X-87).
+/// What a status that is no success comes to, when its body says nothing (MCP-X-84…MCP-X-87).
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamError {
     let challenge = || {
         let all = headers.get_all(header::WWW_AUTHENTICATE).iter();
@@ -235,7 +235,7 @@ pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|name| name.eq_ignore_ascii_case("text/event-stream"))
 }
 
-/// True if the answer is JSON, whatever its charset claims to be.
+/// True if the answer is JSON, whatever its charset claims to be (MCP-X-8).
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|name| name.eq_ignore_ascii_case("application/json"))
 }

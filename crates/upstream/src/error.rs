@@ -1,4 +1,4 @@
-//! Why an upstream server gave no answer (`translation.md` §9, X-80…X-89).
+//! Why an upstream server gave no answer (MCP-X-80…MCP-X-89).
 
 use std::time::Duration;
 
@@ -10,46 +10,46 @@ use portolan_protocol::error::RpcError;
 /// behind a name and no byte of a body.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
-    /// No connection, no TLS, or not an address that is called.
+    /// No connection, no TLS, or not an address that is called (MCP-X-84).
     #[error("{0}")]
     Egress(#[from] EgressError),
-    /// A status that says the server is not well, or one that says nothing of MCP.
+    /// A status that says the server is not well (MCP-X-84), or one that says nothing of MCP.
     #[error("the server answered with HTTP status {}", .0.as_u16())]
     Status(StatusCode),
-    /// 429, also after one wait.
+    /// 429, also after one wait (MCP-X-85).
     #[error("the server takes no more requests for now (HTTP status 429)")]
     Limited {
         /// When to come again, if it said.
         retry_after: Option<Duration>,
     },
-    /// 401.
+    /// 401 (MCP-X-86).
     #[error("the server wants a credential (HTTP status 401)")]
     Unauthorized {
         /// `WWW-Authenticate`, for the discovery of its authorization server.
         challenge: Option<String>,
     },
-    /// 403.
+    /// 403 (MCP-X-87).
     #[error("the server does not accept the credential for this (HTTP status 403)")]
     Forbidden {
         /// `WWW-Authenticate`, which may name missing scopes.
         challenge: Option<String>,
     },
-    /// The session is not known any more; the request was not processed.
+    /// The session is not known any more; the request was not processed (MCP-X-7).
     #[error("the server has forgotten the session")]
     SessionGone,
     /// No answer within its time.
     #[error("the server did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// A stream ended before its answer, and could not be resumed (X-7E).
+    /// A stream ended before its answer, and could not be resumed (MCP-X-7E).
     #[error("the connection broke before the answer was there")]
     Interrupted,
-    /// It is no MCP, or not as the revision has it (V-8, -31005).
+    /// It is no MCP, or not as the revision has it (MCP-V-8, -31005).
     #[error("the server answered in an invalid way: {0}")]
     Violation(String),
     /// An answer, event or list beyond its bound.
     #[error("the server answered with more than {0}")]
     TooMuch(String),
-    /// Only versions that nobody here speaks.
+    /// Only versions that nobody here speaks (MCP-X-5).
     #[error("the server speaks no protocol version that is known here ({0})")]
     Version(String),
     /// An error of the protocol where an answer was needed: to a handshake or a list.
@@ -82,8 +82,8 @@ impl UpstreamError {
     }
 
     /// True for an answer to `initialize` that says that the server holds no sessions of ours: it refused
-    /// the request, chose a version that has none, or answered something else. False for what
-    /// says nothing of the era.
+    /// the request, chose a version that has none, or answered something else (MCP-X-3, MCP-X-5).
+    /// False for what says nothing of the era (MCP-X-4).
     pub fn is_no_handshake(&self) -> bool {
         match self {
             Self::Status(status) => status.is_client_error(),

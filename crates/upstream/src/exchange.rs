@@ -28,7 +28,7 @@ use crate::{
 /// What a server says in the course of a request.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// How far it has come.
+    /// How far it has come (MCP-X-76).
     Progress(Progress),
     /// A log message: the parameters of `notifications/message`.
     Log(Raw),
@@ -58,7 +58,7 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest time that a server may make us wait for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Why a request of a server is refused where nobody could answer it.
+/// Why a request of a server is refused where nobody could answer it (MCP-X-23).
 const OUTSIDE: &str = "Not available outside a request";
 
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Exchange {
         }
         let refused = refusal(status, &answer.headers);
         let speaks = is_json(&answer.headers);
-        // These say nothing of MCP, whatever their bodies hold.
+        // These say nothing of MCP, whatever their bodies hold (MCP-X-4).
         let is_about_http = status.is_server_error()
             || matches!(
                 status,
@@ -151,7 +151,8 @@ impl Exchange {
             Err(_) if !status.is_success() => return Err(refused),
             Err(error) => return Err(error),
         }
-        // what HTTP refuses is this request, whatever the error names: servers of Python's SDK 1.x name `server-error`.
+        // MCP-X-8: what HTTP refuses is this request, whatever the error names: servers of Python's
+        // SDK 1.x name `server-error`.
         if !status.is_success() {
             for message in &mut this.queue {
                 if let Incoming::Response {
@@ -194,7 +195,8 @@ impl Exchange {
         }
     }
 
-    /// Of a request of this method: in the answer to one for a list, an entry may be odd (F6).
+    /// Of a request of this method: in the answer to one for a list, an entry may be odd
+    /// (REVIEW-F6).
     pub(crate) fn of(mut self, method: &str) -> Self {
         self.is_list = method.ends_with("/list");
         self
@@ -275,7 +277,7 @@ impl Exchange {
                     ));
                 }
                 if method == Method::Ping.name() {
-                    // That it could not be told is for the next of its messages to show.
+                    // MCP-X-71. That it could not be told is for the next of its messages to show.
                     let pong = Ok(Raw::empty_object());
                     let _ = self.connection.answer(&id, &pong).await;
                     return Ok(None);
@@ -299,7 +301,8 @@ impl Exchange {
         }))
     }
 
-    /// a result without `resultType` is complete; one of an unknown type is not understood.
+    /// MCP-X-8: a result without `resultType` is complete; one of an unknown type is not
+    /// understood.
     fn check(&self, result: &Raw) -> Result<(), UpstreamError> {
         if self.connection.revision().era() == Era::Legacy {
             return Ok(());
@@ -352,7 +355,8 @@ impl Exchange {
                         }
                         self.pause = decoder.retry().map(Duration::from_millis).or(self.pause);
                         for event in events {
-                            // A priming event has no data (T-24); other types are not of the protocol.
+                            // A priming event has no data (MCP-T-24); other types are not of the
+                            // protocol.
                             if event.event == "message" && !event.data.is_empty() {
                                 self.queue.extend(client.read(event.data)?);
                                 self.tries = 0;
@@ -371,7 +375,8 @@ impl Exchange {
         }
     }
 
-    /// Asks for the rest of a stream that broke, or that the server closed to be asked again (X-7E, T-25).
+    /// Asks for the rest of a stream that broke, or that the server closed to be asked again
+    /// (MCP-X-7E, MCP-T-25).
     async fn resume(&mut self) -> Result<(), UpstreamError> {
         let (Connection::Legacy(legacy), Some(last)) = (&self.connection, &self.last_event) else {
             self.over = true;
@@ -415,7 +420,7 @@ impl Exchange {
     }
 }
 
-/// Why a request of a server is refused where nobody could answer it.
+/// Why a request of a server is refused where nobody could answer it (MCP-X-23).
 pub fn unavailable(method: &str) -> RpcError {
     RpcError {
         code: -32601,

@@ -1,6 +1,6 @@
 //! Tools that a server of the session era lists only to clients with a capability (sampling, elicitation, roots): which there are,
-//! and what each needs. A server of 2026-07-28 lists the same to everybody (L-21), and says on a
-//! call what it misses. A server of both eras may list other tools in sessions: they are looked
+//! and what each needs. A server of 2026-07-28 lists the same to everybody (MCP-L-21), and says on
+//! a call what it misses. A server of both eras may list other tools in sessions: they are looked
 //! for, too.
 
 use std::collections::HashSet;

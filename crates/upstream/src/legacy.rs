@@ -134,7 +134,7 @@ impl Legacy {
         let body = outgoing::request(&id, request, None);
         let url = self.client.url();
         let answer = self.client.post(url, &self.headers(), body.into()).await?;
-        // it was not processed.
+        // MCP-X-7: it was not processed.
         if answer.status == StatusCode::NOT_FOUND && self.ticket.session.is_some() {
             return Err(UpstreamError::SessionGone);
         }
@@ -158,7 +158,7 @@ impl Legacy {
         headers
     }
 
-    /// DELETE. What comes back does not matter: servers may refuse it (T-45).
+    /// DELETE. What comes back does not matter: servers may refuse it (MCP-T-45).
     pub(crate) async fn end(&self) {
         if self.ticket.session.is_some()
             && let Err(error) = self.client.delete(&self.headers()).await
@@ -181,7 +181,7 @@ pub(crate) fn handshake(speaker: &Speaker) -> Request<'static> {
     Request::new(Method::Initialize.name(), params)
 }
 
-/// The id that a server gave to the session, if it is one that can be sent back (T-41).
+/// The id that a server gave to the session, if it is one that can be sent back (MCP-T-41).
 fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, UpstreamError> {
     let Some(value) = headers.get(SESSION_ID) else {
         return Ok(None);
@@ -199,7 +199,8 @@ fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, UpstreamError>
     Ok(Some(value.clone()))
 }
 
-/// The revision that a server chose. X-5: one that nobody here knows, or that has no handshake, is a fault of the server.
+/// The revision that a server chose. MCP-X-5: one that nobody here knows, or that has no handshake,
+/// is a fault of the server.
 pub(crate) fn chosen(version: &str) -> Result<Revision, UpstreamError> {
     Revision::from_str(version)
         .ok()

@@ -1,4 +1,5 @@
-//! An MCP client over guarded egress: servers of other people, whatever revision they speak (`translation.md` §1).
+//! An MCP client over guarded egress: servers of other people, whatever revision they speak
+//! (`docs/translation-rules.md`, *Reaching the upstream (leg U)*).
 //!
 //! ```text
 //! Client::probe ─► Probed ─┬─ Modern   every request stands alone              (2026-07-28)
@@ -8,13 +9,16 @@
 //! ```
 //!
 //! - It is protocol only: it knows no tenant, no table and no client of ours. Results stay raw where they only pass through.
-//! - What goes out is built from scratch (X-9): no header and no id of somebody else's request is ever copied.
+//! - What goes out is built from scratch (MCP-X-9): no header and no id of somebody else's request
+//!   is ever copied.
 //! - What comes in is trusted with nothing: sizes, times, pages and shapes have bounds, and what is beyond them is an
 //!   [`UpstreamError`].
-//! - A server may echo what opened it: each body and event loses that before it is read (S-5).
+//! - A server may echo what opened it: each body and event loses that before it is read
+//!   (REVIEW-S-5).
 //! - [`oauth`] is how we get what a server wants that answers 401: as a client of its authorization server.
-//! - A request is sent once. What is sent again: a `tools/call` of which the server said that it was not processed (X-6, X-7), and
-//!   the asking for the rest of a broken stream (X-7E).
+//! - A request is sent once. What is sent again: a `tools/call` of which the server said that it
+//!   was not processed (MCP-X-6, MCP-X-7), and the asking for the rest of a broken stream
+//!   (MCP-X-7E).
 
 mod connection;
 mod drain;

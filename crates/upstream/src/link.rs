@@ -48,7 +48,8 @@ struct Waiting {
     is_over: bool,
 }
 
-/// A session of HTTP+SSE. Dropping the last of it closes the stream, and with it the session (O-6).
+/// A session of HTTP+SSE. Dropping the last of it closes the stream, and with it the session
+/// (MCP-O-6).
 #[derive(Debug)]
 pub struct Link {
     pub(crate) client: Client,
@@ -64,7 +65,8 @@ fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
 }
 
 impl Link {
-    /// Opens the stream, waits for its `endpoint` event (O-2) and shakes hands. The stream is read by a task of `tracker`.
+    /// Opens the stream, waits for its `endpoint` event (MCP-O-2) and shakes hands. The stream is
+    /// read by a task of `tracker`.
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -129,7 +131,7 @@ impl Link {
         Ok((link, facts))
     }
 
-    /// The revision agreed on; any legacy one may be (O-5).
+    /// The revision agreed on; any legacy one may be (MCP-O-5).
     pub(crate) fn revision(&self) -> Revision {
         self.revision
             .get()
@@ -248,7 +250,7 @@ impl Reader {
         }
     }
 
-    /// Gives a message to the request that it belongs to.
+    /// Gives a message to the request that it belongs to (MCP-X-23).
     async fn hand(&self, message: Incoming) {
         let receiver = {
             let mut waiting = lock(&self.waiting);

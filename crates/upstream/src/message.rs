@@ -1,5 +1,5 @@
-//! What comes from a server: one message, or the batch that a 2025-03-26 server may answer with (X-7C). Read with the tolerance of
-//! X-8, and no more.
+//! What comes from a server: one message, or the batch that a 2025-03-26 server may answer with
+//! (MCP-X-7C). Read with the tolerance of MCP-X-8, and no more.
 
 use portolan_protocol::{
     error::RpcError,
@@ -19,11 +19,12 @@ pub(crate) enum Incoming {
     },
     /// It tells something.
     Notification { method: String, params: Raw },
-    /// It answers. Without an id (or with `null`) only an error.
+    /// It answers. Without an id (or with `null`) only an error (MCP-X-8).
     Response {
         id: Option<RequestId>,
         outcome: Result<Raw, RpcError>,
-        /// Parts of the result may be unsound: it is of use only where they are looked at one by one (F6).
+        /// Parts of the result may be unsound: it is of use only where they are looked at one by
+        /// one (REVIEW-F6).
         is_odd: bool,
     },
 }

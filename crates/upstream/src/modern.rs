@@ -37,11 +37,11 @@ impl Modern {
         let exchange = self.once(request).await?;
         let code = exchange.refused_at_once().map(|error| error.code);
         match code {
-            // what was remembered of the server is wrong.
+            // MCP-X-81: what was remembered of the server is wrong.
             Some(UNSUPPORTED_VERSION) => Err(UpstreamError::Version(
                 "it no longer takes 2026-07-28".into(),
             )),
-            // its schema is not the one that was remembered. It was not called.
+            // MCP-X-6: its schema is not the one that was remembered. It was not called.
             Some(HEADER_MISMATCH) if request.method == Method::ToolsCall.name() => {
                 let Some(mirrored) = self.fresh_mirrors(request).await? else {
                     return Ok(exchange);

@@ -1,4 +1,5 @@
-//! OAuth 2.1 as a client of the authorization servers that stand before other people's MCP servers and APIs (`spec/authorization.md` §8, AU).
+//! OAuth 2.1 as a client of the authorization servers that stand before other people's MCP servers
+//! and APIs (`docs/authorization-rules.md`, *Platform as OAuth client of upstreams*, AU).
 //!
 //! ```text
 //! 401 ─► Challenge ─► discover ─► Discovered { resource, AuthorizationServer }   an MCP server names its own
@@ -8,9 +9,10 @@
 //! ```
 //!
 //! - It is protocol only: no tenant, no table, no page. Who keeps tokens is somebody else's matter.
-//! - Every address that a server names is checked before it is used, and every request is one of guarded egress (AU-15, AU-16).
+//! - Every address that a server names is checked before it is used, and every request is one of
+//!   guarded egress (MCP-AU-15, MCP-AU-16).
 //! - What a server says is believed only as far as it goes for itself: its metadata names its own issuer, the document of a resource
-//!   covers the address that was asked (AU-2, AU-4, AU-9).
+//!   covers the address that was asked (MCP-AU-2, MCP-AU-4, MCP-AU-9).
 
 mod attempt;
 mod challenge;
@@ -56,24 +58,24 @@ pub enum OauthError {
     /// No metadata where it may be.
     #[error("no authorization server is named, or its metadata is not where it should be")]
     NotFound,
-    /// AU-2: the document speaks for another resource.
+    /// MCP-AU-2: the document speaks for another resource.
     #[error("the server's metadata is that of another resource")]
     OtherResource,
-    /// AU-4: the metadata speaks for another issuer.
+    /// MCP-AU-4: the metadata speaks for another issuer.
     #[error("the authorization server's metadata names another issuer")]
     OtherIssuer,
-    /// AU-5.
+    /// MCP-AU-5.
     #[error("the authorization server does not offer PKCE with S256")]
     NoPkce,
-    /// AU-15: an address that no browser is sent to and nothing is fetched from.
+    /// MCP-AU-15: an address that no browser is sent to and nothing is fetched from.
     #[error("the authorization server names an address that is not https")]
     UnsafeAddress,
-    /// AC-1: neither metadata documents nor registration; a client must be entered.
+    /// MCP-AC-1: neither metadata documents nor registration; a client must be entered.
     #[error(
         "the authorization server registers no clients by itself: enter a client id that it gave you"
     )]
     NoRegistration,
-    /// The answer to the authorization request is not one of this issuer (AU-9).
+    /// The answer to the authorization request is not one of this issuer (MCP-AU-9).
     #[error("the answer came from another authorization server than the one that was asked")]
     MixedUp,
     /// The person, or the server, said no. The code is one of RFC 6749 §4.1.2.1.

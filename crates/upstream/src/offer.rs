@@ -29,7 +29,7 @@ const LONGEST_NAME: usize = 128;
 const LONGEST_URI: usize = 2048;
 /// Longest title and description that are kept, in characters.
 const LONGEST_TEXT: usize = 16_384;
-/// Bytes of a schema (JS-7).
+/// Bytes of a schema (MCP-JS-7).
 const LARGEST_SCHEMA: usize = 64 * 1024;
 
 /// A tool of a server.
@@ -55,8 +55,9 @@ pub struct OfferedTool {
     pub written: Raw,
     /// What was changed about it, as sentences.
     pub warnings: Vec<String>,
-    /// A header annotation was left out: a client that offers the tool to its own model has to drop the whole tool (H-17), one that offers it to
-    /// other clients without the annotation has not (X-6C).
+    /// A header annotation was left out: a client that offers the tool to its own model has to drop
+    /// the whole tool (MCP-H-17), one that offers it to other clients without the annotation has
+    /// not (MCP-X-6C).
     pub has_faulty_headers: bool,
 }
 
@@ -111,7 +112,8 @@ pub struct Offer {
     pub resources: Vec<OfferedResource>,
     /// What cannot be used, and why.
     pub skipped: Vec<String>,
-    /// The server did not say what it lists in sessions: what was known of that still holds.
+    /// The server did not say what it lists in sessions (MCP-X-4): what was known of that still
+    /// holds.
     pub sessions_unsaid: bool,
 }
 
@@ -128,7 +130,8 @@ impl ServerFacts {
 }
 
 impl Probed {
-    /// Asks for all lists that the server says it has. A list that it then does not know is empty.
+    /// Asks for all lists that the server says it has (MCP-X-18). A list that it then does not know
+    /// is empty.
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -196,8 +199,8 @@ impl Probed {
 }
 
 impl Offer {
-    /// TK-1, X-50: `execution` of a tool counts where its server takes tasks at all; one of 2026-07-28 says nothing of its tools, so that any
-    /// may become one.
+    /// MCP-TK-1, MCP-X-50: `execution` of a tool counts where its server takes tasks at all; one of
+    /// 2026-07-28 says nothing of its tools, so that any may become one.
     fn say_which_may_be_tasks(&mut self) {
         let capabilities = &self.facts.capabilities;
         let (takes, says) = match self.facts.revision.facts().tasks {
@@ -261,7 +264,8 @@ impl Offer {
         }
     }
 
-    /// Takes an entry, or says what is wrong with it: what is odd costs that entry alone (F6).
+    /// Takes an entry, or says what is wrong with it: what is odd costs that entry alone
+    /// (REVIEW-F6).
     fn take_one(&mut self, list: List, name: String, entry: &Raw) -> Result<(), String> {
         entry.soundness().map_err(|unsound| unsound.to_string())?;
         let cleaned = cleaned(entry);
@@ -315,7 +319,7 @@ fn text(of: &Map<String, Value>, member: &str) -> String {
     text.chars().take(LONGEST_TEXT).collect()
 }
 
-/// H-18: whether an argument that a header repeats looks like one that no log should have.
+/// MCP-H-18: whether an argument that a header repeats looks like one that no log should have.
 fn is_private(mirrored: &ParamHeader) -> bool {
     const WORDS: [&str; 17] = [
         "password",
@@ -420,7 +424,7 @@ fn tool(
             one.path.join(".")
         )
     }));
-    // H-17: a client would drop the whole tool because of it.
+    // MCP-H-17: a client would drop the whole tool because of it.
     let has_faulty_headers = !faults.is_empty();
     for fault in faults {
         let at = fault.pointer().to_owned();
@@ -638,7 +642,7 @@ mod tests {
         assert_eq!(
             offer.tools.len(),
             1,
-            "S-6: a name is kept or refused, not changed"
+            "REVIEW-S-6: a name is kept or refused, not changed"
         );
         assert_eq!(offer.skipped.len(), 6, "{:?}", offer.skipped);
     }

@@ -1,4 +1,4 @@
-//! What goes to a server: messages and headers, built from scratch.
+//! What goes to a server: messages and headers, built from scratch (MCP-X-9).
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -37,11 +37,12 @@ pub struct Request<'a> {
     pub params: Raw,
     /// Progress is wanted.
     pub progress: bool,
-    /// Log messages from this level on are wanted (modern servers only; X-73).
+    /// Log messages from this level on are wanted (modern servers only; MCP-X-73).
     pub log_level: Option<Level>,
     /// W3C `traceparent`, which is continued in `_meta`.
     pub traceparent: Option<String>,
-    /// Arguments that headers repeat, by the upstream's own schema (`tools/call` on modern servers; H-12).
+    /// Arguments that headers repeat, by the upstream's own schema (`tools/call` on modern servers;
+    /// MCP-H-12).
     pub mirrored: &'a [ParamHeader],
 }
 
@@ -59,8 +60,9 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A new id: a positive integer that every language holds exactly, unlike any other of its session on whatever node.
-/// The count is hashed with a key of this process: a server cannot tell from it how much others are asked.
+/// A new id: a positive integer that every language holds exactly, unlike any other of its session
+/// on whatever node (MCP-X-19). The count is hashed with a key of this process: a server cannot
+/// tell from it how much others are asked.
 pub(crate) fn new_id() -> RequestId {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -161,7 +163,8 @@ pub(crate) fn cancelled(id: &RequestId, reason: &str) -> Vec<u8> {
     jsonrpc::notification(Method::Cancelled.name(), Some(&params))
 }
 
-/// The headers that repeat a request (H-1, H-2, H-12). Values that no header could carry come in their Base64 form.
+/// The headers that repeat a request (MCP-H-1, MCP-H-2, MCP-H-12). Values that no header could
+/// carry come in their Base64 form.
 pub(crate) fn mirrored(request: &Request<'_>) -> Vec<(HeaderName, HeaderValue)> {
     let revision = HeaderValue::from_static(Revision::V2026_07_28.as_str());
     let mut headers = vec![(PROTOCOL_VERSION, revision)];

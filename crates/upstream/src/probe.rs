@@ -1,4 +1,4 @@
-//! Which era a server is of (X-1…X-5).
+//! Which era a server is of (MCP-X-1…MCP-X-5).
 
 use portolan_protocol::{
     error::RpcError,
@@ -46,7 +46,8 @@ impl ServerFacts {
         })
     }
 
-    /// From the result of `server/discover`. X-8: an earlier draft had the name card in the body.
+    /// From the result of `server/discover`. MCP-X-8: an earlier draft had the name card in the
+    /// body.
     fn of_discovery(result: &Raw) -> Self {
         let signed = result
             .get("_meta")
@@ -85,7 +86,8 @@ impl ServerFacts {
     }
 }
 
-/// What a server says of itself is shown and stored: without characters that nobody sees (S-6).
+/// What a server says of itself is shown and stored: without characters that nobody sees
+/// (REVIEW-S-6).
 fn object(raw: Option<Raw>) -> Raw {
     raw.filter(|raw| raw.kind() == Kind::Object)
         .map_or(Raw::empty_object(), |raw| cleaned(&raw).unwrap_or(raw))
@@ -116,10 +118,12 @@ enum Guess {
 }
 
 impl Client {
-    /// Finds out which era the server is of, and begins a conversation. `speaker` is who opens a session, if it comes to that.
+    /// Finds out which era the server is of, and begins a conversation (MCP-X-1). `speaker` is who
+    /// opens a session, if it comes to that.
     ///
     /// # Errors
-    /// [`UpstreamError`]. Those of X-4 (no connection, 401, 403, 429, 5xx, time) say nothing of the era.
+    /// [`UpstreamError`]. Those of MCP-X-4 (no connection, 401, 403, 429, 5xx, time) say nothing of
+    /// the era.
     pub async fn probe(
         &self,
         speaker: &Speaker,
@@ -128,7 +132,7 @@ impl Client {
         let modern = Modern::new(self.clone(), speaker.clone());
         let mut first = self.discover(&modern).await?;
         if matches!(first, Guess::Again) {
-            // with the newest common version, which is the one that was asked for.
+            // MCP-X-2: with the newest common version, which is the one that was asked for.
             first = self.discover(&modern).await?;
         }
         if matches!(first, Guess::Again) {
@@ -151,7 +155,8 @@ impl Client {
             }
             Err(error) => error,
         };
-        // it knows the envelope and has no `server/discover`, which a server must have; it is taken as it is.
+        // MCP-X-2: it knows the envelope and has no `server/discover`, which a server must have; it
+        // is taken as it is.
         if matches!(first, Guess::Perhaps) {
             return Ok(Probed {
                 connection: Connection::Modern(modern),
@@ -164,7 +169,7 @@ impl Client {
             });
         }
         match &handshake {
-            // X-3, in its wide reading.
+            // MCP-X-3, in its wide reading.
             UpstreamError::Status(status) if status.is_client_error() => {}
             UpstreamError::Refused(_) => {}
             _ => return Err(handshake),
@@ -181,12 +186,12 @@ impl Client {
     }
 
     /// Whether a server that was found to be of 2026-07-28 holds sessions too, for clients of the session
-    /// era. One that gives a session no id cannot ask anything in it, since it could not tell whose
-    /// the answer is: it counts as one that holds none. `supportedVersions` is not asked: servers of both
-    /// eras name there what requests without a session may say.
+    /// era (MCP-X-5). One that gives a session no id cannot ask anything in it, since it could not
+    /// tell whose the answer is: it counts as one that holds none. `supportedVersions` is not
+    /// asked: servers of both eras name there what requests without a session may say.
     ///
     /// # Errors
-    /// [`UpstreamError`] of X-4, which says nothing of the era.
+    /// [`UpstreamError`] of MCP-X-4, which says nothing of the era.
     pub async fn holds_sessions(&self, speaker: &Speaker) -> Result<Option<Probed>, UpstreamError> {
         match Legacy::open(self, speaker).await {
             Ok((legacy, facts)) => {
@@ -223,14 +228,14 @@ impl Client {
                 }
             }
             Err(UpstreamError::Refused(error)) => modern_error(&error),
-            // a legacy server refuses what has no session, each in its own way.
+            // MCP-X-3: a legacy server refuses what has no session, each in its own way.
             Err(UpstreamError::Status(status)) if status.is_client_error() => Ok(Guess::Legacy),
             Err(error) => Err(error),
         }
     }
 }
 
-/// whether an error is one that only a modern server gives.
+/// MCP-X-2: whether an error is one that only a modern server gives.
 fn modern_error(error: &RpcError) -> Result<Guess, UpstreamError> {
     let says = |word: &str| {
         let text = error.message.to_ascii_lowercase();

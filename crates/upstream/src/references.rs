@@ -1,4 +1,5 @@
-//! References in a schema that lead out of it (JS-5, JS-6): nothing is fetched, so that such a schema says less than it seems to.
+//! References in a schema that lead out of it (MCP-JS-5, MCP-JS-6): nothing is fetched, so that
+//! such a schema says less than it seems to.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
 //! What a server says outside of any request of ours: the GET stream of a session, the `subscriptions/listen` of 2026-07-28, the one
-//! stream of a 2024-11-05 session.
+//! stream of a 2024-11-05 session (MCP-X-23, MCP-X-41, MCP-X-42, MCP-X-44).
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -60,7 +60,7 @@ struct Get {
 
 impl Connection {
     /// Opens the stream on which the server speaks by itself: about its lists and, of a modern server, about the resources `uris`. Those
-    /// of an older one are subscribed to by requests. `None` if it has no such stream.
+    /// of an older one are subscribed to by requests. `None` if it has no such stream (MCP-X-43).
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -85,7 +85,8 @@ impl Connection {
 }
 
 impl Connection {
-    /// Opens the stream on which a modern server tells of one task (TX-13), and of nothing else.
+    /// Opens the stream on which a modern server tells of one task (MCP-TX-13), and of nothing
+    /// else.
     ///
     /// # Errors
     /// [`UpstreamError`]; also where the server is of an era that has no such stream.
@@ -187,7 +188,7 @@ impl Standing {
     async fn sort(&self, message: Incoming) -> Option<Event> {
         match message {
             Incoming::Request { id, method, .. } if method == Method::Ping.name() => {
-                // That it could not be told is for the next of its messages to show.
+                // MCP-X-71. That it could not be told is for the next of its messages to show.
                 let pong = Ok(Raw::empty_object());
                 let _ = self.connection.answer(&id, &pong).await;
                 None
@@ -249,7 +250,7 @@ impl Get {
         }
     }
 
-    /// X-7E, as of the stream of a request.
+    /// MCP-X-7E, as of the stream of a request.
     async fn resume(&mut self, legacy: &Legacy) -> Result<(), UpstreamError> {
         let Some(last) = self.last_event.clone() else {
             return Err(UpstreamError::Interrupted);

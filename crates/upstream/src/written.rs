@@ -1,5 +1,5 @@
 //! Definitions of a server as text: cleaned, freed of parts, and compared, without ever becoming a tree that writes numbers and
-//! orders members in its own way (J-10).
+//! orders members in its own way (MCP-J-10).
 
 use portolan_model::text::is_hidden;
 use portolan_protocol::{
@@ -7,7 +7,8 @@ use portolan_protocol::{
     result::write_string,
 };
 
-/// The value without the characters that nobody sees, in its strings and its names (S-6). `None` if it has none.
+/// The value without the characters that nobody sees, in its strings and its names (REVIEW-S-6).
+/// `None` if it has none.
 pub(crate) fn cleaned(raw: &Raw) -> Option<Raw> {
     let mut rest = raw.as_str();
     let (mut out, mut within, mut any) = (String::with_capacity(rest.len()), false, false);
@@ -51,7 +52,7 @@ pub(crate) fn without(raw: &Raw, pointers: &[String]) -> Raw {
     Raw::parse(out).unwrap_or_else(|_| raw.clone())
 }
 
-/// Depth is that of what was parsed: 64 at most (J-19).
+/// Depth is that of what was parsed: 64 at most (MCP-J-19).
 fn copy(raw: &Raw, pointers: &[String], at: &mut String, out: &mut Vec<u8>) {
     let is_above = |at: &str| pointers.iter().any(|pointer| pointer.starts_with(at));
     if !is_above(at) {

@@ -1,8 +1,8 @@
 //! A person's own pages: password, address, signed-in browsers, connected apps (R5). The pages are
 //! plain forms; script serves passkeys and comfort only.
 //!
-//! A change of sign-in methods requires a recent sign-in ([`confirm`], S2). Forms are bound to the
-//! browser and its session.
+//! A change of sign-in methods requires a recent sign-in ([`confirm`], AUTH-S2). Forms are bound to
+//! the browser and its session.
 
 mod apps;
 mod confirm;
@@ -113,7 +113,7 @@ fn signed_in(
     session.ok_or_else(|| PageError::Elsewhere(Target::Account(page).on("/login")))
 }
 
-/// Redirects to [`confirm`] and back, unless the session has a recent sign-in (case 157).
+/// Redirects to [`confirm`] and back, unless the session has a recent sign-in (CASE-157).
 fn recent(state: &AuthState, session: &BrowserSession, page: AccountPage) -> Result<(), PageError> {
     if session.is_recent(state.now()) {
         return Ok(());
@@ -126,8 +126,8 @@ fn recent(state: &AuthState, session: &BrowserSession, page: AccountPage) -> Res
 /// Does the same as [`recent`] before a change of factors.
 ///
 /// A person with a factor has to prove it. Otherwise a password alone could add another factor, and
-/// so meet a rule that requires more than a password (L14). The first factor needs no such proof.
-/// The redirect leads on to `request`, which leads back here if it still requires a factor.
+/// so meet a rule that requires more than a password (AUTH-L14). The first factor needs no such
+/// proof. The redirect leads on to `request`, which leads back here if it still requires a factor.
 async fn may_change_factors(
     state: &AuthState,
     session: &BrowserSession,
@@ -173,7 +173,7 @@ fn form_token(state: &AuthState, browser: &Browser, session: &BrowserSession) ->
     forms::token(&state.keys, &binding(browser, session))
 }
 
-/// Refuses a form of another browser or session (case 27).
+/// Refuses a form of another browser or session (CASE-27).
 fn check_form(
     state: &AuthState,
     browser: &Browser,

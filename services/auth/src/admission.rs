@@ -1,8 +1,9 @@
-//! Decides which AI clients may connect to a workspace (`auth.md` M7, C15, C16). It combines the
-//! rule and the decisions of [`portolan_storage`] with the proof of [`crate::clients::verified`].
+//! Decides which AI clients may connect to a workspace (AUTH-M7, AUTH-C15, AUTH-C16). It combines
+//! the rule and the decisions of [`portolan_storage`] with the proof of
+//! [`crate::clients::verified`].
 //!
 //! It is used when a person allows a client, when a code or refresh token becomes an access token
-//! (K16), and when a change ends connections (R7).
+//! (AUTH-K16), and when a change ends connections (AUTH-R7).
 
 use std::collections::HashMap;
 
@@ -114,8 +115,8 @@ pub(crate) async fn present(
     }))
 }
 
-/// Ends connections of clients that a tenant does not admit any more (R7). The caller must hold the
-/// tenant's lock.
+/// Ends connections of clients that a tenant does not admit any more (AUTH-R7). The caller must
+/// hold the tenant's lock.
 pub(crate) async fn end_unadmitted(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -137,7 +138,7 @@ pub(crate) async fn end_unadmitted(
     Ok(ended)
 }
 
-/// Ends the connections of one client in a tenant (R7).
+/// Ends the connections of one client in a tenant (AUTH-R7).
 pub(crate) async fn end_client(
     state: &AuthState,
     tx: &mut SystemTx,

@@ -1,5 +1,5 @@
-//! The redirect back to the client (`auth.md` A6, A7, A12): parameters appended to the registered
-//! URI, `iss` always and once.
+//! The redirect back to the client (AUTH-A6, AUTH-A7, AUTH-A12): parameters appended to the
+//! registered URI, `iss` always and once.
 
 use askama::Template;
 use axum::response::{IntoResponse, Response};
@@ -66,7 +66,7 @@ impl Answer {
         Self { location }
     }
 
-    /// The location as text, to be sealed for a second submission (N5).
+    /// The location as text, to be sealed for a second submission (AUTH-N5).
     pub(crate) fn as_str(&self) -> &str {
         &self.location
     }
@@ -77,7 +77,7 @@ impl Answer {
     }
 
     /// Responds with 303 and an empty body. For a custom scheme it responds with a page with the
-    /// link: browsers stay on the page after opening an app, which looks like a failure (A12).
+    /// link: browsers stay on the page after opening an app, which looks like a failure (AUTH-A12).
     pub(crate) fn into_response(self, client_name: &str) -> Result<Response, PageError> {
         let is_app = matches!(
             redirect::destination(self.location.split('?').next().unwrap_or_default()),
@@ -128,8 +128,8 @@ mod tests {
             .collect()
     }
 
-    /// Rule: A12. Schemes without a dot are no longer registered, and those registered before still
-    /// belong to an app.
+    /// Rule: AUTH-A12. Schemes without a dot are no longer registered, and those registered before
+    /// still belong to an app.
     #[test]
     fn a12_an_app_gets_a_page_with_the_link_whatever_its_scheme() {
         for (uri, status) in [

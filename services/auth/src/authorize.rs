@@ -1,9 +1,9 @@
-//! `GET /oauth/authorize` (`auth.md` §1.2).
+//! `GET /oauth/authorize` (AUTH-1.2).
 //!
-//! The order of checks is the security of this endpoint (A2): the client, then the redirect URI,
-//! then everything else. Until the redirect URI is proved to be the client's, every fault is a page
-//! and never a redirect. A valid request becomes a row that is bound to the browser; the login and
-//! consent pages refer to it by id.
+//! The order of checks is the security of this endpoint (AUTH-A2): the client, then the redirect
+//! URI, then everything else. Until the redirect URI is proved to be the client's, every fault is a
+//! page and never a redirect. A valid request becomes a row that is bound to the browser; the login
+//! and consent pages refer to it by id.
 
 use askama::Template;
 use axum::{
@@ -40,9 +40,9 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Longest query (A1).
+/// Longest query (AUTH-A1).
 const MAX_QUERY: usize = 8 * 1024;
-/// Longest `state` (A6).
+/// Longest `state` (AUTH-A6).
 const MAX_STATE: usize = 2 * 1024;
 /// Requests that one browser may have open.
 const MAX_OPEN: i64 = 100;
@@ -133,7 +133,7 @@ pub(crate) async fn authorize(
     };
     if details.prompt.none {
         // `prompt=none` never succeeds, because a client without a key must not get a code silently
-        // (A10).
+        // (AUTH-A10).
         let refusal = match session.0 {
             None => (ErrorCode::LoginRequired, "the user has to sign in"),
             Some(_) => (
@@ -194,7 +194,7 @@ pub(crate) fn consent_path(id: RequestId) -> String {
     format!("/oauth/consent/{id}")
 }
 
-/// Returns true if the person has to sign in again before this request may be decided (A10).
+/// Returns true if the person has to sign in again before this request may be decided (AUTH-A10).
 /// `prompt=login` and `select_account` require a sign-in that is newer than the request. `max_age`
 /// requires one that is at most that many seconds old.
 pub(crate) fn needs_sign_in(
@@ -225,7 +225,7 @@ fn throttle(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
 
 type Proved = (Client, String, Option<String>);
 
-/// Steps 1 and 2 of A2.
+/// Steps 1 and 2 of AUTH-A2.
 async fn client_and_redirect(
     state: &AuthState,
     visitor: &Visitor,
@@ -287,7 +287,7 @@ async fn client_and_redirect(
         )));
     }
     // A redirect must return the whole `state`; a request whose `state` is too long gets a page
-    // (A6).
+    // (AUTH-A6).
     let echo = parameters.first("state");
     if echo.is_some_and(|value| value.len() > MAX_STATE) {
         return Ok(Err(Fault::new(
@@ -306,7 +306,7 @@ async fn find_client(
     client_id: &str,
     parameters: &Parameters,
 ) -> Result<Result<Client, Fault>, PageError> {
-    // A `client_id` that begins like a URL can never be a registered id (C1).
+    // A `client_id` that begins like a URL can never be a registered id (AUTH-C1).
     if client_id.starts_with("https://") || client_id.starts_with("http://") {
         return match metadata_document::resolve(state, client_id, visitor).await {
             Ok(client) => {
@@ -334,7 +334,7 @@ async fn find_client(
     }))
 }
 
-/// Step 3 of A2: the rest of the request, validated.
+/// Step 3 of AUTH-A2: the rest of the request, validated.
 #[derive(Debug)]
 struct Details {
     code_challenge: String,
@@ -424,7 +424,7 @@ impl Details {
         Ok(Self {
             code_challenge: challenge.to_owned(),
             // `mcp` is the scope that opens everything: a request for offline access alone means
-            // both (A8).
+            // both (AUTH-A8).
             scopes: scopes.with(scope::MCP),
             resource,
             prompt,
@@ -437,7 +437,7 @@ impl Details {
     }
 }
 
-/// `prompt` (A10). Unknown words are ignored.
+/// `prompt` (AUTH-A10). Unknown words are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -1,7 +1,7 @@
-//! Identifies a browser, signed in or not: the cookie `__Host-bid` (`auth.md` A11).
+//! Identifies a browser, signed in or not: the cookie `__Host-bid` (AUTH-A11).
 //!
-//! The cookie carries no authority (S3). Sign-up, sign-in and authorization requests are bound to
-//! it, so that a link to another person's unfinished request opens nothing (case 30).
+//! The cookie carries no authority (AUTH-S3). Sign-up, sign-in and authorization requests are bound
+//! to it, so that a link to another person's unfinished request opens nothing (CASE-30).
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! Authentication of OAuth clients (`auth.md` §1.4, T10, T13–T16).
+//! Authentication of OAuth clients (AUTH-1.4, AUTH-T10, AUTH-T13 to AUTH-T16).
 
 mod alone;
 mod assertion;
@@ -51,7 +51,7 @@ impl Offer {
 }
 
 /// Finds the client of a token or revocation request and checks its proof with the registered
-/// method (T14).
+/// method (AUTH-T14).
 pub(crate) async fn authenticate(
     state: &AuthState,
     visitor: &Visitor,
@@ -83,7 +83,7 @@ pub(crate) async fn authenticate_in(
         _ => Vec::new(),
     };
 
-    // The comparison runs for unknown clients too, with an empty list of secrets (T15).
+    // The comparison runs for unknown clients too, with an empty list of secrets (AUTH-T15).
     let proved = match &offer {
         Offer::Name(_) => None,
         Offer::Basic { secret, .. } => Some((
@@ -129,12 +129,12 @@ pub(crate) async fn authenticate_in(
     }
 }
 
-/// Returns true if the client may use this method: the registered one and no other (T14).
+/// Returns true if the client may use this method: the registered one and no other (AUTH-T14).
 ///
-/// A service account may send its secret in either of the two ways (AX-4). Libraries choose freely
-/// between them, and the text of the extension and its example disagree. So may a client that an
-/// administrator registered, because the administrator cannot know how the program sends the secret
-/// (C16).
+/// A service account may send its secret in either of the two ways (MCP-AX-4). Libraries choose
+/// freely between them, and the text of the extension and its example disagree. So may a client
+/// that an administrator registered, because the administrator cannot know how the program sends
+/// the secret (AUTH-C16).
 fn fits(client: &Client, registered: AuthMethod, used: AuthMethod) -> bool {
     registered == used
         || (matches!(client.kind, ClientKind::Service | ClientKind::Static)
@@ -142,7 +142,8 @@ fn fits(client: &Client, registered: AuthMethod, used: AuthMethod) -> bool {
             && used.has_secret())
 }
 
-/// `invalid_client`, with the status and header that fit how the request offers its proof (T10).
+/// `invalid_client`, with the status and header that fit how the request offers its proof
+/// (AUTH-T10).
 pub(crate) fn refused(headers: &HeaderMap, description: &'static str) -> OAuthError {
     if matches!(basic_credentials(headers), Ok(Some(_))) {
         OAuthError::BasicRefused { description }
@@ -184,7 +185,7 @@ pub(crate) fn unproved(headers: &HeaderMap, form: &Parameters) -> Option<String>
 
 fn which_secret(secret: &str, known: &[LiveSecret]) -> Option<ClientSecretId> {
     // Portolan generates secrets with 256 bits, so a digest is enough; argon2 would invite floods
-    // (T16).
+    // (AUTH-T16).
     let presented = SecretToken::parse(TokenForm::ClientSecret, secret)
         .map_or_else(|| digest(secret.as_bytes()), |token| token.digest());
     let decoy = Digest::from_bytes([0; 32]);
@@ -236,8 +237,8 @@ fn read_offer(headers: &HeaderMap, form: &Parameters) -> Result<Offer, OAuthErro
     })
 }
 
-/// Reads `Authorization: Basic`: split at the first colon, both halves form-decoded (T13). Other
-/// schemes are ignored.
+/// Reads `Authorization: Basic`: split at the first colon, both halves form-decoded (AUTH-T13).
+/// Other schemes are ignored.
 fn basic_credentials(headers: &HeaderMap) -> Result<Option<(String, String)>, OAuthError> {
     let malformed = OAuthError::BasicRefused {
         description: "the Authorization header is malformed",
@@ -277,7 +278,7 @@ fn basic_credentials(headers: &HeaderMap) -> Result<Option<(String, String)>, OA
             .unwrap_or_default()
     };
     let (id, secret) = (decode(id), decode(secret));
-    // S-6: no client of ours has such an id, and Postgres does not store it.
+    // REVIEW-S-6: no client of ours has such an id, and Postgres does not store it.
     if id.contains(char::is_control) || secret.contains(char::is_control) {
         return Err(malformed);
     }

@@ -116,7 +116,8 @@ pub struct DemoApi {
     pub mcp_url: String,
 }
 
-/// Absolute URLs and cookie names. Everything absolute is built from configuration, never from `Host` (S10).
+/// Absolute URLs and cookie names. Everything absolute is built from configuration, never from
+/// `Host` (AUTH-S10).
 #[derive(Debug, Clone)]
 pub struct Site {
     origin: String,
@@ -126,8 +127,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// From the public URL. Cookies are `Secure` with the `__Host-` prefix (S1), but not on `http` on a loopback address, where
-    /// browsers would drop them.
+    /// From the public URL. Cookies are `Secure` with the `__Host-` prefix (AUTH-S1), but not on
+    /// `http` on a loopback address, where browsers would drop them.
     pub fn new(public_url: &Url) -> Self {
         let is_loopback = match public_url.host() {
             Some(url::Host::Domain(name)) => name == "localhost",
@@ -145,7 +146,8 @@ impl Site {
         }
     }
 
-    /// Scheme, host and port, without a slash at the end. It is the issuer too, byte for byte (E1).
+    /// Scheme, host and port, without a slash at the end. It is the issuer too, byte for byte
+    /// (AUTH-E1).
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -160,8 +162,8 @@ impl Site {
         format!("{}{path}", self.origin)
     }
 
-    /// Who we are to authenticators (L13): the host of the issuer, and its origin as the only one. `None` where the host is an address: browsers bind
-    /// passkeys to names.
+    /// Who we are to authenticators (AUTH-L13): the host of the issuer, and its origin as the only
+    /// one. `None` where the host is an address: browsers bind passkeys to names.
     pub fn passkeys(&self) -> Option<RelyingParty> {
         let host = self.host.as_deref()?;
         Some(RelyingParty::new(host, vec![self.origin.clone()]))
@@ -186,8 +188,8 @@ impl Site {
         }
     }
 
-    /// A `Set-Cookie` value: HttpOnly, SameSite=Lax, Path=/, no Domain (S1). `max_age` in seconds; `None` ends with the browser,
-    /// 0 removes the cookie.
+    /// A `Set-Cookie` value: HttpOnly, SameSite=Lax, Path=/, no Domain (AUTH-S1). `max_age` in
+    /// seconds; `None` ends with the browser, 0 removes the cookie.
     pub fn set_cookie(&self, name: &str, value: &str, max_age: Option<i64>) -> String {
         use std::fmt::Write as _;
         let mut cookie = format!(

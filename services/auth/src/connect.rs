@@ -1,9 +1,10 @@
 //! Connecting accounts at upstream servers and APIs: the redirect to their authorization server,
-//! and the callback (`spec/authorization.md` §8).
+//! and the callback (`docs/authorization-rules.md`, *Platform as OAuth client of upstreams*).
 //!
 //! An administrator connects the workspace's account from the console. A person connects their own
-//! from a page whose link a client showed (X-86, EL-11). Both return to one address per source, so
-//! that no two authorization servers share one (AU-9: what `iss` does for servers that send it).
+//! from a page whose link a client showed (MCP-X-86, MCP-EL-11). Both return to one address per
+//! source, so that no two authorization servers share one (MCP-AU-9: what `iss` does for servers
+//! that send it).
 
 mod callback;
 mod document;
@@ -32,7 +33,7 @@ pub(crate) enum ConnectError {
     /// The source does not exist, or has no OAuth sign-in.
     #[error("there is no such source that is signed in to")]
     Unknown,
-    /// AU-7: the client that the tenant entered belongs to another authorization server.
+    /// MCP-AU-7: the client that the tenant entered belongs to another authorization server.
     #[error(
         "the client that was entered belongs to {known}, but the server now names {found}: enter the client that you have there"
     )]
@@ -66,14 +67,14 @@ pub(crate) enum ConnectError {
 }
 
 /// The callback of a source. Each source has its own: an authorization server that sends no `iss`
-/// cannot pass for another (AU-9).
+/// cannot pass for another (MCP-AU-9).
 pub(crate) fn redirect_uri(site: &Site, source: SourceId) -> String {
     site.url(&format!("/connect/callback/{source}"))
 }
 
 /// The address of the client metadata document for a source. It is the client id for servers that
-/// support such documents (AU-6). Each source has its own, so that a person's consent for one
-/// workspace does not count for another. Only an `https` address can be one (AC-11).
+/// support such documents (MCP-AU-6). Each source has its own, so that a person's consent for one
+/// workspace does not count for another. Only an `https` address can be one (MCP-AC-11).
 pub(crate) fn document_url(site: &Site, source: SourceId) -> Option<String> {
     let url = site.url(&format!("/connect/clients/{source}"));
     url.starts_with("https://").then_some(url)

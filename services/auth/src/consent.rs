@@ -1,6 +1,6 @@
-//! The consent page (`auth.md` §1.8): the request, the client, the workspace; and the decision.
+//! The consent page (AUTH-1.8): the request, the client, the workspace; and the decision.
 //!
-//! Reading a request needs the cookie of the browser that began it (A11): a link to another
+//! Reading a request needs the cookie of the browser that began it (AUTH-A11): a link to another
 //! person's request shows nothing. The decision is one guarded `update`, together with the grant
 //! and the code. A second submission gets the same redirect.
 
@@ -55,11 +55,13 @@ use crate::{
     visitor::Visitor,
 };
 
-/// A faster decision than this after the page was shown was not made by a person who read it (N6).
+/// A faster decision than this after the page was shown was not made by a person who read it
+/// (AUTH-N6).
 const MIN_LOOK: Duration = Duration::milliseconds(300);
-/// How long a second submission gets the same answer (N5).
+/// How long a second submission gets the same answer (AUTH-N5).
 const ANSWER_FOR: Duration = Duration::seconds(120);
-/// Most grants of one client and person in a tenant. Beyond that the least used are revoked (M9).
+/// Most grants of one client and person in a tenant. Beyond that the least used are revoked
+/// (AUTH-M9).
 const MAX_GRANTS: i64 = 50;
 
 /// `GET /oauth/consent/{request}`
@@ -124,7 +126,7 @@ pub(crate) async fn decide(
         return pages::see_other(&login_path(request.id, true));
     }
     // The person signed in with another account in another tab: the page showed another decision
-    // (case 31).
+    // (CASE-31).
     let notice = if is_pending && request.session != Some(session.id) {
         Some("You changed your account in another tab. Please look again before you decide.")
     } else {
@@ -184,7 +186,7 @@ pub(crate) async fn decide(
 }
 
 /// Loads the request if it belongs to this browser. Unknown, malformed and foreign ids get the same
-/// error (case 30).
+/// error (CASE-30).
 async fn load(
     tx: &mut SystemTx,
     browser: &Browser,
@@ -205,7 +207,7 @@ async fn load(
 }
 
 /// Returns true if the client is neither blocked nor deleted, and still has the redirect URI of the
-/// request (A2).
+/// request (AUTH-A2).
 fn is_still_good(request: &AuthorizationRequest, client: &Client) -> bool {
     !client.is_blocked
         && client
@@ -214,7 +216,7 @@ fn is_still_good(request: &AuthorizationRequest, client: &Client) -> bool {
             .any(|registered| redirect::matches(registered, &request.redirect_uri))
 }
 
-/// The form's token. It is bound to this browser, this session and this request (case 27).
+/// The form's token. It is bound to this browser, this session and this request (CASE-27).
 fn form_token(
     state: &AuthState,
     request: &AuthorizationRequest,
@@ -242,7 +244,7 @@ async fn shown(
     notice: Option<&str>,
 ) -> Result<Response, PageError> {
     let target = Target::find(state, &mut tx, request, client, session).await?;
-    // L14: the second factor that the workspace requires comes before its consent page.
+    // AUTH-L14: the second factor that the workspace requires comes before its consent page.
     if let Target::Fixed { offered, .. } | Target::NoServer { offered, .. } = &target
         && let Some(path) = lacking(&mut tx, request, session, &offered.choice).await?
     {
@@ -257,8 +259,8 @@ async fn shown(
     view::render(state, request, client, session, &target, notice)
 }
 
-/// The path to the factor that the workspace requires and this session has not proved (L14). It
-/// leads back to this request.
+/// The path to the factor that the workspace requires and this session has not proved (AUTH-L14).
+/// It leads back to this request.
 async fn lacking(
     tx: &mut SystemTx,
     request: &AuthorizationRequest,
@@ -328,7 +330,7 @@ async fn approve(
         .filter(|choice| choice.role.may(Action::CallTools));
     if let Some(choice) = chosen {
         // Read again under the lock. A block of the client at this moment either came first, or
-        // revokes this grant afterwards (M7).
+        // revokes this grant afterwards (AUTH-M7).
         client_admission::hold_still(&mut tx, choice.tenant).await?;
         let present = clients::get(&mut tx, client.id).await?;
         let now = admission::present(&mut tx, &present, choice.tenant, session.user).await?;
@@ -422,7 +424,7 @@ async fn approve(
     answer.into_response(&client.name)
 }
 
-/// Requests an administrator's approval of the client (M7). The authorization request stays
+/// Requests an administrator's approval of the client (AUTH-M7). The authorization request stays
 /// pending. After the approval the same page allows the decision.
 async fn ask(
     state: &AuthState,
@@ -516,7 +518,7 @@ async fn settle(
 }
 
 /// The response to a double click: the first decision is valid, and both submissions get its answer
-/// (cases 32, 33).
+/// (CASE-32, CASE-33).
 async fn settled_elsewhere(
     state: &AuthState,
     request: &AuthorizationRequest,
@@ -529,7 +531,7 @@ async fn settled_elsewhere(
     }
 }
 
-/// Records a posted workspace that the page did not offer (case 41).
+/// Records a posted workspace that the page did not offer (CASE-41).
 async fn refuse(
     tx: &mut SystemTx,
     visitor: &Visitor,

@@ -297,7 +297,8 @@ fn refusals() -> DocumentedResponse {
         .build()
 }
 
-/// The guarded routes: requests of our own pages only (S5), responses never cached, never framed.
+/// The guarded routes: requests of our own pages only (AUTH-S5), responses never cached, never
+/// framed.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     let (router, _) = documented().split_for_parts();
     router

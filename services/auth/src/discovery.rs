@@ -1,4 +1,4 @@
-//! Authorization server metadata (RFC 8414; `auth.md` E1, E2, §5.3). It lists only what this
+//! Authorization server metadata (RFC 8414; AUTH-E1, AUTH-E2, AUTH-5.3). It lists only what this
 //! service supports.
 
 use axum::{
@@ -90,7 +90,7 @@ pub(crate) async fn metadata(State(state): State<AuthState>, visitor: Visitor) -
     response
 }
 
-/// Refuses the document of OpenID providers, because this service is none (E2).
+/// Refuses the document of OpenID providers, because this service is none (AUTH-E2).
 pub(crate) async fn no_openid(State(state): State<AuthState>, visitor: Visitor) -> Response {
     let step = recorder::step(&state, &visitor, Step::ServerMetadata)
         .refused(Some("E2"), "there is no openid-configuration here");
@@ -100,7 +100,7 @@ pub(crate) async fn no_openid(State(state): State<AuthState>, visitor: Visitor) 
 
 /// Answers every other document below `/.well-known` with 404 in JSON, whatever the method, so that
 /// clients try the next form. A 200 under a path-suffixed name would carry an issuer that does not
-/// match its URL, and strict clients would stop there (E2, E4).
+/// match its URL, and strict clients would stop there (AUTH-E2, AUTH-E4).
 pub(crate) async fn not_found() -> Response {
     (
         StatusCode::NOT_FOUND,

@@ -1,6 +1,6 @@
 //! Requirements of a workspace on a session, apart from the person's role. The session must open
-//! the workspace, come from its required provider (F7), and include its required factor (L14). The
-//! console, consent and all other uses share this check.
+//! the workspace, come from its required provider (AUTH-F7), and include its required factor
+//! (AUTH-L14). The console, consent and all other uses share this check.
 
 use portolan_model::{factor::SecondFactor, id::TenantId, member::Role};
 use portolan_storage::{StorageError, SystemTx};
@@ -11,7 +11,7 @@ use crate::{factor, login::Target, session::BrowserSession, sso};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lacking {
     /// The session belongs to another workspace's provider, so this workspace does not exist for it
-    /// (case 107).
+    /// (CASE-107).
     Everything,
     /// The sign-in with the workspace's provider.
     Company,

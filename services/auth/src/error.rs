@@ -1,5 +1,5 @@
-//! Error responses of the OAuth endpoints (RFC 6749 §5.2; `auth.md` E11, T9, T10). This is the only
-//! place with their status codes. Faults of pages are in [`crate::pages`].
+//! Error responses of the OAuth endpoints (RFC 6749 §5.2; AUTH-E11, AUTH-T9, AUTH-T10). This is the
+//! only place with their status codes. Faults of pages are in [`crate::pages`].
 
 use axum::{
     Json,
@@ -87,7 +87,7 @@ pub enum OAuthError {
         /// Text for the developer of the client: ASCII, without quote and backslash.
         description: &'static str,
     },
-    /// 401 with a `Basic` challenge, because the request used Basic (T10).
+    /// 401 with a `Basic` challenge, because the request used Basic (AUTH-T10).
     #[error("invalid_client: {description}")]
     BasicRefused {
         /// Text for the developer of the client.
@@ -106,13 +106,13 @@ pub enum OAuthError {
         retry_after: i64,
     },
     /// Another server that is needed cannot be reached now: 503. Never 401, which makes clients
-    /// drop their registration (T10).
+    /// drop their registration (AUTH-T10).
     #[error("the keys of the client cannot be fetched")]
     Away {
         /// Seconds to wait.
         retry_after: i64,
     },
-    /// Storage failed: 503. Never `invalid_grant` (T7).
+    /// Storage failed: 503. Never `invalid_grant` (AUTH-T7).
     #[error("storage failed")]
     Storage(#[source] StorageError),
     /// Signing or sealing failed: 503.

@@ -1,4 +1,4 @@
-//! The workspace's rule for the sign-in of its members (`auth.md` L14). It is checked wherever a
+//! The workspace's rule for the sign-in of its members (AUTH-L14). It is checked wherever a
 //! person acts in the workspace.
 
 use portolan_model::{factor::SecondFactor, id::TenantId};

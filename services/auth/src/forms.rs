@@ -1,4 +1,5 @@
-//! Form tokens against cross-site requests: the second half of S5, beside the fetch-site layer.
+//! Form tokens against cross-site requests: the second half of AUTH-S5, beside the fetch-site
+//! layer.
 //!
 //! A token is a MAC over the values that the form is bound to. It is stable, so that two tabs do
 //! not invalidate each other.
@@ -49,7 +50,7 @@ mod tests {
             &[b"browser"],
             &[b"browser", b"request", b""],
         ] {
-            assert!(!is_valid(&keys, other, &made), "case 27");
+            assert!(!is_valid(&keys, other, &made), "CASE-27");
         }
         assert!(!is_valid(&keys, &[b"browser", b"request"], ""));
     }

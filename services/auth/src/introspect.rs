@@ -1,7 +1,7 @@
-//! `POST /oauth/introspect` (RFC 7662; `auth.md` R8): a workspace's own service accounts may check
+//! `POST /oauth/introspect` (RFC 7662; AUTH-R8): a workspace's own service accounts may check
 //! whether a token of that workspace is valid. Portolan's nodes do not use it, because they verify
-//! tokens themselves (§4.2). An invalid token is `{"active": false}` and nothing else, whatever the
-//! reason.
+//! tokens themselves (AUTH-4.2). An invalid token is `{"active": false}` and nothing else, whatever
+//! the reason.
 
 use axum::{
     Json,
@@ -73,7 +73,7 @@ pub(crate) async fn introspect(
 }
 
 /// Authenticates the caller, which must be an enabled service account. Every other caller gets 401
-/// (case 142).
+/// (CASE-142).
 async fn asker(
     state: &AuthState,
     visitor: &Visitor,
@@ -127,7 +127,7 @@ async fn good(
 }
 
 /// Returns true if the token's subject may still act, and no epoch has changed since the token was
-/// issued (§4.2).
+/// issued (AUTH-4.2).
 async fn has_present_epochs(tx: &mut SystemTx, claims: &AccessClaims) -> Result<bool, OAuthError> {
     Ok(match claims.sub {
         Subject::User(user) => {

@@ -1,7 +1,7 @@
-//! Pages of an invitation (`auth.md` M5).
+//! Pages of an invitation (AUTH-M5).
 //!
 //! The link in the mail shows the workspace and the inviter. Accepting requires an account with the
-//! invited address, proved. An invitation in other hands is therefore worthless (case 161).
+//! invited address, proved. An invitation in other hands is therefore worthless (CASE-161).
 
 use askama::Template;
 use axum::{
@@ -65,7 +65,7 @@ struct LinkQuery {
     token: Option<Secret<String>>,
 }
 
-/// Shows the workspace and the inviter. Reading changes nothing (case 150).
+/// Shows the workspace and the inviter. Reading changes nothing (CASE-150).
 async fn open_link(
     State(state): State<AuthState>,
     browser: Browser,
@@ -144,7 +144,7 @@ struct AcceptForm {
 }
 
 /// Makes a member, once. The role is at most the inviter's present one. An invitation is void if
-/// its sender may no longer invite (case 161).
+/// its sender may no longer invite (CASE-161).
 async fn accept(
     State(state): State<AuthState>,
     browser: Browser,

@@ -1,4 +1,4 @@
-//! The published keys, and the rotation of the signing key (`auth.md` J1, J2, J4).
+//! The published keys, and the rotation of the signing key (AUTH-J1, AUTH-J2, AUTH-J4).
 
 use axum::{
     extract::State,
@@ -104,7 +104,7 @@ pub async fn reload(state: &AuthState) -> Result<(), RotationError> {
 /// Signs, publishes and verifies with these keys from now on. A key that does not open signs
 /// nothing here, as long as another key does. Otherwise a single row would keep every process from
 /// loading the others. The key is published all the same, because nodes accept tokens that another
-/// node signed with it (J4).
+/// node signed with it (AUTH-J4).
 fn take(state: &AuthState, stored: &[StoredKey], now: Timestamp) -> Result<(), RotationError> {
     let published = stored
         .iter()
@@ -173,9 +173,9 @@ async fn ensure(
     Ok(stored)
 }
 
-/// Makes the standby key the signing key, on an operator's command (J2). The change takes effect
-/// once the standby has been published for a day, which it usually has. The new signing key gets a
-/// standby of its own. Returns the key that takes over.
+/// Makes the standby key the signing key, on an operator's command (AUTH-J2). The change takes
+/// effect once the standby has been published for a day, which it usually has. The new signing key
+/// gets a standby of its own. Returns the key that takes over.
 pub async fn hand_over(
     tx: &mut SystemTx,
     keys: &Keys,
@@ -191,7 +191,7 @@ pub async fn hand_over(
     Ok(standby)
 }
 
-/// Removes a key (J3). Nodes refuse the tokens that it signed as soon as they receive the
+/// Removes a key (AUTH-J3). Nodes refuse the tokens that it signed as soon as they receive the
 /// revocation. If no other key signs, the standby does so at once. Refresh tokens are not signed
 /// and stay valid. Returns the id of the key that signs now.
 ///

@@ -1,13 +1,14 @@
-//! Sign-up, verification, sign-in and sign-out (`auth.md` §1.9, §1.10): plain forms; the only
+//! Sign-up, verification, sign-in and sign-out (AUTH-1.9, AUTH-1.10): plain forms; the only
 //! script is that of passkeys.
 //!
 //! Three guarantees hold on every page here:
 //!
 //! - A page does not reveal whether an address has an account. Known and unknown addresses take the
-//!   same path, with the same text, status and cost (L5).
-//! - Every form carries a token that is bound to the browser, beside the fetch-site layer (S5).
+//!   same path, with the same text, status and cost (AUTH-L5).
+//! - Every form carries a token that is bound to the browser, beside the fetch-site layer
+//!   (AUTH-S5).
 //! - The continuation is an enum, made from a stored request or from an address that can only be
-//!   one of the console's. It is never a URL that the visitor supplies (S8, case 44).
+//!   one of the console's. It is never a URL that the visitor supplies (AUTH-S8, CASE-44).
 
 pub mod breached;
 mod code;
@@ -96,8 +97,8 @@ pub(crate) fn check_form(keys: &Keys, browser: &Browser, presented: &str) -> Res
     }
 }
 
-/// Checks the rules for a new password (L3), and that no list of stolen passwords has it (L4).
-/// `inputs` are texts that a guesser knows, such as the address.
+/// Checks the rules for a new password (AUTH-L3), and that no list of stolen passwords has it
+/// (AUTH-L4). `inputs` are texts that a guesser knows, such as the address.
 pub(crate) async fn check_password(
     state: &AuthState,
     password: &Secret<String>,

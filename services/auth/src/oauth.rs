@@ -116,7 +116,7 @@ pub struct OAuthParts {
     pub verifier: Verifier,
     /// Revocations that this process knows. In a single process the MCP endpoint shares them.
     pub revocations: Revocations,
-    /// Receives the steps of connecting clients (X2).
+    /// Receives the steps of connecting clients (AUTH-X2).
     pub recorder: Recorder,
     pub(crate) fetches: Fetches,
     pub(crate) refreshes: Rates,
@@ -176,7 +176,7 @@ impl OAuthParts {
     }
 }
 
-/// Largest form of the token and revocation endpoints, in bytes (T8).
+/// Largest form of the token and revocation endpoints, in bytes (AUTH-T8).
 const MAX_FORM: usize = 64 * 1024;
 
 /// Routes for programs, with CORS; then pages, without.
@@ -252,7 +252,7 @@ impl From<Endpoints> for Router<AuthState> {
     }
 }
 
-/// axum would answer HEAD with the GET handler, and link previews would then make rows (E5).
+/// axum would answer HEAD with the GET handler, and link previews would then make rows (AUTH-E5).
 async fn method_not_allowed() -> StatusCode {
     StatusCode::METHOD_NOT_ALLOWED
 }
@@ -269,8 +269,8 @@ pub async fn maintain(state: &AuthState) {
     }
 }
 
-/// Deletes sealed successors older than a day (K18): until then a superseded refresh token leads to
-/// its successor.
+/// Deletes sealed successors older than a day (AUTH-K18): until then a superseded refresh token
+/// leads to its successor.
 async fn forget_successors(state: &AuthState) -> Result<(), StorageError> {
     const BATCH: i64 = 1000;
     let before = state.now() - LOST_ANSWER_WINDOW;

@@ -26,8 +26,8 @@ pub(crate) use moment::Moment;
 
 use crate::{config::Site, state::AuthState};
 
-/// The policy of S6 for our pages, whose only image is a `data:` URL in the style sheet. It has
-/// `form-action`, so it does not fit pages whose form redirects to a client (N7).
+/// The policy of AUTH-S6 for our pages, whose only image is a `data:` URL in the style sheet. It
+/// has `form-action`, so it does not fit pages whose form redirects to a client (AUTH-N7).
 const PAGES_CSP: &str = "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; \
      frame-ancestors 'none'; form-action 'self'";
 
@@ -37,7 +37,7 @@ const SCRIPT_CSP: &str = "default-src 'none'; script-src 'self'; connect-src 'se
      base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
 /// The first policy without `form-action`: browsers apply it to all redirects of a form, custom
-/// schemes included (N7).
+/// schemes included (AUTH-N7).
 const CLIENT_REDIRECT_CSP: &str = "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; \
      frame-ancestors 'none'";
 
@@ -103,9 +103,10 @@ pub enum FormTarget {
     Client,
 }
 
-/// Adds the layers that every router of pages needs. Input is text and arrives in time (S-2, S-6).
-/// Faults become pages, and other sites cannot post (S5). Pages are never cached, framed or loaded
-/// from elsewhere (S6, S7). COOP is `unsafe-none`, because clients open these pages in popups (N8).
+/// Adds the layers that every router of pages needs. Input is text and arrives in time (REVIEW-S-2,
+/// REVIEW-S-6). Faults become pages, and other sites cannot post (AUTH-S5). Pages are never cached,
+/// framed or loaded from elsewhere (AUTH-S6, AUTH-S7). COOP is `unsafe-none`, because clients open
+/// these pages in popups (AUTH-N8).
 pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Router<AuthState> {
     let csp = match target {
         FormTarget::Here => PAGES_CSP,

@@ -1,4 +1,4 @@
-//! Parameters of OAuth requests: form-encoded, each at most once (`auth.md` A1, T8).
+//! Parameters of OAuth requests: form-encoded, each at most once (AUTH-A1, AUTH-T8).
 
 use http::{HeaderMap, header};
 

@@ -1,8 +1,8 @@
-//! Passkeys (`auth.md` L13): the options for authenticators, and the checks of their answers.
+//! Passkeys (AUTH-L13): the options for authenticators, and the checks of their answers.
 //!
 //! A challenge is a row that is valid once, for five minutes, in the browser that requested it and
 //! for one purpose. An answer uses it up before any other check, so that a second answer is
-//! impossible (case 156). A passkey that is the only factor must have verified its person; after a
+//! impossible (CASE-156). A passkey that is the only factor must have verified its person; after a
 //! password a touch is enough.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -278,7 +278,7 @@ pub(crate) fn words(said: Said) -> Vec<&'static str> {
     words
 }
 
-/// Handles a counter that did not grow (L13): the key is in two places, or was restored from a
+/// Handles a counter that did not grow (AUTH-L13): the key is in two places, or was restored from a
 /// copy. It writes an audit entry and notifies the person.
 async fn alert(
     state: &AuthState,

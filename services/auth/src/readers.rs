@@ -1,4 +1,5 @@
-//! Documents that are read: on threads of their own, a few at a time, of each tenant one, and no longer than they are waited for (S-1).
+//! Documents that are read: on threads of their own, a few at a time, of each tenant one, and no
+//! longer than they are waited for (REVIEW-S-1).
 
 use std::{
     sync::Arc,

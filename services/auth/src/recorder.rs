@@ -1,9 +1,9 @@
-//! Connection diagnostics (`auth.md` X2): records each step of a client's connection to a
+//! Connection diagnostics (AUTH-X2): records each step of a client's connection to a
 //! workspace, so that administrators see the step at which it stopped, and the reason.
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | this module | the record of one step; the parameters of a client that may be stored (X1) |
+//! | this module | the record of one step; the parameters of a client that may be stored (AUTH-X1) |
 //! | [`rules`] | the text of each rule |
 //! | [`attempts`] | steps combined into attempts |
 //! | [`paging`] | attempts, page by page |
@@ -110,7 +110,7 @@ pub(crate) fn kept_uri(text: &str) -> Option<String> {
 }
 
 /// The parameters of an authorization or token request that may be stored: never `state`, codes,
-/// verifiers, secrets (X1).
+/// verifiers, secrets (AUTH-X1).
 pub(crate) fn kept_parameters(parameters: &Parameters) -> Map<String, Value> {
     let mut out = Map::new();
     for name in ["redirect_uri", "resource"] {

@@ -1,5 +1,5 @@
-//! `POST /oauth/revoke` (RFC 7009; `auth.md` R1–R4). It answers 200 after the commit for everything
-//! except the client's own faults.
+//! `POST /oauth/revoke` (RFC 7009; AUTH-R1 to AUTH-R4). It answers 200 after the commit for
+//! everything except the client's own faults.
 
 use axum::{
     body::Bytes,
@@ -38,7 +38,7 @@ pub(crate) async fn revoke(
         .first("token")
         .ok_or(OAuthError::invalid_request("token is missing"));
     // A presented API key may be revoked without a client: the finder of a leaked key has none
-    // (C17).
+    // (AUTH-C17).
     if let Ok(token) = presented
         && let Some(key) = SecretToken::parse(TokenForm::ApiKey, token)
     {

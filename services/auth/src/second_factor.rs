@@ -1,5 +1,5 @@
 //! The second factor: a code of an authenticator app, or a recovery code when the app is lost
-//! (`auth.md` L11, L12).
+//! (AUTH-L11, AUTH-L12).
 
 use portolan_keys::{Purpose, Secret, TotpSecret, totp};
 use portolan_model::{
@@ -35,7 +35,7 @@ pub(crate) async fn is_needed(state: &AuthState, user: UserId) -> Result<bool, P
     Ok(second_factors::is_enrolled(&mut tx, user).await?)
 }
 
-/// Checks a code: five attempts in five minutes, each code once, over all nodes (case 155).
+/// Checks a code: five attempts in five minutes, each code once, over all nodes (CASE-155).
 pub(crate) async fn check(
     state: &AuthState,
     visitor: &Visitor,
@@ -86,7 +86,7 @@ pub(crate) async fn check(
     Ok(Factor::Right)
 }
 
-/// Notifies the person of a used recovery code, with the number of the codes left (L12).
+/// Notifies the person of a used recovery code, with the number of the codes left (AUTH-L12).
 async fn recovery_code_used(
     state: &AuthState,
     visitor: &Visitor,

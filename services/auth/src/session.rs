@@ -1,4 +1,4 @@
-//! The session of a signed-in browser: the cookie `__Host-sid` (`auth.md` S1–S4).
+//! The session of a signed-in browser: the cookie `__Host-sid` (AUTH-S1 to AUTH-S4).
 
 use axum::extract::FromRequestParts;
 use axum_extra::extract::CookieJar;
@@ -22,7 +22,7 @@ use crate::{console::error::ConsoleError, pages::PageError, state::AuthState, vi
 const COOKIE: &str = "sid";
 
 /// A signed-in browser. The extractor answers 401 in the console's form if there is none. Bearer
-/// tokens of MCP are not accepted here (S11).
+/// tokens of MCP are not accepted here (AUTH-S11).
 #[derive(Debug, Clone)]
 pub struct BrowserSession {
     /// The session.
@@ -38,15 +38,15 @@ pub struct BrowserSession {
     /// The methods of that sign-in (RFC 8176 words).
     pub amr: Vec<String>,
     /// The one workspace that the session opens, if that workspace's provider vouched for the
-    /// person (F7).
+    /// person (AUTH-F7).
     pub only_tenant: Option<TenantId>,
 }
 
-/// How long a sign-in counts as recent (S2).
+/// How long a sign-in counts as recent (AUTH-S2).
 pub const RECENT: time::Duration = time::Duration::minutes(10);
 
 impl BrowserSession {
-    /// Returns true if the sign-in is recent, as sensitive changes require (S2, case 157).
+    /// Returns true if the sign-in is recent, as sensitive changes require (AUTH-S2, CASE-157).
     pub fn is_recent(&self, now: Timestamp) -> bool {
         now - self.auth_time < RECENT
     }
@@ -77,7 +77,7 @@ pub struct MaybeSession(pub Option<BrowserSession>);
 
 /// A session, if there is one, including sessions for a single workspace. For pages that check
 /// [`BrowserSession::opens`]. All other pages ignore such a session, so that a workspace's provider
-/// gets no other access to a person (case 107).
+/// gets no other access to a person (CASE-107).
 #[derive(Debug, Clone)]
 pub struct MaybeAnySession(pub Option<BrowserSession>);
 
@@ -181,7 +181,7 @@ pub(crate) fn has_cookie(headers: &HeaderMap, state: &AuthState) -> bool {
 
 /// Starts a session for `user` in the caller's transaction and returns its id and cookie. The id is
 /// new at every sign-in. The browser's former session ends, also another
-/// person's (S3, case 39).
+/// person's (AUTH-S3, CASE-39).
 pub(crate) async fn start(
     tx: &mut SystemTx,
     state: &AuthState,
@@ -208,7 +208,7 @@ pub(crate) async fn start(
         now,
     )
     .await?;
-    // Proofs of workspaces' providers about the same person stay valid (F7).
+    // Proofs of workspaces' providers about the same person stay valid (AUTH-F7).
     if let Some((old, owner)) = old
         && owner == user
     {
@@ -230,7 +230,8 @@ pub(crate) async fn start(
     Ok((id, sensitive(cookie)?))
 }
 
-/// Ends the session of the request, if it has one, and returns the cookie that removes it (S4).
+/// Ends the session of the request, if it has one, and returns the cookie that removes it
+/// (AUTH-S4).
 pub(crate) async fn end(
     state: &AuthState,
     headers: &HeaderMap,

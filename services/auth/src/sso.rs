@@ -1,4 +1,4 @@
-//! The identity provider that members of a workspace must use (`auth.md` F7). It is checked
+//! The identity provider that members of a workspace must use (AUTH-F7). It is checked
 //! wherever a person acts in the workspace.
 
 use portolan_model::audit::{Actor, Event, Outcome};

@@ -1,4 +1,4 @@
-//! `POST /oauth/token` (RFC 6749 §3.2; `auth.md` §1.3).
+//! `POST /oauth/token` (RFC 6749 §3.2; AUTH-1.3).
 
 mod code;
 mod issue;
@@ -26,7 +26,7 @@ use crate::{
 
 use self::trail::Trail;
 
-/// A successful response (T9). It has no nulls and nothing about the person.
+/// A successful response (AUTH-T9). It has no nulls and nothing about the person.
 struct Tokens {
     access: Secret<String>,
     expires_in: i64,
@@ -120,8 +120,8 @@ async fn grant(
                 return Ok(("refresh_token", tokens));
             }
             // The client comes first: one that is deleted has to register again, whatever its token
-            // looks like (C12). Then comes the token's form, so that malformed tokens need no query
-            // (K6).
+            // looks like (AUTH-C12). Then comes the token's form, so that malformed tokens need no
+            // query (AUTH-K6).
             let (client, tx) = clients::authenticate_in(state, visitor, headers, &form).await?;
             trail.client_name = Some(client.name.clone());
             let presented = refresh::read(&form)?;
@@ -141,7 +141,7 @@ async fn grant(
     }
 }
 
-/// Parameters that must come in the body, because proxies log query strings (case 56).
+/// Parameters that must come in the body, because proxies log query strings (CASE-56).
 const BODY_ONLY: [&str; 10] = [
     "grant_type",
     "code",
@@ -155,7 +155,7 @@ const BODY_ONLY: [&str; 10] = [
     "token",
 ];
 
-/// Reads the form and applies T8, for this endpoint and revocation.
+/// Reads the form and applies AUTH-T8, for this endpoint and revocation.
 pub(crate) fn read_form(
     query: Option<&str>,
     headers: &HeaderMap,

@@ -1,4 +1,5 @@
-//! Turns of tenants at work that is dear: each has a few, and a short queue, so that none of them can take it all (S-1).
+//! Turns of tenants at work that is dear: each has a few, and a short queue, so that none of them
+//! can take it all (REVIEW-S-1).
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,6 @@
 //! MCP servers of other people as sources: what they offer is looked at, compared with what the registry has, and taken over or held.
-//! A client's request never leads here: lists are served from the registry (`translation.md` §9).
+//! A client's request never leads here: lists are served from the registry
+//! (`docs/translation-rules.md`, *Errors and authorization across legs*).
 
 mod eras;
 mod look;
@@ -33,7 +34,7 @@ use self::eras::{is_gone, keep_unsaid};
 pub(crate) use self::look::{Call, LookError, OpenedBy, Opener, Target, look, try_tool};
 use crate::{console::credential_tests::state_of, state::AuthState};
 
-/// Between two looks at a server, give or take a fifth.
+/// Between two looks at a server (MCP-X-43), give or take a fifth.
 const PERIOD: Duration = Duration::from_secs(300);
 /// Between two questions whether a server's time has come.
 const TICK: Duration = Duration::from_secs(5);
@@ -79,7 +80,7 @@ pub(crate) fn name_of(offer: &Offer) -> String {
         .collect()
 }
 
-/// TL-6: the most characters of a name that is published.
+/// MCP-TL-6: the most characters of a name that is published.
 pub(crate) const LONGEST_NAME: usize = 128;
 
 /// The longest name of an offer, in characters, with what it names (`tool`, `prompt`).
@@ -95,8 +96,8 @@ pub(crate) fn longest_name(offer: &Offer) -> Option<(&'static str, &str, usize)>
         .max_by_key(|(_, _, length)| *length)
 }
 
-/// What of an offer can be named under a prefix; the rest is skipped, with a sentence (TL-6). A server may bring longer names at any
-/// time.
+/// What of an offer can be named under a prefix; the rest is skipped, with a sentence (MCP-TL-6). A
+/// server may bring longer names at any time.
 fn fitting(mut offer: Offer, prefix: &str) -> Offer {
     let fits = |name: &str| prefix.len() + name.chars().count() <= LONGEST_NAME;
     let Offer {

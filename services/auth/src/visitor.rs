@@ -17,7 +17,7 @@ pub struct Visitor {
     /// The browser in words: `Firefox on Linux`. It is shown in lists of sessions, and never
     /// contains a whole user agent.
     pub ua_label: Option<String>,
-    /// The program's `User-Agent`, cut: for connection diagnostics alone (X2).
+    /// The program's `User-Agent`, cut: for connection diagnostics alone (AUTH-X2).
     pub agent: Option<String>,
 }
 

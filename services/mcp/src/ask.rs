@@ -1,5 +1,5 @@
 //! Messages of a running call to its client before its answer: progress, logs and questions
-//! (`style.md` §3.5; X-20…X-2C).
+//! (MCP-X-20…MCP-X-2C).
 //!
 //! A backend talks to an [`Asker`] and sees neither socket nor era. The carrier depends on the era:
 //!
@@ -64,7 +64,8 @@ use crate::hex::hex;
 
 /// Most messages of a call that wait for the carrier to its client.
 const UNSAID: usize = 32;
-/// first and longest wait before a call is repeated whose upstream only requested a retry.
+/// MCP-X-21: first and longest wait before a call is repeated whose upstream only requested a
+/// retry.
 const COME_BACK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
 /// A message to the client.
@@ -76,7 +77,7 @@ pub(crate) enum Said {
     Message(Bytes),
     /// A question that waits for an answer.
     Question(Question),
-    /// The call continues as a task: the carrier answers the request with one.
+    /// The call continues as a task (MCP-X-50, MCP-X-53): the carrier answers the request with one.
     Task,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// The answer in the form of the asker, if it fits (X-39, EL-8).
+    /// The answer in the form of the asker, if it fits (MCP-X-39, MCP-EL-8).
     pub(crate) fn check(&self, result: &Raw) -> Option<Raw> {
         let fits = ask::answer(self.method, &self.asked, result, self.from);
         fits.ok().map(Shaped::into_raw)
@@ -113,7 +114,7 @@ impl Question {
         self.method
     }
 
-    /// True if the asker does not wait for the answer any more (X-7B).
+    /// True if the asker does not wait for the answer any more (MCP-X-7B).
     pub(crate) fn is_closed(&self) -> bool {
         self.answer.is_closed()
     }
@@ -128,15 +129,15 @@ impl Question {
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// The client does not support this question (V-1, V-2, V-11).
+    /// The client does not support this question (MCP-V-1, MCP-V-2, MCP-V-11).
     NotAskable(Visible),
-    /// The client answered with this JSON-RPC error object (X-2A).
+    /// The client answered with this JSON-RPC error object (MCP-X-2A).
     Refused(Raw),
-    /// The answer does not fit the question (EL-8).
+    /// The answer does not fit the question (MCP-EL-8).
     Unfit,
-    /// The client did not answer in time (V-4).
+    /// The client did not answer in time (MCP-V-4).
     TimedOut,
-    /// The call asked too many questions, in all or at once (V-3).
+    /// The call asked too many questions, in all or at once (MCP-V-3).
     TooMany,
     /// The connection to the client is gone.
     Gone,
@@ -155,7 +156,7 @@ impl From<Unanswered> for Visible {
     }
 }
 
-/// The state from an earlier round of a repeated call (MR-5, X-29).
+/// The state from an earlier round of a repeated call (MCP-MR-5, MCP-X-29).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Continued {
     /// The client's answers by key, an object; absent if it sent none.
@@ -169,9 +170,9 @@ pub(crate) struct Continued {
 /// The next step after a result that asks.
 #[derive(Debug)]
 pub(crate) enum Round {
-    /// Call the upstream again with these answers and its own state.
+    /// Call the upstream again with these answers and its own state (MCP-X-20, MCP-X-21).
     Again(Option<Raw>),
-    /// The client answers the upstream itself: this is the answer to its request.
+    /// The client answers the upstream itself: this is the answer to its request (MCP-X-29).
     Answer(Vec<u8>),
 }
 
@@ -180,7 +181,7 @@ pub(crate) enum Round {
 enum AsTask {
     /// Its client waits for the answer.
     Never,
-    /// Its client accepts a task as the answer (TX-1).
+    /// Its client accepts a task as the answer (MCP-TX-1).
     May,
     /// It is a task already.
     Is,
@@ -193,7 +194,7 @@ struct Inner {
     /// Empty for a client that cannot answer questions on this request.
     capabilities: ClientCapabilities,
     rounds: AtomicU8,
-    /// Generated ids of questions by URL that the client accepted.
+    /// Generated ids of questions by URL that the client accepted (MCP-X-35).
     open_urls: Mutex<Vec<String>>,
     standing: Option<Arc<Standing>>,
     continued: Option<Continued>,
@@ -217,7 +218,8 @@ impl Asker {
         Self::new(revision, capabilities, None, None, AsTask::Never)
     }
 
-    /// For a call that is a task. Notifications are dropped; questions go through the task (TK-13).
+    /// For a call that is a task. Notifications are dropped; questions go through the task
+    /// (MCP-TK-13).
     pub(crate) fn of_task(
         revision: Revision,
         capabilities: ClientCapabilities,
@@ -265,7 +267,8 @@ impl Asker {
         self.0.revision
     }
 
-    /// The capabilities that may be declared to an upstream for the client (translation §2).
+    /// The capabilities that may be declared to an upstream for the client
+    /// (`docs/translation-rules.md`, *Lifecycle, sessions, capabilities*).
     pub(crate) fn capabilities(&self) -> &ClientCapabilities {
         &self.0.capabilities
     }
@@ -312,7 +315,7 @@ impl Asker {
     /// Sends a question to the client and waits for the answer.
     ///
     /// `params` and the answer have the form of the revision `from`. Dropping the future cancels
-    /// the question at the client (X-7B).
+    /// the question at the client (MCP-X-7B).
     pub(crate) async fn ask(
         &self,
         from: Revision,
@@ -322,7 +325,7 @@ impl Asker {
         self.ask_under(from, method, params, None).await
     }
 
-    /// The same, with a token under which the client may send progress (X-7J).
+    /// The same, with a token under which the client may send progress (MCP-X-7J).
     pub(crate) async fn ask_under(
         &self,
         from: Revision,
@@ -372,14 +375,14 @@ impl Asker {
         Ok((made_up_id, answered))
     }
 
-    /// Handles an upstream's result that asks instead of answering.
+    /// Handles an upstream's result that asks instead of answering (MCP-X-20, MCP-X-21, MCP-X-29).
     pub(crate) async fn round(&self, asked: InputRequired) -> Result<Round, Unanswered> {
         let rounds = self.0.rounds.fetch_add(1, Ordering::AcqRel);
         if rounds >= MOST_ROUNDS {
             return Err(Unanswered::TooMany);
         }
         if let Some(standing) = &self.0.standing {
-            // MR-4: the client gets no question that it did not declare support for.
+            // MCP-MR-4: the client gets no question that it did not declare support for.
             for (_, request) in &asked.requests {
                 let need = Need::of(request.method, &request.params);
                 if !self.can(need) {
@@ -404,7 +407,8 @@ impl Asker {
         Ok(Round::Again(Some(input_required::write_responses(named))))
     }
 
-    /// Sends one question of a modern upstream to a legacy client. X-2A…X-2C: errors as answers.
+    /// Sends one question of a modern upstream to a legacy client. MCP-X-2A…MCP-X-2C: errors as
+    /// answers.
     async fn one_of<'k>(
         &self,
         key: &'k str,
@@ -429,8 +433,8 @@ impl Asker {
         }
     }
 
-    /// Notifies the client that its questions by URL are done, before the final answer (X-35,
-    /// EL-14).
+    /// Notifies the client that its questions by URL are done, before the final answer (MCP-X-35,
+    /// MCP-EL-14).
     pub(crate) async fn settle(&self) {
         self.settle_urls().await;
     }
@@ -457,7 +461,7 @@ fn invalid() -> Unanswered {
     Unanswered::NotAskable(Visible::Invalid)
 }
 
-/// An unguessable name: a letter and 32 hex digits (§4).
+/// An unguessable name: a letter and 32 hex digits (STREAM-4).
 fn random_name(letter: &str) -> Option<String> {
     let bytes = random::bytes::<16>().ok()?;
     Some(format!("{letter}{}", hex(&bytes)))

@@ -52,7 +52,7 @@ impl HttpTool {
 
 /// An answer with a fixed text, for work that failed.
 ///
-/// The answer for a capability that a modern client lacks has an HTTP status of its own (V-2).
+/// The answer for a capability that a modern client lacks has an HTTP status of its own (MCP-V-2).
 pub(crate) fn said(
     visible: &Visible,
     method: Method,

@@ -1,7 +1,8 @@
 //! Messages between nodes about tasks and questions. They are sealed and short.
 //!
-//! They report that a task has changed (TK-14, TX-13), notifications of a task (TK-18), and a
-//! client's progress with a question (X-7J). A lost message does no harm, because nodes also poll.
+//! They report that a task has changed (MCP-TK-14, MCP-TX-13), notifications of a task (MCP-TK-18),
+//! and a client's progress with a question (MCP-X-7J). A lost message does no harm, because nodes
+//! also poll.
 
 mod outgoing;
 

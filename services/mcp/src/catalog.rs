@@ -2,7 +2,7 @@
 //!
 //! Only the first request of a server after a change waits for Postgres. Changes of the registry
 //! make entries stale; the next request reloads once, and concurrent requests wait for it. While
-//! the database is away, the stale entry is served (`streams.md` §17.4).
+//! the database is away, the stale entry is served (STREAM-17.4).
 
 pub(crate) mod marks;
 pub(crate) mod offers;
@@ -76,7 +76,7 @@ impl Entry {
         self.slugs.first().map_or("", String::as_str)
     }
 
-    /// §4.5 step 8: whether the token is for this path, or for a wider one.
+    /// AUTH-4.5.8: whether the token is for this path, or for a wider one.
     pub(crate) fn admits(&self, caller: &Caller) -> bool {
         let names_tenant = |slug: &str| self.slugs.iter().any(|own| own == slug);
         let is_wide = self.reach.workspace_tokens;
@@ -405,7 +405,7 @@ impl Catalog {
         slot.current.store(Some(Arc::new(entry)));
     }
 
-    /// Replaces the entry by one with another reach (DP-6, §5.4).
+    /// Replaces the entry by one with another reach (MCP-DP-6, AUTH-5.4).
     #[cfg(test)]
     pub(crate) fn change_reach(&self, tenant: TenantId, target: &Target<'_>, reach: Reach) {
         let slot = self.slot(tenant, target);

@@ -1,4 +1,4 @@
-//! `completion/complete` (spec §12): completes from the declared values.
+//! `completion/complete` (`docs/revisions.md`, section 12): completes from the declared values.
 
 use portolan_model::prompt::Argument;
 use portolan_protocol::{

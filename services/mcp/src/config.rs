@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpConfig {
-    /// Origins besides our own whose scripts may use the endpoint (T-2).
+    /// Origins besides our own whose scripts may use the endpoint (MCP-T-2).
     ///
     /// They have the form of the `Origin` header: `https://app.example.com`.
     pub allowed_origins: Vec<String>,
@@ -40,7 +40,7 @@ pub struct McpConfig {
     /// Clients that wait for that; a further client that opens a new stream is refused.
     pub attaches_waiting: usize,
     /// Event streams that one person with one client may open per minute. 0 = no limit. A resume
-    /// with an authentic `Last-Event-ID` is never refused (F-1).
+    /// with an authentic `Last-Event-ID` is never refused (REVIEW-F1).
     pub stream_opens_per_minute: u32,
     /// Event streams of one session at once, on one node.
     pub streams_per_session: u32,
@@ -52,21 +52,22 @@ pub struct McpConfig {
     pub catalogues: usize,
     /// Seconds for which a catalogue is served while the database is away.
     pub registry_max_stale_secs: u64,
-    /// Seconds to wait for a person's answer to a question.
+    /// Seconds to wait for a person's answer to a question (MCP-X-24).
     pub ask_person_secs: u64,
     /// Seconds to wait for a program's answer: sampling and roots.
     pub ask_program_secs: u64,
-    /// Seconds for which a suspended call of 2026-07-28 waits for the retry of its client.
+    /// Seconds for which a suspended call of 2026-07-28 waits for the retry of its client
+    /// (MCP-X-22).
     pub park_secs: u64,
     /// Suspended calls of this node at one time.
     pub parked_per_node: usize,
     /// Suspended calls of one person with one client at one time, on this node.
     pub parked_per_principal: u32,
-    /// Seconds after which a call becomes a task.
+    /// Seconds after which a call becomes a task (MCP-X-54).
     ///
     /// This requires a source with that setting, and a client that accepts tasks.
     pub task_after_secs: u64,
-    /// Tasks of one person with one client on one server at one time (TK-16).
+    /// Tasks of one person with one client on one server at one time (MCP-TK-16).
     pub tasks_per_principal: u32,
     /// Entries of the call log that wait for the writer; more are dropped and counted.
     pub call_log_queue: usize,

@@ -1,6 +1,6 @@
 //! Counts of new sessions by workspace, for the time when the store's memory is nearly full.
 //!
-//! Then a workspace above its share begins no new session (`streams.md` §17.2); existing sessions
+//! Then a workspace above its share begins no new session (STREAM-17.2); existing sessions
 //! are served as before.
 
 use std::{

@@ -42,7 +42,7 @@ pub(crate) struct Context<'a> {
     pub(crate) revision: Revision,
     /// The session, for legacy requests.
     pub(crate) session: Option<&'a LiveSession>,
-    /// The session uses the draft profile (D-1).
+    /// The session uses the draft profile (MCP-D-1).
     pub(crate) draft: bool,
     pub(crate) headers: &'a Headers<'a>,
     pub(crate) client_name: Option<Arc<str>>,
@@ -64,9 +64,9 @@ pub(crate) enum Work {
     Call(Box<PreparedCall>),
     /// The same for a prompt or a resource of an upstream server.
     Pass(Box<Pass>),
-    /// The retry that a suspended call waits for.
+    /// The retry that a suspended call waits for (MCP-X-22).
     Parked(Box<Retry>),
-    /// A request that waits for a task (TK-7).
+    /// A request that waits for a task (MCP-TK-7).
     Wait(Box<tasks::Wait>),
 }
 
@@ -109,7 +109,7 @@ impl Context<'_> {
         self.session.map(LiveSession::level)
     }
 
-    /// sends the level to the upstream servers too, in the background.
+    /// MCP-X-72: sends the level to the upstream servers too, in the background.
     fn tell_level(&self, level: Level) {
         let sources = self.server.upstreams();
         let Some(session) = self.of_session().filter(|_| !sources.is_empty()) else {
@@ -124,7 +124,7 @@ impl Context<'_> {
         });
     }
 
-    /// Takes one token from a bucket, or refuses with 429 (T-14).
+    /// Takes one token from a bucket, or refuses with 429 (MCP-T-14).
     async fn limit(
         &self,
         key: &LimitKey,
@@ -141,7 +141,7 @@ impl Context<'_> {
             .await
     }
 
-    /// Applies the limits of calls: of the tenant, and of the tool (TL-23).
+    /// Applies the limits of calls: of the tenant, and of the tool (MCP-TL-23).
     pub(crate) async fn limit_call(&self, tool: &Tool, id: &RequestId) -> Result<(), McpError> {
         let limits = &self.server.limits;
         self.limit(&self.server.calls, limits.calls, id).await?;

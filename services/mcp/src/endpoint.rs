@@ -1,4 +1,4 @@
-//! POST, GET and DELETE of an MCP server's URL: the guards in the order of E-1, then the era.
+//! POST, GET and DELETE of an MCP server's URL: the guards in the order of MCP-E-1, then the era.
 //!
 //! ```text
 //! path ▸ Origin 403 ▸ verb 405 ▸ cut off 503 ▸ token 401
@@ -122,7 +122,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// The answer in a form that the client accepts: JSON if possible, else one event (T-7).
+    /// The answer in a form that the client accepts: JSON if possible, else one event (MCP-T-7).
     pub(crate) fn answer(&self, body: Vec<u8>) -> Response {
         if self.accepted.json {
             error::ok(body)
@@ -198,8 +198,8 @@ async fn handle(state: McpState, request: Request) -> Response {
     match serve(&state, &parts, &mut body).await {
         Ok(answer) => answer,
         Err(error) => {
-            // The refusal does not wait for the unwanted body (Q-16). A client that sends `Expect`
-            // has not sent it yet.
+            // The refusal does not wait for the unwanted body (REVIEW-Q16). A client that sends
+            // `Expect` has not sent it yet.
             let is_sent = !http_body::Body::is_end_stream(&body);
             if is_sent && !parts.headers.contains_key(http::header::EXPECT) {
                 state.tracker.spawn(drain(body));
@@ -217,7 +217,7 @@ async fn handle(state: McpState, request: Request) -> Response {
     }
 }
 
-/// The revision whose error codes a refusal uses before the message is read (ER-13).
+/// The revision whose error codes a refusal uses before the message is read (MCP-ER-13).
 fn spoken(head: &HeaderMap) -> Revision {
     let version = head.get("mcp-protocol-version");
     version
@@ -340,7 +340,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
 }
 
 /// The rate limit of an address without a known token, before any signature check
-/// (`streams.md` §16.1).
+/// (STREAM-16.1).
 async fn limit_address(
     state: &McpState,
     parts: &Parts,
@@ -358,7 +358,7 @@ async fn limit_address(
             state.gate.address_refused();
             return Err(McpError::over(over, Revision::LATEST_LEGACY, None));
         }
-        // F-1: the request waits, and then its token is checked all the same.
+        // REVIEW-F1: the request waits, and then its token is checked all the same.
         if Instant::now() >= until {
             return Ok(());
         }
@@ -413,7 +413,8 @@ async fn post(
             request,
             meta,
         } => modern::request(visit, revision, method, &request, &meta, headers).await,
-        // E-14: over HTTP a cancellation is a disconnect, and no other notification is expected.
+        // MCP-E-14: over HTTP a cancellation is a disconnect, and no other notification is
+        // expected.
         Admitted::ModernNotification(notification) => {
             visit.state.instruments.message(
                 Era::Modern,

@@ -23,14 +23,14 @@ use crate::{
 /// Default number of seconds until a retry.
 const WORTH_A_TRY: u64 = 30;
 
-/// The reasons of Appendix B of `streams.md`: the store is away.
+/// The reasons of STREAM-B: the store is away.
 const REDIS: &str = "redis";
 /// The registry is away.
 const REGISTRY: &str = "registry";
 /// This node has no capacity left.
 const OVERLOAD: &str = "overload";
 
-/// The verbs of an endpoint (T-5, D-6).
+/// The verbs of an endpoint (MCP-T-5, MCP-D-6).
 const fn allow(door: Door) -> &'static str {
     match door {
         Door::Mcp => "POST, GET, DELETE, OPTIONS",
@@ -39,22 +39,22 @@ const fn allow(door: Door) -> &'static str {
     }
 }
 
-/// A refusal. Each variant is one row of the admission order (E-1) or one later error.
+/// A refusal. Each variant is one row of the admission order (MCP-E-1) or one later error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum McpError {
-    /// The `Origin` is not ours and not allowed (T-2).
+    /// The `Origin` is not ours and not allowed (MCP-T-2).
     #[error("origin not allowed")]
     Origin,
-    /// A verb that the address does not support (T-5).
+    /// A verb that the address does not support (MCP-T-5).
     #[error("method not allowed")]
     Verb(Door),
-    /// More than one `Authorization` header (AR-11).
+    /// More than one `Authorization` header (MCP-AR-11).
     #[error("several credentials")]
     SeveralCredentials,
-    /// No token, or an invalid one (AR-1).
+    /// No token, or an invalid one (MCP-AR-1).
     #[error("not authenticated")]
     Unauthorized(Challenge),
-    /// The token lacks a scope (AR-5).
+    /// The token lacks a scope (MCP-AR-5).
     #[error("insufficient scope")]
     Scope(Challenge),
     /// No such server, or one of another tenant: both look the same.
@@ -64,16 +64,16 @@ pub(crate) enum McpError {
     /// this.
     #[error("the server is paused")]
     Paused,
-    /// HTTP+SSE, which the tenant has turned off (DP-6).
+    /// HTTP+SSE, which the tenant has turned off (MCP-DP-6).
     #[error("HTTP+SSE is turned off")]
     TurnedOff,
-    /// `Content-Type` is not JSON (T-6).
+    /// `Content-Type` is not JSON (MCP-T-6).
     #[error("unsupported media type")]
     MediaType,
     /// The body has a content coding (RFC 9110 §8.4).
     #[error("content coding not supported")]
     Packed,
-    /// The client accepts neither JSON nor an event stream (T-7).
+    /// The client accepts neither JSON nor an event stream (MCP-T-7).
     #[error("not acceptable")]
     NotAcceptable,
     /// The body is too large, too slow or broken.
@@ -82,7 +82,7 @@ pub(crate) enum McpError {
     /// A refusal of the protocol, with code, status and id.
     #[error("refused by the protocol")]
     Protocol(#[from] Refusal),
-    /// Over a limit (T-14).
+    /// Over a limit (MCP-T-14).
     #[error("rate limit")]
     Limited {
         /// The id of the request, if it has one.
@@ -97,26 +97,26 @@ pub(crate) enum McpError {
     /// The session has reached its limit of streams.
     #[error("too many streams")]
     TooManyStreams,
-    /// The store does not answer (E-15).
+    /// The store does not answer (MCP-E-15).
     #[error("the store is away")]
     Unavailable,
-    /// The registry cannot be read (E-15).
+    /// The registry cannot be read (MCP-E-15).
     #[error("the registry is away")]
     RegistryAway,
-    /// This node has reached its capacity (`streams.md` §16.3).
+    /// This node has reached its capacity (STREAM-16.3).
     #[error("this node is full")]
     Overloaded,
     /// One of these three, as the answer to a request that was read.
     #[error("temporarily unavailable")]
     Away {
-        /// A reason of Appendix B.
+        /// A reason of STREAM-B.
         reason: &'static str,
         /// The revision of the request.
         revision: Revision,
         /// Its id, if it has one.
         id: Option<RequestId>,
     },
-    /// A cancelled call has no answer (CN-4).
+    /// A cancelled call has no answer (MCP-CN-4).
     #[error("cancelled")]
     Cancelled,
     /// The stream that a client comes back for is over, and the client has all of it.
@@ -151,12 +151,12 @@ impl McpError {
         }
     }
 
-    /// The error for a call that was stopped (Appendix B of `streams.md`).
+    /// The error for a call that was stopped (STREAM-B).
     pub(crate) fn lost(why: Lost, about: &About, revision: Revision) -> Self {
         Self::Lost(about.lost_in(revision.era(), why))
     }
 
-    /// The 404 of a session that is over, or was never the caller's (T-43, T-44).
+    /// The 404 of a session that is over, or was never the caller's (MCP-T-43, MCP-T-44).
     pub(crate) fn session_not_found() -> Self {
         Self::of(&ErrorKind::SessionNotFound, Revision::LATEST_LEGACY, None)
     }
@@ -205,7 +205,7 @@ impl McpError {
     }
 }
 
-/// The error for a limit (Appendix B of `streams.md`).
+/// The error for a limit (STREAM-B).
 fn limited(limit: Limit, retry_after: u64) -> ErrorKind {
     let reason = match limit {
         Limit::TenantCalls => "tenant",
@@ -314,7 +314,7 @@ impl IntoResponse for McpError {
                 revision,
                 id,
             } => away(reason, revision, id),
-            // A request is answered by JSON or by a stream (T-22), and this answer is empty.
+            // A request is answered by JSON or by a stream (MCP-T-22), and this answer is empty.
             Self::Cancelled => no_events(),
             Self::NoStream => {
                 let sentence = "This stream is over, and you have all of it";
@@ -330,7 +330,7 @@ impl IntoResponse for McpError {
     }
 }
 
-/// 503: a part is away, or the node is full (E-15, Appendix B of `streams.md`).
+/// 503: a part is away, or the node is full (MCP-E-15, STREAM-B).
 fn away(reason: &'static str, revision: Revision, id: Option<RequestId>) -> Response {
     let refusal = ErrorKind::Unavailable(reason).refuse(revision, id);
     with(
@@ -340,7 +340,7 @@ fn away(reason: &'static str, revision: Revision, id: Option<RequestId>) -> Resp
     )
 }
 
-/// A JSON-RPC error without id, code -32600 (AR-9).
+/// A JSON-RPC error without id, code -32600 (MCP-AR-9).
 fn said(status: StatusCode, sentence: &'static str) -> Response {
     let refusal = ErrorKind::InvalidRequest(sentence.into()).refuse(Revision::LATEST_LEGACY, None);
     json(status, refusal.body())
@@ -358,12 +358,12 @@ pub(crate) fn empty(status: StatusCode) -> Response {
     answer
 }
 
-/// 202: a notification or response was accepted (T-21).
+/// 202: a notification or response was accepted (MCP-T-21).
 pub(crate) fn accepted() -> Response {
     empty(StatusCode::ACCEPTED)
 }
 
-/// 200 without a body: a session was ended (T-45).
+/// 200 without a body: a session was ended (MCP-T-45).
 pub(crate) fn ended() -> Response {
     empty(StatusCode::OK)
 }
@@ -377,7 +377,7 @@ pub(crate) fn options(door: Door) -> Response {
     )
 }
 
-/// A JSON answer (T-8).
+/// A JSON answer (MCP-T-8).
 pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
     let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = status;
@@ -395,12 +395,13 @@ pub(crate) fn ok(body: Vec<u8>) -> Response {
     json(StatusCode::OK, body)
 }
 
-/// The same as an event stream of one message, for clients that accept nothing else (T-7).
+/// The same as an event stream of one message, for clients that accept nothing else (MCP-T-7).
 pub(crate) fn one_event(body: &[u8]) -> Response {
     events(portolan_protocol::sse::message(None, body).into())
 }
 
-/// An empty event stream: the answer to a request that was cancelled before its answer (CN-4, F-3).
+/// An empty event stream: the answer to a request that was cancelled before its answer (MCP-CN-4,
+/// REVIEW-F3).
 pub(crate) fn no_events() -> Response {
     events(Body::empty())
 }
@@ -423,7 +424,7 @@ fn events(body: Body) -> Response {
     answer
 }
 
-/// A protected resource metadata document (E3).
+/// A protected resource metadata document (AUTH-E3).
 pub(crate) fn document(body: Vec<u8>) -> Response {
     let mut answer = json(StatusCode::OK, body);
     answer.headers_mut().insert(
@@ -433,7 +434,7 @@ pub(crate) fn document(body: Vec<u8>) -> Response {
     answer
 }
 
-/// 404 for an unknown path under the well-known prefix (E4).
+/// 404 for an unknown path under the well-known prefix (AUTH-E4).
 pub(crate) fn no_document() -> Response {
     json(StatusCode::NOT_FOUND, br#"{"error":"not_found"}"#.to_vec())
 }

@@ -134,7 +134,7 @@ pub(crate) fn bell_dropped(reason: &'static str) {
     metrics::counter!("mcp_bells_dropped_total", "reason" => reason).increment(1);
 }
 
-/// Counts notifications that newer ones replaced, because of the client's rate (PP-3).
+/// Counts notifications that newer ones replaced, because of the client's rate (MCP-PP-3).
 pub(crate) fn notices_dropped(count: u64) {
     metrics::counter!("mcp_notices_dropped_total").increment(count);
 }

@@ -1,4 +1,4 @@
-//! Events that stop a call from outside, and its answer then (`streams.md` §16.4, `auth.md` §4.3).
+//! Events that stop a call from outside, and its answer then (STREAM-16.4, AUTH-4.3).
 
 use std::{
     future::poll_fn,

@@ -1,7 +1,7 @@
 //! The session era, 2025-03-26 to 2025-11-25: POST, GET and DELETE of a session.
 //!
-//! A lost connection is not a cancellation (T-29): a call continues as a task of the process. Only
-//! `notifications/cancelled` or the end of the session stops it.
+//! A lost connection is not a cancellation (MCP-T-29): a call continues as a task of the process.
+//! Only `notifications/cancelled` or the end of the session stops it.
 
 pub(crate) mod call;
 pub(crate) mod event_id;
@@ -55,7 +55,7 @@ pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
     (!shown.is_empty()).then(|| shown.into())
 }
 
-/// Verifies a session id without the store, or returns the 404 for it (T-43, T-44).
+/// Verifies a session id without the store, or returns the 404 for it (MCP-T-43, MCP-T-44).
 pub(crate) fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
     let (state, caller) = (visit.state, &visit.caller);
     SessionId::read(text, &state.keys, caller, visit.server.id, visit.now)
@@ -76,7 +76,7 @@ async fn find(visit: &Visit<'_>, text: &str) -> Result<LiveSession, McpError> {
     live(visit, read_id(visit, text)?).await
 }
 
-/// `initialize`: no query, no upstream, no record; the id holds everything (`clients.md` #3).
+/// `initialize`: no query, no upstream, no record; the id holds everything (CLIENT-3).
 pub(crate) async fn initialize(
     visit: &Visit<'_>,
     request: &Request,
@@ -88,11 +88,11 @@ pub(crate) async fn initialize(
             .map_err(|kind| McpError::of(&kind, Revision::LATEST_LEGACY, Some(&request.id)))?;
         let cx = visit.context(params.revision, None, draft, None);
         cx.limit_request(&request.id).await?;
-        // Its next request would fail (F-4).
+        // Its next request would fail (REVIEW-F4).
         if !state.node.is_store_there().await {
             return Err(McpError::Unavailable);
         }
-        // §17.2: a nearly full store accepts new sessions only from tenants with few of them.
+        // STREAM-17.2: a nearly full store accepts new sessions only from tenants with few of them.
         if state.node.is_store_full() && state.crowd.is_over_its_share(visit.server.tenant) {
             state.gate.session_refused();
             let kind = ErrorKind::TooMany("sessions");
@@ -166,7 +166,7 @@ pub(crate) async fn message(
     }
 }
 
-/// Handles a batch of 2025-03-26 (J-12…J-16).
+/// Handles a batch of 2025-03-26 (MCP-J-12…MCP-J-16).
 pub(crate) async fn batch(
     visit: &Visit<'_>,
     session_id: &str,
@@ -266,9 +266,9 @@ async fn answer(
     outcome.map_err(|error| error.answering(session.id.revision, Some(&request.id)))
 }
 
-/// Sends the client's answer to the node that waits for it (N-3, `streams.md` §14).
+/// Sends the client's answer to the node that waits for it (MCP-N-3, STREAM-14).
 ///
-/// An answer without a waiting question, or a second one, is accepted and ignored (CN-6).
+/// An answer without a waiting question, or a second one, is accepted and ignored (MCP-CN-6).
 pub(crate) async fn answered(
     visit: &Visit<'_>,
     session: &LiveSession,
@@ -292,7 +292,7 @@ pub(crate) async fn answered(
     routed.map(|_| ()).map_err(|_| McpError::Unavailable)
 }
 
-/// Accepts every notification, and handles the known ones (J-8, J-9).
+/// Accepts every notification, and handles the known ones (MCP-J-8, MCP-J-9).
 pub(crate) async fn notified(
     visit: &Visit<'_>,
     session: &LiveSession,
@@ -312,26 +312,26 @@ pub(crate) async fn notified(
                 let rpc = call::rpc_key(&cancelled.request_id);
                 let (key, principal) = (session.id.key, caller.session_principal());
                 let routed = state.node.cancel(key, principal, &rpc).await;
-                // Unknown and finished requests are ignored (CN-6).
+                // Unknown and finished requests are ignored (MCP-CN-6).
                 routed.map(|_| ()).map_err(|_| McpError::Unavailable)
             }
             None => Ok(()),
         },
-        // X-7J: progress for a question of a call.
+        // MCP-X-7J: progress for a question of a call.
         Some(Method::Progress) => {
             let token = notification.params.text("progressToken");
             let (server, params) = (&visit.server, notification.params.raw());
             // Ignore progress for unknown tokens; it does not count against the rate limit.
             let asked = token.and_then(|token| bells::asked(state, session.id.key, &token));
             if let (Some(asked), Some(params)) = (asked, params) {
-                // Progress above the rate is dropped (PP-3); no request fails because of it.
+                // Progress above the rate is dropped (MCP-PP-3); no request fails because of it.
                 if state.gate.take_progress(&caller.progress).await {
                     bells::progress(state, server.tenant, asked, params).await;
                 }
             }
             Ok(())
         }
-        // X-3G: the upstream servers receive it too.
+        // MCP-X-3G: the upstream servers receive it too.
         Some(Method::RootsListChanged) => {
             let sources = visit.server.upstreams();
             if !sources.is_empty() {
@@ -359,7 +359,7 @@ fn of_session(visit: &Visit<'_>, session: &LiveSession) -> OfSession {
     }
 }
 
-/// GET: the stream of a session (T-30), or the rest of an answer whose stream broke (T-36).
+/// GET: the stream of a session (MCP-T-30), or the rest of an answer whose stream broke (MCP-T-36).
 ///
 /// `Last-Event-ID` must be one of ours.
 pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answer, McpError> {
@@ -367,7 +367,7 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
     let id = read_id(visit, &negotiate::admit_bodyless(headers)?)?;
     let SessionId { key, revision, .. } = id;
     negotiate::check_session_version(headers, revision, None)?;
-    // B8: forged ids cause no access to the store.
+    // TEST-B8: forged ids cause no access to the store.
     let resumed = match headers.last_event_id.one() {
         None | Some(b"") => None,
         Some(_) => {
@@ -385,7 +385,7 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
     let pass = stream::let_in(visit, revision, resumed.is_some()).await?;
     let session = match live(visit, id).await {
         // The store is away, and this node does not know the session. A client that is refused
-        // twice gives up, so its connection is held (`streams.md` §9). It gets no event before the
+        // twice gives up, so its connection is held (STREAM-9). It gets no event before the
         // store confirms that the session exists and is its own.
         Err(McpError::Unavailable) if matches!(resumed, Some(EventId::Answer { .. })) => None,
         session => Some(session?),
@@ -408,7 +408,7 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
     }
 }
 
-/// DELETE: ends the session on every node (T-45).
+/// DELETE: ends the session on every node (MCP-T-45).
 pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answer, McpError> {
     let session = find(visit, &negotiate::admit_bodyless(headers)?).await?;
     negotiate::check_session_version(headers, session.id.revision, None)?;

@@ -3,7 +3,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`endpoint()`], [`router`] | what is served at which path |
-//! | `endpoint` | the guards in the order of E-1: path, Origin, verb, token, body; then the era |
+//! | `endpoint` | the guards in the order of MCP-E-1: path, Origin, verb, token, body; then the era |
 //! | `endpoint::metadata` | protected resource metadata (RFC 9728) |
 //! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
 //! | `legacy::session` | session ids that rebuild their session, and the record of a session |

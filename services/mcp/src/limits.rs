@@ -1,4 +1,4 @@
-//! The limits of the endpoint (`streams.md` §16): their kinds, a tenant's values, and the refusals.
+//! The limits of the endpoint (STREAM-16): their kinds, a tenant's values, and the refusals.
 //!
 //! | Limit | Subject | Where |
 //! |---|---|---|
@@ -84,7 +84,7 @@ impl TenantLimits {
     }
 }
 
-/// A refusal: the limit, and whole seconds until a retry makes sense, at least 1 (T-14).
+/// A refusal: the limit, and whole seconds until a retry makes sense, at least 1 (MCP-T-14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OverLimit {
     pub(crate) limit: Limit,
@@ -228,7 +228,7 @@ impl Gate {
     }
 
     /// Takes a permit for a call: on this node, and of the tenant in the cluster
-    /// (`streams.md` §16.2, §16.3).
+    /// (STREAM-16.2, STREAM-16.3).
     pub(crate) async fn run_call(
         &self,
         tenant: TenantId,
@@ -269,7 +269,7 @@ impl Gate {
     }
 
     /// Waits for the turn of a client that opens a stream, as many come together after a node's
-    /// death (§17.6).
+    /// death (STREAM-17.6).
     ///
     /// `false` if too many wait already. A client that comes back for its stream waits in any case,
     /// for at most 5 s.
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(pace.waiting.load(Ordering::Relaxed), 0);
     }
 
-    /// F-1: a client that comes back for a stream waits, however many wait already.
+    /// REVIEW-F1: a client that comes back for a stream waits, however many wait already.
     #[tokio::test(start_paused = true)]
     async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
         let pace = Pace::new(100, 0);

@@ -1,4 +1,5 @@
-//! The four lists: cached pages, with a cursor that is valid for its caller only (PG-1…PG-3).
+//! The four lists: cached pages, with a cursor that is valid for its caller only
+//! (MCP-PG-1…MCP-PG-3).
 
 use portolan_keys::Purpose;
 use portolan_protocol::{
@@ -82,7 +83,7 @@ fn page<T: Listed>(
     }
 }
 
-/// The scope of a cursor: list, caller and server (PG-2).
+/// The scope of a cursor: list, caller and server (MCP-PG-2).
 fn cursor_scope(list: List, caller: &Caller, server: &Server) -> Vec<u8> {
     let mut scope = list.method().as_bytes().to_vec();
     for part in [

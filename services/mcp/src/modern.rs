@@ -1,4 +1,4 @@
-//! 2026-07-28: every request stands alone, and a lost connection is a cancellation (T-63).
+//! 2026-07-28: every request stands alone, and a lost connection is a cancellation (MCP-T-63).
 //!
 //! The request's own future polls the work, and hyper drops it when the client disconnects.
 
@@ -40,7 +40,7 @@ use crate::{
     trace,
 };
 
-/// Answers a request that passed the ladder E-7 up to step 6.
+/// Answers a request that passed the ladder MCP-E-7 up to step 6.
 pub(crate) async fn request(
     visit: &Visit<'_>,
     revision: Revision,
@@ -71,7 +71,7 @@ pub(crate) async fn request(
             Ok(Work::Call(mut call)) if call.talks() || call.may_become_task(meta) => {
                 call.level = meta.log_level;
                 let patience = call.may_become_task(meta).then(|| {
-                    // a longer call becomes a task.
+                    // MCP-X-54: a longer call becomes a task.
                     Duration::from_secs(visit.state.config.task_after_secs)
                 });
                 let talk = Talk {
@@ -96,7 +96,7 @@ pub(crate) async fn request(
                 talk.run(visit, |asker| pass.run(Some(asker))).await
             }
             Ok(Work::Parked(retry)) => talk::go_on(visit, *retry).await,
-            // `tasks/result` is unknown here (TX-12).
+            // `tasks/result` is unknown here (MCP-TX-12).
             Ok(Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
             Err(error) => Err(error),
         },
@@ -173,7 +173,7 @@ impl SlowCall {
     }
 }
 
-/// `subscriptions/listen` (SB-1…SB-10).
+/// `subscriptions/listen` (MCP-SB-1…MCP-SB-10).
 async fn listen(
     visit: &Visit<'_>,
     cx: &Context<'_>,

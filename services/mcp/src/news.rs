@@ -127,7 +127,7 @@ impl Changed {
 /// The interval at which a stopping node checks for running calls.
 const STILL_RUNS: Duration = Duration::from_millis(250);
 
-/// Stops calls and ends streams of revoked tokens and grants (AR-17, SB-10).
+/// Stops calls and ends streams of revoked tokens and grants (MCP-AR-17, MCP-SB-10).
 ///
 /// This continues while a stopping node still has running calls.
 pub(crate) async fn revocations(state: McpState) {

@@ -1,5 +1,5 @@
 //! The payloads of streams for the cluster: their seal, and the error in place of a lost answer
-//! (`streams.md` §3.1, Appendix B).
+//! (STREAM-3.1, STREAM-B).
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl McpPayloads {
 /// The associated data of a payload: session, a letter for its kind, and its name there.
 ///
 /// All places differ in these bytes. A payload that was moved does not open, be it to another
-/// number of its own stream (§11).
+/// number of its own stream (STREAM-11).
 fn bound(place: &PayloadPlace<'_>) -> Vec<u8> {
     let mut bound = Vec::with_capacity(40);
     bound.extend_from_slice(&place.session.0);
@@ -145,13 +145,14 @@ impl About {
         }
     }
 
-    /// The final response of a request without another one (§12.3 step 4). It reports the unknown
+    /// The final response of a request without another one (STREAM-12.3.4). It reports the unknown
     /// outcome.
     pub(crate) fn lost(&self, why: Lost) -> Bytes {
         self.lost_in(Era::Legacy, why)
     }
 
-    /// The same with the codes of an era: 2026-07-28 reserves those of Appendix B (ER-13, ER-15).
+    /// The same with the codes of an era: 2026-07-28 reserves those of STREAM-B (MCP-ER-13,
+    /// MCP-ER-15).
     pub(crate) fn lost_in(&self, era: Era, why: Lost) -> Bytes {
         let unknown = "The call may or may not have taken effect.";
         let retryable = self.retryable;
@@ -241,7 +242,7 @@ mod tests {
         ];
         for here in &places {
             let sealed = payloads.seal(here, Bytes::from_static(b"secret answer"));
-            assert!(!sealed.windows(6).any(|part| part == b"secret"), "S6");
+            assert!(!sealed.windows(6).any(|part| part == b"secret"), "TEST-S6");
             for there in &places {
                 let opened = payloads.open(there, sealed.clone());
                 assert_eq!(opened.is_some(), here == there, "{here:?} at {there:?}");
@@ -261,7 +262,7 @@ mod tests {
             assert_eq!(About::read(&about.to_bytes()), about);
             let modern: Value =
                 serde_json::from_slice(&about.lost_in(Era::Modern, Lost::Draining)).unwrap();
-            assert_eq!(modern["error"]["code"], -31004, "ER-13");
+            assert_eq!(modern["error"]["code"], -31004, "MCP-ER-13");
             let error: Value = serde_json::from_slice(&about.lost(Lost::Node)).unwrap();
             assert_eq!(error["id"].to_string(), id.to_json());
             assert_eq!(error["error"]["code"], -32010);

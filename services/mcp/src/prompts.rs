@@ -1,5 +1,5 @@
-//! `prompts/get` (spec §12): checks arguments, fills placeholders, writes messages for the
-//! revision.
+//! `prompts/get` (`docs/revisions.md`, section 12): checks arguments, fills placeholders, writes
+//! messages for the revision.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Work, Mcp
     Ok(Work::Done(jsonrpc::response(&request.id, &result)))
 }
 
-/// The declared arguments among the given ones (PR-4).
+/// The declared arguments among the given ones (MCP-PR-4).
 ///
 /// A required one must be present, and each has a longest length. Undeclared ones are ignored.
 fn checked(
@@ -83,7 +83,8 @@ fn too_long(_: TooLong) -> Misfit {
     Misfit::new("params.arguments", "the prompt would be too long with them")
 }
 
-/// Fills the placeholders of a URI. If the result is not a URI, the arguments are refused (PR-7).
+/// Fills the placeholders of a URI. If the result is not a URI, the arguments are refused
+/// (MCP-PR-7).
 fn filled_uri(uri: &str, values: &BTreeMap<String, String>) -> Result<String, Misfit> {
     let uri = fill(uri, values, Escape::Nothing).map_err(too_long)?;
     if is_uri(&uri) {

@@ -1,4 +1,5 @@
-//! `resources/read`, `resources/subscribe` and `resources/unsubscribe` (spec §10).
+//! `resources/read`, `resources/subscribe` and `resources/unsubscribe` (`docs/revisions.md`,
+//! section 10).
 
 use std::collections::BTreeMap;
 
@@ -232,7 +233,7 @@ fn contents(answer: ToolAnswer, resource: &Resource, uri: String) -> Option<Reso
     })
 }
 
-/// Answers `resources/subscribe` (RE-7): from now on the session is notified of changes, on any
+/// Answers `resources/subscribe` (MCP-RE-7): from now on the session is notified of changes, on any
 /// node.
 pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
     let uri = uri(cx, request)?;
@@ -249,7 +250,7 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
             let misfit = Misfit::new("params.uri", "this session has too many subscriptions");
             return Err(cx.fail(&misfit.into(), &request.id));
         }
-        // the upstream server with the resource must notify us.
+        // MCP-X-42: the upstream server with the resource must notify us.
         let mut interest = None;
         if let Some((source, own)) = watch::own_uri(cx.server, &uri) {
             let watches = &cx.state.watches;
@@ -279,7 +280,7 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
     ))
 }
 
-/// Answers `resources/unsubscribe`, also for a resource without a subscription (RE-7).
+/// Answers `resources/unsubscribe`, also for a resource without a subscription (MCP-RE-7).
 pub(crate) async fn unsubscribe(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
     let uri = uri(cx, request)?;
     if let Some(session) = cx.session {

@@ -56,7 +56,7 @@ pub struct McpParts {
     pub node: Node,
     /// The clock.
     pub clock: Clock,
-    /// The recorder of connection diagnostics (X2).
+    /// The recorder of connection diagnostics (AUTH-X2).
     pub recorder: Recorder,
     /// The tracker of all background tasks.
     pub tracker: TaskTracker,
@@ -260,7 +260,7 @@ impl McpState {
         self.tracker.spawn(limits::keep_refusals(self.clone()));
     }
 
-    /// Ends running calls with an error, once they may no longer continue (`streams.md` §16.4).
+    /// Ends running calls with an error, once they may no longer continue (STREAM-16.4).
     pub async fn drain(&self) {
         self.last_words.ask();
         if timeout(LAST_WORDS, self.tasks.drain()).await.is_err() {

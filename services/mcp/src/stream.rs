@@ -53,11 +53,11 @@ use crate::{
 
 /// Streams that are compared concurrently after a change of the registry.
 const AT_ONCE: usize = 64;
-/// SB-11: the shortest time between two batches of notifications on a stream.
+/// MCP-SB-11: the shortest time between two batches of notifications on a stream.
 const APART: Duration = Duration::from_secs(1);
-/// AR-17: the longest time that a session's stream outlives its token.
+/// MCP-AR-17: the longest time that a session's stream outlives its token.
 const AFTER_EXPIRY: time::Duration = time::Duration::SECOND.saturating_mul(60);
-/// SB-10: the longest lifetime of a listen stream.
+/// MCP-SB-10: the longest lifetime of a listen stream.
 const LONGEST_LISTEN: time::Duration = time::Duration::HOUR;
 
 /// The state of an open stream.
@@ -68,7 +68,7 @@ pub(crate) struct Tag {
     place: Place,
     server: ServerId,
     seen: Mutex<Seen>,
-    /// The subscriptions at upstream servers.
+    /// The subscriptions at upstream servers (MCP-X-41, MCP-X-42).
     interests: Mutex<Interests>,
     kind: Kind,
 }
@@ -86,7 +86,7 @@ enum Kind {
         session: SessionId,
         stream: [u8; 8],
         sequence: AtomicU32,
-        /// The client has sent `notifications/initialized` (L-6).
+        /// The client has sent `notifications/initialized` (MCP-L-6).
         initialized: AtomicBool,
         /// The stream is one of HTTP+SSE.
         http_sse: bool,
@@ -216,7 +216,7 @@ impl Tag {
         interests.changes += 1;
     }
 
-    /// Subscribes at each server as the session's record says (RE-7).
+    /// Subscribes at each server as the session's record says (MCP-RE-7).
     ///
     /// Any node may change the record. A change that this node receives meanwhile is newer than the
     /// record.
@@ -317,7 +317,7 @@ impl Tag {
         }
     }
 
-    /// Whether notifications may be sent (L-6).
+    /// Whether notifications may be sent (MCP-L-6).
     async fn is_ready(&self, state: &McpState) -> bool {
         let Kind::Session {
             session,
@@ -400,7 +400,7 @@ fn since(subscriptions: &[(String, i64)]) -> Vec<(String, Option<i64>)> {
 /// Admits a GET for a stream, after its turn.
 ///
 /// A new stream is refused if the client opens too many a minute, or too many are open. A resume
-/// waits (F-1).
+/// waits (REVIEW-F1).
 pub(crate) async fn let_in(
     visit: &Visit<'_>,
     revision: Revision,
@@ -425,7 +425,7 @@ pub(crate) async fn let_in(
 }
 
 /// Takes the permit for one more stream: of the tenant in the cluster, and of this node
-/// (§16.2, §16.3).
+/// (STREAM-16.2, STREAM-16.3).
 pub(crate) async fn pass(
     visit: &Visit<'_>,
     revision: Revision,
@@ -436,7 +436,7 @@ pub(crate) async fn pass(
     room.await.map_err(|no| McpError::no_room(no, revision, id))
 }
 
-/// Opens the GET stream of a session (T-30…T-36).
+/// Opens the GET stream of a session (MCP-T-30…MCP-T-36).
 ///
 /// It has no log, because its contents depend on the lists alone. `known` holds the lists that the
 /// client saw last on a broken stream. If they have changed, the client gets one notification.
@@ -469,7 +469,7 @@ pub(crate) fn open_for_session(
     if let Some(broken) = broken {
         // The client left that connection, whether this node has noticed or not. If the client has
         // reached its limit of others, the oldest ends: a client that comes back is not refused
-        // (F-1).
+        // (REVIEW-F1).
         let is_broken = |tag: &Tag| tag.is_stream(broken);
         state.streams.make_room(tenant, group, limit, is_broken);
     }
@@ -506,7 +506,7 @@ pub(crate) fn open_for_session(
         first.push_back(Bytes::from(sse::retry(reconnect_after())));
         first.push_back(Bytes::from(sse::priming(&id)));
     } else {
-        // Older clients cannot read empty data (T-24), but proxies forward the head only with a
+        // Older clients cannot read empty data (MCP-T-24), but proxies forward the head only with a
         // first byte.
         first.push_back(Bytes::from_static(sse::KEEP_ALIVE));
     }
@@ -533,7 +533,7 @@ pub(crate) fn open_for_session(
     Ok(respond(state, open, first, life, farewell, held))
 }
 
-/// Most URIs of one listen stream (`streams.md` §15.4); more are left out of the acknowledgement.
+/// Most URIs of one listen stream (STREAM-15.4); more are left out of the acknowledgement.
 const MOST_URIS: usize = 256;
 
 /// How long the acknowledgement waits for the answers of upstream servers to subscriptions.
@@ -541,10 +541,10 @@ const MOST_URIS: usize = 256;
 /// A server without an answer may still send notifications later.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens a listen stream (SB-1…SB-11).
+/// Opens a listen stream (MCP-SB-1…MCP-SB-11).
 ///
 /// Its first event acknowledges the accepted subscriptions. These are the three lists, and the
-/// existing resources (SB-6), except those that their server refuses.
+/// existing resources (MCP-SB-6), except those that their server refuses (MCP-X-42, MCP-X-43).
 pub(crate) async fn open_for_listen(
     visit: &Visit<'_>,
     id: &RequestId,
@@ -655,7 +655,7 @@ fn open(
 }
 
 /// Milliseconds until a client should come back: random, so that clients do not come together
-/// (T-25).
+/// (MCP-T-25).
 pub(crate) fn reconnect_after() -> u64 {
     random::bytes::<2>().map_or(1_000, |bytes| {
         500 + u64::from(u16::from_be_bytes(bytes)) % 3_500
@@ -685,7 +685,7 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) -> bool {
         let server = entry.server.as_deref();
         state.streams.end(End::Revoked, |tag| {
             tag.place == place
-                // DP-6: a disabled transport ends its open streams, too.
+                // MCP-DP-6: a disabled transport ends its open streams, too.
                 && (server.is_none_or(|server| server.id != tag.server)
                     || (!entry.reach.http_sse && tag.is_of_http_sse())
                     || !entry.admits(&tag.caller))

@@ -1,5 +1,5 @@
-//! Tasks: calls that continue after their first answer, in both eras (TK-1…TK-18, TX-1…TX-17,
-//! X-50…X-5F; ADR 0012).
+//! Tasks: calls that continue after their first answer, in both eras (MCP-TK-1…MCP-TK-18,
+//! MCP-TX-1…MCP-TX-17, MCP-X-50…MCP-X-5F; ADR 0012).
 //!
 //! A task belongs to a caller: tenant, person and client, on one server (ADR 0007). Its record is
 //! in the store that all nodes share, in a list of its caller, so that every node answers for it.
@@ -56,7 +56,7 @@ use crate::{
     tools::PreparedCall,
 };
 
-/// TK-15: default, shortest and longest lifetime of a task, in milliseconds.
+/// MCP-TK-15: default, shortest and longest lifetime of a task, in milliseconds.
 pub(crate) const TTL: u64 = 3_600_000;
 const TTL_AT_LEAST: u64 = 10_000;
 const TTL_AT_MOST: u64 = 24 * 3_600_000;
@@ -72,7 +72,7 @@ const LONGEST_ID: usize = 64;
 /// Why a task cannot be made or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoTask {
-    /// The caller has reached its limit of tasks (TK-16), or of their bytes.
+    /// The caller has reached its limit of tasks (MCP-TK-16), or of their bytes.
     Full,
     /// The store does not answer.
     Away,
@@ -206,8 +206,8 @@ impl Shelf {
         SessionKey(half(&self.scope()))
     }
 
-    /// The client's id of a task (TK-4, TX-15). Only we can make one, and only for its caller
-    /// (TK-11, TX-11).
+    /// The client's id of a task (MCP-TK-4, MCP-TX-15). Only we can make one, and only for its
+    /// caller (MCP-TK-11, MCP-TX-11).
     fn id(&self, item: StreamKey) -> String {
         let keys = &self.state.keys;
         keys.stamp(Purpose::McpSession, &self.scope(), &item.nonce.0)
@@ -240,7 +240,7 @@ impl Shelf {
         }
     }
 
-    /// The existing tasks among these ids (SB-6).
+    /// The existing tasks among these ids (MCP-SB-6).
     pub(crate) async fn named(&self, ids: &[String]) -> Result<Vec<(String, StreamKey)>, NoTask> {
         let mut named: Vec<(String, StreamKey)> = Vec::new();
         for id in ids.iter().take(MOST_NAMED) {
@@ -263,7 +263,7 @@ impl Shelf {
         Ok(named)
     }
 
-    /// A task in the form for a client of `revision`, with the members of the extension (TX-6).
+    /// A task in the form for a client of `revision`, with the members of the extension (MCP-TX-6).
     ///
     /// `None`: the task does not exist any more, or belongs to another caller.
     pub(crate) async fn shown(
@@ -300,7 +300,7 @@ impl Shelf {
         );
     }
 
-    /// Makes a task that runs here (TX-5: before it is announced).
+    /// Makes a task that runs here (MCP-TX-5: before it is announced).
     ///
     /// `session` is the session of the request, if it has one.
     async fn make(
@@ -334,7 +334,7 @@ impl Shelf {
         }
     }
 
-    /// Reads a task. If its node died, it is marked as lost (X-5F).
+    /// Reads a task. If its node died, it is marked as lost (MCP-X-5F).
     async fn look(&self, item: StreamKey) -> Result<Option<Record>, NoTask> {
         let kept = self.state.node.record(self.server.tenant, item).await;
         let Some(kept) = kept.map_err(|_| NoTask::Away)? else {
@@ -443,12 +443,13 @@ fn half(bytes: &[u8]) -> [u8; 16] {
     half
 }
 
-/// TK-15: the client's wish, within the bounds.
+/// MCP-TK-15: the client's wish, within the bounds.
 fn ttl(wish: Option<u64>) -> u64 {
     wish.map_or(TTL, |wish| wish.clamp(TTL_AT_LEAST, TTL_AT_MOST))
 }
 
-/// A call of a session that is to be a task (TK-3): it is made, announced, and only then begins.
+/// A call of a session that is to be a task (MCP-TK-3): it is made, announced, and only then
+/// begins.
 pub(crate) async fn begin(
     visit: &Visit<'_>,
     session: &LiveSession,

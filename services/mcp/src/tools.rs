@@ -1,4 +1,4 @@
-//! `tools/call` (spec §9).
+//! `tools/call` (`docs/revisions.md`, section 9).
 
 use std::{
     pin::Pin,
@@ -64,11 +64,11 @@ pub(crate) struct PreparedCall {
     revision: Revision,
     caller: Arc<Caller>,
     client_name: Option<Arc<str>>,
-    /// The token under which the client wants progress (PP-1).
+    /// The token under which the client wants progress (MCP-PP-1).
     pub(crate) progress: Option<ProgressToken>,
-    /// The state from an earlier round.
+    /// The state from an earlier round (MCP-X-29).
     pub(crate) continued: Option<Box<Continued>>,
-    /// The client's request for a task (TK-3).
+    /// The client's request for a task (MCP-TK-3).
     pub(crate) task: Option<Box<AsTask>>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
@@ -95,7 +95,7 @@ pub(crate) type Script = Arc<dyn Fn(RequestId, Asker) -> Running + Send + Sync>;
 /// The time of a call beyond its source's deadline, before another node may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
-/// Steps 7 to 10 of the ladder E-7, in every revision: tool, mirrored arguments, parameters.
+/// Steps 7 to 10 of the ladder MCP-E-7, in every revision: tool, mirrored arguments, parameters.
 pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
@@ -174,8 +174,8 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
     })))
 }
 
-/// TK-2, X-51: whether a call is to be a task. The parameter is ignored without task support (TK-1,
-/// TX-2).
+/// MCP-TK-2, MCP-X-51: whether a call is to be a task. The parameter is ignored without task
+/// support (MCP-TK-1, MCP-TX-2).
 fn as_task(
     cx: &Context<'_>,
     tool: &Tool,
@@ -200,7 +200,7 @@ fn as_task(
 }
 
 impl PreparedCall {
-    /// True if the call may become a task when it takes long (X-54, TX-1).
+    /// True if the call may become a task when it takes long (MCP-X-54, MCP-TX-1).
     ///
     /// This requires the tenant's setting and a client that accepts tasks.
     pub(crate) fn may_become_task(&self, meta: &RequestMeta) -> bool {
@@ -265,7 +265,8 @@ impl PreparedCall {
                 Some(&self.id),
             ));
         };
-        // The upstream server would not list the tool to this client, and would not know it.
+        // The upstream server would not list the tool to this client, and would not know it
+        // (MCP-X-30).
         if let Some(need) = tool.lacks(self.revision.era(), &who.declared) {
             self.log(tool, started, CallOutcome::ToolError, None);
             let (visible, identity) = (Visible::Needs(need), &self.server.identity);
@@ -419,7 +420,7 @@ impl PreparedCall {
         if answer.outcome == CallOutcome::InvalidArguments
             && facts.argument_faults == ArgumentFaults::ProtocolError
         {
-            // TL-17: one misfit for each fault, in one message.
+            // MCP-TL-17: one misfit for each fault, in one message.
             let text: Vec<String> = answer
                 .faults
                 .iter()
@@ -458,7 +459,7 @@ impl PreparedCall {
     }
 }
 
-/// Drops, or writes as text, the parts that a revision does not have (FA-2, FA-3).
+/// Drops, or writes as text, the parts that a revision does not have (MCP-FA-2, MCP-FA-3).
 fn shaped(mut answer: ToolAnswer, facts: &Facts) -> ToolAnswer {
     if facts.structured_output == StructuredOutput::Absent {
         answer = answer.without_structured();
@@ -471,8 +472,8 @@ fn shaped(mut answer: ToolAnswer, facts: &Facts) -> ToolAnswer {
 
 /// Appends the result.
 ///
-/// With an `identity` it has the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17,
-/// J-18).
+/// With an `identity` it has the envelope of 2026-07-28: `resultType` first, `_meta` last
+/// (MCP-J-17, MCP-J-18).
 fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(identity) = identity else {
         out.push(b'{');

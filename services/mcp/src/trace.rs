@@ -1,4 +1,4 @@
-//! The trace of a tool call on this node, without arguments and results (`streams.md` §20).
+//! The trace of a tool call on this node, without arguments and results (STREAM-20).
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn message(visit: &Visit<'_>, message: &Message, revision: Revision) 
     }
 }
 
-/// Begins the trace of a call, in the client's trace if it names one (J-23).
+/// Begins the trace of a call, in the client's trace if it names one (MCP-J-23).
 pub(crate) fn call(visit: &Visit<'_>, meta: &RequestMeta, revision: Revision) {
     if !portolan_traces::is_on() {
         return;

@@ -1,4 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05 (O-1…O-7): a GET opens a stream, and POSTs send messages.
+//! HTTP+SSE, the transport of 2024-11-05 (MCP-O-1…MCP-O-7): a GET opens a stream, and POSTs send
+//! messages.
 //!
 //! The first event gives the address for POSTs. All messages of the server, answers included, come
 //! on the stream.
@@ -92,7 +93,7 @@ impl Card {
     }
 }
 
-/// GET: opens the stream (O-2).
+/// GET: opens the stream (MCP-O-2).
 pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, McpError> {
     let (state, caller, revision) = (visit.state, &visit.caller, Revision::V2024_11_05);
     if !visit.accepted.events {
@@ -132,7 +133,7 @@ pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, M
     ))
 }
 
-/// The address for POSTs: a reference on the same origin (O-2).
+/// The address for POSTs: a reference on the same origin (MCP-O-2).
 fn address(parts: &Parts, session_id: &str) -> String {
     let path = parts.uri.path();
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -147,7 +148,7 @@ struct Named {
     version: Version,
 }
 
-/// POST: a message of the client (O-3, O-4).
+/// POST: a message of the client (MCP-O-3, MCP-O-4).
 pub(crate) async fn post(
     visit: &Visit<'_>,
     parts: &Parts,
@@ -175,7 +176,7 @@ pub(crate) async fn post(
             }
             take(visit, &named, message, headers).await?;
         }
-        // J-12…J-16; each answer is sent on its own.
+        // MCP-J-12…MCP-J-16; each answer is sent on its own.
         RpcBody::Batch(batch) => {
             if let BatchContent::Calls(messages) = negotiate::open_batch(&batch, revision)? {
                 for message in messages {
@@ -206,7 +207,7 @@ fn session_id(query: Option<&str>) -> Option<&str> {
     values.next().is_none().then_some(value)
 }
 
-/// Finds the connection. 404 if it is unknown, closed, or another caller's (O-4).
+/// Finds the connection. 404 if it is unknown, closed, or another caller's (MCP-O-4).
 async fn find(visit: &Visit<'_>, text: &str) -> Result<Named, McpError> {
     let id = legacy::read_id(visit, text)?;
     let mut session = legacy::live(visit, id).await?;
@@ -255,7 +256,7 @@ async fn take(
     }
 }
 
-/// `initialize`: any legacy version (O-5), once.
+/// `initialize`: any legacy version (MCP-O-5), once.
 async fn initialize(visit: &Visit<'_>, named: &Named, request: &Request) -> Result<(), McpError> {
     visit.note_method(Method::Initialize);
     let (state, caller) = (visit.state, &visit.caller);
@@ -306,8 +307,8 @@ async fn initialize(visit: &Visit<'_>, named: &Named, request: &Request) -> Resu
     deliver(visit, named, &request.id, Delivered::Whole(body)).await
 }
 
-/// The message on the stream in place of an answer. Refusals of the POST stay HTTP errors (T-14,
-/// E-15).
+/// The message on the stream in place of an answer. Refusals of the POST stay HTTP errors
+/// (MCP-T-14, MCP-E-15).
 fn said(error: McpError) -> Result<Vec<u8>, McpError> {
     match error {
         McpError::Protocol(_) => error.into_message().ok_or(McpError::Cancelled),
@@ -329,7 +330,8 @@ async fn answer(
     }
     let cx = visit.context(revision, Some(session), false, Some(headers));
     let outcome = match method {
-        // PI-1: a ping is answered in any state; other methods need the revision of `initialize`.
+        // MCP-PI-1: a ping is answered in any state; other methods need the revision of
+        // `initialize`.
         Some(other) if named.card.negotiated.is_none() && other != Method::Ping => Err(cx.fail(
             &ErrorKind::InvalidRequest("Send initialize first".into()),
             &request.id,
@@ -352,7 +354,7 @@ async fn answer(
     let delivered = match begun {
         Ok(Begun::Whole(body)) => Delivered::Whole(body),
         Ok(Begun::Stream(_, nonce, reader)) => Delivered::Stream(nonce, reader),
-        // CN-4: a cancelled request has no answer.
+        // MCP-CN-4: a cancelled request has no answer.
         Err(McpError::Cancelled) => return Ok(()),
         Err(error) => Delivered::Whole(said(error)?),
     };

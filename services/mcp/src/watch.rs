@@ -1,5 +1,5 @@
 //! Subscriptions to upstream servers, for the clients whose streams are open on this node
-//! (X-40…X-45, `streams.md` §15.3).
+//! (MCP-X-40…MCP-X-45, STREAM-15.3).
 //!
 //! The servers notify of changed lists and of changed resources.
 //!
@@ -50,7 +50,7 @@ const HOLDS: Duration = Duration::from_secs(60);
 const LINGER: Duration = Duration::from_secs(15);
 /// Most URIs that a node subscribes to at one server.
 const MOST_URIS: usize = 1024;
-/// how long a subscribing client waits for the server.
+/// MCP-X-40: how long a subscribing client waits for the server.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 /// Most notifications of the server that wait.
 const WORDS: usize = 256;
@@ -87,9 +87,9 @@ struct Subscribed {
 /// Why a subscription to a resource failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotSubscribed {
-    /// The server refuses it.
+    /// The server refuses it (MCP-X-18).
     Refused,
-    /// The server did not answer in time.
+    /// The server did not answer in time (MCP-X-40).
     Late,
 }
 
@@ -256,7 +256,7 @@ impl Interest {
         }
     }
 
-    /// Notifies all nodes that a session's record has changed for `uri` (RE-7).
+    /// Notifies all nodes that a session's record has changed for `uri` (MCP-RE-7).
     ///
     /// The session's stream may be on any node.
     pub(crate) async fn tell(self, state: &McpState, session: SessionKey, uri: &str) {

@@ -518,7 +518,7 @@ async fn frame(body: &mut Body) -> Option<String> {
     Some(String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
 }
 
-/// True if no event comes within a second, the interval of SB-11.
+/// True if no event comes within a second, the interval of MCP-SB-11.
 ///
 /// The clock stands still meanwhile, and then jumps to the next timer.
 async fn is_quiet(body: &mut Body) -> bool {

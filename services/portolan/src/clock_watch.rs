@@ -1,4 +1,4 @@
-//! Whether this machine's clock is right, by that of the database (`auth.md` §4.7).
+//! Whether this machine's clock is right, by that of the database (AUTH-4.7).
 //!
 //! Tokens say when they were made and when they end, rows say when they end, and every process compares that with its own clock. One whose
 //! clock is behind admits tokens that are over; one that is ahead refuses good ones by a 401, which makes clients throw them away and
@@ -44,7 +44,7 @@ impl ClockWatch {
     }
 
     /// Compares the clocks. While the database does not say what time it is, what was seen last holds: that it is away is no reason not
-    /// to serve (`streams.md` §17.4).
+    /// to serve (STREAM-17.4).
     pub(crate) async fn look(&self) -> Result<(), String> {
         let (asked, now) = (Instant::now(), self.clock.now());
         let told = timeout(WITHIN, self.store.clock_skew_seconds(now)).await;

@@ -16,7 +16,8 @@ use rust_embed::RustEmbed;
 #[allow_missing = true]
 struct Files;
 
-/// No inline script or style anywhere (S6). `data:` images are tool results shown on the try page.
+/// No inline script or style anywhere (AUTH-S6). `data:` images are tool results shown on the try
+/// page.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
@@ -41,7 +42,8 @@ async fn asset(uri: Uri, asked: HeaderMap) -> Response {
     }
 }
 
-/// Files beside the page (the icon), the page with 404 for a person who mistyped, JSON for everybody else (E4).
+/// Files beside the page (the icon), the page with 404 for a person who mistyped, JSON for
+/// everybody else (AUTH-E4).
 async fn other(request: Request) -> Response {
     let path = request.uri().path();
     if request.method() != Method::GET && request.method() != Method::HEAD {

@@ -13,7 +13,7 @@ use crate::{
     settings::{Role, Settings},
 };
 
-/// Longest difference between this machine's clock and the database's (`auth.md` §4.7).
+/// Longest difference between this machine's clock and the database's (AUTH-4.7).
 pub(crate) const LONGEST_SKEW_SECONDS: f64 = 5.0;
 
 #[derive(Debug, Serialize)]

@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::lifecycle::Lifecycle;
 
-/// Between two looks at the revocations when no doorbell rings (`auth.md` §4.3: refused everywhere within a second).
+/// Between two looks at the revocations when no doorbell rings (AUTH-4.3: refused everywhere within a second).
 const REVOCATIONS: Duration = Duration::from_millis(500);
 /// A look takes no longer.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -90,7 +90,8 @@ impl Feed {
     async fn read_keys(&self) -> anyhow::Result<()> {
         let mut tx = self.store.edge(Reason::KeyRotation).await?;
         let now = self.clock.now();
-        // Also what is published only later: nothing is signed with it before, and a clock that is behind must not leave out what is in use (F13).
+        // Also what is published only later: nothing is signed with it before, and a clock that is
+        // behind must not leave out what is in use (TEST-F13).
         let keys = signing_keys::list_public(&mut tx, now)
             .await?
             .into_iter()

@@ -58,8 +58,9 @@ pub(crate) async fn run(store: Store, clock: Clock, watch: ClockWatch, stop: Can
     }
 }
 
-/// M6: what was deleted a month ago goes. The keys of each tenant first, in a transaction of their own: what is sealed is lost even if
-/// the rest cannot go yet. A tenant that cannot go keeps no other one here.
+/// AUTH-M6: what was deleted a month ago goes. The keys of each tenant first, in a transaction of
+/// their own: what is sealed is lost even if the rest cannot go yet. A tenant that cannot go keeps
+/// no other one here.
 async fn end_tenants(store: &Store, clock: &Clock) -> Result<u64, StorageError> {
     let mut ended = 0;
     let mut failed = Vec::new();

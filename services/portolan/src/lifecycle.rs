@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// What comes after the running calls takes no longer than this, all in all (`streams.md` §16.4: 25 s, and gone after 30 s).
+/// What comes after the running calls takes no longer than this, all in all (STREAM-16.4: 25 s, and gone after 30 s).
 const AFTERWARDS: Duration = Duration::from_secs(4);
 /// Of that, for telling the clients of unfinished calls and leaving the other nodes.
 const LAST_WORDS: Duration = Duration::from_millis(2500);
@@ -152,7 +152,7 @@ impl Lifecycle {
         });
     }
 
-    /// The order of a stop (`streams.md` §16.4). Everything shares one budget of time. `detached` counts the calls that run without a
+    /// The order of a stop (STREAM-16.4). Everything shares one budget of time. `detached` counts the calls that run without a
     /// connection here; `last_words` tells the clients of calls that still run, and leaves the other nodes.
     pub async fn drain(
         &self,

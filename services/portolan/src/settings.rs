@@ -701,7 +701,7 @@ mod tests {
 
     #[test]
     fn new_connections_are_never_taken_longer_than_calls_may_run() {
-        // streams.md §16.4.
+        // STREAM-16.4.
         let times = |pairs: &[(&'static str, &'static str)]| {
             let all: Vec<_> = complete()
                 .into_iter()

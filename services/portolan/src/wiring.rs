@@ -371,7 +371,7 @@ impl Wiring {
         });
     }
 
-    /// For the readiness probe. A node with MCP endpoints serves from memory what it knows (`streams.md` §17.4), and the console tells
+    /// For the readiness probe. A node with MCP endpoints serves from memory what it knows (STREAM-17.4), and the console tells
     /// by itself what does not work; without them nothing works.
     pub(crate) fn database(&self, role: Role) -> Dependency {
         Dependency {

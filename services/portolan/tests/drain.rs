@@ -1,4 +1,4 @@
-//! The order and the budget of a stop (streams.md §16.4), on paused time.
+//! The order and the budget of a stop (STREAM-16.4), on paused time.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

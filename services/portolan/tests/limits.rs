@@ -1,4 +1,5 @@
-//! F-1: every limit of the MCP endpoint is a setting, stands on the operators' page, and is shown to the owners of workspaces.
+//! REVIEW-F1: every limit of the MCP endpoint is a setting, stands on the operators' page, and is
+//! shown to the owners of workspaces.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

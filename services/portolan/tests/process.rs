@@ -121,7 +121,7 @@ fn doctor(url: &str, settings: &[(&str, &str)]) -> (bool, String) {
     )
 }
 
-/// streams.md §17.2, §19.2.
+/// STREAM-17.2, STREAM-19.2.
 #[test]
 fn s17_2_doctor_says_what_is_wrong_with_redis_and_what_to_do() {
     let good = Redis::start(free_port(), &["--maxmemory", "64mb"]);
@@ -277,7 +277,7 @@ fn get(port: u16, path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// streams.md §17.4, and §16.4 at 0 s.
+/// STREAM-17.4, and STREAM-16.4 at 0 s.
 #[test]
 fn s17_4_a_node_stays_ready_without_redis_and_s16_4_one_that_stops_is_not_but_takes_requests() {
     let redis = Redis::start(free_port(), &[]);
@@ -339,7 +339,7 @@ fn s17_4_a_node_stays_ready_without_redis_and_s16_4_one_that_stops_is_not_but_ta
     assert_eq!(ended.code(), Some(130));
 }
 
-/// streams.md §16.4: with nothing to wait for, a drain takes no time, and its end is a good one.
+/// STREAM-16.4: with nothing to wait for, a drain takes no time, and its end is a good one.
 #[test]
 fn s16_4_an_idle_node_without_a_balancer_ends_well_and_soon() {
     let mut dev = Dev::start(&[]);

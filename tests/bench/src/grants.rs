@@ -1,4 +1,4 @@
-//! What tokens cost that programs get without a person: by the secret of a service account (`auth.md` T12), against the signature that each
+//! What tokens cost that programs get without a person: by the secret of a service account (AUTH-T12), against the signature that each
 //! of them needs; and by refreshing, in [`refreshes`].
 //!
 //! A grant and a signature are compared by processor time: the node's for a grant with all of its HTTP, and one thread's that does nothing but

@@ -1,4 +1,4 @@
-//! What signing in with a password costs, against the comparison of passwords in it (`auth.md` L1, L2): everything else should be little, no
+//! What signing in with a password costs, against the comparison of passwords in it (AUTH-L1, AUTH-L2): everything else should be little, no
 //! more comparisons should run at a time than there are cores, and tool calls should go on meanwhile.
 //!
 //! The bare work is the product's own [`PasswordHasher`] with the same parameters, in this process, with as many threads as there are cores:
@@ -35,7 +35,7 @@ use crate::{
 const UNDER_WAY: usize = 2;
 /// Logins that come at the same moment, for each core.
 const AT_ONCE: usize = 3;
-/// Logins that may wait for their turn, for a while; the next one would be refused (L2).
+/// Logins that may wait for their turn, for a while; the next one would be refused (AUTH-L2).
 const QUEUE: usize = 32;
 /// Logins of a round, on each connection. A round takes seconds: a quarter of a comparison more or less at its end should not matter.
 const LOGINS: usize = 6;
@@ -53,8 +53,8 @@ pub(crate) async fn measure(
     let alone = Alone::new(api).await?;
     let issuer = Issuer::new(alone.url())?;
     let cores = available_parallelism()?.get();
-    // Each has an account of its own, so that no limit of an account is met (L6); right passwords cost nothing of it, and development does not
-    // limit what comes from this machine.
+    // Each has an account of its own, so that no limit of an account is met (AUTH-L6); right
+    // passwords cost nothing of it, and development does not limit what comes from this machine.
     let people = alone.people((AT_ONCE * cores).min(cores + QUEUE)).await?;
     let mut doors = Vec::with_capacity(people.len());
     for person in &people {

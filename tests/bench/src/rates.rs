@@ -1,5 +1,6 @@
-//! Rates and waits that the load table of the test plan names (`testing.md` L1, L2, L13, S12): at 64 connections, through the balancers, and
-//! beside a workspace that wants far more than it may have. What is absolute here is what the plan promises for two cores.
+//! Rates and waits that the load table of the test plan names (TEST-L1, TEST-L2, TEST-L13,
+//! TEST-S12): at 64 connections, through the balancers, and beside a workspace that wants far more
+//! than it may have. What is absolute here is what the plan promises for two cores.
 
 use std::{
     net::SocketAddr,
@@ -52,7 +53,7 @@ struct Promise {
     p99: f64,
 }
 
-/// L1 and L2.
+/// TEST-L1 and TEST-L2.
 pub(crate) async fn at_many_connections(
     arguments: &Arguments,
     nodes: &Nodes,
@@ -141,7 +142,7 @@ async fn promised(
     Ok(())
 }
 
-/// S12: what others notice of a workspace at fifty times its limit.
+/// TEST-S12: what others notice of a workspace at fifty times its limit.
 pub(crate) async fn beside_noise(
     arguments: &Arguments,
     nodes: &Nodes,
@@ -198,7 +199,7 @@ pub(crate) async fn beside_noise(
     Ok(())
 }
 
-/// L13: the same calls, and first events, through each balancer and past it.
+/// TEST-L13: the same calls, and first events, through each balancer and past it.
 pub(crate) async fn through_balancers(
     arguments: &Arguments,
     nodes: &mut Nodes,

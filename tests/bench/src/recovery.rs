@@ -1,4 +1,4 @@
-//! What is left of a fault when it is over (`testing.md` C13): a load of so many calls a second through the balancer, and one fault after the
+//! What is left of a fault when it is over (TEST-C13): a load of so many calls a second through the balancer, and one fault after the
 //! other. Counted are the seconds until as many are answered again as before, and what the nodes still hold a minute after the last one.
 
 use std::time::{Duration, Instant};

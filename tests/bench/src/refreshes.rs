@@ -1,5 +1,5 @@
-//! What a refresh with rotation costs, against the least that keeps anything: a transaction that changes one row (`auth.md` K8). And what
-//! fifty processes get that present one token at the same moment (K9, case 119).
+//! What a refresh with rotation costs, against the least that keeps anything: a transaction that changes one row (AUTH-K8). And what
+//! fifty processes get that present one token at the same moment (AUTH-K9, CASE-119).
 //!
 //! Both are compared by the time that they take, turn about, because that is what a disk makes of them: the same Postgres with the same
 //! settings, and a generator of one thread for either. Each has as many at once as its rate grows with: refreshes of the same moment share
@@ -32,9 +32,10 @@ const CONNECTIONS: usize = 32;
 const REFRESHES: usize = 8;
 /// Bare transactions of a round, on each connection.
 const UPDATES: usize = 40;
-/// How often a family may be refreshed in a minute (K17): then the next one's turn has come.
+/// How often a family may be refreshed in a minute (AUTH-K17): then the next one's turn has come.
 const OF_A_FAMILY: usize = 60;
-/// More rounds would need more families, and letting their clients in would take longer than to measure; a person may have 50 with one (M9).
+/// More rounds would need more families, and letting their clients in would take longer than to
+/// measure; a person may have 50 with one (AUTH-M9).
 const MOST_ROUNDS: usize = 100;
 /// Processes with one token.
 const RACERS: usize = 50;

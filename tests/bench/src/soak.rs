@@ -1,4 +1,4 @@
-//! An hour of use (`testing.md` L12): clients come, call, listen, break off and go, at a pace that a node bears easily. What grows all the
+//! An hour of use (TEST-L12): clients come, call, listen, break off and go, at a pace that a node bears easily. What grows all the
 //! same is what nobody gives back.
 
 use std::time::{Duration, Instant};

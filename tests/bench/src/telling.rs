@@ -1,5 +1,6 @@
-//! Calls that tell of their progress (`testing.md` L3, L8, L9), and the MCP server behind them, which tells as often and as much as it is asked
-//! to. What it tells says when it was told: so a client on another node knows how long that was on its way.
+//! Calls that tell of their progress (TEST-L3, TEST-L8, TEST-L9), and the MCP server behind them,
+//! which tells as often and as much as it is asked to. What it tells says when it was told: so a
+//! client on another node knows how long that was on its way.
 
 use std::{
     convert::Infallible,
@@ -167,7 +168,7 @@ pub(crate) async fn measure(
     resumed(&back, nodes.address(Place::Streams)?, table).await
 }
 
-/// L3.
+/// TEST-L3.
 async fn answered_by_events(
     arguments: &Arguments,
     access: &Access,
@@ -249,7 +250,7 @@ async fn moved(
     }
 }
 
-/// L8.
+/// TEST-L8.
 async fn delivered_elsewhere(
     access: &Access,
     elsewhere: SocketAddr,
@@ -312,7 +313,7 @@ async fn delivered_elsewhere(
     Ok(())
 }
 
-/// L9.
+/// TEST-L9.
 async fn resumed(access: &Access, elsewhere: SocketAddr, table: &mut Table) -> Result<()> {
     let sessions = access.sessions(RESUMED).await?;
     let telling = Telling {

@@ -93,7 +93,7 @@ def by_key(claims):
     return account.fetch_token(about["token_endpoint"], grant_type="client_credentials")
 
 
-# Its own audience is the token endpoint, which is not taken (S-17): the issuer is named.
+# Its own audience is the token endpoint, which is not taken (REVIEW-S-17): the issuer is named.
 claims = {"exp": int(time.time()) + 120, "aud": about["issuer"]}
 check("access_token" in by_key(claims), "C13: an assertion made by Authlib proves the account")
 try:

@@ -71,7 +71,7 @@ const seen = await oauth.processIntrospectionResponse(
 );
 check(seen.active === true, "R8: the token of the person is good", seen);
 
-// Codes once, and the family with it (T6).
+// Codes once, and the family with it (AUTH-T6).
 const again = await oauth.authorizationCodeGrantRequest(
   as,
   client,

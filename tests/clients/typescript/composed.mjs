@@ -43,7 +43,7 @@ function same(found, wanted, sentence) {
   check(isDeepStrictEqual(plain, wanted), sentence, plain);
 }
 
-/** PG-1, TL-3: all pages of a list, in their order. */
+/** MCP-PG-1, MCP-TL-3: all pages of a list, in their order. */
 async function lists(client, list, method, member, key, wanted) {
   const found = [];
   let cursor;
@@ -74,7 +74,7 @@ export async function walk(client, call) {
   }
 }
 
-/** Results as the server of the part gave them, but for the names that its resources have here (X-6B, RE-12). */
+/** Results as the server of the part gave them, but for the names that its resources have here (MCP-X-6B, MCP-RE-12). */
 async function results(calls, { word, failure, whole }) {
   const gives = async (name, args, content) => {
     const result = await calls(name, args);
@@ -97,7 +97,7 @@ async function results(calls, { word, failure, whole }) {
   await gives("test_embedded_resource", {}, [{ type: "resource", resource: held }]);
 }
 
-/** X-76: progress under the client's own token. */
+/** MCP-X-76: progress under the client's own token. */
 async function notices(calls, word) {
   const steps = [];
   const result = await calls("test_tool_with_progress", {}, ({ progress, total, message }) => steps.push({ progress, total, message }));
@@ -138,7 +138,7 @@ async function resources(client, word) {
   check(typeof nothing === "string" && /[Rr]esource not found/.test(nothing), `${word}: what is not there is an error`, nothing);
 }
 
-/** X-20, X-22, X-28, X-29: whatever the eras of the two sides, the question reaches the client's handler, and its answer whoever asked. */
+/** MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: whatever the eras of the two sides, the question reaches the client's handler, and its answer whoever asked. */
 async function questions(client, calls, { word, whole, python }) {
   const ends = async (name, args, words, methods) => {
     asked = [];

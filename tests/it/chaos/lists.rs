@@ -1,4 +1,5 @@
-//! Lists that change, and those who listen to them (C10): in sessions, with the id of what they were told last, and without.
+//! Lists that change, and those who listen to them (TEST-C10): in sessions, with the id of what
+//! they were told last, and without.
 
 use std::{
     sync::{

@@ -42,7 +42,7 @@ const LIMITED: u64 = 3;
 const FEW: u64 = 30;
 /// Those who listen to each list: in sessions, and without.
 const LISTENERS: usize = 2;
-/// Who listens is told of a change within this time (C10); the checker says who was not.
+/// Who listens is told of a change within this time (TEST-C10); the checker says who was not.
 const TOLD: Duration = Duration::from_secs(12);
 /// Calls that take so many milliseconds run long enough to be cancelled.
 const LONG: u64 = 2_500;

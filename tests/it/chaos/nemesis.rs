@@ -16,46 +16,46 @@ use super::Dice;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strike {
-    /// F1.
+    /// TEST-F1.
     Kill,
-    /// F14.
+    /// TEST-F14.
     KillAllButOne,
-    /// F3.
+    /// TEST-F3.
     Pause,
-    /// F2.
+    /// TEST-F2.
     Drain,
-    /// F4, one node and Redis.
+    /// TEST-F4, one node and Redis.
     CutRedis,
-    /// F4, all nodes and Redis.
+    /// TEST-F4, all nodes and Redis.
     CutRedisOff,
-    /// F4, doorbells alone.
+    /// TEST-F4, doorbells alone.
     LoseDoorbells,
-    /// F5.
+    /// TEST-F5.
     RestartRedis,
-    /// F5, without its data.
+    /// TEST-F5, without its data.
     EmptyRedis,
     PauseRedis,
-    /// F6: another one takes over, which was not told the last writes.
+    /// TEST-F6: another one takes over, which was not told the last writes.
     ReplaceRedis,
-    /// F7.
+    /// TEST-F7.
     FillRedis,
-    /// F8, the server.
+    /// TEST-F8, the server.
     SleepRedis,
-    /// F8, the network.
+    /// TEST-F8, the network.
     SlowRedis,
-    /// F9.
+    /// TEST-F9.
     StopPostgres,
-    /// F10.
+    /// TEST-F10.
     ResetClients,
-    /// F10.
+    /// TEST-F10.
     SilenceClients,
-    /// F11.
+    /// TEST-F11.
     RestartBalancer,
-    /// F11: HAProxy becomes nginx, nginx becomes HAProxy.
+    /// TEST-F11: HAProxy becomes nginx, nginx becomes HAProxy.
     ReplaceBalancer,
-    /// F12.
+    /// TEST-F12.
     BreakApi,
-    /// F13.
+    /// TEST-F13.
     WrongClock,
 }
 

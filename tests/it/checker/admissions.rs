@@ -1,4 +1,4 @@
-//! C11: a limit over all nodes.
+//! TEST-C11: a limit over all nodes.
 
 use super::*;
 

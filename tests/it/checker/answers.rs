@@ -1,4 +1,4 @@
-//! C7: answers to what a call asks.
+//! TEST-C7: answers to what a call asks.
 
 use portolan_tests::checker::NODE_LOST;
 

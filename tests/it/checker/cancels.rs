@@ -1,4 +1,4 @@
-//! C8: calls that are cancelled.
+//! TEST-C8: calls that are cancelled.
 
 use super::*;
 

@@ -38,7 +38,7 @@ pub(super) fn c15_an_error_that_blames_a_node_when_none_was_lost_is_seen() {
         assert_eq!(after(code, FaultKind::Node, 10), ["C15"], "it was back");
         assert_eq!(after(code, FaultKind::StoreEmptied, 30), ["C15"]);
     }
-    // F7: a stream that could not be kept is lost, and no node is.
+    // TEST-F7: a stream that could not be kept is lost, and no node is.
     assert_eq!(during(-32011, FaultKind::StoreFull), nothing);
     assert_eq!(during(-32010, FaultKind::StoreFull), ["C15"]);
     let silent = |executed: Option<&str>| {
@@ -210,5 +210,8 @@ pub(super) fn a_resumed_stream_may_say_where_the_client_is_and_no_more() {
     };
     assert_eq!(again(place(1, 1, 1)), nothing);
     assert!(again(place(1, 1, 0)).contains(&"C3"), "it is further");
-    assert!(again(id(1, 1, 1)).contains(&"C2"), "Q-11: ids are unique");
+    assert!(
+        again(id(1, 1, 1)).contains(&"C2"),
+        "REVIEW-Q11: ids are unique"
+    );
 }

@@ -1,4 +1,4 @@
-//! C10: lists that change.
+//! TEST-C10: lists that change.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! C14: who is put off.
+//! TEST-C14: who is put off.
 
 use super::*;
 
@@ -59,7 +59,7 @@ pub(super) fn c14_a_service_that_puts_many_off_without_need_is_seen() {
     for kind in [FaultKind::Node, FaultKind::Doorbells, FaultKind::Other] {
         assert_eq!(with(500, 10, Some(kind)), ["C14"], "{kind:?}");
     }
-    // F14: all nodes but one.
+    // TEST-F14: all nodes but one.
     let mut lines = calls(500, 10);
     lines.extend([
         (0, fault("kill mcp-1", FaultKind::Node)),

@@ -161,7 +161,7 @@ impl Walk {
         Ok(page?)
     }
 
-    /// PG-1, TL-3: all pages of a list, in their order.
+    /// MCP-PG-1, MCP-TL-3: all pages of a list, in their order.
     async fn lists(&self, method: &str, member: &str, key: &str, wanted: &[String]) -> Result<()> {
         let (mut found, mut pages, mut cursor) = (Vec::new(), 0, None);
         while found.len() <= wanted.len() {
@@ -206,7 +206,8 @@ impl Walk {
         Ok(result)
     }
 
-    /// Results as the server of the part gave them, but for the names that its resources have here (X-6B, RE-12).
+    /// Results as the server of the part gave them, but for the names that its resources have here
+    /// (MCP-X-6B, MCP-RE-12).
     async fn results(&self, word: &str, fixture: Fixture) -> Result<()> {
         let (about, nothing) = (self.about, json!({}));
         let simple = json!([text("This is a simple text response for testing.")]);
@@ -243,7 +244,7 @@ impl Walk {
         Ok(())
     }
 
-    /// progress under the client's own token.
+    /// MCP-X-76: progress under the client's own token.
     async fn notices(&self, word: &str) -> Result<()> {
         let told = &self.answering.told;
         locked(told).clear();
@@ -351,7 +352,8 @@ impl Walk {
         Ok((result, first))
     }
 
-    /// whatever the eras of the two sides, the question reaches the handler, and its answer whoever asked.
+    /// MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: whatever the eras of the two sides, the question
+    /// reaches the handler, and its answer whoever asked.
     async fn questions(&self, word: &str, fixture: Fixture) -> Result<()> {
         let (about, nothing) = (self.about, json!({}));
         let name = "test_input_required_result_elicitation";
@@ -437,7 +439,7 @@ impl Walk {
     }
 }
 
-/// PR-6, X-20, X-22, X-28, X-29, X-76: as the other SDKs, in both eras.
+/// MCP-PR-6, MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29, MCP-X-76: as the other SDKs, in both eras.
 #[tokio::test]
 async fn tl_7_re_12_rust_sdk_walks_through_five_servers_in_both_eras() -> Result<()> {
     let (upstreams, _stack, person, published) = composed().await?;

@@ -140,7 +140,8 @@ async fn come_and_go(
 }
 
 /// What a server of the session era cannot say to a client of 2026-07-28, whoever stands between them: it asks by a request, which has an id
-/// and no key; and it does not name the capability that it misses, but answers without it.
+/// and no key (MCP-X-22); and it does not name the capability that it misses, but answers without
+/// it.
 const NO_WORDS: [&str; 3] = [
     "sep-2322-elicitation-incomplete",
     "sep-2575-server-rejects-undeclared-capability",
@@ -157,8 +158,8 @@ async fn requirements_of_2025_11_25_before_a_server_of_2026_07_28() -> Result<()
     through(Fixture::TypeScript2, "2025-11-25", 33, &[]).await
 }
 
-/// X-5 (Q4): what asks its client in a session does so only in one. A server of both eras is spoken to in
-/// that of the client.
+/// MCP-X-5 (REVIEW-Q4): what asks its client in a session does so only in one. A server of both
+/// eras is spoken to in that of the client.
 #[tokio::test]
 async fn q4_requirements_of_2025_11_25_before_a_server_of_both_eras() -> Result<()> {
     through(Fixture::TypeScriptBoth, "2025-11-25", 33, &[]).await

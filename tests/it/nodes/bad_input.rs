@@ -1,5 +1,5 @@
-//! Bytes that are meant to hurt: slow, endless, deep, packed and crowded ones (testing.md §5, B1 to B7), and what looks like an event
-//! (§6, S9).
+//! Bytes that are meant to hurt: slow, endless, deep, packed and crowded ones (TEST-B1 to TEST-B7), and what looks like an event
+//! (TEST-S9).
 
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,7 @@ const SLOW: usize = 200;
 /// The others are served for so long meanwhile.
 const MEANWHILE: Duration = Duration::from_secs(5);
 
-/// testing.md B1. That a body is cut after 30 s is held by `a_body_that_drips_is_cut`, which has a clock of its own.
+/// TEST-B1. That a body is cut after 30 s is held by `a_body_that_drips_is_cut`, which has a clock of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b1_slow_heads_are_cut_after_ten_seconds_and_nobody_waits_for_slow_clients() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -106,7 +106,7 @@ const MOST_TAKEN: usize = 32 * MIB;
 /// Endless bodies of each kind, one after the other.
 const ENDLESS: usize = 20;
 
-/// testing.md B2.
+/// TEST-B2.
 #[tokio::test]
 async fn b2_endless_bodies_are_refused_413_and_leave_no_memory_behind() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -146,7 +146,7 @@ async fn b2_endless_bodies_are_refused_413_and_leave_no_memory_behind() -> Resul
     is_well(&fleet, &session).await
 }
 
-/// testing.md B2.
+/// TEST-B2.
 #[tokio::test]
 async fn b2_a_wrong_length_is_400_or_no_answer_and_never_a_second_request() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -201,7 +201,7 @@ fn keys(count: usize) -> String {
 /// Longest time that a refusal may take here: a debug build reads four megabytes.
 const READING: Duration = Duration::from_secs(2);
 
-/// testing.md B3. The reader itself is held by `crates/protocol/tests/protocol/framing.rs`.
+/// TEST-B3. The reader itself is held by `crates/protocol/tests/protocol/framing.rs`.
 #[tokio::test]
 async fn b3_json_that_is_deep_wide_or_broken_is_refused_in_time_and_uses_no_stack() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -297,7 +297,7 @@ async fn b3_json_that_is_deep_wide_or_broken_is_refused_in_time_and_uses_no_stac
     is_well(&fleet, &session).await
 }
 
-/// testing.md B4; a batch has 100 elements at most (J-15 of the protocol, which decides).
+/// TEST-B4; a batch has 100 elements at most (MCP-J-15 of the protocol, which decides).
 #[tokio::test]
 async fn b4_batches_are_bounded_and_of_one_revision() -> Result<()> {
     let (fleet, session) = one_node("2025-03-26").await?;
@@ -332,7 +332,7 @@ async fn b4_batches_are_bounded_and_of_one_revision() -> Result<()> {
     is_well(&fleet, &newer).await
 }
 
-/// testing.md B5: toward us. What APIs send is in `crates/http_tools/src/answer/tests.rs`.
+/// TEST-B5: toward us. What APIs send is in `crates/http_tools/src/answer/tests.rs`.
 #[tokio::test]
 async fn b5_a_packed_body_is_415_and_is_not_unpacked() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -367,7 +367,7 @@ async fn b5_a_packed_body_is_415_and_is_not_unpacked() -> Result<()> {
     is_well(&fleet, &session).await
 }
 
-/// testing.md B7.
+/// TEST-B7.
 #[tokio::test]
 async fn b7_heads_are_bounded_and_headers_that_lie_are_refused_without_an_echo() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -431,7 +431,7 @@ async fn b7_heads_are_bounded_and_headers_that_lie_are_refused_without_an_echo()
 /// What tries to look like the end of an event and the beginning of the next one.
 const FRAMES: &str = "a\n\nid: x\ndata: y\r\rretry: 1\r\n\r\n: \u{0}\u{2028}\u{2029}z";
 
-/// testing.md S9: it stands in the progress token and in the result.
+/// TEST-S9: it stands in the progress token and in the result.
 #[tokio::test]
 async fn s9_what_looks_like_an_event_in_a_result_stays_inside_of_its_own() -> Result<()> {
     let (_fleet, session) = one_node(LEGACY).await?;

@@ -1,4 +1,4 @@
-//! A cancellation finds the call wherever it runs (streams.md §14).
+//! A cancellation finds the call wherever it runs (STREAM-14).
 
 use anyhow::Result;
 use portolan_tests::{fleet::Fleet, mcp::LEGACY};
@@ -67,7 +67,7 @@ async fn a_client_that_only_goes_away_cancels_in_the_stateless_era_alone() -> Re
     assert_eq!(
         fleet.fixture.held.fate("order-41").given_up,
         0,
-        "§6 point 5"
+        "STREAM-6.5"
     );
     fleet.fixture.held.release("order-41");
     let mut back = session.resume(&id).await?.stream()?;

@@ -1,4 +1,5 @@
-//! A node whose clock is five minutes wrong (F13; auth.md §4.7): it serves nobody until the clock is right, and costs nobody a token.
+//! A node whose clock is five minutes wrong (TEST-F13; AUTH-4.7): it serves nobody until the clock
+//! is right, and costs nobody a token.
 
 use std::{io::ErrorKind, time::Duration};
 
@@ -69,7 +70,7 @@ async fn f13_an_issuer_whose_clock_is_wrong_signs_nothing() -> Result<()> {
     let (status, body) = (refused.status(), refused.text().await?);
     // Its own words or those of the balancer, which has seen that it is not ready.
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-    assert!(!body.contains("invalid_"), "T7: {body}");
+    assert!(!body.contains("invalid_"), "AUTH-T7: {body}");
     echo(&session, "tokens that are there are good").await?;
     fleet.cluster.auth.set_clock(0)?;
     fleet.cluster.auth.ready().await?;

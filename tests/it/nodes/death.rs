@@ -1,4 +1,4 @@
-//! The owner of a running call is lost: an honest outcome in time, and never a silent second execution (streams.md §12).
+//! The owner of a running call is lost: an honest outcome in time, and never a silent second execution (STREAM-12).
 
 use std::time::{Duration, Instant};
 
@@ -36,9 +36,13 @@ async fn c5_c6_a_killed_owner_is_told_on_another_node_within_twelve_seconds() ->
         .stream()?;
     let events = elsewhere.rest().await?;
     assert!(died.elapsed() < ADOPTION, "told after {:?}", died.elapsed());
-    assert_eq!(events[..order.events.len() - 1], order.events[1..], "C4");
+    assert_eq!(
+        events[..order.events.len() - 1],
+        order.events[1..],
+        "TEST-C4"
+    );
     assert_node_lost(&response(&events)?, 11);
-    assert_eq!(fleet.fixture.held.fate("order-11").arrived, 1, "C6");
+    assert_eq!(fleet.fixture.held.fate("order-11").arrived, 1, "TEST-C6");
     // The session does not die with the node.
     echo(&fleet.on(1, &session)?, "still here").await
 }
@@ -128,7 +132,7 @@ async fn a_call_that_had_sent_nothing_fails_at_once_and_is_not_repeated() -> Res
         },
     )
     .await?;
-    assert_eq!(fleet.fixture.held.fate("silent").arrived, 1, "C6");
+    assert_eq!(fleet.fixture.held.fate("silent").arrived, 1, "TEST-C6");
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! The URLs that name no server, or no workspace either, on every node: what they lead to, and whose tokens open what (auth.md §5.1, §5.4;
-//! cases 97, 102).
+//! The URLs that name no server, or no workspace either, on every node: what they lead to, and whose tokens open what (AUTH-5.1, AUTH-5.4;
+//! CASE-97, CASE-102).
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ async fn case_97_the_workspaces_own_url_leads_to_its_default_server_and_tokens_o
         of_server == [NONE, NONE, ALL],
         "97, though it is the default one: {of_server:?}"
     );
-    // Case 102: who names no resource gets what the picker says.
+    // CASE-102: who names no resource gets what the picker says.
     for resource in [Some(workspace.as_str()), Some(platform.as_str()), None] {
         let (code, pkce) = fleet.client.code(&fleet.owner, resource).await?;
         let given = tokens(fleet.client.redeem(&code, &pkce.verifier).await?).await?;

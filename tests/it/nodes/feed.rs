@@ -1,5 +1,5 @@
 //! What nodes know of revocations when Redis forgets everything, when somebody's role changes, and when they start in the middle of a
-//! storm (auth.md §4.2, §4.3; cases 134, 137, 138).
+//! storm (AUTH-4.2, AUTH-4.3; CASE-134, CASE-137, CASE-138).
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -158,7 +158,7 @@ async fn case_134_a_new_role_costs_one_401_and_the_stream_is_resumed() -> Result
     tokio::time::timeout(10 * REACH, news.rest())
         .await
         .context("the stream stays open")??;
-    ensure!(began.elapsed() < REACH, "R9: {:?}", began.elapsed());
+    ensure!(began.elapsed() < REACH, "AUTH-R9: {:?}", began.elapsed());
     refused_everywhere(&fleet, &mcp).await?;
 
     // The one refusal that the client sees tells it what to do, and the session waits for it.
@@ -264,7 +264,7 @@ async fn case_138_a_node_that_starts_in_a_storm_of_revocations_serves_nobody_who
             .is_ok_and(|answer| answer.status == StatusCode::UNAUTHORIZED)
     };
     eventually("it heard of the storm", 10 * REACH, is_refused).await?;
-    ensure!(over.elapsed() < REACH, "R9: {:?}", over.elapsed());
+    ensure!(over.elapsed() < REACH, "AUTH-R9: {:?}", over.elapsed());
     let counted = sql
         .ask("select count(*) from revocations where kind = 'grant'")
         .await?;

@@ -1,5 +1,5 @@
 //! Whoever can write to Redis, and has no keys, can destroy; they cannot make anybody believe something, and no node falls over
-//! (testing.md §6, S7). Events that were altered, swapped or moved in their log are in `hostile.rs`; answers, in the unit tests of
+//! (TEST-S7). Events that were altered, swapped or moved in their log are in `hostile.rs`; answers, in the unit tests of
 //! `services/mcp/src/payloads.rs`.
 
 use std::time::Duration;

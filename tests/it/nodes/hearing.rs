@@ -1,5 +1,5 @@
-//! Nodes that do not hear what is revoked: when they go on to judge tokens, and when they do not (auth.md §4.3 point 6, streams.md §17.4,
-//! ADR 25; case 136).
+//! Nodes that do not hear what is revoked: when they go on to judge tokens, and when they do not (AUTH-4.3.6, STREAM-17.4,
+//! ADR 25; CASE-136).
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -118,7 +118,8 @@ async fn case_136_without_redis_and_postgres_tokens_are_put_off_and_never_refuse
         asking.push(at);
     }
 
-    // Postgres alone, for all: nobody can revoke anything, and nobody who calls notices (§17.4).
+    // Postgres alone, for all: nobody can revoke anything, and nobody who calls notices
+    // (STREAM-17.4).
     fleet.cluster.postgres.stop()?;
     for (node, at) in asking.iter_mut().enumerate() {
         until_silent_for(&fleet, node, at, SILENCE + 10).await?;

@@ -1,4 +1,4 @@
-//! Callers that want what is not theirs, a store that somebody else has written to, and floods (testing.md §5 and §6; ten times as large in
+//! Callers that want what is not theirs, a store that somebody else has written to, and floods (TEST-B and TEST-S; ten times as large in
 //! `make full`).
 
 use std::{sync::Arc, time::Duration};
@@ -121,7 +121,7 @@ async fn s1_s3_a_session_and_its_events_are_nothing_to_anybody_else_on_any_node(
             );
             let deleted = thief.send(Method::DELETE).await?;
             assert_eq!(deleted.status, StatusCode::NOT_FOUND, "{who}: DELETE");
-            // S3: the event id alone, in a session of their own.
+            // TEST-S3: the event id alone, in a session of their own.
             let theirs = fleet
                 .on(node, &their_session)?
                 .resume(&stolen)

@@ -1,4 +1,4 @@
-//! Limits hold over all nodes, and a tenant changes its own (streams.md §16).
+//! Limits hold over all nodes, and a tenant changes its own (STREAM-16).
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ const BEARS: usize = 40;
 const SHARE: usize = 30;
 const WANTS: usize = 200;
 
-/// S12, in small.
+/// TEST-S12, in small.
 #[tokio::test]
 async fn s12_a_workspace_that_wants_five_nodes_full_of_calls_costs_the_others_none() -> Result<()> {
     let builder = Cluster::builder()

@@ -1,5 +1,6 @@
-//! Rows of the load table that are counts, or need no machine of their own (testing.md §4: L3 to L7, L10, L13, L14). The others are scenes of
-//! `make bench` (docs/performance.md). L7, L10 and L14 are as large as the table has them in `make full`.
+//! Rows of the load table that are counts, or need no machine of their own (TEST-L3 to TEST-L7,
+//! TEST-L10, TEST-L13, TEST-L14). The others are scenes of `make bench` (docs/performance.md).
+//! TEST-L7, TEST-L10 and TEST-L14 are as large as the table has them in `make full`.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +63,7 @@ async fn at_rest(fleet: &Fleet) -> Result<Vec<String>> {
     watch.stop(&fleet.cluster.redis).await
 }
 
-/// testing.md L5: nothing but the beat of the node and the places of its tenants.
+/// TEST-L5: nothing but the beat of the node and the places of its tenants.
 #[tokio::test]
 async fn l5_listen_streams_that_hear_nothing_cost_redis_nothing() -> Result<()> {
     let fleet = Fleet::of(1).await?;
@@ -112,7 +113,7 @@ async fn links(fleet: &Fleet) -> Result<(usize, usize)> {
     Ok((others.count(), channels.parse()?))
 }
 
-/// testing.md L4, with fewer streams: what a node has to do with Redis does not depend on them.
+/// TEST-L4, with fewer streams: what a node has to do with Redis does not depend on them.
 #[tokio::test]
 async fn l4_streams_of_sessions_need_no_connection_and_no_subscription_of_their_own() -> Result<()>
 {
@@ -139,7 +140,7 @@ async fn l4_streams_of_sessions_need_no_connection_and_no_subscription_of_their_
     Ok(())
 }
 
-/// testing.md L3: with three notices of progress and a result. The session is asked for; the request is registered when it is no quick one any
+/// TEST-L3: with three notices of progress and a result. The session is asked for; the request is registered when it is no quick one any
 /// more, and again with its stream, which is made; the result ends it.
 #[tokio::test]
 async fn l3_a_streamed_call_costs_redis_five_commands_and_one_for_each_notice() -> Result<()> {
@@ -214,7 +215,7 @@ const HEARING: usize = 40;
 /// Changes of the list, one after the other.
 const CHANGES: usize = 3;
 
-/// testing.md L6, with fewer streams: what it costs does not depend on how many hear of it.
+/// TEST-L6, with fewer streams: what it costs does not depend on how many hear of it.
 #[tokio::test]
 async fn l6_a_change_of_the_tools_costs_redis_nothing_for_each_stream() -> Result<()> {
     let fleet = Fleet::of(2).await?;
@@ -319,7 +320,7 @@ async fn ask_too_much(client: &McpClient, began: Instant) -> Result<Decided> {
     Ok(decided)
 }
 
-/// testing.md L10, with the bound of C11: in no window more than the burst, the rate for the window and the life of a lease, and one for
+/// TEST-L10, with the bound of TEST-C11: in no window more than the burst, the rate for the window and the life of a lease, and one for
 /// each node.
 #[tokio::test]
 async fn l10_three_nodes_hold_one_limit_under_ten_times_as_many_calls() -> Result<()> {
@@ -385,7 +386,7 @@ async fn l10_three_nodes_hold_one_limit_under_ten_times_as_many_calls() -> Resul
 }
 
 /// Streams that each client has of sessions. A client may open sixty of them a minute, twice these; a node that dies takes with it what it has
-/// leased ahead, a quarter of them if it knew of no other node yet (§16.1).
+/// leased ahead, a quarter of them if it knew of no other node yet (STREAM-16.1).
 const OF_SESSIONS: usize = 20;
 /// Clients that are let in at once.
 const AT_ONCE: usize = 4;
@@ -458,7 +459,7 @@ async fn said_goodbye(mut stream: SseStream, id: usize) -> Result<()> {
     Ok(())
 }
 
-/// testing.md L14: 5,000 streams and 200 calls of ten seconds in `make full`.
+/// TEST-L14: 5,000 streams and 200 calls of ten seconds in `make full`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush() -> Result<()> {
     let (clients, alone) = sized((8, 15), (125, 20));
@@ -538,7 +539,7 @@ async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush
     .await
 }
 
-/// testing.md L7: whoever loses a node is served by another one at once. 10,000 streams and three nodes in `make full`.
+/// TEST-L7: whoever loses a node is served by another one at once. 10,000 streams and three nodes in `make full`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l7_the_streams_of_a_killed_node_are_back_on_another_one_in_time() -> Result<()> {
     let (nodes, clients) = sized((2, 8), (3, 500));
@@ -596,7 +597,7 @@ async fn passes_events_on(balancer: Balancer) -> Result<()> {
     response(&order.stream.rest().await?).map(|_| ())
 }
 
-/// testing.md L13: none is gathered with later ones.
+/// TEST-L13: none is gathered with later ones.
 #[tokio::test]
 async fn l13_haproxy_passes_events_on_at_once() -> Result<()> {
     passes_events_on(Balancer::HaProxy).await

@@ -1,4 +1,4 @@
-//! Two tenants whose tools, ids and tokens of progress have the same names, at work at the same time (testing.md §6, S4).
+//! Two tenants whose tools, ids and tokens of progress have the same names, at work at the same time (TEST-S4).
 
 use anyhow::{Context, Result, ensure};
 use portolan_tests::{

@@ -1,4 +1,4 @@
-//! A change of the tools reaches every stream on every node (streams.md §15).
+//! A change of the tools reaches every stream on every node (STREAM-15).
 
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,7 @@ async fn s15_3_an_update_of_a_resource_reaches_who_subscribed_through_another_no
     assert_eq!(
         acknowledged["params"]["notifications"]["resourceSubscriptions"],
         json!([uri]),
-        "SB-6"
+        "MCP-SB-6"
     );
     let mut definition = native::resources(&published.source_id).swap_remove(3);
     definition["holds"]["text"] = json!("Another text.");

@@ -1,4 +1,5 @@
-//! What an operator does with `portolan admin`, as clients at two nodes see it (`auth.md` F6, F7, J3, J5, K16, M6, R7, R9).
+//! What an operator does with `portolan admin`, as clients at two nodes see it (AUTH-F6, AUTH-F7,
+//! AUTH-J3, AUTH-J5, AUTH-K16, AUTH-M6, AUTH-R7, AUTH-R9).
 
 use std::{
     process::Output,
@@ -16,7 +17,7 @@ use portolan_tests::{
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// What a revocation may take to every node (R9).
+/// What a revocation may take to every node (AUTH-R9).
 const REACH: Duration = Duration::from_secs(1);
 
 fn admin(fleet: &Fleet, arguments: &[&str]) -> Result<Output> {
@@ -71,9 +72,10 @@ fn token(fleet: &Fleet, access: &str) -> Result<McpClient> {
     McpClient::new(&fleet.published.url)?.with_token(access)
 }
 
-/// Case 141: the tokens of a removed key are refused at every node within a second, the next refresh gives good ones. Case 126:
-/// who was locked out or whose tenant was suspended does not come back with an old refresh token. R9: a stream that is open
-/// ends with its grant. The log has it all, in chains that are whole.
+/// CASE-141: the tokens of a removed key are refused at every node within a second, the next refresh gives good ones. CASE-126:
+/// who was locked out or whose tenant was suspended does not come back with an old refresh token.
+/// AUTH-R9: a stream that is open ends with its grant. The log has it all, in chains that are
+/// whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_second() -> Result<()>
 {
@@ -111,7 +113,7 @@ async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_s
     )?;
     let took = refused_everywhere(&fleet, &fleet.mcp).await?;
     eprintln!(
-        "case 141: tokens of a removed key are refused at both nodes {took:?} after the command"
+        "CASE-141: tokens of a removed key are refused at both nodes {took:?} after the command"
     );
     ensure!(took < REACH, "{took:?}");
     let jwks: Value = reqwest::get(fleet.cluster.url().join("/oauth/jwks.json")?)
@@ -153,13 +155,13 @@ async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_s
     done(&fleet, &["tenants", "enable", "harbour"])?;
     let renewed = tokens(fleet.client.refresh(&renewed.refresh).await?).await?;
     let mcp = token(&fleet, &renewed.access)?;
-    ensure!(answers(&fleet, &mcp).await? == good, "K16: back again");
+    ensure!(answers(&fleet, &mcp).await? == good, "AUTH-K16: back again");
     done(&fleet, &["tenants", "disable", "harbour", "--yes"])?;
     let refused = fleet.client.refresh(&renewed.refresh).await?;
     ensure!(refused.status() == StatusCode::BAD_REQUEST);
     done(&fleet, &["tenants", "enable", "harbour"])?;
     let refused: Value = fleet.client.refresh(&renewed.refresh).await?.json().await?;
-    ensure!(refused["error"] == "invalid_grant", "case 126: {refused}");
+    ensure!(refused["error"] == "invalid_grant", "CASE-126: {refused}");
 
     // A person who left, with a stream open.
     let fresh = fleet
@@ -193,7 +195,7 @@ async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_s
     ensure!(took < REACH, "{took:?}");
     done(&fleet, &["users", "enable", &person])?;
     let refused: Value = fleet.client.refresh(&fresh.refresh).await?.json().await?;
-    ensure!(refused["error"] == "invalid_grant", "R7: {refused}");
+    ensure!(refused["error"] == "invalid_grant", "AUTH-R7: {refused}");
 
     // Who did it stands in the log.
     let ends = done(&fleet, &["audit", "verify"])?;
@@ -220,7 +222,8 @@ async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_s
     Ok(())
 }
 
-/// J5: everything is sealed again under another master secret, and what does not open is counted and left as it is.
+/// AUTH-J5: everything is sealed again under another master secret, and what does not open is
+/// counted and left as it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn j5_what_was_sealed_under_a_former_master_secret_is_sealed_again_and_opens_without_it()
 -> Result<()> {
@@ -307,7 +310,8 @@ async fn logged(fleet: &Fleet, action: &str) -> Result<Vec<Vec<String>>> {
     .await
 }
 
-/// F7: the provider is off and kept, what stood on its word alone ends everywhere, and the other ways lead in again.
+/// AUTH-F7: the provider is off and kept, what stood on its word alone ends everywhere, and the
+/// other ways lead in again.
 #[tokio::test(flavor = "multi_thread")]
 async fn f7_a_workspace_that_its_own_provider_locks_out_is_opened_again() -> Result<()> {
     const SSO: &str = "/workspaces/harbour/single-sign-on";
@@ -361,7 +365,7 @@ async fn f7_a_workspace_that_its_own_provider_locks_out_is_opened_again() -> Res
     Ok(())
 }
 
-/// F6, for an operator: nothing elsewhere opens the account any more, and nobody is in it.
+/// AUTH-F6, for an operator: nothing elsewhere opens the account any more, and nobody is in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn f6_accounts_elsewhere_that_somebody_lost_are_removed() -> Result<()> {
     let fleet = Fleet::of(1).await?;

@@ -1,4 +1,4 @@
-//! What a call costs Redis (streams.md §5): one command in the session era, none without a session.
+//! What a call costs Redis (STREAM-5): one command in the session era, none without a session.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use serde_json::json;
 
 const CALLS: usize = 200;
 
-/// Most commands that one node may spend on leases of limits, in a second (L10).
+/// Most commands that one node may spend on leases of limits, in a second (TEST-L10).
 const LEASES_A_SECOND: f64 = 100.0;
 
-/// Calls faster than this are not registered as running (§5: 25 ms on the node).
+/// Calls faster than this are not registered as running (STREAM-5: 25 ms on the node).
 const QUICK: Duration = Duration::from_millis(25);
 
 /// What clients of Redis sent.

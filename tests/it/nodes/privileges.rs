@@ -1,4 +1,4 @@
-//! The service may do no more where it keeps things than it has to (testing.md §6, S14). That its roles in Postgres cannot see past
+//! The service may do no more where it keeps things than it has to (TEST-S14). That its roles in Postgres cannot see past
 //! row-level security is held by `crates/storage/tests/it/row_level_security.rs`.
 
 use std::fs;

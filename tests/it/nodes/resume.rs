@@ -1,4 +1,4 @@
-//! Resume: what a client sees after a break, on any node (streams.md §9).
+//! Resume: what a client sees after a break, on any node (STREAM-9).
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ async fn c4_another_node_gives_exactly_the_missed_events_and_then_the_live_ones(
     let fleet = Fleet::of(3).await?;
     let session = fleet.session(LEGACY).await?;
     let mut order = Order::start(&fleet, &fleet.on(0, &session)?, 7).await?;
-    // §7: `retry` and a priming event come first.
+    // STREAM-7: `retry` and a priming event come first.
     assert!(order.stream.retry().is_some());
     assert_eq!(order.events[0].data, "", "priming: {:?}", order.events);
     let more = order.stream.until(is_progress).await?;
@@ -149,7 +149,8 @@ async fn q11_a_resumed_stream_says_first_where_the_client_is_under_an_id_of_its_
     Ok(())
 }
 
-/// Redis forgets everything and says nothing of it. The node that wrote the answer has it for 30 s more.
+/// REVIEW-Q1: Redis forgets everything and says nothing of it. The node that wrote the answer has
+/// it for 30 s more.
 #[tokio::test]
 async fn q1_an_answer_that_redis_forgot_is_had_from_its_node_at_once_and_others_say_so_at_once()
 -> Result<()> {

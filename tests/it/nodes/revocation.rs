@@ -1,4 +1,5 @@
-//! A revoked grant is refused by every node, its open streams end and its running calls are stopped, within a second (auth.md §4.1, §4.3, R9; cases 131, 135).
+//! A revoked grant is refused by every node, its open streams end and its running calls are
+//! stopped, within a second (AUTH-4.1, AUTH-4.3, AUTH-R9; CASE-131, CASE-135).
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use serde_json::json;
 
 use super::{Order, response};
 
-/// Longest reach of a revocation (R9).
+/// Longest reach of a revocation (AUTH-R9).
 pub(super) const REACH: Duration = Duration::from_secs(1);
 /// Apps that are revoked, each measured six times.
 const ROUNDS: usize = 20;
@@ -131,7 +132,7 @@ async fn cases_131_and_135_a_revoked_grant_is_refused_and_all_that_is_open_ends_
     ensure!(told * 10 >= 2 * ROUNDS * 9, "{told} clients were told");
     println!("{}", judge("with Redis", reached)?);
 
-    // Case 135: the nodes hear of it without Redis too.
+    // CASE-135: the nodes hear of it without Redis too.
     let mut apps = Vec::new();
     for number in ROUNDS..ROUNDS + ROUNDS_WITHOUT {
         apps.push(App::connect(&fleet, number).await?);

@@ -1,4 +1,4 @@
-//! All nodes are replaced, one after the other, while clients work (streams.md §16.4).
+//! All nodes are replaced, one after the other, while clients work (STREAM-16.4).
 
 use std::{
     fs,
@@ -96,8 +96,8 @@ async fn s16_4_every_node_is_replaced_under_load_and_no_call_fails() -> Result<(
 /// Sessions of one token, each with its stream for news and one call at a time. Half of them are of each SDK.
 const SESSIONS: usize = 50;
 
-/// F-1: the official clients of one key, which is what a service account is. Each node that goes sends all of them to the others at once, for
-/// their calls and for their streams.
+/// REVIEW-F1: the official clients of one key, which is what a service account is. Each node that
+/// goes sends all of them to the others at once, for their calls and for their streams.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_every_node_is_replaced_and_fifty_official_clients_of_one_token_lose_nothing()
 -> Result<()> {
@@ -211,7 +211,7 @@ async fn s16_4_a_call_of_a_draining_node_runs_on_and_is_read_elsewhere() -> Resu
         let answer = response(&stream.rest().await?)?;
         assert_eq!(answer["id"], request);
         assert_eq!(answer["result"]["structuredContent"]["key"], key);
-        assert_eq!(fleet.fixture.held.fate(key).arrived, 1, "C6");
+        assert_eq!(fleet.fixture.held.fate(key).arrived, 1, "TEST-C6");
     }
     let status = fleet.cluster.nodes[0].end(Duration::from_secs(20)).await?;
     assert!(status.success(), "{status}");
@@ -261,6 +261,6 @@ async fn s16_4_what_still_runs_when_the_time_is_up_is_told_honestly() -> Result<
     let answer = response(&stream.rest().await?)?;
     assert_eq!(answer["error"]["code"], -32010, "{answer}");
     assert_eq!(answer["error"]["data"]["executed"], "unknown", "{answer}");
-    assert_eq!(fleet.fixture.held.fate("order-61").arrived, 1, "C6");
+    assert_eq!(fleet.fixture.held.fate("order-61").arrived, 1, "TEST-C6");
     Ok(())
 }

@@ -130,7 +130,7 @@ async fn ten_thousand_sessions_of_one_client_leave_next_to_nothing() -> Result<(
         fleet.cluster.nodes[0].memory()?.saturating_sub(node_before) / MANY as u64,
     );
     println!("{MANY} sessions: {redis} bytes of Redis and {node} bytes of the node each");
-    // L11: 750 bytes of Redis.
+    // TEST-L11: 750 bytes of Redis.
     assert!(redis <= 750, "{redis} bytes of Redis");
     assert!(node <= 1024, "{node} bytes of the node");
     for session in sessions {

@@ -1,4 +1,4 @@
-//! Redis or Postgres is down: what goes on, what waits, and that nothing is lost (streams.md §17).
+//! Redis or Postgres is down: what goes on, what waits, and that nothing is lost (STREAM-17).
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ async fn holds_without_redis(
         answer.text
     );
     assert!(!answer.header("retry-after").is_empty());
-    // Appendix B: which of its parts is away, and under the id of the request.
+    // STREAM-B: which of its parts is away, and under the id of the request.
     assert_eq!(answer.code(), -32017, "{}", answer.text);
     assert_eq!(answer.json["error"]["data"], json!({"reason": "redis"}));
     assert!(!answer.json["id"].is_null(), "{}", answer.text);
@@ -56,7 +56,7 @@ async fn holds_without_redis(
         "{:?}",
         began.elapsed()
     );
-    // F-4: no session begins whose next request could not be answered.
+    // REVIEW-F4: no session begins whose next request could not be answered.
     for node in 0..2 {
         let hello = fleet.on(node, &fleet.mcp)?;
         let client = json!({"name": "harness", "version": "1"});
@@ -86,7 +86,8 @@ async fn nothing_was_lost(
     order: &Order,
     meanwhile: &[portolan_tests::sse::Event],
 ) -> Result<()> {
-    // A node that knows that Redis is nearly full sends notifications without ids, and they are in no log (§17.2).
+    // A node that knows that Redis is nearly full sends notifications without ids, and they are in
+    // no log (STREAM-17.2).
     let seen = order.events[1..].iter().chain(meanwhile);
     let seen: Vec<_> = seen.filter(|event| event.id.is_some()).cloned().collect();
     let elsewhere = fleet.on(1, session)?;
@@ -127,7 +128,8 @@ async fn s17_1_redis_is_silent_and_comes_back() -> Result<()> {
     nothing_was_lost(&fleet, &known, &order, &meanwhile).await
 }
 
-/// F6: the new one was never told what was written last, and the old one, where it lives, takes no writes any more (`READONLY`).
+/// TEST-F6: the new one was never told what was written last, and the old one, where it lives,
+/// takes no writes any more (`READONLY`).
 #[tokio::test]
 async fn s17_3_another_redis_takes_over_and_owners_write_again_what_it_was_not_told() -> Result<()>
 {
@@ -163,7 +165,8 @@ async fn s17_3_another_redis_takes_over_and_owners_write_again_what_it_was_not_t
     Ok(())
 }
 
-/// Longer than a node's entry in the list of nodes lives without its beat (§12.1: 6 s, and two looks a second late).
+/// Longer than a node's entry in the list of nodes lives without its beat (STREAM-12.1: 6 s, and
+/// two looks a second late).
 const FORGETS: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -271,7 +274,7 @@ async fn case_128_tokens_are_renewed_without_redis_and_wait_for_postgres() -> Re
         let (status, body) = (refused.status(), refused.text().await?);
         // Its own words or those of the balancer, which has seen that it is not ready.
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        assert!(!body.contains("invalid_"), "T7: {body}");
+        assert!(!body.contains("invalid_"), "AUTH-T7: {body}");
         for node in 0..2 {
             modern_echo(&fleet.on(node, &mcp)?, "a good token is good").await?;
         }

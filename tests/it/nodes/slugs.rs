@@ -1,5 +1,5 @@
-//! Names of workspaces in URLs: what a former one, that of a deleted one, and one that was never there tell whoever asks (auth.md M2, M3,
-//! M6, E3; cases 103, 108).
+//! Names of workspaces in URLs: what a former one, that of a deleted one, and one that was never
+//! there tell whoever asks (AUTH-M2, AUTH-M3, AUTH-M6, AUTH-E3; CASE-103, CASE-108).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -121,7 +121,7 @@ async fn are_taken(person: &Person, slugs: &[&str]) -> Result<()> {
             .await?;
         ensure!(
             status == StatusCode::CONFLICT && answer["error"]["code"] == "slug_taken",
-            "M3, {slug}: {status} {answer}"
+            "AUTH-M3, {slug}: {status} {answer}"
         );
     }
     Ok(())

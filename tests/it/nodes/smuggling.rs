@@ -1,4 +1,4 @@
-//! Requests that two readers might take apart differently, behind both balancers (testing.md §5, B14).
+//! Requests that two readers might take apart differently, behind both balancers (TEST-B14).
 //!
 //! The second request inside of each first one is complete, and has an effect that the API behind the tools would see. It must have none, or
 //! be answered to who sent it; and nobody else may ever get an answer that is not theirs.

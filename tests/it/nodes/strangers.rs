@@ -1,4 +1,4 @@
-//! Who comes without a token, or from a page of somebody else (testing.md §5, B9; §6, S10).
+//! Who comes without a token, or from a page of somebody else (TEST-B9; TEST-S10).
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn kept(fleet: &Fleet) -> Result<String> {
     fleet.cluster.redis.command(&["EVAL", script, "0"]).await
 }
 
-/// testing.md B9. Beyond the limit of its address a stranger gets 429; here there is none, so that every answer is looked at.
+/// TEST-B9. Beyond the limit of its address a stranger gets 429; here there is none, so that every answer is looked at.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b9_a_flood_of_initialize_without_a_good_token_stores_nothing() -> Result<()> {
     let builder = Cluster::builder()
@@ -116,7 +116,7 @@ async fn b9_a_flood_of_initialize_without_a_good_token_stores_nothing() -> Resul
     echo(&session, "as before").await
 }
 
-/// testing.md S10; DNS rebinding is a foreign name in `Host`, and the page's own origin.
+/// TEST-S10; DNS rebinding is a foreign name in `Host`, and the page's own origin.
 #[tokio::test]
 async fn s10_foreign_hosts_and_origins_are_refused_in_every_spelling() -> Result<()> {
     let fleet = Fleet::of(1).await?;

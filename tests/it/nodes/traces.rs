@@ -1,4 +1,4 @@
-//! One trace for each call, over nodes and to the API behind (streams.md §20, W3C Trace Context).
+//! One trace for each call, over nodes and to the API behind (STREAM-20, W3C Trace Context).
 
 use std::{collections::BTreeSet, time::Instant};
 
@@ -193,7 +193,7 @@ async fn a_stream_that_is_resumed_and_adopted_stays_in_its_trace() -> Result<()>
         resume.attributes["portolan.node.owner"]
     );
     assert_eq!(adopt.parent, resume.parent);
-    // X1: nothing that opens or tells anything.
+    // AUTH-X1: nothing that opens or tells anything.
     let text = format!("{spans:?}");
     let session_id = session.header("mcp-session-id").unwrap_or_default();
     assert!(!session_id.is_empty() && !text.contains(session_id));

@@ -1,4 +1,5 @@
-//! Tries at signing in, and messages, are counted over all nodes (L6; known gap of the review: one budget a process).
+//! Tries at signing in, and messages, are counted over all nodes (AUTH-L6; known gap of the review:
+//! one budget a process).
 
 use std::time::{Duration, Instant};
 

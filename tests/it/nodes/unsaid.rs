@@ -1,5 +1,5 @@
-//! What traces and metrics tell of calls: nothing that opens anything, and nothing that a call carried (testing.md §6, S11). Logs are
-//! searched by case 165, in `tests/it/secrets.rs`.
+//! What traces and metrics tell of calls: nothing that opens anything, and nothing that a call carried (TEST-S11). Logs are
+//! searched by CASE-165, in `tests/it/secrets.rs`.
 
 use std::time::Duration;
 

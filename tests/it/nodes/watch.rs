@@ -1,4 +1,4 @@
-//! What operators watch, as the nodes tell it (streams.md §20).
+//! What operators watch, as the nodes tell it (STREAM-20).
 
 use std::time::Duration;
 

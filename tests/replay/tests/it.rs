@@ -1,4 +1,4 @@
-//! What fuzzing once found worth keeping, in every run of the tests (testing.md, layer F). New inputs are looked for by `make fuzz`.
+//! What fuzzing once found worth keeping, in every run of the tests (TEST-F). New inputs are looked for by `make fuzz`.
 
 use std::{
     collections::BTreeSet,

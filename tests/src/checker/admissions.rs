@@ -1,5 +1,5 @@
-//! C11: over any window no more calls are let in than `burst + rate · (window + 1 s) + nodes`, and what each node may add by itself while the
-//! store is away (`streams.md` §16.1).
+//! TEST-C11: over any window no more calls are let in than `burst + rate · (window + 1 s) + nodes`,
+//! and what each node may add by itself while the store is away (STREAM-16.1).
 
 use super::{Faults, Report};
 use crate::history::{Line, What};

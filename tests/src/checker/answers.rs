@@ -1,4 +1,4 @@
-//! C7: an answer reaches its own call, once, unchanged; no call receives another's.
+//! TEST-C7: an answer reaches its own call, once, unchanged; no call receives another's.
 
 use std::collections::{BTreeMap, BTreeSet};
 

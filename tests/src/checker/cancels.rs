@@ -1,4 +1,4 @@
-//! C8: what is cancelled stops within two seconds, and is not answered.
+//! TEST-C8: what is cancelled stops within two seconds, and is not answered.
 
 use std::collections::BTreeMap;
 

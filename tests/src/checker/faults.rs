@@ -5,17 +5,17 @@ use crate::history::{FaultKind, Line, What};
 
 use super::{CALL_LOST, NODE_LOST, STREAM_LOST};
 
-/// A node that lost the store takes nobody for dead for this long afterwards, milliseconds (`streams.md` §12.1). What the store lost or did
+/// A node that lost the store takes nobody for dead for this long afterwards, milliseconds (STREAM-12.1). What the store lost or did
 /// not take is told to clients and repaired within it.
 const SUSPECTS_NOBODY: u64 = 12_000;
-/// Sessions that a node knows are served for this long without the store, milliseconds (`streams.md` §17.1).
+/// Sessions that a node knows are served for this long without the store, milliseconds (STREAM-17.1).
 const SESSION_GRACE: u64 = 30_000;
-/// After a fault everything works again within this time, milliseconds (C13).
+/// After a fault everything works again within this time, milliseconds (TEST-C13).
 const RECOVERS: u64 = 10_000;
 /// A node has noticed by then that the store is back, milliseconds: a command that was not answered is given up after one second, and then
 /// it connects anew. The line of a fault may be so much older than the fault.
 pub(super) const NOTICES: u64 = 3_000;
-/// An answer whose question is not known is tried again for so long, by the node that took it, milliseconds (`streams.md` §17.1).
+/// An answer whose question is not known is tried again for so long, by the node that took it, milliseconds (STREAM-17.1).
 const ANSWER_WAITS: u64 = 20_000;
 /// How much older than the moment from which a replica was told nothing a write may be that it does not have, milliseconds.
 const BEHIND: u64 = 1_000;
@@ -106,8 +106,9 @@ impl Faults {
         self.forgot.iter().copied().chain(emptied)
     }
 
-    /// C15: may a call that ran so end with this error of ours? A node is lost to those whose calls it ran, and to those who could not hear
-    /// of it; a stream is lost with the store, or where that did not take it.
+    /// TEST-C15: may a call that ran so end with this error of ours? A node is lost to those whose
+    /// calls it ran, and to those who could not hear of it; a stream is lost with the store, or
+    /// where that did not take it.
     pub(super) fn explain(&self, code: i64, call: Span) -> bool {
         let node = self.nodes.iter().any(|span| touches(*span, call, NOTICES));
         let mut store = self.away.iter().copied().chain(self.losses());
@@ -120,7 +121,7 @@ impl Faults {
         }
     }
 
-    /// C4: may events be missing that a call had until then, if it is said?
+    /// TEST-C4: may events be missing that a call had until then, if it is said?
     pub(super) fn excuse_gap(&self, until_then: Span) -> bool {
         touches_any(&self.away, until_then, SUSPECTS_NOBODY)
             || touches_any(&self.full, until_then, SUSPECTS_NOBODY)
@@ -129,7 +130,7 @@ impl Faults {
                 .any(|span| touches(span, until_then, SUSPECTS_NOBODY))
     }
 
-    /// C2: how often the store went back while a stream was there.
+    /// TEST-C2: how often the store went back while a stream was there.
     pub(super) fn roll_backs(&self, (began, until): Span) -> usize {
         let forgot = self.forgot.iter();
         forgot
@@ -137,8 +138,8 @@ impl Faults {
             .count()
     }
 
-    /// C5: how much longer a call may take: while the store is away, and until nodes trust what it says about each other, nobody takes over
-    /// from a lost node.
+    /// TEST-C5: how much longer a call may take: while the store is away, and until nodes trust
+    /// what it says about each other, nobody takes over from a lost node.
     pub(super) fn delay(&self, (began, ended): Span) -> u64 {
         let mut deaf: Vec<Span> = self.away.clone();
         // While it forgets it answers.
@@ -162,8 +163,9 @@ impl Faults {
             .sum()
     }
 
-    /// C9: may a session that was deleted at some moment of `deleted` still be served to a call that began at `at`? Its end was lost, or it is
-    /// served for a while by a node that cannot ask.
+    /// TEST-C9: may a session that was deleted at some moment of `deleted` still be served to a
+    /// call that began at `at`? Its end was lost, or it is served for a while by a node that cannot
+    /// ask.
     pub(super) fn excuse_revival(&self, deleted: Span, at: u64) -> bool {
         let was_lost = self
             .forgot
@@ -184,13 +186,15 @@ impl Faults {
         was_lost || in_grace || self.emptied.iter().any(|emptied| *emptied >= deleted.0)
     }
 
-    /// C7: may an answer be lost that was taken? With the node of its call, or with what the store lost. A store that takes none loses none.
+    /// TEST-C7: may an answer be lost that was taken? With the node of its call, or with what the
+    /// store lost. A store that takes none loses none.
     pub(super) fn excuse_lost_answer(&self, call: Span) -> bool {
         self.explain(NODE_LOST, call)
     }
 
-    /// C5: may a call wait in vain for an answer? The store lost the answer before its call had it; or did not have the question, so that a
-    /// node kept the answer, and that node or the one that asked was lost. One that nobody took needs no more than a store that took nothing.
+    /// TEST-C5: may a call wait in vain for an answer? The store lost the answer before its call
+    /// had it; or did not have the question, so that a node kept the answer, and that node or the
+    /// one that asked was lost. One that nobody took needs no more than a store that took nothing.
     pub(super) fn excuse_unheard(&self, asked: u64, taken: Option<u64>) -> bool {
         let at = taken.unwrap_or(asked);
         let refused = [&self.full, &self.away]
@@ -204,13 +208,13 @@ impl Faults {
         lost_answer || lost_question && (lost_node || taken.is_none())
     }
 
-    /// C10: did the store lose what it knew of a session in this time?
+    /// TEST-C10: did the store lose what it knew of a session in this time?
     pub(super) fn lost_records(&self, time: Span) -> bool {
         self.losses().any(|span| touches(span, time, NOTICES))
     }
 
-    /// C8: may a call run on that was cancelled, `call` being its life until then? The node that runs it is not there or does not hear, or
-    /// the store does not know where it runs.
+    /// TEST-C8: may a call run on that was cancelled, `call` being its life until then? The node
+    /// that runs it is not there or does not hear, or the store does not know where it runs.
     pub(super) fn excuse_late_cancel(&self, call: Span) -> bool {
         let mut all = self
             .nodes
@@ -223,13 +227,15 @@ impl Faults {
         all.any(|span| touches(span, call, NOTICES))
     }
 
-    /// C10: may news be late, or come once more, in this time? A node that is held tells nobody, and without the database none learns of
-    /// anything. Redis has no part in it (`streams.md` §17.1).
+    /// TEST-C10: may news be late, or come once more, in this time? A node that is held tells
+    /// nobody, and without the database none learns of anything. Redis has no part in it
+    /// (STREAM-17.1).
     pub(super) fn excuse_late_news(&self, time: Span) -> bool {
         touches_any(&self.nodes, time, 0) || touches_any(&self.database, time, 0)
     }
 
-    /// C11: when nodes counted each for itself, and how many of them were not there when that began.
+    /// TEST-C11: when nodes counted each for itself, and how many of them were not there when that
+    /// began.
     pub(super) fn alone(&self) -> impl Iterator<Item = (Span, usize)> {
         self.away.iter().map(|(from, until)| {
             let dead = |node: &&Span| touches(**node, (*from, *from), SUSPECTS_NOBODY);
@@ -237,20 +243,22 @@ impl Faults {
         })
     }
 
-    /// C11: when the store began to forget what had been let in, until it was another one or empty.
+    /// TEST-C11: when the store began to forget what had been let in, until it was another one or
+    /// empty.
     pub(super) fn forgotten(&self) -> impl Iterator<Item = Span> {
         self.losses()
             .map(|(from, until)| (from.saturating_sub(BEHIND), until))
     }
 
-    /// C11: nodes that began anew in this time.
+    /// TEST-C11: nodes that began anew in this time.
     pub(super) fn starts(&self, time: Span) -> usize {
         let nodes = self.nodes.iter();
         nodes.filter(|span| touches(**span, time, 0)).count()
     }
 
-    /// C14: may requests be put off in this time? Where the store or the database is away, slow, full or another one (F4–F9), and where all
-    /// nodes but one died together (F14).
+    /// TEST-C14: may requests be put off in this time? Where the store or the database is away,
+    /// slow, full or another one (TEST-F4 to TEST-F9), and where all nodes but one died together
+    /// (TEST-F14).
     pub(super) fn excuse_503(&self, time: Span) -> bool {
         let together = self.nodes.windows(2).filter(|two| two[1].0 < two[0].1);
         let mut all = self

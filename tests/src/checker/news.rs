@@ -1,4 +1,4 @@
-//! C10: who listens is told of every change of a list, once; and who reads the list sees it.
+//! TEST-C10: who listens is told of every change of a list, once; and who reads the list sees it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! C14: hardly anybody is put off with 503 while store and database are there.
+//! TEST-C14: hardly anybody is put off with 503 while store and database are there.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Limits on simultaneous use (`streams.md` §16.2). The script `hold.lua` has the same rules.
+//! Limits on simultaneous use (STREAM-16.2). The script `hold.lua` has the same rules.
 
 use std::collections::HashMap;
 

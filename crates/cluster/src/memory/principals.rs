@@ -1,4 +1,4 @@
-//! Sessions of each principal (`streams.md` §10). The script `remember.lua` has the same rules.
+//! Sessions of each principal (STREAM-10). The script `remember.lua` has the same rules.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Delivery of clients' answers to the questions of running calls (`streams.md` §14, §17.1).
+//! Delivery of clients' answers to the questions of running calls (STREAM-14, STREAM-17.1).
 //!
 //! The store decides which of two answers is the first. While the store is down or full, the
 //! client's request waits. If the store does not know the question, the node accepts the answer and

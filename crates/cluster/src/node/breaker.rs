@@ -1,4 +1,4 @@
-//! Circuit breaker for a store that does not reply (`streams.md` §17.1).
+//! Circuit breaker for a store that does not reply (STREAM-17.1).
 
 use std::{collections::VecDeque, time::Duration};
 

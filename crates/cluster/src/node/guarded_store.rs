@@ -23,7 +23,7 @@ use crate::{
     store::{self, Store, StoreError},
 };
 
-/// A `begin` that takes longer is slow (§17.1 *Slow Redis*).
+/// A `begin` that takes longer is slow (STREAM-17.1 *Slow Redis*).
 const SLOW: Duration = Duration::from_millis(50);
 
 /// A store behind a circuit breaker.

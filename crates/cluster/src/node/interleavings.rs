@@ -1,5 +1,5 @@
 //! Tests of writers, messages, readers and limits in thousands of orders of events
-//! (testing.md, layer I; `crate::interleaved`).
+//! (TEST-I; `crate::interleaved`).
 //! Time stands still, so only wake-ups deliver. An event that only anti-entropy would find is a
 //! failure.
 
@@ -314,7 +314,7 @@ fn an_answer_on_another_node_reaches_the_call_that_asked() {
     });
 }
 
-/// C9: after the end of a session, a request that begins to stream has no client to answer.
+/// TEST-C9: after the end of a session, a request that begins to stream has no client to answer.
 #[test]
 fn the_end_of_a_session_reaches_a_request_that_is_about_to_stream() {
     explore(1_500, || async {

@@ -1,6 +1,6 @@
-//! Limits over all nodes. Rates use leased tokens (`streams.md` §16.1). Limits on simultaneous use
-//! lease permits ([`places`], §16.2). The hot path does no I/O: over any window of length w, with N
-//! nodes, `admitted(w) ≤ burst + rate · (w + lease_life) + N`.
+//! Limits over all nodes. Rates use leased tokens (STREAM-16.1). Limits on simultaneous use
+//! lease permits ([`places`], STREAM-16.2). The hot path does no I/O: over any window of length w,
+//! with N nodes, `admitted(w) ≤ burst + rate · (w + lease_life) + N`.
 
 mod bucket;
 mod decisions;
@@ -187,7 +187,7 @@ impl Limits {
 
     /// Takes `weight` tokens, and waits for the next refill if the node has none. After
     /// `lease_wait`, one request per bucket is admitted on credit. A request that finds such a debt
-    /// waits for the store, up to its deadline (§16.1).
+    /// waits for the store, up to its deadline (STREAM-16.1).
     pub async fn take(&self, key: &LimitKey, rate: Rate, weight: u64) -> Result<(), RetryAfter> {
         if let Some(verdict) = self.try_take(key, rate, weight) {
             return verdict;

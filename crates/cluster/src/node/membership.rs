@@ -1,4 +1,4 @@
-//! Live nodes, and nodes that are suspected to be dead (`streams.md` §12.1). A wrong suspicion
+//! Live nodes, and nodes that are suspected to be dead (STREAM-12.1). A wrong suspicion
 //! wastes an epoch, which is fenced; it never breaks safety.
 
 use std::{

@@ -1,4 +1,4 @@
-//! Notes from other nodes for sessions whose connections are on this node (`protocol.md` O-6). A
+//! Notes from other nodes for sessions whose connections are on this node (MCP-O-6). A
 //! note is a message: it may be lost, repeated or late.
 
 use std::{collections::HashMap, fmt, sync::Arc, sync::Mutex};

@@ -1,5 +1,5 @@
 //! All reads of logs on a node. Connections with unread events are collected by partition and read
-//! together (`streams.md` §8).
+//! together (STREAM-8).
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -15,7 +15,7 @@ use crate::{
     store::{Partition, Read, ReadWanted},
 };
 
-/// Maximum number of partitions that are read at once (§17.6).
+/// Maximum number of partitions that are read at once (STREAM-17.6).
 const AT_ONCE: usize = 64;
 
 /// Connections whose logs have to be read.

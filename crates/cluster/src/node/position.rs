@@ -1,5 +1,5 @@
 //! Position of a client's connection in its stream, and the meaning of a reply of the store for it
-//! (`streams.md` §8 rules 1 to 4).
+//! (STREAM-8.1 to STREAM-8.4).
 
 use crate::{
     fork,

@@ -1,4 +1,4 @@
-//! Questions to clients that wait on this node for their answers (`streams.md` §14).
+//! Questions to clients that wait on this node for their answers (STREAM-14).
 
 use std::{collections::BTreeMap, sync::Mutex};
 

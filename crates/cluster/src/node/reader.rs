@@ -1,5 +1,5 @@
 //! A client's connection to a stream: its position, its queue, and whether it still holds the
-//! stream (`streams.md` §8). No I/O.
+//! stream (STREAM-8). No I/O.
 
 mod deliveries;
 

@@ -1,4 +1,4 @@
-//! Requests that run on this node, and their cancellation (`streams.md` §6 step 3, §14).
+//! Requests that run on this node, and their cancellation (STREAM-6.3, STREAM-14).
 
 mod known;
 

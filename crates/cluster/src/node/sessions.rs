@@ -1,5 +1,5 @@
 //! Sessions: one store operation per request, a cache of bodies, and a grace while the store is
-//! down (`streams.md` §17.1).
+//! down (STREAM-17.1).
 
 use std::{
     future::Future,
@@ -212,8 +212,8 @@ async fn begin_once(
 }
 
 /// Records that a session has a record, and removes the records of its principal's oldest sessions
-/// beyond the limit, unless they are in use (§10). No client is refused. A session without a record
-/// is made again from its id and loses only the values that its client set.
+/// beyond the limit, unless they are in use (STREAM-10). No client is refused. A session without a
+/// record is made again from its id and loses only the values that its client set.
 pub(super) async fn keep_few(inner: &Inner, session: SessionKey, principal: Principal) {
     let (guarded_store, settings) = (&inner.guarded_store, &inner.settings);
     let most = if guarded_store.slowness.is_full() {

@@ -1,4 +1,4 @@
-//! Settings of a node and their defaults (`streams.md` §19.1).
+//! Settings of a node and their defaults (STREAM-19.1).
 
 use std::time::Duration;
 

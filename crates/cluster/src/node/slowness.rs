@@ -1,5 +1,5 @@
 //! Detects a slow or nearly full store, so that the node sends it less
-//! (`streams.md` §17.1 *Slow Redis*, §17.2).
+//! (STREAM-17.1 *Slow Redis*, STREAM-17.2).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -47,13 +47,13 @@ impl Slowness {
         }
     }
 
-    /// Whether the store's memory is nearly full (§17.2).
+    /// Whether the store's memory is nearly full (STREAM-17.2).
     pub(super) fn is_full(&self) -> bool {
         self.is_nearly_full.load(Ordering::Relaxed)
     }
 
     /// Whether logs take no notifications for clients that are connected to this node and receive
-    /// them directly (§17.1, §17.2).
+    /// them directly (STREAM-17.1, STREAM-17.2).
     pub(super) fn sheds(&self) -> bool {
         self.is_slow() || self.is_full()
     }
@@ -124,7 +124,7 @@ mod tests {
         slowness.is_slow()
     }
 
-    /// §17.1: p95 of `begin` > 50 ms for 5 s.
+    /// STREAM-17.1: p95 of `begin` > 50 ms for 5 s.
     #[test]
     fn more_than_one_slow_begin_in_twenty_for_five_seconds_is_slow_and_five_good_ones_are_not() {
         let (slowness, mut streak) = (Slowness::default(), 0);

@@ -1,4 +1,4 @@
-//! Metrics that are measured at intervals, because no event changes them (`streams.md` §20).
+//! Metrics that are measured at intervals, because no event changes them (STREAM-20).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},

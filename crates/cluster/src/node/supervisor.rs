@@ -1,6 +1,6 @@
 //! Supervision of connections: attaches them, and holds them while the store is down.
 //! It reads all of them at intervals, which bounds the effect of a lost message
-//! (`streams.md` §8, §9).
+//! (STREAM-8, STREAM-9).
 
 use std::{
     sync::{Arc, Mutex},
@@ -114,7 +114,7 @@ pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> 
 }
 
 /// Delivers the final response of a stream whose last owner was behind the client. Positions are
-/// not comparable then, and only the final response counts (§9).
+/// not comparable then, and only the final response counts (STREAM-9).
 async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachment {
     let mut cursor = Cursor {
         seq: 0,
@@ -211,7 +211,7 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
             Attachment::Unanswered => connection.is_unanswered(),
         }
     }
-    // The client reconnects, without losing one of its attempts (§0.5).
+    // The client reconnects, without losing one of its attempts (STREAM-0.5).
     if standing.phase == Phase::Holding && standing.since.elapsed() >= inner.settings.hold {
         connection.end();
         return;
@@ -264,7 +264,7 @@ fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
     }
 }
 
-/// Handles messages until the node stops. Waits for nothing else (§0.1, §14).
+/// Handles messages until the node stops. Waits for nothing else (STREAM-0.1, STREAM-14).
 pub(super) async fn listen(
     inner: Arc<Inner>,
     mut messages: tokio::sync::mpsc::Receiver<NodeMessage>,

@@ -1,5 +1,5 @@
 //! Takeover of streams whose owner is gone. They end with an error for the client
-//! (`streams.md` §12.2, §12.3).
+//! (STREAM-12.2, STREAM-12.3).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},

@@ -1,5 +1,5 @@
 //! Buffer of a stream's writer: the events that the log may still need, and the meaning of the
-//! store's replies (`streams.md` §7). No I/O.
+//! store's replies (STREAM-7). No I/O.
 
 use std::{collections::VecDeque, time::Duration};
 

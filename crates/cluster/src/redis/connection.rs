@@ -28,7 +28,7 @@ pub(super) const CONNECT: Duration = Duration::from_secs(1);
 pub(super) const RESPONSE: Duration = Duration::from_secs(1);
 /// Pause after a failed connect. Operations fail at once meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of commands in flight on one connection (§17.1 *Slow Redis*).
+/// Maximum number of commands in flight on one connection (STREAM-17.1 *Slow Redis*).
 const IN_FLIGHT: usize = 4096;
 
 /// State that the connections to all servers share.
@@ -54,7 +54,8 @@ impl Common {
         self.incarnation.subscribe()
     }
 
-    /// Raises the incarnation, so that owners check whether their streams still exist (§17.3).
+    /// Raises the incarnation, so that owners check whether their streams still exist
+    /// (STREAM-17.3).
     pub(super) fn writes_may_be_lost(&self) {
         self.incarnation
             .send_modify(|incarnation| *incarnation += 1);
@@ -97,7 +98,7 @@ impl Server {
         self.is_cluster.load(Ordering::Relaxed)
     }
 
-    /// Opens a connection and identifies the server before any other command (§17.3).
+    /// Opens a connection and identifies the server before any other command (STREAM-17.3).
     pub(super) async fn connect(
         &self,
         config: AsyncConnectionConfig,
@@ -382,7 +383,7 @@ fn retire(error: &RedisError) -> bool {
     matches!(error.code(), Some("READONLY" | "MASTERDOWN"))
 }
 
-/// Maps a failure to *down* or *write refused* (§17.1).
+/// Maps a failure to *down* or *write refused* (STREAM-17.1).
 pub(super) fn classify(error: &RedisError) -> StoreError {
     let text = || {
         error
@@ -430,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_server_that_may_throw_keys_away_is_refused_unless_told() {
-        // §17.2.
+        // STREAM-17.2.
         let server = |version: &str, maxmemory: u64, policy: &str, role: &str| {
             format!(
                 "# Server\r\nredis_version:{version}\r\nrun_id:abc\r\nmaxmemory:{maxmemory}\r\nmaxmemory_policy:{policy}\r\nrole:{role}\r\n"

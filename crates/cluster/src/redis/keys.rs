@@ -1,4 +1,4 @@
-//! Names of keys and channels (`streams.md` §3).
+//! Names of keys and channels (STREAM-3).
 
 use std::{fmt::Write as _, sync::OnceLock};
 
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_tags_of_lanes_never_change() {
-        // §3: another table would lead to other keys, and lose every session.
+        // STREAM-3: another table would lead to other keys, and lose every session.
         assert_eq!(slot(b"123456789"), 0x31c3);
         assert_eq!(slot(b"foo"), 12182, "from the Cluster specification");
         let tags = tags();
@@ -302,7 +302,7 @@ mod tests {
     const PINNED: (&str, &str, &str, &str) = ("cv", "14", "z", "fv");
     const PINNED_SUM: u16 = 7815;
 
-    /// §3: every script names keys of one slot, so that the same names work in a cluster.
+    /// STREAM-3: every script names keys of one slot, so that the same names work in a cluster.
     #[test]
     fn all_keys_of_a_session_are_in_the_slot_of_its_lane() {
         let keys = Keys::new("pl1");

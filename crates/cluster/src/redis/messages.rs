@@ -1,5 +1,5 @@
 //! Messages over publish and subscribe: one connection per process, one channel per node
-//! (`streams.md` §8).
+//! (STREAM-8).
 
 pub(super) mod text;
 

@@ -77,7 +77,7 @@ mod tests {
             let first = lines.next().unwrap_or_default();
             assert!(
                 first.starts_with("#!lua"),
-                "{}: without it, a full memory stops the script half-way (§5)",
+                "{}: without it, a full memory stops the script half-way (STREAM-5)",
                 script.name
             );
             for word in ["-- KEYS ", "-- ARGV ", "-- Answers ", "-- Called "] {
@@ -87,7 +87,8 @@ mod tests {
                     script.name
                 );
             }
-            // §5, §17.2: scripts that write almost nothing run even when memory is full.
+            // STREAM-5, STREAM-17.2: scripts that write almost nothing run even when memory is
+            // full.
             let allowed = [
                 "begin", "attach", "end", "adopt", "detach", "cancel", "inc", "beat", "hold",
                 "owned", "forget",

@@ -1,5 +1,5 @@
 //! Map from slots to servers: one server for all slots, or the masters of a Redis Cluster
-//! (`streams.md` §3, §17.1).
+//! (STREAM-3, STREAM-17.1).
 //!
 //! All keys of an operation share a slot, so an operation goes to one server. The cluster reports
 //! the server of a slot in the map of slots and by refusing misplaced commands. One task reads the
@@ -24,8 +24,8 @@ use super::{
 };
 use crate::store::{Result, StoreError};
 
-/// Maximum time for which an operation is retried while its slot moves (§3). After that the store
-/// counts as slow.
+/// Maximum time for which an operation is retried while its slot moves (STREAM-3). After that the
+/// store counts as slow.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// First and longest pause before such a retry.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
@@ -62,7 +62,8 @@ impl Map {
         (slot <= *last).then(|| self.shards.get(*shard))?
     }
 
-    /// Whether a slot moved from one server to another. Writes may have been lost then (§17.3).
+    /// Whether a slot moved from one server to another. Writes may have been lost then
+    /// (STREAM-17.3).
     fn moved(&self, new: &Self) -> bool {
         (0..SLOTS).any(|slot| {
             let old = self.of(slot).map(|shard| &shard.address);

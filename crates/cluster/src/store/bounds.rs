@@ -1,8 +1,8 @@
-//! Bounds of what a store keeps, and for how long (`streams.md` §10, §19).
+//! Bounds of what a store keeps, and for how long (STREAM-10, STREAM-19).
 
 use std::time::Duration;
 
-/// Bounds of logs (§10). The same for both implementations.
+/// Bounds of logs (STREAM-10). The same for both implementations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
     /// Maximum number of events of a log. Beyond it, notifications are dropped down to three
@@ -12,12 +12,12 @@ pub struct Bounds {
     pub bytes: usize,
     /// Life of a closed log.
     pub closed_for: Duration,
-    /// The same while the store's memory is nearly full (§17.2).
+    /// The same while the store's memory is nearly full (STREAM-17.2).
     pub closed_for_if_full: Duration,
     /// Time that an open log is kept after its deadline.
     pub open_grace: Duration,
     /// Events and bytes of one reply of `attach` and `read`. They equal the size of the queue to
-    /// the client (§8), because events that do not fit are read again.
+    /// the client (STREAM-8), because events that do not fit are read again.
     pub page: (usize, usize),
     /// Size of the largest event that a message carries, in bytes.
     pub inline: usize,
@@ -29,10 +29,10 @@ pub struct Bounds {
     /// request. The time is short, because the cancellation may also have come too late, and some
     /// clients reuse ids.
     pub tombstone: Duration,
-    /// Maximum number of such cancellations per session (B13).
+    /// Maximum number of such cancellations per session (TEST-B13).
     pub tombstones: usize,
     /// Time after the deadline from which any node may take a stream over from a living owner
-    /// (§11 *Liveness*).
+    /// (STREAM-11 *Liveness*).
     pub overdue: Duration,
     /// Time for which a dead node stays in the list of members.
     pub dead_for: Duration,

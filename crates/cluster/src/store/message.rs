@@ -1,4 +1,4 @@
-//! Messages that nodes send to each other through the store (`streams.md` §8).
+//! Messages that nodes send to each other through the store (STREAM-8).
 
 use bytes::Bytes;
 
@@ -57,7 +57,7 @@ pub enum NodeMessage {
         /// The session.
         session: SessionKey,
     },
-    /// Another node sends bytes for the connection of a session on this node (`protocol.md` O-6).
+    /// Another node sends bytes for the connection of a session on this node (MCP-O-6).
     Note {
         /// The session.
         session: SessionKey,

@@ -1,4 +1,4 @@
-//! One suite that every store has to pass: the same cases, the same replies (`streams.md` §18).
+//! One suite that every store has to pass: the same cases, the same replies (STREAM-18).
 
 mod attach;
 mod holds;

@@ -1,4 +1,4 @@
-//! Runs the same random operations on Redis and on the model (layer D). Every reply and every
+//! Runs the same random operations on Redis and on the model (layer TEST-D). Every reply and every
 //! message must be equal. `PROPTEST_CASES` sets the number of walks; a fifth of them use a cluster.
 
 use portolan_cluster::store::Store;

@@ -1,5 +1,5 @@
 //! Every operation may be applied although its reply is lost, and is then repeated
-//! (`streams.md` §17.1 *down*).
+//! (STREAM-17.1 *down*).
 
 use std::sync::Arc;
 

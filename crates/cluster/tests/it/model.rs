@@ -1,6 +1,6 @@
-//! Reference model of the store, written from `streams.md` §3–§14 and not from an implementation:
+//! Reference model of the store, written from STREAM-3–STREAM-14 and not from an implementation:
 //! simple lists with the whole history. Random walks compare its replies and messages with the
-//! memory store (layer M).
+//! memory store (layer TEST-M).
 
 use std::{
     collections::{BTreeMap, btree_map::Entry as Slot},
@@ -120,7 +120,7 @@ impl Stream {
         })
     }
 
-    /// §8 rule 3: the common part ends where either history leaves the other.
+    /// STREAM-8.3: the common part ends where either history leaves the other.
     fn place(&self, cursor: Cursor) -> (u64, bool) {
         let Some(shown) = cursor.epoch else {
             return (cursor.seq, false);
@@ -437,7 +437,7 @@ impl Model {
                 asked.or_insert((key.nonce, None));
             }
         }
-        // §10: down to three quarters, oldest notifications first, never the newest event.
+        // STREAM-10: down to three quarters, oldest notifications first, never the newest event.
         let full = |(count, bytes): (usize, usize)| count > bounds.events || bytes > bounds.bytes;
         if full(stream.size()) {
             for n in 0..stream.history.len() {

@@ -1,4 +1,4 @@
-//! Random walks of the memory store and the model, side by side (layer M).
+//! Random walks of the memory store and the model, side by side (layer TEST-M).
 
 use std::sync::Arc;
 
@@ -87,8 +87,8 @@ async fn walk(draws: Vec<Draw>) {
 /// Number of walks of every push, over all four quarters; `PROPTEST_CASES` sets another.
 const WALKS: u32 = 20_000;
 
-/// Every reply and message of the memory store equals the model's (layer M). Four tests, so that
-/// none takes a minute.
+/// Every reply and message of the memory store equals the model's (layer TEST-M). Four tests, so
+/// that none takes a minute.
 macro_rules! quarters {
     ($($name:ident),*) => {
         proptest! {

@@ -1,5 +1,5 @@
 //! Scripts with deliberate defects. The comparison with the model, or the contract, must find each
-//! (testing.md, layer M, *Mutation check*). The mutants of reader and writer are in
+//! (TEST-M, *Mutation check*). The mutants of reader and writer are in
 //! `scripts/mutants.sh`.
 
 use std::panic::AssertUnwindSafe;

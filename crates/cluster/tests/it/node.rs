@@ -1,4 +1,4 @@
-//! Several nodes over one store, with clients that move between them (`streams.md` §1, §11).
+//! Several nodes over one store, with clients that move between them (STREAM-1, STREAM-11).
 
 mod answers;
 mod chaos;

@@ -1,5 +1,5 @@
 //! Failures that only a cluster can have: wrong servers of slots, moving slots, and a missing part
-//! (`streams.md` §3, §17.1).
+//! (STREAM-3, STREAM-17.1).
 
 use std::{sync::Arc, time::Duration};
 

@@ -52,7 +52,7 @@ fn places() -> HoldWanted {
     }
 }
 
-/// §5: counts the commands of each operation.
+/// STREAM-5: counts the commands of each operation.
 #[tokio::test]
 async fn every_operation_is_one_round_trip() {
     let server = RedisServer::start();
@@ -122,8 +122,8 @@ async fn every_operation_is_one_round_trip() {
     spent("end");
 }
 
-/// §17.2, and found in an earlier draft (7): if a full store refused `beat`, all nodes would look
-/// dead at once.
+/// STREAM-17.2, and found in an earlier draft (7): if a full store refused `beat`, all nodes would
+/// look dead at once.
 #[tokio::test]
 async fn out_of_memory_only_what_stores_much_is_refused_and_as_a_whole() {
     let server = RedisServer::start();
@@ -300,13 +300,13 @@ async fn keys(server: &RedisServer) -> Vec<String> {
         .collect()
 }
 
-/// Whether tests have the full size of testing.md (`make full`).
+/// Whether tests have the full size of `docs/design/testing.md` (`make full`).
 fn is_full() -> bool {
     std::env::var_os("PORTOLAN_TEST_FULL").is_some()
 }
 
-/// §21, L11: 675 bytes for a session of 400 bytes; the limit is 750. Other kinds stay within 25 %.
-/// `make full` uses 100,000 of each kind.
+/// STREAM-21, TEST-L11: 675 bytes for a session of 400 bytes; the limit is 750. Other kinds stay
+/// within 25 %. `make full` uses 100,000 of each kind.
 #[tokio::test]
 async fn memory_per_session_stays_within_the_plan() {
     let many: u64 = if is_full() { 100_000 } else { 4_000 };
@@ -448,7 +448,7 @@ async fn used(server: &RedisServer) -> u64 {
         .expect("a number")
 }
 
-/// §17.3: the incarnation rises before any other command.
+/// STREAM-17.3: the incarnation rises before any other command.
 #[tokio::test]
 async fn another_server_is_noticed_before_anything_goes_to_it() {
     let mut server = RedisServer::start();
@@ -507,7 +507,7 @@ async fn within<T>(work: impl Future<Output = T>) -> T {
         .expect("in time")
 }
 
-/// §8: connections are cut. After a reconnect the node receives `Resync`.
+/// STREAM-8: connections are cut. After a reconnect the node receives `Resync`.
 #[tokio::test]
 async fn cut_connections_come_back_without_a_changed_incarnation() {
     let server = RedisServer::start();
@@ -532,8 +532,8 @@ async fn cut_connections_come_back_without_a_changed_incarnation() {
     );
 }
 
-/// §5, §17.1: no operation waits longer than its deadline, and no one waits again for an operation
-/// that timed out.
+/// STREAM-5, STREAM-17.1: no operation waits longer than its deadline, and no one waits again for
+/// an operation that timed out.
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_down_after_a_second() {
     let server = RedisServer::start();
@@ -553,7 +553,7 @@ async fn a_server_that_does_not_answer_is_down_after_a_second() {
     );
 }
 
-/// §17.1: failures that mean *down*, and failures that mean *write refused*.
+/// STREAM-17.1: failures that mean *down*, and failures that mean *write refused*.
 #[tokio::test]
 async fn a_replica_is_down_and_a_lonely_primary_refuses_writes() {
     let server = RedisServer::start();
@@ -582,7 +582,7 @@ async fn a_replica_is_down_and_a_lonely_primary_refuses_writes() {
     assert_eq!(written, done(2, Some(A), 1));
 }
 
-/// §17.2: eviction could remove sessions in use.
+/// STREAM-17.2: eviction could remove sessions in use.
 #[tokio::test]
 async fn a_server_that_evicts_keys_is_refused_unless_told() {
     let server =
@@ -617,11 +617,11 @@ async fn nobody_answers_where_nobody_listens() {
     assert!(is_refused(&refused));
     assert!(
         !format!("{refused:?}{wrong:?}").contains("secret"),
-        "X1: no log shows a password"
+        "AUTH-X1: no log shows a password"
     );
 }
 
-/// §0.6: connections and subscriptions grow with nodes only; tasks end with the store.
+/// STREAM-0.6: connections and subscriptions grow with nodes only; tasks end with the store.
 #[tokio::test]
 async fn a_store_holds_few_connections_and_lets_them_go() {
     let server = RedisServer::start();
@@ -651,8 +651,8 @@ async fn a_store_holds_few_connections_and_lets_them_go() {
     drop(store);
 }
 
-/// S7: a program that writes into the store can destroy data, but cannot crash a node or make it
-/// accept false data.
+/// TEST-S7: a program that writes into the store can destroy data, but cannot crash a node or make
+/// it accept false data.
 #[tokio::test]
 async fn garbage_in_the_store_is_an_error_and_nothing_worse() {
     let server = RedisServer::start();

@@ -1,5 +1,5 @@
 //! Runs files of the product that contain only atomics through every order of events that the
-//! memory model allows (testing.md, layer I). The files themselves are compiled, with `loom`'s
+//! memory model allows (TEST-I). The files themselves are compiled, with `loom`'s
 //! atomics in place of the standard library's.
 
 use loom::{

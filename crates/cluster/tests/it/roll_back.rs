@@ -1,5 +1,5 @@
 //! A store that loses writes, like a failover to a replica with a lag
-//! (`streams.md` §11 *Two histories*, §17.3).
+//! (STREAM-11 *Two histories*, STREAM-17.3).
 
 use portolan_cluster::{
     fork,
@@ -94,7 +94,7 @@ async fn a_client_of_a_lost_adoption_is_led_back_by_another_one() {
         .expect("written");
     let shown = cursor(4, lost);
     let (view, ..) = attach(&store, key, shown, C).await;
-    assert!(view.epoch.number < lost.number, "§8 rule 2: to be adopted");
+    assert!(view.epoch.number < lost.number, "STREAM-8.2: to be adopted");
     let wanted = TakeOver {
         shown,
         ..take_over(key, view.owner, Some(C), 8)

@@ -1,4 +1,4 @@
-//! A real server with too much work, or too little memory (`streams.md` §17.1 *Slow Redis*, §17.2).
+//! A real server with too much work, or too little memory (STREAM-17.1 *Slow Redis*, STREAM-17.2).
 
 use std::{sync::Arc, time::Instant};
 
@@ -7,8 +7,8 @@ use redis::Value;
 
 use crate::fixture::{connect_with, names::*, options, server::RedisServer};
 
-/// §17.1: at most 4,096 commands in flight on one connection. Further commands are refused at once
-/// and never queued.
+/// STREAM-17.1: at most 4,096 commands in flight on one connection. Further commands are refused at
+/// once and never queued.
 #[tokio::test]
 async fn what_exceeds_the_commands_under_way_is_refused_at_once() {
     let server = RedisServer::start();
@@ -41,7 +41,7 @@ async fn what_exceeds_the_commands_under_way_is_refused_at_once() {
     assert_eq!(store.in_flight(), 0);
 }
 
-/// §17.2: closed logs are kept for a shorter time first.
+/// STREAM-17.2: closed logs are kept for a shorter time first.
 #[tokio::test]
 async fn when_memory_is_nearly_full_closed_logs_are_kept_for_a_minute() {
     let server = RedisServer::start();

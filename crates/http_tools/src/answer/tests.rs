@@ -148,7 +148,7 @@ fn a_refusal_is_an_error_with_status_and_a_bounded_excerpt() {
     );
 }
 
-/// S-5: whatever the status, and wherever it stands.
+/// REVIEW-S-5: whatever the status, and wherever it stands.
 #[test]
 fn s5_a_secret_that_the_api_echoes_is_masked_in_every_answer() {
     let mut secrets = Secrets::default();

@@ -10,7 +10,8 @@ use crate::effort;
 
 /// Nesting of a document. Real ones have some thirty levels.
 pub(super) const MAX_DEPTH: usize = 126;
-/// Values in a document. YAML aliases multiply values, so bytes alone are no bound ("billion laughs", AB-42).
+/// Values in a document. YAML aliases multiply values, so bytes alone are no bound ("billion
+/// laughs", MCP-AB-42).
 const MAX_VALUES: usize = 2_000_000;
 /// Bytes of text in a document after aliases are expanded.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;

@@ -401,7 +401,7 @@ mod tests {
         assert!(read("*a").is_err());
     }
 
-    /// Finding S-1: the work ends at a character, not at a value or document.
+    /// Finding REVIEW-S-1: the work ends at a character, not at a value or document.
     #[test]
     fn s1_reading_can_end_inside_of_one_scalar_and_between_brackets() {
         use std::time::{Duration, Instant};

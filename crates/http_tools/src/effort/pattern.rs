@@ -1,4 +1,4 @@
-//! What a pattern costs: to compile it, and to look for it in a text (JS-7, S-1).
+//! What a pattern costs: to compile it, and to look for it in a text (MCP-JS-7, REVIEW-S-1).
 //!
 //! The engine is linear in the text, but with the size of its automaton as the factor: `(a|b)*a(a|b){9000}` against a text of a
 //! megabyte takes a minute, between two looks at the value.

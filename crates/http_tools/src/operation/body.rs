@@ -216,8 +216,8 @@ fn choose(content: &Map<String, Value>) -> Option<(&str, &Value, BodyEncoding)> 
         .map(|((_, encoding), media_type, media)| (media_type, media, encoding))
 }
 
-/// Properties that stand beside the other arguments. More than a schema may have are refused when it is converted (JS-7), and are not
-/// compared with each other before.
+/// Properties that stand beside the other arguments. More than a schema may have are refused when
+/// it is converted (MCP-JS-7), and are not compared with each other before.
 const MOST_FLAT: usize = 2_000;
 
 struct Flat<'s> {

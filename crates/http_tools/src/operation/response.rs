@@ -68,7 +68,7 @@ fn object_schema(
     if !is_object(target, &writer, 0) {
         return Ok(None);
     }
-    // The root must be an object itself, not a reference to one (TL-10).
+    // The root must be an object itself, not a reference to one (MCP-TL-10).
     let root = match writer
         .convert(target, pointer)
         .map_err(|error| error.to_string())?

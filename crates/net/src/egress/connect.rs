@@ -125,7 +125,8 @@ impl Guard {
         Ok(addresses)
     }
 
-    /// Dials the checked addresses one after the other; nobody is asked for addresses again (AB-18).
+    /// Dials the checked addresses one after the other; nobody is asked for addresses again
+    /// (MCP-AB-18).
     async fn dial(&self, addresses: &[IpAddr], port: u16) -> Result<GuardedStream, ConnectFailure> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
         for address in addresses.iter().take(MOST_ATTEMPTS) {

@@ -1,4 +1,4 @@
-//! Redirects: read by us, followed within the origin only (AB-19).
+//! Redirects: read by us, followed within the origin only (MCP-AB-19).
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Bodies of requests: read whole, up to a size and within a time (B1, B2), by handlers that answer
-//! in their own words. Others stand behind the [`Entrance`](super::Entrance).
+//! Bodies of requests: read whole, up to a size and within a time (TEST-B1, TEST-B2), by handlers
+//! that answer in their own words. Others stand behind the [`Entrance`](super::Entrance).
 
 use std::pin::pin;
 use std::task::Poll;

@@ -1,4 +1,4 @@
-//! Which answers scripts of other origins may read (auth.md E10, protocol.md T-11). Never with credentials.
+//! Which answers scripts of other origins may read (AUTH-E10, MCP-T-11). Never with credentials.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ pub struct Cors {
 }
 
 impl Cors {
-    /// Metadata, JWKS, token, registration and revocation: anybody, three headers, `WWW-Authenticate` to read (E10).
+    /// Metadata, JWKS, token, registration and revocation: anybody, three headers,
+    /// `WWW-Authenticate` to read (AUTH-E10).
     pub fn authorization_server() -> Self {
         Self {
             origins: Origins::Any,
@@ -39,7 +40,8 @@ impl Cors {
         }
     }
 
-    /// The MCP endpoint and its metadata documents (T-11). The endpoint's own Origin rule (T-2) decides before this.
+    /// The MCP endpoint and its metadata documents (MCP-T-11). The endpoint's own Origin rule
+    /// (MCP-T-2) decides before this.
     pub fn mcp(origins: Origins) -> Self {
         Self {
             origins,

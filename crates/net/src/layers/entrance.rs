@@ -1,5 +1,5 @@
 //! What comes in is text, and comes in time: before a handler reads the path, the query or the body
-//! (B1, S-2, S-6).
+//! (TEST-B1, REVIEW-S-2, REVIEW-S-6).
 //!
 //! Nothing is read ahead: handlers read bodies when they are ready to, and within their own limit.
 //! The layer looks at the bytes as they pass; where it stops them, the handler sees a body that

@@ -1,4 +1,4 @@
-//! Cross-site request forgery, first half (auth.md S5): unsafe requests must come from our own pages.
+//! Cross-site request forgery, first half (AUTH-S5): unsafe requests must come from our own pages.
 
 use std::sync::Arc;
 

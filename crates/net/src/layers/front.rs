@@ -116,7 +116,7 @@ impl Arrival {
     }
 
     /// Notes that the client is authorised: its address may connect when only the listener's
-    /// reserve is left (S-2).
+    /// reserve is left (REVIEW-S-2).
     pub fn note_authorised(&self) {
         if let Some(standing) = &self.0.standing {
             standing.authorised();
@@ -352,7 +352,8 @@ impl Shared {
         Ok(())
     }
 
-    /// S10, RFC 9112 §3.2: exactly one `Host`, and one of ours; an absolute target must name one of ours too.
+    /// AUTH-S10, RFC 9112 §3.2: exactly one `Host`, and one of ours; an absolute target must name
+    /// one of ours too.
     fn host(&self, request: &Request<Body>) -> Result<(), Box<Response>> {
         let target = request.uri().authority().map(http::uri::Authority::as_str);
         let mut hosts = request.headers().get_all(header::HOST).iter();

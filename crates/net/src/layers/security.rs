@@ -1,4 +1,5 @@
-//! Headers that tell browsers what an answer may not do (auth.md S6, S7, S9, N7, N8).
+//! Headers that tell browsers what an answer may not do (AUTH-S6, AUTH-S7, AUTH-S9, AUTH-N7,
+//! AUTH-N8).
 
 use axum::body::Body;
 use axum::response::Response;
@@ -8,16 +9,18 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use super::rule::{Hook, Rule};
 use crate::unrendered::UNRENDERED_CSP;
 
-/// S6: what pages of ours may load, nothing inline. With `form-action`, so not for pages whose form ends at a client.
+/// AUTH-S6: what pages of ours may load, nothing inline. With `form-action`, so not for pages whose
+/// form ends at a client.
 pub const CONSOLE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
-/// The same without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
+/// The same without `form-action`: browsers apply it to the whole chain of redirects, custom
+/// schemes included (AUTH-N7).
 const REDIRECTING_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The least that stands on every answer, of a handler or not (S-12). What an answer has of its own
-/// stays.
+/// The least that stands on every answer, of a handler or not (REVIEW-S-12). What an answer has of
+/// its own stays.
 pub(crate) fn set_least(headers: &mut HeaderMap) {
     headers
         .entry(header::X_CONTENT_TYPE_OPTIONS)
@@ -37,9 +40,10 @@ pub enum Page {
     Console,
     /// Sign-up, sign-in and other pages around accounts, outside an authorization: forms go to us.
     Account,
-    /// Pages of the authorization flow, whose form ends in a redirect to a client (N7) that may be a popup (N8).
+    /// Pages of the authorization flow, whose form ends in a redirect to a client (AUTH-N7) that
+    /// may be a popup (AUTH-N8).
     Authorization,
-    /// Answers for machines: the MCP endpoint, tokens, metadata. Never rendered (S9).
+    /// Answers for machines: the MCP endpoint, tokens, metadata. Never rendered (AUTH-S9).
     Machine,
 }
 
@@ -87,7 +91,7 @@ impl SecurityHeaders {
         Self { set }
     }
 
-    /// Adds `Cache-Control: no-store`, for everything personal (S7).
+    /// Adds `Cache-Control: no-store`, for everything personal (AUTH-S7).
     #[must_use]
     pub fn no_store(mut self) -> Self {
         self.set

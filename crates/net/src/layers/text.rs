@@ -1,5 +1,5 @@
-//! Control characters in what came in (S-6), found as the bytes pass by, whatever pieces they come
-//! in.
+//! Control characters in what came in (REVIEW-S-6), found as the bytes pass by, whatever pieces
+//! they come in.
 //!
 //! No field of ours means anything by U+0000 to U+001F or U+007F but tab, line feed and carriage
 //! return, Postgres takes no U+0000 at all, and half of a surrogate pair is no character.

@@ -1,4 +1,4 @@
-//! How the connections of a listener are shared out among addresses (S-2).
+//! How the connections of a listener are shared out among addresses (REVIEW-S-2).
 //!
 //! One address holds a bounded number of them, so that it cannot hold them all. The last places are
 //! kept for addresses that were authorised lately, so that many addresses together cannot keep

@@ -1,4 +1,4 @@
-//! Elicitation: forms and pages (EL-1…EL-8; X-31…X-39).
+//! Elicitation: forms and pages (MCP-EL-1…MCP-EL-8; MCP-X-31…MCP-X-39).
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub(super) fn question(params: &Raw, need: Need, asked: &Asked<'_>) -> Result<Sh
                 schema(&value, asked.to, object.out(), &mut losses)?;
             }
             "requestedSchema" => {}
-            // R4 alone has it; R5 has nothing that tells of the end.
+            // R4 alone has it; R5 has nothing that tells of the end (MCP-X-32).
             "elicitationId" if need == Need::Url && asked.to.facts().elicitation_ids => {
                 if value.kind() == Kind::String {
                     has_id = true;
@@ -47,7 +47,7 @@ pub(super) fn question(params: &Raw, need: Need, asked: &Asked<'_>) -> Result<Sh
                 }
             }
             "elicitationId" => losses.add(Loss::ElicitationId),
-            // TK-17: nobody is asked for a task.
+            // MCP-TK-17: nobody is asked for a task.
             "task" => losses.add(Loss::QuestionTask),
             "_meta" => metadata = Some(value),
             _ => object.raw(&name, value.as_bytes()),
@@ -66,7 +66,7 @@ pub(super) fn question(params: &Raw, need: Need, asked: &Asked<'_>) -> Result<Sh
     Ok(Shaped { json: out, losses })
 }
 
-/// EL-4: a flat object of primitives. X-34 for a client of 2025-06-18.
+/// MCP-EL-4: a flat object of primitives. MCP-X-34 for a client of 2025-06-18.
 fn schema(
     schema: &Raw,
     to: Revision,
@@ -115,7 +115,7 @@ fn schema(
     Ok(())
 }
 
-/// EL-4: nothing within something, but for a choice of several texts.
+/// MCP-EL-4: nothing within something, but for a choice of several texts.
 fn is_flat(schema: &Raw) -> bool {
     let kind = |schema: &Raw| schema.get("type").and_then(|kind| kind.string());
     match kind(schema).as_deref() {
@@ -143,7 +143,7 @@ fn property(
     let mut object = Object::begin(out);
     for (name, value) in schema.members() {
         match name.as_str() {
-            // EL-6: in no schema file.
+            // MCP-EL-6: in no schema file.
             "pattern" => losses.add(Loss::FormPattern),
             "default" if !later && kind.as_deref() != Some("boolean") => {
                 losses.add(Loss::FormDefault);
@@ -168,7 +168,7 @@ fn property(
     Ok(())
 }
 
-/// EL-7, EL-8, X-39: what the client answered, checked against what was asked.
+/// MCP-EL-7, MCP-EL-8, MCP-X-39: what the client answered, checked against what was asked.
 pub(super) fn answer(params: &Raw, result: &Raw) -> Result<Shaped, Misfit> {
     let action = result.get("action").and_then(|action| action.string());
     let accepted = match action.as_deref() {
@@ -222,7 +222,7 @@ fn check(content: &Raw, schema: &Raw) -> Result<(), Misfit> {
     for (name, value) in &content {
         let fault = |expected: &str| Err(Misfit::new(format!("result.content.{name}"), expected));
         let Some(asked) = schema["properties"].get(name) else {
-            // EL-7: of what was not asked for only the type is known.
+            // MCP-EL-7: of what was not asked for only the type is known.
             let flat = match value {
                 Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
                 Value::Array(items) => items.iter().all(Value::is_string),
@@ -295,7 +295,7 @@ fn misfit(value: &Value, schema: &Value) -> Option<String> {
     }
 }
 
-/// EL-5, EL-6: `enum`, or the constants of `oneOf` or `anyOf`.
+/// MCP-EL-5, MCP-EL-6: `enum`, or the constants of `oneOf` or `anyOf`.
 fn choices(schema: &Value) -> Option<Vec<&str>> {
     if let Some(values) = schema["enum"].as_array() {
         return Some(values.iter().filter_map(Value::as_str).collect());

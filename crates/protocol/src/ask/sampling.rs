@@ -1,4 +1,5 @@
-//! Sampling: messages for the client's model, and what it said (SM-1…SM-6; X-3A…X-3E).
+//! Sampling: messages for the client's model, and what it said (MCP-SM-1…MCP-SM-6;
+//! MCP-X-3A…MCP-X-3E).
 
 use super::{Asked, Unaskable, meta};
 use crate::jsonrpc::{Kind, Misfit, Raw};
@@ -19,7 +20,7 @@ fn blocks(content: &Raw) -> Vec<Raw> {
     }
 }
 
-/// SM-3: true if the request has tools, or messages that speak of them.
+/// MCP-SM-3: true if the request has tools, or messages that speak of them.
 pub(super) fn uses_tools(params: &Raw) -> bool {
     let mut messages = params
         .get("messages")
@@ -67,7 +68,7 @@ pub(super) fn question(params: &Raw, asked: &Asked<'_>) -> Result<Shaped, Unaska
                 }
                 list.push(b']');
             }
-            // X-3E: R1–R3 have it without asking; later it goes with a capability.
+            // MCP-X-3E: R1–R3 have it without asking; later it goes with a capability.
             "includeContext"
                 if later
                     && !asked.capabilities.sampling_context
@@ -87,7 +88,8 @@ pub(super) fn question(params: &Raw, asked: &Asked<'_>) -> Result<Shaped, Unaska
     Ok(Shaped { json: out, losses })
 }
 
-/// SM-4: what a model asked of a tool is answered by the next message, which holds nothing else.
+/// MCP-SM-4: what a model asked of a tool is answered by the next message, which holds nothing
+/// else.
 fn answers_follow(messages: &Raw) -> Result<(), Misfit> {
     let fault =
         |index: usize, what: &str| Err(Misfit::new(format!("params.messages[{index}]"), what));
@@ -157,7 +159,7 @@ fn message(
     Ok(())
 }
 
-/// X-3C: 2025-11-25 and later take one block or several, those before it one.
+/// MCP-X-3C: 2025-11-25 and later take one block or several, those before it one.
 fn content(
     content: &Raw,
     to: Revision,
@@ -212,7 +214,7 @@ fn one_block(
         .map_err(|_| Misfit::new("params.messages", "expected a block of content").into())
 }
 
-/// What the client's model said, for who asked (SM-6, X-3C).
+/// What the client's model said, for who asked (MCP-SM-6, MCP-X-3C).
 pub(super) fn answer(result: &Raw, to_asker: Revision) -> Result<Shaped, Misfit> {
     for name in ["role", "model"] {
         if result

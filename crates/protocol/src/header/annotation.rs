@@ -1,10 +1,12 @@
-//! `x-mcp-header` in input schemas: where it may stand, and which headers it asks for (H-16, H-17).
+//! `x-mcp-header` in input schemas: where it may stand, and which headers it asks for (MCP-H-16,
+//! MCP-H-17).
 
 use serde_json::{Map, Value};
 
 /// The keyword.
 const KEYWORD: &str = "x-mcp-header";
-/// As deep as a stored schema may be (JS-7); deeper parts are not read, and an annotation there is a fault.
+/// As deep as a stored schema may be (MCP-JS-7); deeper parts are not read, and an annotation there
+/// is a fault.
 const MAX_DEPTH: usize = 32;
 
 /// An argument that a header repeats.

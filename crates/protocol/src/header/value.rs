@@ -1,4 +1,5 @@
-//! One header value: plain text, or Base64 between `=?base64?` and `?=` (H-6…H-11, D-5).
+//! One header value: plain text, or Base64 between `=?base64?` and `?=` (MCP-H-6…MCP-H-11,
+//! MCP-D-5).
 
 use std::borrow::Cow;
 
@@ -11,13 +12,14 @@ const SUFFIX: &str = "?=";
 /// Whose reading of the Base64 form holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// 2026-07-28: what looks encoded must decode (H-8).
+    /// 2026-07-28: what looks encoded must decode (MCP-H-8).
     Modern,
-    /// The draft profile in legacy sessions: what does not decode is literal (D-5), numbers may be fractional (D-4).
+    /// The draft profile in legacy sessions: what does not decode is literal (MCP-D-5), numbers may
+    /// be fractional (MCP-D-4).
     Draft,
 }
 
-/// Why a value cannot be read (H-8, H-11).
+/// Why a value cannot be read (MCP-H-8, MCP-H-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderFault {
     /// A control character, or a byte beyond ASCII.
@@ -84,7 +86,7 @@ pub fn decode(value: &[u8], dialect: Dialect) -> Result<Cow<'_, str>, HeaderFaul
     }
 }
 
-/// The header value for `text`: plain if that is safe, else the Base64 form (H-7, H-10).
+/// The header value for `text`: plain if that is safe, else the Base64 form (MCP-H-7, MCP-H-10).
 pub fn encode(text: &str) -> Cow<'_, str> {
     let plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
         && trim(text.as_bytes()).len() == text.len()

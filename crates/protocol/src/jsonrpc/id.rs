@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use super::raw::{Kind, Raw};
 
-/// A JSON-RPC id: a string or an integer of any size, repeated with the same type and exact value (J-2, J-5).
+/// A JSON-RPC id: a string or an integer of any size, repeated with the same type and exact value
+/// (MCP-J-2, MCP-J-5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(Form);
 
@@ -21,11 +22,12 @@ enum Form {
     Text(Box<str>),
 }
 
-/// A progress token has the form of an id (PP-1).
+/// A progress token has the form of an id (MCP-PP-1).
 pub type ProgressToken = RequestId;
 
 impl RequestId {
-    /// Reads an id from its JSON text. `None` for null, fractions, exponents and every other type (J-2).
+    /// Reads an id from its JSON text. `None` for null, fractions, exponents and every other type
+    /// (MCP-J-2).
     pub fn from_raw(raw: &Raw) -> Option<Self> {
         match raw.kind() {
             Kind::String => raw.string().map(|text| Self(Form::Text(text.into()))),

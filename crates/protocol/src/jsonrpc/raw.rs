@@ -24,7 +24,7 @@ pub struct NotJson;
 /// Why an entry of a list is not taken ([`Raw::parse_list`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsound {
-    /// J-19.
+    /// MCP-J-19.
     #[error("is nested deeper than {}", scan::MAX_DEPTH)]
     TooDeep,
     /// RFC 8259 §8.2.

@@ -1,9 +1,9 @@
 //! JSON as text: one validating pass without recursion, and walks over text that has passed it.
 //!
-//! `serde_json` builds or skips values; it does not count depth the way J-19 wants it, and it accepts text in a raw
-//! value that it later refuses to parse. Here a text that passes is one that every later parse accepts, but for numbers
-//! beyond the range of a double: RFC 8259 has them, they pass through as they are, and who reads one as a value finds
-//! that it does not fit.
+//! `serde_json` builds or skips values; it does not count depth the way MCP-J-19 wants it, and it
+//! accepts text in a raw value that it later refuses to parse. Here a text that passes is one that
+//! every later parse accepts, but for numbers beyond the range of a double: RFC 8259 has them, they
+//! pass through as they are, and who reads one as a value finds that it does not fit.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,11 +15,11 @@ pub(crate) enum ScanError {
     Syntax,
     /// JSON whose text holds half of a surrogate pair, which no string of ours can hold (RFC 8259 §8.2).
     LoneSurrogate,
-    /// Nested deeper than the limit (J-19).
+    /// Nested deeper than the limit (MCP-J-19).
     TooDeep,
 }
 
-/// The deepest nesting of J-19.
+/// The deepest nesting of MCP-J-19.
 pub(crate) const MAX_DEPTH: u32 = 64;
 /// The deepest nesting that [`validate_list`] takes.
 const LIST_DEPTH: u32 = 512;

@@ -1,4 +1,4 @@
-//! Input and output schemas as older revisions may see them (JS-9, TL-10).
+//! Input and output schemas as older revisions may see them (MCP-JS-9, MCP-TL-10).
 
 use crate::jsonrpc::{Kind, Raw};
 use crate::result::Object;

@@ -1,4 +1,4 @@
-//! One block of content (TL-14, FA-3, V-7).
+//! One block of content (MCP-TL-14, MCP-FA-3; MCP-X-61, MCP-X-62, MCP-V-7).
 
 use super::{Loss, Losses, Violation};
 use crate::content::decoded_len;
@@ -87,7 +87,7 @@ fn stand_in(text: &str, out: &mut Vec<u8>) {
     object.end();
 }
 
-/// RE-2: a URI, and text or bytes.
+/// MCP-RE-2: a URI, and text or bytes.
 pub(super) fn is_contents(resource: &Raw) -> bool {
     let has = |name: &str| {
         resource
@@ -110,7 +110,7 @@ pub(super) fn contents(resource: &Raw, to: Revision, out: &mut Vec<u8>, losses: 
     object.end();
 }
 
-/// `_meta` of anything but a result (FA-1, FA-3, FA-4).
+/// `_meta` of anything but a result (MCP-FA-1, MCP-FA-3, MCP-FA-4).
 pub(super) fn meta(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
     if value.kind() != Kind::Object {
         losses.add(Loss::Malformed);
@@ -121,7 +121,7 @@ pub(super) fn meta(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &
     }
 }
 
-/// Hints about a block or a resource (FA-3).
+/// Hints about a block or a resource (MCP-FA-3).
 pub(crate) fn annotations(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
     if value.kind() != Kind::Object {
         losses.add(Loss::Malformed);
@@ -143,7 +143,7 @@ pub(crate) fn annotations(value: &Raw, to: Revision, object: &mut Object<'_>, lo
     hints.end();
 }
 
-/// Pictures (FA-1, FA-4), only with schemes that a client may load (IC-2).
+/// Pictures (MCP-FA-1, MCP-FA-4), only with schemes that a client may load (MCP-IC-2).
 pub(super) fn icons(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
     if !to.facts().icons {
         losses.add(Loss::Icons);

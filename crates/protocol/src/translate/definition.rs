@@ -1,4 +1,5 @@
-//! Tools, prompts, resources and templates as lists have them (FA-1, FA-4, X-6C, X-6D; JS-9).
+//! Tools, prompts, resources and templates as lists have them (MCP-FA-1, MCP-FA-4; MCP-X-60,
+//! MCP-X-64, MCP-X-6C, MCP-X-6D; MCP-JS-9).
 
 use super::{Loss, Losses, Shaped, Violation, block};
 use crate::header;
@@ -152,7 +153,7 @@ fn arguments(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Lo
     list.push(b']');
 }
 
-/// A schema of input or output: X-6C, X-6D, JS-9.
+/// A schema of input or output: MCP-X-6C, MCP-X-6D, MCP-JS-9.
 fn schema(schema: &Raw, from: Revision, to: Revision, out: &mut Vec<u8>, losses: &mut Losses) {
     let facts = to.facts();
     let dialect = schema.get("$schema");
@@ -185,7 +186,7 @@ fn schema(schema: &Raw, from: Revision, to: Revision, out: &mut Vec<u8>, losses:
     object.end();
 }
 
-/// X-6D: keywords that mean something else, or nothing, in 2020-12.
+/// MCP-X-6D: keywords that mean something else, or nothing, in 2020-12.
 fn speaks_draft_07(schema: &Raw) -> bool {
     match schema.kind() {
         Kind::Object => schema.members().any(|(name, value)| match name.as_str() {
@@ -200,7 +201,8 @@ fn speaks_draft_07(schema: &Raw) -> bool {
     }
 }
 
-/// X-6C: `x-mcp-header` that nobody could mirror goes, so that clients do not refuse the tool for it.
+/// MCP-X-6C: `x-mcp-header` that nobody could mirror goes, so that clients do not refuse the tool
+/// for it.
 fn without_broken_headers(schema: Raw, losses: &mut Losses) -> Raw {
     if !schema.as_str().contains("x-mcp-header") {
         return schema;

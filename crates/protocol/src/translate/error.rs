@@ -1,4 +1,5 @@
-//! Errors across the two legs (X-66…X-6A, X-80…X-83; for `-32042`).
+//! Errors across the two legs (MCP-X-66…MCP-X-6A, MCP-X-80…MCP-X-83; MCP-X-36, MCP-X-37 for
+//! `-32042`).
 
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::method::Method;
 use crate::revision::{ArgumentFaults, Era, Revision};
 use crate::visible::Visible;
 
-/// A URL that the person has to visit before the call can go on (EL-15).
+/// A URL that the person has to visit before the call can go on (MCP-EL-15).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlStep {
     /// Why, in the upstream's words.
@@ -38,19 +39,19 @@ impl UrlStep {
 pub enum Failed {
     /// This error, and what it lost.
     Error(RpcError, Losses),
-    /// The same, and the upstream does not serve what it should.
+    /// The same, and the upstream does not serve what it should (MCP-X-83).
     Degraded(RpcError),
-    /// A result with `isError: true` that says so.
+    /// A result with `isError: true` that says so (MCP-X-68).
     ToolFailure(String),
-    /// The client lacks these: `-32021` with HTTP 400.
+    /// The client lacks these: `-32021` with HTTP 400 (MCP-X-80).
     Missing(Raw),
-    /// One of the answers with fixed words.
+    /// One of the answers with fixed words (MCP-X-33, MCP-X-80).
     Visible(Visible),
-    /// To be visited, then to be called again.
+    /// To be visited, then to be called again (MCP-X-36).
     Steps(Vec<UrlStep>),
-    /// Our own leg went wrong: the version has to be negotiated again.
+    /// Our own leg went wrong: the version has to be negotiated again (MCP-X-81).
     Renegotiate,
-    /// Our own leg went wrong: headers did not fit what the upstream expects.
+    /// Our own leg went wrong: headers did not fit what the upstream expects (MCP-X-82).
     Headers,
 }
 
@@ -114,19 +115,19 @@ pub fn error(
                 losses,
             )
         }
-        // ER-10, ER-11: numbers that legacy clients do not know in this sense.
+        // MCP-ER-10, MCP-ER-11: numbers that legacy clients do not know in this sense.
         -32022..=-32020 => Failed::Visible(Visible::Invalid),
         _ => Failed::Error(error.clone(), Losses::NONE),
     }
 }
 
-/// X-6A: what an error was before its number had to change.
+/// MCP-X-6A: what an error was before its number had to change.
 fn moved(error: &RpcError) -> Option<Raw> {
     let data = json!({ "upstreamCode": error.code, "upstreamMessage": error.message });
     Raw::of(&data).ok()
 }
 
-///
+/// MCP-X-80.
 fn missing(required: &Raw, to: Revision) -> Failed {
     if to.era() == Era::Modern && required.kind() == Kind::Object {
         return Failed::Missing(required.clone());
@@ -154,7 +155,7 @@ fn feature(required: &Raw) -> String {
     name.unwrap_or_default().chars().take(128).collect()
 }
 
-///
+/// MCP-X-33, MCP-X-36, MCP-X-37.
 fn url_required(error: &RpcError, to: Revision, capabilities: &ClientCapabilities) -> Failed {
     let text = |of: &Raw, name: &str| of.get(name).and_then(|text| text.string());
     let listed = error

@@ -1,4 +1,4 @@
-//! Results (X-60…X-65, X-6F, X-6H; FA-2, FA-8, TL-13).
+//! Results (MCP-X-60…MCP-X-65, MCP-X-6F, MCP-X-6H; MCP-FA-2, MCP-FA-8, MCP-TL-13).
 
 use super::{Loss, Losses, Shaped, Violation, block};
 use crate::completion::MAX_VALUES;
@@ -15,9 +15,9 @@ pub struct Shape<'a> {
     pub from: Revision,
     /// The revision of the client.
     pub to: Revision,
-    /// Our name card: an upstream's own is replaced.
+    /// Our name card: an upstream's own is replaced (MCP-X-65).
     pub identity: &'a Identity,
-    /// The result is the same for every caller: an upstream's `public` may stand (X-6H).
+    /// The result is the same for every caller: an upstream's `public` may stand (MCP-X-6H).
     pub uniform: bool,
 }
 
@@ -27,7 +27,7 @@ pub fn result(method: Method, result: &Raw, shape: &Shape<'_>) -> Result<Shaped,
     if result.kind() != Kind::Object {
         return Err(Violation::NotAnObject);
     }
-    // absent means complete. What a legacy upstream writes there means nothing.
+    // MCP-X-8: absent means complete. What a legacy upstream writes there means nothing.
     if shape.from.facts().result_envelope
         && let Some(sort) = result.get("resultType")
         && sort.string().as_deref() != Some("complete")
@@ -171,7 +171,8 @@ fn call(
     Ok(())
 }
 
-/// TL-13, X-63: an object needs some text beside it, any other value the text of exactly this JSON (SEP-2106).
+/// MCP-TL-13, MCP-X-63: an object needs some text beside it, any other value the text of exactly
+/// this JSON (SEP-2106).
 fn lacks_text_for(content: &Raw, value: &Raw, is_object: bool) -> bool {
     let mut texts = content.elements().filter_map(|block| {
         let sort = block.get("type")?.string()?;
@@ -251,7 +252,7 @@ fn read(
     Ok(())
 }
 
-/// CP-3, X-6F.
+/// MCP-CP-3, MCP-X-6F.
 fn completion(result: &Raw, object: &mut Object<'_>, losses: &mut Losses) -> Result<(), Violation> {
     let completion = result
         .get("completion")
@@ -283,7 +284,8 @@ fn completion(result: &Raw, object: &mut Object<'_>, losses: &mut Losses) -> Res
     Ok(())
 }
 
-/// CA-5, CA-6, X-6H: an upstream's own hints if it may have some, else none that lets anything be kept.
+/// MCP-CA-5, MCP-CA-6, MCP-X-6H: an upstream's own hints if it may have some, else none that lets
+/// anything be kept.
 fn hint(result: &Raw, shape: &Shape<'_>) -> CacheHint {
     if !shape.from.facts().result_envelope {
         return CacheHint::READ;

@@ -1,4 +1,5 @@
-//! URIs of an upstream that its clients know by others: rewritten alike in every place that carries one (RE-12, X-6B).
+//! URIs of an upstream that its clients know by others: rewritten alike in every place that carries
+//! one (MCP-RE-12, MCP-X-6B).
 
 use crate::jsonrpc::{Kind, Raw};
 use crate::result::Object;
@@ -12,14 +13,14 @@ enum Place {
     /// What a resource holds, or what an error says of one.
     Resource,
     Meta,
-    /// `_meta.ui` of MCP Apps (EX-4).
+    /// `_meta.ui` of MCP Apps (MCP-EX-4).
     Ui,
 }
 
 impl Place {
     fn inner(self, member: &str) -> Option<Self> {
         match (self, member) {
-            // The result of a tool that a model used is a block that has blocks (SM-4).
+            // The result of a tool that a model used is a block that has blocks (MCP-SM-4).
             (Self::Result | Self::Message | Self::Block, "content") => Some(Self::Block),
             (Self::Result, "messages") => Some(Self::Message),
             (Self::Result, "contents") | (Self::Block, "resource") => Some(Self::Resource),

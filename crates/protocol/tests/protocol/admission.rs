@@ -1,4 +1,5 @@
-//! Era selection and admission: E-2…E-14, L-2, L-3, L-9, L-14, L-16, T-13, T-42, T-46…T-48, J-12…J-16.
+//! Era selection and admission: MCP-E-2…MCP-E-14, MCP-L-2, MCP-L-3, MCP-L-9, MCP-L-14, MCP-L-16,
+//! MCP-T-13, MCP-T-42, MCP-T-46…MCP-T-48, MCP-J-12…MCP-J-16.
 
 use portolan_protocol::header::{Headers, Mirroring};
 use portolan_protocol::initialize::{InitializeParams, negotiate as negotiate_version};
@@ -29,7 +30,7 @@ fn e2_a_version_in_the_body_makes_a_request_modern_whatever_session_is_presented
         SESSION,
         ("Last-Event-ID", "x"),
     ];
-    // E-12: session id and event id are ignored.
+    // MCP-E-12: session id and event id are ignored.
     match post(&modern("tools/list", json!({})), &headers) {
         Ok(Admitted::Modern {
             revision,
@@ -42,7 +43,7 @@ fn e2_a_version_in_the_body_makes_a_request_modern_whatever_session_is_presented
                 (Revision::V2026_07_28, Method::ToolsList)
             );
             assert_eq!(request.id.to_json(), "7");
-            // E-8: no clientInfo is fine.
+            // MCP-E-8: no clientInfo is fine.
             assert!(meta.client_info.is_none());
         }
         other => panic!("{other:?}"),
@@ -55,7 +56,7 @@ fn e3_initialize_opens_a_legacy_session_and_a_modern_header_on_it_is_a_mismatch(
         post(&initialize(), &[]),
         Ok(Admitted::Initialize { draft: false, .. })
     ));
-    // T-48: a legacy or an unknown version in the header of initialize is ignored.
+    // MCP-T-48: a legacy or an unknown version in the header of initialize is ignored.
     for version in ["2025-03-26", "2024-11-05", "nonsense"] {
         assert!(matches!(
             post(&initialize(), &[("mcp-protocol-version", version)]),
@@ -169,13 +170,13 @@ fn e7_the_ladder_gives_its_codes_in_its_order_and_always_the_id_e9() {
         (refusal.status, answer["error"]["code"].as_i64()),
         (400, Some(-32022))
     );
-    // L-16, L-18: exactly what is served, newest first.
+    // MCP-L-16, MCP-L-18: exactly what is served, newest first.
     assert_eq!(
         answer["error"]["data"],
         json!({ "supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"], "requested": "2099-01-01" })
     );
     assert_eq!(answer["id"], json!(7));
-    // (5), L-14.
+    // (5), MCP-L-14.
     for meta in [
         json!({ version: "2026-07-28" }),
         json!({ version: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": [] }),
@@ -289,7 +290,7 @@ fn l3_structurally_wrong_initialize_is_400_invalid_params_with_the_versions() {
         "clientInfo": { "name": "c", "version": "1", "icons": null, "futureField": 1 } });
     let params = read(good.clone()).unwrap();
     assert_eq!(params.revision, Revision::V2025_06_18);
-    // EL-1: `{}` is form mode.
+    // MCP-EL-1: `{}` is form mode.
     assert!(
         params.capabilities.elicitation_form
             && !params.capabilities.elicitation_url

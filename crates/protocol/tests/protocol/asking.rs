@@ -1,4 +1,5 @@
-//! Questions to clients and their answers (spec §17…§19; X-30…X-3I), against the official schemas where they have them.
+//! Questions to clients and their answers (`docs/revisions.md`, section 17 to section 19;
+//! MCP-X-30…MCP-X-3I), against the official schemas where they have them.
 
 use portolan_protocol::ask::{AskMethod, Asked, Need, Unaskable, answer, question, refusal};
 use portolan_protocol::capability::ClientCapabilities;
@@ -71,7 +72,7 @@ fn x_34_dp_7_fa_9_a_form_of_today_is_one_that_2025_06_18_can_show() {
             "sure": {"type": "boolean", "default": true},
             "mail": {"type": "string", "format": "email"},
         }}}),
-        "EL-2, EL-5"
+        "MCP-EL-2, MCP-EL-5"
     );
     let lost: Vec<Loss> = losses.iter().collect();
     assert_eq!(
@@ -83,11 +84,11 @@ fn x_34_dp_7_fa_9_a_form_of_today_is_one_that_2025_06_18_can_show() {
     assert_eq!(
         seen["requestedSchema"]["properties"]["colour"],
         params["requestedSchema"]["properties"]["colour"],
-        "EL-6"
+        "MCP-EL-6"
     );
     assert!(
         !seen.to_string().contains("enumNames"),
-        "DP-7: made for 2025-06-18 only"
+        "MCP-DP-7: made for 2025-06-18 only"
     );
     conforms(R4, "ElicitRequestFormParams", &seen);
 }
@@ -151,13 +152,13 @@ fn sm_1_sm_2_sm_4_a_conversation_with_tools_goes_whole_to_who_can_read_it() {
     };
     let whole = params(json!([used, results]));
     let (seen, losses) = ask(AskMethod::CreateMessage, &whole, R5, R4, &able()).unwrap();
-    assert_eq!(seen, whole, "SM-1: nothing is lost");
+    assert_eq!(seen, whole, "MCP-SM-1: nothing is lost");
     assert!(losses.is_none());
     for older in [R1, R2, R3] {
         assert_eq!(
             ask(AskMethod::CreateMessage, &whole, R5, older, &able()),
             Err(Unaskable::Needs(Need::SamplingTools)),
-            "SM-2"
+            "MCP-SM-2"
         );
     }
     let mut mixed = results.clone();
@@ -183,7 +184,7 @@ fn sm_1_sm_2_sm_4_a_conversation_with_tools_goes_whole_to_who_can_read_it() {
         );
         assert!(
             matches!(refused, Err(Unaskable::Malformed(_))),
-            "SM-4: {broken}"
+            "MCP-SM-4: {broken}"
         );
     }
     for without in ["messages", "maxTokens"] {
@@ -243,9 +244,13 @@ fn x_30_x_33_x_3a_x_3b_and_x_3f_nothing_is_asked_that_was_not_declared() {
         }
         let required = tree(need.required().as_bytes());
         conforms(R5, "ClientCapabilities", &required);
-        assert_eq!(Need::first_required(&raw(&required)), Some(need), "L-19");
+        assert_eq!(
+            Need::first_required(&raw(&required)),
+            Some(need),
+            "MCP-L-19"
+        );
     }
-    // Declared, but not of that revision (EL-1, SM-3).
+    // Declared, but not of that revision (MCP-EL-1, MCP-SM-3).
     for to in [R1, R2] {
         assert_eq!(
             ask(AskMethod::Elicit, &form(&json!({})), R5, to, &able()),
@@ -290,7 +295,7 @@ fn x_3c_x_3d_and_fa_10_messages_of_several_blocks_become_one_or_cannot_be_asked(
     let audio = json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"});
     assert!(
         matches!(sample(audio.clone(), R1), Err(Unaskable::Content(_))),
-        "X-3D"
+        "MCP-X-3D"
     );
     assert!(sample(audio, R2).is_ok());
 }
@@ -314,7 +319,8 @@ fn x_3e_sm_5_and_dp_5_context_is_asked_for_only_where_it_is_offered() {
 
 #[test]
 fn x_39_and_el_8_an_answer_is_checked_against_what_was_asked() {
-    // JS-12: by rules of our own, and not by the schema files, which take the number of an answer for an integer.
+    // MCP-JS-12: by rules of our own, and not by the schema files, which take the number of an
+    // answer for an integer.
     let params = form(&json!({
         "name": {"type": "string", "minLength": 2}, "age": {"type": "integer", "maximum": 150}, "weight": {"type": "number"},
         "sure": {"type": "boolean"}, "colour": {"type": "string", "oneOf": [{"const": "r", "title": "R"}]},
@@ -330,7 +336,7 @@ fn x_39_and_el_8_an_answer_is_checked_against_what_was_asked() {
     assert_eq!(
         check(good.clone()).unwrap(),
         json!({"action": "accept", "content": good}),
-        "EL-7: fractions are legal"
+        "MCP-EL-7: fractions are legal"
     );
     for (bad, path) in [
         (json!({}), "name"),
@@ -387,7 +393,8 @@ fn sm_6_and_rt_1_answers_have_what_the_asker_needs() {
             assert!(answer(method, &params, &raw(&bad), R5).is_err());
         }
     }
-    // RT-3: what a client says of its folders is passed on and never acted upon, whatever path it is.
+    // MCP-RT-3: what a client says of its folders is passed on and never acted upon, whatever path
+    // it is.
     let roots = json!({"roots": [{"uri": "file:///a", "name": "a"}, {"uri": "file:///../etc"}]});
     let seen = answer(AskMethod::ListRoots, &params, &raw(&roots), R1).unwrap();
     assert_eq!(tree(&seen.json), roots);
@@ -407,7 +414,7 @@ fn x_2b_and_x_2c_what_stands_for_an_answer_that_never_came() {
     let told = |method| refusal(method).map(|raw| tree(raw.as_bytes()));
     assert_eq!(told(AskMethod::Elicit), Some(json!({"action": "cancel"})));
     assert_eq!(told(AskMethod::ListRoots), Some(json!({"roots": []})));
-    assert_eq!(told(AskMethod::CreateMessage), None, "X-2A");
+    assert_eq!(told(AskMethod::CreateMessage), None, "MCP-X-2A");
 }
 
 #[test]
@@ -427,7 +434,10 @@ fn mr_2_and_mr_3_a_result_that_asks_is_read_and_written() {
         written["inputRequests"]["who"],
         value["inputRequests"]["who"]
     );
-    assert!(written.get("ttlMs").is_none(), "MR-14: no caching hints");
+    assert!(
+        written.get("ttlMs").is_none(),
+        "MCP-MR-14: no caching hints"
+    );
     for bad in [
         json!({"resultType": "input_required"}),
         json!({"resultType": "input_required", "requestState": 7}),

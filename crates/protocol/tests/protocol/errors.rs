@@ -1,4 +1,4 @@
-//! Codes and statuses: ER-1…ER-15, RE-4, RE-5, T-66, T-67, L-19.
+//! Codes and statuses: MCP-ER-1…MCP-ER-15, MCP-RE-4, MCP-RE-5, MCP-T-66, MCP-T-67, MCP-L-19.
 
 use portolan_protocol::{ErrorKind, Misfit, Raw, Revision, SERVED};
 use serde_json::json;

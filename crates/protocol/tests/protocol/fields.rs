@@ -1,4 +1,5 @@
-//! Which member of what exists in which revision (spec §9, §21, §24), and which code an error has (§25).
+//! Which member of what exists in which revision (`docs/revisions.md`, section 9, section 21,
+//! section 24), and which code an error has (`docs/revisions.md`, section 25).
 
 use portolan_protocol::capability::{ClientCapabilities, ServerCapabilities};
 use portolan_protocol::method::Method;
@@ -40,14 +41,14 @@ fn tl_8_tl_9_tl_24_ic_1_and_ic_3_members_of_definitions_come_with_their_revision
     ] {
         for to in Revision::ALL {
             let (seen, _) = listed(what, &value, R5, to);
-            assert_eq!(seen["name"], "n", "IC-3: the identifier");
+            assert_eq!(seen["name"], "n", "MCP-IC-3: the identifier");
             assert_eq!(seen.get("title").is_some(), to >= R3, "{what:?} {to}");
             assert_eq!(seen.get("_meta").is_some(), to >= R3, "{what:?} {to}");
             let pictures = seen.get("icons");
             assert_eq!(pictures, (to >= R4).then_some(&icons), "{what:?} {to}");
             if what == Listed::Tool {
                 let told = seen.get("annotations");
-                assert_eq!(told, (to >= R2).then_some(&hints), "TL-8 {to}");
+                assert_eq!(told, (to >= R2).then_some(&hints), "MCP-TL-8 {to}");
             }
         }
     }
@@ -134,18 +135,18 @@ fn ex_1_and_re_1_what_the_server_can_do_is_said_in_the_words_of_each_revision() 
         assert_eq!(
             told["resources"],
             json!({"subscribe": true, "listChanged": true}),
-            "RE-1 {revision}"
+            "MCP-RE-1 {revision}"
         );
-        assert!(told["logging"].is_object(), "LG-1 {revision}");
-        assert_eq!(told["tools"], json!({"listChanged": true}), "TL-1");
-        assert_eq!(told["prompts"], json!({"listChanged": true}), "PR-1");
+        assert!(told["logging"].is_object(), "MCP-LG-1 {revision}");
+        assert_eq!(told["tools"], json!({"listChanged": true}), "MCP-TL-1");
+        assert_eq!(told["prompts"], json!({"listChanged": true}), "MCP-PR-1");
         assert_eq!(
             told.get("completions").is_some(),
             revision > R1,
-            "SD-15 {revision}"
+            "MCP-SD-15 {revision}"
         );
         let extensions = told.get("extensions").and_then(Value::as_object);
-        assert_eq!(extensions.is_some(), revision == R5, "TX-1");
+        assert_eq!(extensions.is_some(), revision == R5, "MCP-TX-1");
         for (name, settings) in extensions.into_iter().flatten() {
             // The grammar of `_meta` keys, and a prefix always.
             assert!(meta::is_valid_key(name) && name.contains('/'), "{name}");
@@ -171,10 +172,10 @@ fn ca_3_and_ca_5_hints_of_an_upstream_are_believed_no_further_than_they_go() {
         let value =
             json!({"resultType": "complete", "contents": [], "ttlMs": ttl, "cacheScope": "public"});
         let (seen, _) = shaped(Method::ResourcesRead, &value, R5, R5).unwrap();
-        assert_eq!(seen["ttlMs"], expected, "CA-5");
+        assert_eq!(seen["ttlMs"], expected, "MCP-CA-5");
         assert_eq!(
             seen["cacheScope"], "private",
-            "CA-3: it was asked for with somebody's token"
+            "MCP-CA-3: it was asked for with somebody's token"
         );
     }
     let (seen, _) = shaped(
@@ -206,7 +207,10 @@ fn js_10_references_within_a_schema_stay_as_they_are() {
     let tool = json!({"name": "t", "inputSchema": schema});
     for (from, to) in [(R4, R1), (R5, R3), (R4, R5), (R5, R5)] {
         let (seen, _) = listed(Listed::Tool, &tool, from, to);
-        assert_eq!(seen["inputSchema"], schema, "JS-8, JS-9: {from} → {to}");
+        assert_eq!(
+            seen["inputSchema"], schema,
+            "MCP-JS-8, MCP-JS-9: {from} → {to}"
+        );
     }
 }
 
@@ -238,29 +242,29 @@ fn er_1_er_5_er_7_er_10_and_er_11_codes_and_what_goes_with_them() {
         uri: "x://a".into(),
     };
     for revision in Revision::ALL {
-        assert_eq!(face(&ErrorKind::Parse, revision), (-32700, 400), "ER-1");
+        assert_eq!(face(&ErrorKind::Parse, revision), (-32700, 400), "MCP-ER-1");
         assert_eq!(
             face(&ErrorKind::Internal, revision),
             (-32603, 200),
-            "ER-5, RE-6"
+            "MCP-ER-5, MCP-RE-6"
         );
         let code = if revision == R5 { -32602 } else { -32002 };
-        assert_eq!(face(&nowhere, revision).0, code, "ER-7");
+        assert_eq!(face(&nowhere, revision).0, code, "MCP-ER-7");
         let body = tree(&version.refuse(revision, None).body());
-        assert_eq!(body["error"]["code"], -32022, "ER-11, T-46");
+        assert_eq!(body["error"]["code"], -32022, "MCP-ER-11, MCP-T-46");
         assert_eq!(body["error"]["data"]["requested"], "2099-01-01");
         assert_eq!(body["error"]["data"]["supported"][0], "2026-07-28");
         let misfit = ErrorKind::InvalidParams(Misfit::new("params.x", "required"));
-        assert_eq!(face(&misfit, revision).0, -32602, "ER-4");
+        assert_eq!(face(&misfit, revision).0, -32602, "MCP-ER-4");
     }
-    assert_eq!(face(&missing, R5), (-32021, 400), "ER-10");
+    assert_eq!(face(&missing, R5), (-32021, 400), "MCP-ER-10");
     let body = tree(&missing.refuse(R5, None).body());
     assert_eq!(
         body["error"]["data"]["requiredCapabilities"],
         json!({"sampling": {}})
     );
     for legacy in [R1, R2, R3, R4] {
-        assert_ne!(face(&missing, legacy).0, -32021, "ER-10: R5 only");
+        assert_ne!(face(&missing, legacy).0, -32021, "MCP-ER-10: R5 only");
     }
 }
 
@@ -278,7 +282,7 @@ fn er_8_the_code_for_a_step_in_the_browser_goes_to_2025_11_25_only() {
     for to in Revision::ALL {
         let failed = error(&asked, Method::ToolsCall, R4, to, &able);
         let passes = matches!(&failed, Failed::Error(error, _) if error.code == -32042);
-        assert_eq!(passes, to == R4, "ER-8, EL-15: {to} {failed:?}");
+        assert_eq!(passes, to == R4, "MCP-ER-8, MCP-EL-15: {to} {failed:?}");
     }
 }
 
@@ -295,7 +299,8 @@ fn sd_11_names_of_the_seeds_headings_are_no_methods() {
 fn fa_7_the_context_of_a_completion_is_read_where_it_exists() {
     use portolan_protocol::completion::CompleteParams;
     let params = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "v"}, "context": {"arguments": {"b": "c"}}});
-    // Older clients may send it: it is tolerated (J-10), and only revisions from 2025-06-18 on define it.
+    // Older clients may send it: it is tolerated (MCP-J-10), and only revisions from 2025-06-18 on
+    // define it.
     let read = portolan_protocol::Params::from(raw(&params)).read::<CompleteParams>();
     assert!(read.is_ok());
     for revision in Revision::ALL {

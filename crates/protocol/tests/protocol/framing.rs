@@ -1,4 +1,4 @@
-//! JSON-RPC framing: J-1…J-11, J-19.
+//! JSON-RPC framing: MCP-J-1…MCP-J-11, MCP-J-19.
 
 use portolan_protocol::jsonrpc::{self, Body, Message, Misfit};
 use portolan_protocol::tool::CallParams;
@@ -12,7 +12,7 @@ fn refused(text: impl Into<Vec<u8>>) -> (i32, Option<String>) {
     let refusal = Body::parse(text.into().into()).expect_err("it must be refused");
     assert_eq!(refusal.status, 400);
     let body = tree(&refusal.body());
-    // J-7: never `"id": null`.
+    // MCP-J-7: never `"id": null`.
     assert!(body.get("id").is_none_or(|id| !id.is_null()));
     (refusal.code(), refusal.id.map(|id| id.to_json()))
 }
@@ -251,7 +251,7 @@ fn tl4_tl18_call_parameters_keep_the_arguments_as_text_and_name_the_fault() {
             "params.arguments"
         );
     }
-    // MR-12
+    // MCP-MR-12
     assert_eq!(
         path(json!({ "name": "t", "inputResponses": [] })),
         "params.inputResponses"
@@ -264,7 +264,7 @@ fn tl4_tl18_call_parameters_keep_the_arguments_as_text_and_name_the_fault() {
         path(json!({ "name": "t", "requestState": 1 })),
         "params.requestState"
     );
-    // TK-1, TX-2: a task parameter that nobody offered is ignored, whatever it is.
+    // MCP-TK-1, MCP-TX-2: a task parameter that nobody offered is ignored, whatever it is.
     assert!(
         read(json!({ "name": "t", "task": 1 }))
             .unwrap()

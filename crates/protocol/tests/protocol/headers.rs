@@ -1,4 +1,4 @@
-//! Mirrored headers: H-1…H-16, T-12.
+//! Mirrored headers: MCP-H-1…MCP-H-16, MCP-T-12.
 
 use portolan_protocol::header::{
     AnnotationFault, Dialect, HeaderFault, Headers, ParamHeader, ParamType, annotations,
@@ -37,7 +37,7 @@ fn h1_h5_mcp_method_must_be_there_and_equal() {
             "{wrong}"
         );
     }
-    // T-12: header names have no case; H-6: white space around values is no part of them.
+    // MCP-T-12: header names have no case; MCP-H-6: white space around values is no part of them.
     assert!(
         call(
             "t",
@@ -125,7 +125,7 @@ fn h8_h9_h10_what_looks_encoded_must_decode_and_what_does_not_is_literal() {
         "=?base64?d A==?=",
     ] {
         assert_eq!(modern(bad), Err(HeaderFault::Encoding), "{bad}");
-        // D-5: literal in the draft profile.
+        // MCP-D-5: literal in the draft profile.
         assert_eq!(decode(bad.as_bytes(), Dialect::Draft).as_deref(), Ok(bad));
     }
     for literal in [
@@ -289,7 +289,8 @@ fn h16_annotations_are_found_where_they_may_stand() {
     let schema = json!({ "type": "object", "properties": {
         "region": { "type": "string", "x-mcp-header": "Region" },
         "page": { "type": "object", "properties": { "count": { "type": "integer", "x-mcp-header": "Count" } } },
-        // H-17: a legal name. A property *called* like the keyword is no annotation, nor is data that looks like one.
+        // MCP-H-17: a legal name. A property *called* like the keyword is no annotation, nor is
+        // data that looks like one.
         "dry": { "type": "boolean", "x-mcp-header": "Method", "default": { "x-mcp-header": "Data" } },
         "x-mcp-header": { "type": "string", "const": { "x-mcp-header": 1 } },
     } });
@@ -338,7 +339,7 @@ fn d_4_and_sd_19_the_draft_checks_what_is_served_and_a_number_is_served_without_
     assert_eq!(
         check(&[("Mcp-Param-Region", "us")], arguments.clone()),
         Err((-32001, 400)),
-        "SD-18"
+        "MCP-SD-18"
     );
     assert_eq!(check(&[], arguments), Err((-32001, 400)));
 }

@@ -87,7 +87,7 @@ proptest! {
     fn what_is_accepted_as_raw_is_exactly_what_serde_json_accepts(text in prop_oneof![nearly(), json().prop_map(|value| value.to_string())]) {
         let ours = Raw::parse(text.clone()).is_ok();
         let theirs = serde_json::from_str::<Value>(&text);
-        // It has no number for that; whether the text is JSON, it does not say (F6).
+        // It has no number for that; whether the text is JSON, it does not say (REVIEW-F6).
         if !matches!(&theirs, Err(error) if error.to_string().starts_with("number out of range")) {
             prop_assert_eq!(ours, theirs.is_ok(), "{}", text);
         }

@@ -1,4 +1,5 @@
-//! `_meta`: J-20…J-24, PP-1, LG-2; the method matrix of §0; CN-1.
+//! `_meta`: MCP-J-20…MCP-J-24, MCP-PP-1, MCP-LG-2; the method matrix of `docs/design/protocol.md`;
+//! MCP-CN-1.
 
 use portolan_protocol::cancel::Cancelled;
 use portolan_protocol::capability::ClientCapabilities;
@@ -239,7 +240,8 @@ fn the_method_matrix_of_section_0() {
     ] {
         assert_eq!(served(name), row, "{name}");
     }
-    // J-9: a request's name without an id, or news that only a server sends, is no notification of a client.
+    // MCP-J-9: a request's name without an id, or news that only a server sends, is no notification
+    // of a client.
     let notices = |name: &str| Method::notice_of_client(name, Revision::V2025_06_18);
     assert_eq!(notices("notifications/cancelled"), Some(Method::Cancelled));
     assert_eq!(notices("initialized"), Some(Method::Initialized));
@@ -254,7 +256,7 @@ fn the_method_matrix_of_section_0() {
     for method in Method::ALL {
         assert_eq!(Method::from_name(method.name()), Some(*method));
     }
-    // L-5
+    // MCP-L-5
     assert_eq!(Method::from_name("initialized"), Some(Method::Initialized));
 }
 
@@ -265,6 +267,6 @@ fn revisions_keep_their_names_and_numbers() {
         assert_eq!(Revision::from_ordinal(revision.ordinal()), Some(revision));
     }
     assert!("2025-06-1".parse::<Revision>().is_err() && Revision::from_ordinal(0).is_none());
-    // L-2: all of them are served.
+    // MCP-L-2: all of them are served.
     assert!(Revision::ALL.into_iter().all(Revision::is_served));
 }

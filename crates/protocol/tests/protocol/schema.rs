@@ -1,8 +1,9 @@
 //! Everything that is emitted, against the official schema files of its revision (`tests/schema/`, unchanged copies).
 //!
 //! The definitions are closed before use (no member beyond those that the revision names), so that a field of a later
-//! revision is a fault here, as FA-1…FA-8 want it. Known faults of the generated files are JS-12: R1–R3 demand an `id` in
-//! errors and are draft-07 with `definitions`, R4 and R5 are 2020-12 with `$defs`.
+//! revision is a fault here, as MCP-FA-1…MCP-FA-8 want it. Known faults of the generated files are
+//! MCP-JS-12: R1–R3 demand an `id` in errors and are draft-07 with `definitions`, R4 and R5 are
+//! 2020-12 with `$defs`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -288,7 +289,7 @@ fn initialize_and_discover_conform() {
                 None,
                 CacheHint::DISCOVER,
             ));
-            // L-17, L-18, L-23
+            // MCP-L-17, MCP-L-18, MCP-L-23
             assert_eq!(result["supportedVersions"][0], "2026-07-28");
             assert_eq!(result["supportedVersions"].as_array().unwrap().len(), 5);
             assert!(
@@ -463,7 +464,7 @@ fn empty_results_and_completions_conform() {
             Some(150),
             false,
         ));
-        // CP-3
+        // MCP-CP-3
         assert_eq!(
             result["completion"]["values"].as_array().unwrap().len(),
             100

@@ -1,4 +1,5 @@
-//! What older revisions do not see: FA-1…FA-8, TL-10…TL-13, JS-9, J-17, J-18, SB-1…SB-13, CP-4.
+//! What older revisions do not see: MCP-FA-1…MCP-FA-8, MCP-TL-10…MCP-TL-13, MCP-JS-9, MCP-J-17,
+//! MCP-J-18, MCP-SB-1…MCP-SB-13, MCP-CP-4.
 
 use portolan_protocol::capability::ClientCapabilities;
 use portolan_protocol::completion::{CompleteParams, Reference};
@@ -38,13 +39,13 @@ fn fa1_js9_schemas_lose_only_what_the_revision_does_not_know() {
             value["inputSchema"].get("$schema").is_some(),
             revision == R4
         );
-        // TL-10: no root but an object below 2026-07-28.
+        // MCP-TL-10: no root but an object below 2026-07-28.
         assert!(value.get("outputSchema").is_none());
         assert_eq!(value["inputSchema"]["properties"]["t"], json!({}));
         assert_eq!(value["inputSchema"]["$defs"]["d"]["$schema"], "x");
         assert!(emitted.contains("1.10"), "numbers keep their text");
     }
-    // TL-11
+    // MCP-TL-11
     let modern = String::from_utf8(tool.to_json(R5)).unwrap();
     assert!(modern.contains(text) && modern.contains(r#""outputSchema":{"type":"array"}"#));
 }
@@ -242,7 +243,7 @@ fn sb2_sb3_sb8_every_message_of_a_listen_stream_names_it_with_the_same_type() {
             assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], expected);
         }
     }
-    // SB-7: an empty filter is acknowledged with `{}`.
+    // MCP-SB-7: an empty filter is acknowledged with `{}`.
     let empty = tree(&subscription::acknowledged(&1.into(), &Filter::default()));
     assert_eq!(empty["params"]["notifications"], json!({}));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Server-sent events: T-9, T-10, T-24, T-25, T-34, J-19.
+//! Server-sent events: MCP-T-9, MCP-T-10, MCP-T-24, MCP-T-25, MCP-T-34, MCP-J-19.
 
 use portolan_protocol::sse::{self, Decoder, Event};
 

@@ -1,4 +1,5 @@
-//! Tasks in the spelling of each era (spec §15, §16; X-55…X-57).
+//! Tasks in the spelling of each era (`docs/revisions.md`, section 15, section 16;
+//! MCP-X-55…MCP-X-57).
 
 use portolan_protocol::ask::AskMethod;
 use portolan_protocol::input_required::InputRequest;
@@ -43,7 +44,7 @@ fn tk_3_and_tx_3_the_same_task_is_wrapped_in_one_era_and_flat_in_the_other() {
         (json!(3_600_000), json!(1000))
     );
     let flat = tree(&example().created(R5, &identity()));
-    assert_eq!(flat["resultType"], "task", "TX-3");
+    assert_eq!(flat["resultType"], "task", "MCP-TX-3");
     assert_eq!(
         (flat["ttlMs"].clone(), flat["pollIntervalMs"].clone()),
         (json!(3_600_000), json!(1000))
@@ -51,7 +52,7 @@ fn tk_3_and_tx_3_the_same_task_is_wrapped_in_one_era_and_flat_in_the_other() {
     for (value, revision) in [(core, R4), (flat, R5)] {
         let value = raw(&value);
         assert!(Task::is(&value, revision));
-        assert_eq!(Task::read(&value), Ok(example()), "X-55: both are read");
+        assert_eq!(Task::read(&value), Ok(example()), "MCP-X-55: both are read");
     }
     let mut endless = example();
     endless.ttl_ms = None;
@@ -74,7 +75,7 @@ fn tk_6_tx_6_and_tx_13_what_a_look_and_a_notice_tell() {
     conforms(R4, "GetTaskResult", &core);
     assert!(core.get("inputRequests").is_none());
     let modern = tree(&example().got(&asks, R5, &identity()));
-    assert_eq!(modern["resultType"], "complete", "TX-6: the MUST wins");
+    assert_eq!(modern["resultType"], "complete", "MCP-TX-6: the MUST wins");
     assert_eq!(modern["inputRequests"]["k"]["method"], "roots/list");
     let done = Detail::Result(raw(&json!({"content": []})));
     let notice = tree(&example().notice(&done, R5, Some(&RequestId::from(7))));
@@ -88,7 +89,7 @@ fn tk_6_tx_6_and_tx_13_what_a_look_and_a_notice_tell() {
     assert_eq!(notice["method"], "notifications/tasks/status");
     // Its params are a task and a notification's; closed, the two definitions exclude each other.
     conforms(R4, "Task", &notice["params"]);
-    assert!(notice["params"].get("_meta").is_none(), "TK-12");
+    assert!(notice["params"].get("_meta").is_none(), "MCP-TK-12");
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Results, definitions and errors between revisions (§7, §9 of the translation rules): rules by id, and laws that hold for
-//! everything an upstream may send.
+//! Results, definitions and errors between revisions (`docs/translation-rules.md`, *Shapes of
+//! results and definitions* and *Errors and authorization across legs*): rules by id, and laws that
+//! hold for everything an upstream may send.
 
 use portolan_protocol::capability::ClientCapabilities;
 use portolan_protocol::error::RpcError;
@@ -118,12 +119,12 @@ fn x_65_a_legacy_result_gets_the_envelope_and_never_the_upstreams_name_card() {
         meta["io.modelcontextprotocol/serverInfo"]["name"],
         "portolan"
     );
-    assert_eq!(meta["a.b/c"], 1, "X-6I");
+    assert_eq!(meta["a.b/c"], 1, "MCP-X-6I");
     let (seen, _) = call(&value, R5, R4);
     assert_eq!(
         seen,
         json!({"content": [], "_meta": {"a.b/c": 1}}),
-        "J-17: none in legacy results"
+        "MCP-J-17: none in legacy results"
     );
     let (seen, _) = shaped(
         Method::ResourcesRead,
@@ -135,7 +136,7 @@ fn x_65_a_legacy_result_gets_the_envelope_and_never_the_upstreams_name_card() {
     assert_eq!(
         (seen["ttlMs"].clone(), seen["cacheScope"].clone()),
         (json!(0), json!("private")),
-        "CA-6"
+        "MCP-CA-6"
     );
 }
 
@@ -159,7 +160,7 @@ fn x_6h_public_stays_public_only_where_every_caller_gets_the_same() {
         );
     }
     let (seen, losses) = shaped(Method::ResourcesRead, &value, R5, R4).unwrap();
-    assert_eq!(seen, json!({"contents": []}), "FA-8");
+    assert_eq!(seen, json!({"contents": []}), "MCP-FA-8");
     assert!(losses.has(Loss::Caching));
 }
 
@@ -188,7 +189,7 @@ fn x_60_definitions_lose_what_came_later_and_say_what() {
     assert_eq!(
         seen,
         json!({"name": "t", "description": "d", "inputSchema": {"type": "object", "properties": {"a": {}}}, "x-vendor": [1.0]}),
-        "J-10"
+        "MCP-J-10"
     );
     let lost: Vec<Loss> = losses.iter().collect();
     let expected = [
@@ -205,7 +206,7 @@ fn x_60_definitions_lose_what_came_later_and_say_what() {
     let (seen, losses) = listed(Listed::Tool, &tool, R4, R5);
     assert!(
         seen.get("execution").is_none() && losses.has(Loss::Execution),
-        "FA-1"
+        "MCP-FA-1"
     );
 }
 
@@ -233,7 +234,7 @@ fn x_6d_an_older_schema_that_speaks_draft_07_says_so_to_newer_clients() {
         assert_eq!(
             listed(Listed::Tool, &tool, R4, R5).0,
             tool,
-            "JS-1: no dialect is 2020-12 there"
+            "MCP-JS-1: no dialect is 2020-12 there"
         );
         assert_eq!(listed(Listed::Tool, &tool, R3, R3).0, tool);
     }
@@ -352,7 +353,7 @@ fn x_68_arguments_that_an_old_upstream_refuses_are_a_result_that_a_model_can_rep
     assert_eq!(
         code(&error(&bad, Method::ToolsCall, R3, R3, &none)),
         -32602,
-        "X-69"
+        "MCP-X-69"
     );
     assert_eq!(code(&error(&bad, Method::ToolsCall, R4, R5, &none)), -32602);
 }
@@ -394,7 +395,7 @@ fn x_80_to_x_82_what_the_modern_upstream_misses_is_told_in_the_clients_words_or_
         Failed::Missing(raw(&json!({"elicitation": {"form": {}}})))
     );
     let Failed::Visible(told) = error(&needs, Method::ToolsCall, R5, R1, &none) else {
-        panic!("XT-4: V-1");
+        panic!("MCP-XT-4: MCP-V-1");
     };
     assert_eq!(
         told.text(),
@@ -423,16 +424,16 @@ fn x_33_x_36_and_x_37_a_step_in_the_browser_by_what_the_client_can_do() {
     assert_eq!(
         code(&error(&required, Method::ToolsCall, R4, R4, &able)),
         -32042,
-        "X-37"
+        "MCP-X-37"
     );
     let Failed::Steps(steps) = error(&required, Method::ToolsCall, R4, R5, &able) else {
-        panic!("X-36");
+        panic!("MCP-X-36");
     };
     assert_eq!(steps[0].url, "https://up/x");
     for (to, capabilities) in [(R3, &able), (R4, &none), (R5, &none)] {
         let Failed::Visible(told) = error(&required, Method::ToolsCall, R4, to, capabilities)
         else {
-            panic!("X-33");
+            panic!("MCP-X-33");
         };
         assert_eq!(
             told.text(),

@@ -1,4 +1,5 @@
-//! The fixed words of what could not be done (V-1…V-11), as a tool's result and as an error.
+//! The fixed words of what could not be done (MCP-V-1…MCP-V-11), as a tool's result and as an
+//! error.
 
 use portolan_protocol::ask::{Need, Unaskable};
 use portolan_protocol::method::Method;
@@ -121,7 +122,7 @@ fn v_2_a_modern_client_that_lacks_a_capability_is_told_so_by_the_protocol() {
         assert_eq!(
             body["error"]["data"]["requiredCapabilities"],
             json!({"sampling": {"tools": {}}}),
-            "L-19"
+            "MCP-L-19"
         );
         conforms(R5, "MissingRequiredClientCapabilityError", &body);
     }

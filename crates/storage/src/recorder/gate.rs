@@ -1,4 +1,4 @@
-//! What is kept of the steps that strangers can repeat without end, and what is only counted (`auth.md` X2).
+//! What is kept of the steps that strangers can repeat without end, and what is only counted (AUTH-X2).
 //!
 //! A look at metadata takes from the budget of the workspace that it names, so that a flood at one of them pushes out no step of another.
 //! Names that nobody was seen to have share one budget: anybody can invent them. A client that loops with a refresh token that is refused

@@ -1,4 +1,4 @@
-//! `auth.md` §3.4: the audit log is append only and a chain of hashes for each tenant.
+//! AUTH-3.4: the audit log is append only and a chain of hashes for each tenant.
 
 use std::collections::HashMap;
 

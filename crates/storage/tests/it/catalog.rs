@@ -150,7 +150,7 @@ async fn a_node_sees_a_server_only_while_it_is_published() {
     assert_eq!(
         names,
         ["B", "a", "c"],
-        "TL-3: byte order, whatever the collation"
+        "MCP-TL-3: byte order, whatever the collation"
     );
     let source = &server.sources[&registry.source];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! How clients prove themselves: secrets, and keys at an address (`auth.md` C13, C16).
+//! How clients prove themselves: secrets, and keys at an address (AUTH-C13, AUTH-C16).
 
 use portolan_model::id::ServiceAccountId;
 use portolan_storage::{

@@ -1,4 +1,4 @@
-//! Clients that loop, and what a page of the flight recorder reads (`auth.md` X2).
+//! Clients that loop, and what a page of the flight recorder reads (AUTH-X2).
 
 use futures_util::future::join_all;
 use portolan_model::{

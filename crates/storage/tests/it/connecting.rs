@@ -1,4 +1,4 @@
-//! What is kept of connecting clients, and who fetches their documents (`auth.md` X2, C2, case 85).
+//! What is kept of connecting clients, and who fetches their documents (AUTH-X2, AUTH-C2, CASE-85).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `auth.md` M6: suspension and deletion of tenants.
+//! AUTH-M6: suspension and deletion of tenants.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ async fn m6_a_suspended_tenant_is_nowhere_and_its_old_tokens_stay_dead_when_it_i
         .await
         .unwrap()
         .unwrap();
-    assert!(!standing.is_active, "K16");
+    assert!(!standing.is_active, "AUTH-K16");
     assert!(tenants::by_slug(&mut tx, "acme").await.unwrap().is_none());
     assert!(
         members::workspaces_of(&mut tx, scene.user)
@@ -309,6 +309,6 @@ async fn m6_a_purged_tenant_leaves_a_tombstone_and_its_log_and_no_other_tenant_l
     .await;
     assert!(
         taken.unwrap_err().is_conflict_on(tenants::SLUG_TAKEN),
-        "M3: the slug is never given away"
+        "AUTH-M3: the slug is never given away"
     );
 }

@@ -108,7 +108,7 @@ async fn a_deleted_source_can_be_restored_for_30_days_and_is_gone_afterwards() {
     );
 }
 
-/// ux-review §4, bug 2: a trash that lists what can be restored, and is bounded.
+/// REVIEW-UX-BUG-2: a trash that lists what can be restored, and is bounded.
 #[tokio::test]
 async fn the_trash_lists_deletions_newest_first_and_keeps_a_hundred_sources() {
     let store = Database::new().await.store(4).await;
@@ -196,7 +196,7 @@ async fn case_94_a_registration_that_was_never_used_goes_and_one_with_a_revoked_
     let days = |days: i64| now + Duration::days(days);
     assert_eq!(purge(&store, Expired::Clients, days(179)).await, 0);
 
-    // C10: its client registers it anew after some months, and gets the id that it had.
+    // AUTH-C10: its client registers it anew after some months, and gets the id that it had.
     let mut tx = store.system(Reason::OAuth).await.unwrap();
     let same = scene::register_at(&mut tx, digest, days(100)).await;
     assert_eq!(same.client_id, again.client_id);
@@ -206,7 +206,7 @@ async fn case_94_a_registration_that_was_never_used_goes_and_one_with_a_revoked_
     let mut tx = store.system(Reason::OAuth).await.unwrap();
     for (client, is_there) in [(&unused, false), (&again, true), (&scene.client, true)] {
         let found = clients::find(&mut tx, &client.client_id).await.unwrap();
-        assert_eq!(found.is_some(), is_there, "C11");
+        assert_eq!(found.is_some(), is_there, "AUTH-C11");
     }
     drop(tx);
     assert_eq!(purge(&store, Expired::Clients, days(281)).await, 1);

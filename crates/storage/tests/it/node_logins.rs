@@ -1,4 +1,5 @@
-//! S-13: the login of MCP endpoints sees the registry of tenants, and cannot become the role that sees everything.
+//! REVIEW-S-13: the login of MCP endpoints sees the registry of tenants, and cannot become the role
+//! that sees everything.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Codes, refresh tokens, registrations, decisions: one winner each (`auth.md` T3, T5, K8–K11, C10, N5).
+//! Codes, refresh tokens, registrations, decisions: one winner each (AUTH-T3, AUTH-T5,
+//! AUTH-K8 to AUTH-K11, AUTH-C10, AUTH-N5).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -97,7 +98,7 @@ async fn t5_failures_are_counted_and_the_fifth_kills_the_code() {
         )
         .await
         .unwrap(),
-        "T2"
+        "AUTH-T2"
     );
     let attempt = Uuid::now_v7();
     assert!(
@@ -231,7 +232,7 @@ async fn k9_fifty_refreshes_at_once_leave_one_live_branch() {
     }
 }
 
-/// K8: what a rotation changes holds together or not at all.
+/// AUTH-K8: what a rotation changes holds together or not at all.
 #[tokio::test]
 async fn k8_nothing_is_rotated_but_the_head_of_a_living_family() {
     let store = Database::new().await.store(2).await;
@@ -278,7 +279,7 @@ async fn k8_nothing_is_rotated_but_the_head_of_a_living_family() {
     assert_eq!(locked.presented.verdict(now(), false), Verdict::Rotate);
 }
 
-/// K8: who is served without the lock changes nothing if the family is not as it was seen.
+/// AUTH-K8: who is served without the lock changes nothing if the family is not as it was seen.
 #[tokio::test]
 async fn k8_nothing_is_rotated_that_changed_since_it_was_seen() {
     let store = Database::new().await.store(2).await;
@@ -322,8 +323,8 @@ async fn k8_nothing_is_rotated_that_changed_since_it_was_seen() {
     }
 }
 
-/// K8, ADR 31: each of those that are rotated in one message is rotated as if it were alone. One thread, so that all have asked before the first
-/// message goes out.
+/// AUTH-K8, ADR 31: each of those that are rotated in one message is rotated as if it were alone.
+/// One thread, so that all have asked before the first message goes out.
 #[tokio::test]
 async fn k8_what_is_rotated_together_is_rotated_each_by_itself() {
     let store = Database::new().await.store(4).await;
@@ -570,7 +571,7 @@ async fn k16_standing_follows_user_tenant_and_membership() {
         ),
     ] {
         sqlx::query(change).execute(&mut owner).await.unwrap();
-        assert!(!standing().await.is_active, "case 126: {change}");
+        assert!(!standing().await.is_active, "CASE-126: {change}");
         sqlx::query(undo).execute(&mut owner).await.unwrap();
         assert!(standing().await.is_active, "{undo}");
     }
@@ -585,7 +586,8 @@ async fn k16_standing_follows_user_tenant_and_membership() {
     );
 }
 
-/// F7, L14: who came by a provider that an operator turned off was asked for a second factor by nobody.
+/// AUTH-F7, AUTH-L14: who came by a provider that an operator turned off was asked for a second
+/// factor by nobody.
 #[tokio::test]
 async fn k16_a_provider_that_is_off_speaks_for_no_grant() {
     let database = Database::new().await;

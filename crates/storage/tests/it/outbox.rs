@@ -1,5 +1,6 @@
-//! Revocations as an outbox (`auth.md` §4.3, R9; §6.3, last paragraph): numbers and times are given when rows are written, and rows are seen
-//! when they are committed. A reader that looks back as far as the longest transaction took sees them all.
+//! Revocations as an outbox (AUTH-4.3, AUTH-R9; AUTH-6.3, last paragraph): numbers and times are
+//! given when rows are written, and rows are seen when they are committed. A reader that looks back
+//! as far as the longest transaction took sees them all.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Passkeys (`auth.md` L13): what is once, and what only grows, on several nodes at the same instant.
+//! Passkeys (AUTH-L13): what is once, and what only grows, on several nodes at the same instant.
 
 use portolan_model::{factor::SecondFactor, id::PasskeyId};
 use portolan_storage::{

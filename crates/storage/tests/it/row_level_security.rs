@@ -1,4 +1,4 @@
-//! M2: tenants are isolated by the database, whatever a query forgets.
+//! AUTH-M2: tenants are isolated by the database, whatever a query forgets.
 
 use portolan_model::{
     Digest,
@@ -174,7 +174,7 @@ async fn no_role_of_a_door_bypasses_row_level_security_or_owns_a_table() {
     assert_eq!(bad, Vec::<String>::new());
 }
 
-/// Case 105: without a tenant a door shows nothing, a neighbour's rows never, and a foreign row cannot be written.
+/// CASE-105: without a tenant a door shows nothing, a neighbour's rows never, and a foreign row cannot be written.
 #[tokio::test]
 async fn a_door_shows_its_own_tenant_and_nobody_else() {
     let database = Database::new().await;
@@ -285,7 +285,7 @@ async fn a_door_shows_its_own_tenant_and_nobody_else() {
     );
 }
 
-/// S5 of the test plan: with a row of two tenants in every table, a tenant's doors neither show, change, remove nor make one of the other, and show none
+/// TEST-S5: with a row of two tenants in every table, a tenant's doors neither show, change, remove nor make one of the other, and show none
 /// without a tenant.
 #[tokio::test]
 async fn s5_no_door_reaches_a_row_of_another_tenant_in_any_table() {
@@ -413,7 +413,7 @@ async fn s5_no_door_reaches_a_row_of_another_tenant_in_any_table() {
     );
 }
 
-/// S5 of the test plan: what runs with its owner's rights, and not the caller's, sees past the policies.
+/// TEST-S5: what runs with its owner's rights, and not the caller's, sees past the policies.
 #[tokio::test]
 async fn s5_no_function_and_no_view_looks_with_the_rights_of_its_owner() {
     let database = Database::new().await;

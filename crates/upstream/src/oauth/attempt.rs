@@ -1,4 +1,5 @@
-//! One try to get a person's consent: the way to the authorization server, and what comes back (AU-9…AU-12).
+//! One try to get a person's consent: the way to the authorization server, and what comes back
+//! (MCP-AU-9…MCP-AU-12).
 
 use std::collections::BTreeSet;
 
@@ -61,7 +62,8 @@ impl Attempt {
     /// Where the browser is sent.
     ///
     /// # Errors
-    /// [`OauthError::UnsafeAddress`] (AU-15), [`OauthError::Unusable`] if the server has no such endpoint.
+    /// [`OauthError::UnsafeAddress`] (MCP-AU-15), [`OauthError::Unusable`] if the server has no
+    /// such endpoint.
     pub fn address(
         &self,
         egress: &Egress,
@@ -104,7 +106,7 @@ impl Attempt {
     }
 
     /// The code of an answer whose `state` was found to be this attempt's. The issuer is compared first: nothing of an answer of
-    /// somebody else is shown (AU-9).
+    /// somebody else is shown (MCP-AU-9).
     ///
     /// # Errors
     /// [`OauthError::MixedUp`], [`OauthError::Denied`], [`OauthError::Unusable`].
@@ -129,8 +131,9 @@ impl Attempt {
     }
 }
 
-/// The scopes to ask for (AU-11, AU-12): those of the challenge, else all that the resource knows, else none; with those that were
-/// granted before, and `offline_access` where the server knows it.
+/// The scopes to ask for (MCP-AU-11, MCP-AU-12): those of the challenge, else all that the resource
+/// knows, else none; with those that were granted before, and `offline_access` where the server
+/// knows it.
 pub fn offered_scopes(
     challenge: &Challenge,
     found: &Discovered,
@@ -264,7 +267,7 @@ mod tests {
         assert_eq!(
             ask(&found, Some("x"), None).as_deref(),
             Some("x offline_access"),
-            "AU-12"
+            "MCP-AU-12"
         );
     }
 

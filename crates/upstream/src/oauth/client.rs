@@ -1,4 +1,4 @@
-//! Who we are at an authorization server (AU-6, AU-7; AC-1).
+//! Who we are at an authorization server (MCP-AU-6, MCP-AU-7; MCP-AC-1).
 
 use http::StatusCode;
 use portolan_net::egress::Egress;
@@ -61,7 +61,7 @@ impl AuthMethod {
     }
 }
 
-/// A client as one authorization server knows it. It is nobody at another (AU-7).
+/// A client as one authorization server knows it. It is nobody at another (MCP-AU-7).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientIdentity {
     /// Its id.
@@ -115,7 +115,8 @@ impl Registration<'_> {
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
             "token_endpoint_auth_method": method.name(),
-            // AC-5: plain loopback is a development set-up, which OpenID's rules know as a native client.
+            // MCP-AC-5: plain loopback is a development set-up, which OpenID's rules know as a
+            // native client.
             "application_type": if self.redirect_uri.starts_with("https:") { "web" } else { "native" },
         });
         if let Some(scope) = self.scope {

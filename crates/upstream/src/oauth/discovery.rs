@@ -1,4 +1,4 @@
-//! From a server that answered 401 to the authorization server that can help (AU-2…AU-5).
+//! From a server that answered 401 to the authorization server that can help (MCP-AU-2…MCP-AU-5).
 
 use http::StatusCode;
 use portolan_net::egress::Egress;
@@ -13,7 +13,8 @@ use super::{
 /// What discovery found.
 #[derive(Debug, Clone)]
 pub struct Discovered {
-    /// `resource` of every request for a token (AU-8); none for a server from before resource metadata (2025-03-26).
+    /// `resource` of every request for a token (MCP-AU-8); none for a server from before resource
+    /// metadata (2025-03-26).
     pub resource: Option<String>,
     /// Scopes that the resource knows.
     pub scopes: Option<Vec<String>>,
@@ -45,7 +46,7 @@ pub async fn discover(
         .first()
         .ok_or(OauthError::NotFound)?;
     let server = of_issuer(egress, issuer).await?;
-    // AU-5: a server of this age says that it knows PKCE.
+    // MCP-AU-5: a server of this age says that it knows PKCE.
     if !knows_s256(&server).unwrap_or(false) {
         return Err(OauthError::NoPkce);
     }
@@ -56,10 +57,12 @@ pub async fn discover(
     })
 }
 
-/// The authorization server of an issuer that a person named, for what names none itself: an API (AU-4).
+/// The authorization server of an issuer that a person named, for what names none itself: an API
+/// (MCP-AU-4).
 ///
 /// # Errors
-/// [`OauthError`]; [`OauthError::NoPkce`] for one that speaks of PKCE and not of S256 (AU-5, as for servers of any age).
+/// [`OauthError`]; [`OauthError::NoPkce`] for one that speaks of PKCE and not of S256 (MCP-AU-5, as
+/// for servers of any age).
 pub async fn discover_issuer(
     egress: &Egress,
     issuer: &str,
@@ -79,7 +82,7 @@ fn knows_s256(server: &AuthorizationServer) -> Option<bool> {
     Some(methods.iter().any(|method| method == "S256"))
 }
 
-/// AU-2: where the challenge says; else beside the endpoint's path, then at the root.
+/// MCP-AU-2: where the challenge says; else beside the endpoint's path, then at the root.
 async fn protected_resource(
     egress: &Egress,
     endpoint: &Url,
@@ -124,7 +127,7 @@ pub(super) fn at(url: &Url, path: &str) -> Url {
     url
 }
 
-/// AU-2: same origin, and a prefix of the path by whole segments.
+/// MCP-AU-2: same origin, and a prefix of the path by whole segments.
 fn covers(resource: &str, endpoint: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else {
         return false;
@@ -135,7 +138,7 @@ fn covers(resource: &str, endpoint: &Url) -> bool {
         && with_slash(endpoint).starts_with(&with_slash(&resource))
 }
 
-/// AU-4: the metadata of a named issuer, in the order of RFC 8414 and OpenID discovery.
+/// MCP-AU-4: the metadata of a named issuer, in the order of RFC 8414 and OpenID discovery.
 async fn of_issuer(egress: &Egress, issuer: &str) -> Result<AuthorizationServer, OauthError> {
     let url = checked(egress, issuer)?;
     let path = url.path().trim_end_matches('/');
@@ -165,7 +168,8 @@ async fn of_issuer(egress: &Egress, issuer: &str) -> Result<AuthorizationServer,
     Err(OauthError::NotFound)
 }
 
-/// AU-3: a server of 2025-03-26 is its own authorization server; without metadata its endpoints are where that revision says.
+/// MCP-AU-3: a server of 2025-03-26 is its own authorization server; without metadata its endpoints
+/// are where that revision says.
 async fn beside(egress: &Egress, endpoint: &Url) -> Result<AuthorizationServer, OauthError> {
     let origin = endpoint.origin().ascii_serialization();
     let place = at(endpoint, "/.well-known/oauth-authorization-server");
@@ -176,7 +180,7 @@ async fn beside(egress: &Egress, endpoint: &Url) -> Result<AuthorizationServer, 
         if !same {
             return Err(OauthError::OtherIssuer);
         }
-        // AU-5: absent is allowed there; present without S256 is not.
+        // MCP-AU-5: absent is allowed there; present without S256 is not.
         if knows_s256(&server) == Some(false) {
             return Err(OauthError::NoPkce);
         }
@@ -196,7 +200,7 @@ async fn beside(egress: &Egress, endpoint: &Url) -> Result<AuthorizationServer, 
 pub(super) fn read(egress: &Egress, body: &[u8]) -> Result<AuthorizationServer, OauthError> {
     let mut server: AuthorizationServer =
         serde_json::from_slice(body).map_err(|_| OauthError::Unusable("metadata"))?;
-    // Who names itself is held to its name (AU-9).
+    // Who names itself is held to its name (MCP-AU-9).
     server.is_nameless = false;
     checked(egress, &server.token_endpoint)?;
     let others = [

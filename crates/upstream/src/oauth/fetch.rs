@@ -1,4 +1,5 @@
-//! Requests to authorization servers: short, small, unredirected, by guarded egress (AU-16, AB-17…AB-21).
+//! Requests to authorization servers: short, small, unredirected, by guarded egress (MCP-AU-16,
+//! MCP-AB-17…MCP-AB-21).
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ pub(super) const LARGEST: usize = 64 * 1024;
 /// The addresses that this process talks to and sends browsers to: https, or plain http where egress allows it (development).
 ///
 /// # Errors
-/// [`OauthError::UnsafeAddress`], or [`OauthError::Egress`] for a place that nothing is sent to (AU-15, AU-16).
+/// [`OauthError::UnsafeAddress`], or [`OauthError::Egress`] for a place that nothing is sent to
+/// (MCP-AU-15, MCP-AU-16).
 pub fn checked(egress: &Egress, text: &str) -> Result<Url, OauthError> {
     let url = Url::parse(text).map_err(|_| OauthError::UnsafeAddress)?;
     let is_plain = url.scheme() == "http";

@@ -16,7 +16,7 @@ pub(super) struct ProtectedResource {
 /// RFC 8414, as far as it is used. Kept with what is connected, so that a token is renewed where it came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationServer {
-    /// Compared byte for byte (AU-9).
+    /// Compared byte for byte (MCP-AU-9).
     pub issuer: String,
     /// Where browsers go. A server for client credentials alone may have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,8 @@ impl AuthorizationServer {
         }
     }
 
-    /// True for the same server: what was got from one, and who we are there, is of no use at another (AU-7).
+    /// True for the same server: what was got from one, and who we are there, is of no use at
+    /// another (MCP-AU-7).
     pub fn is_same(&self, other: &Self) -> bool {
         if self.is_nameless || other.is_nameless {
             return self.is_nameless == other.is_nameless

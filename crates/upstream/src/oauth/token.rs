@@ -141,7 +141,8 @@ fn sign(
     Ok(None)
 }
 
-/// Turns a grant into tokens. `resource` names who they are for (AU-8). `now` dates a client's assertion.
+/// Turns a grant into tokens. `resource` names who they are for (MCP-AU-8). `now` dates a client's
+/// assertion.
 ///
 /// # Errors
 /// [`OauthError`]; [`OauthError::is_final`] for a grant that is over.

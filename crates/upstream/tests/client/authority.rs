@@ -1,4 +1,5 @@
-//! Discovery of authorization servers that behave, and of those that do not (AU-2…AU-5, AU-15, AU-16).
+//! Discovery of authorization servers that behave, and of those that do not (MCP-AU-2…MCP-AU-5,
+//! MCP-AU-15, MCP-AU-16).
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 

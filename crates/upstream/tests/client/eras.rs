@@ -1,4 +1,5 @@
-//! Finding out what a server speaks (X-1…X-5), and holding sessions with it.
+//! Finding out what a server speaks (MCP-X-1…MCP-X-5), and holding sessions with it (MCP-X-7,
+//! MCP-X-12).
 
 use portolan_protocol::jsonrpc::Raw;
 use portolan_upstream::{
@@ -92,7 +93,7 @@ async fn x_3_what_refuses_the_question_in_whatever_way_is_offered_a_handshake() 
             server.said(),
             ["server/discover", "initialize", "notifications/initialized"]
         );
-        // T-46: not on the handshake, whose version is in the body; on everything after it.
+        // MCP-T-46: not on the handshake, whose version is in the body; on everything after it.
         assert_eq!(seen[1].header("mcp-protocol-version"), None);
         assert_eq!(seen[1].body["params"]["protocolVersion"], "2025-11-25");
         assert_eq!(seen[2].header("mcp-protocol-version"), Some("2025-06-18"));
@@ -274,7 +275,8 @@ async fn ab_15_an_address_inside_is_not_called() {
     assert!(server.seen().is_empty());
 }
 
-/// X-5 (Q4): a server of both eras says by its handshake that it holds sessions; X-4: what says nothing, does not.
+/// MCP-X-5 (REVIEW-Q4): a server of both eras says by its handshake that it holds sessions;
+/// MCP-X-4: what says nothing, does not.
 #[tokio::test]
 async fn q4_x_5_a_server_of_both_eras_holds_sessions_with_ids() {
     let holds = async |say: Vec<Say>| {

@@ -1,4 +1,5 @@
-//! Requests, and all that may come before their answer (X-6… …X-79, X-7E, X-85).
+//! Requests, and all that may come before their answer (MCP-X-6…MCP-X-8, MCP-X-71…MCP-X-79,
+//! MCP-X-7E, MCP-X-85).
 
 use std::time::Duration;
 
@@ -87,7 +88,7 @@ async fn a_stream_tells_progress_logs_and_questions_before_its_answer() {
         seen[1].body,
         json!({"jsonrpc": "2.0", "id": "q", "result": {"action": "cancel"}})
     );
-    // pings are answered here.
+    // MCP-X-71: pings are answered here.
     assert_eq!(
         seen[2].body,
         json!({"jsonrpc": "2.0", "id": 3, "result": {}})
@@ -244,7 +245,8 @@ async fn x_8_what_is_no_answer_to_what_was_asked_is_refused() {
 
 #[tokio::test]
 async fn x_8_what_old_and_careless_servers_do_is_taken() {
-    // JSON with a wrong charset, no resultType; a batch (X-7C); SSE without `event:` is in the tests above.
+    // JSON with a wrong charset, no resultType; a batch (MCP-X-7C); SSE without `event:` is in the
+    // tests above.
     let batch: Say = Box::new(|seen| {
         body(
             200,

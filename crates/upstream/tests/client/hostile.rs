@@ -1,4 +1,4 @@
-//! Event streams that are meant to hurt (testing.md §5, B10): what is read of one is bounded in bytes and in time, its call fails with
+//! Event streams that are meant to hurt (TEST-B10): what is read of one is bounded in bytes and in time, its call fails with
 //! words about the server, and the session goes on.
 
 use std::{

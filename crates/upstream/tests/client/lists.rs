@@ -1,4 +1,4 @@
-//! Draining lists (X-7F).
+//! Draining lists (MCP-X-7F).
 
 use portolan_upstream::{Connection, Legacy, Limits, List, Raw, Request, Ticket, UpstreamError};
 use serde_json::json;
@@ -68,7 +68,8 @@ async fn x_7f_circles_endless_pages_and_too_many_entries_are_given_up() {
     ));
 }
 
-/// F6: an entry may be odd, and costs nothing but itself; what is odd elsewhere is no answer.
+/// REVIEW-F6: an entry may be odd, and costs nothing but itself; what is odd elsewhere is no
+/// answer.
 #[tokio::test]
 async fn f6_a_list_with_odd_entries_is_read_and_nothing_else_is() {
     let odd = [

@@ -59,7 +59,7 @@ struct Shown {
     what: String,
     since: Moment,
     used: Option<Moment>,
-    /// Time when another network repeated a refresh (S-10).
+    /// Time when another network repeated a refresh (REVIEW-S-10).
     elsewhere: Option<Moment>,
     ends: Moment,
     place: Option<String>,

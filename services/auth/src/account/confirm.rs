@@ -1,5 +1,5 @@
-//! Confirms the person's identity before a sensitive change (S2). The session gets a new id, as at
-//! every elevation (S3).
+//! Confirms the person's identity before a sensitive change (AUTH-S2). The session gets a new id,
+//! as at every elevation (AUTH-S3).
 
 use askama::Template;
 use axum::{
@@ -65,7 +65,7 @@ pub(super) enum Why {
     /// A sensitive change.
     #[default]
     Change,
-    /// The rule of a workspace: more than one factor (L14).
+    /// The rule of a workspace: more than one factor (AUTH-L14).
     Required,
     /// The rule of a workspace: a passkey.
     Passkey,

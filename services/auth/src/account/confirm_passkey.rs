@@ -1,5 +1,5 @@
-//! Confirms the person's identity by a passkey (S2, L13). The authenticator must verify its person,
-//! because it is the only proof here.
+//! Confirms the person's identity by a passkey (AUTH-S2, AUTH-L13). The authenticator must verify
+//! its person, because it is the only proof here.
 
 use axum::{
     Form, Json,

@@ -1,6 +1,6 @@
 //! Deletion of an account: the person's data is erased, all access is revoked, and its workspaces
 //! continue without it. The account cannot be deleted while it is the only owner of a workspace
-//! that is not deleted (M1).
+//! that is not deleted (AUTH-M1).
 
 use askama::Template;
 use axum::{
@@ -184,7 +184,7 @@ async fn end(
     for event in &events {
         audit::record(&mut tx, event, &visitor.origin(), now).await?;
     }
-    // Decided at commit: of two owners who delete their accounts at once, one remains (case 162).
+    // Decided at commit: of two owners who delete their accounts at once, one remains (CASE-162).
     if let Err(error) = tx.commit().await {
         return if error.is_refused_by(LAST_OWNER) {
             Ok(false)

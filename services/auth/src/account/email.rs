@@ -1,5 +1,5 @@
-//! Change of address (L10): a code proves the new one; the old one gets a message with a link to
-//! undo.
+//! Change of address (AUTH-L10): a code proves the new one; the old one gets a message with a link
+//! to undo.
 
 use askama::Template;
 use axum::{
@@ -70,7 +70,8 @@ pub(super) struct EmailForm {
     email: String,
 }
 
-/// Sends a code to the new address. Only the message shows whether another account has it (L5).
+/// Sends a code to the new address. Only the message shows whether another account has it
+/// (AUTH-L5).
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

@@ -1,5 +1,5 @@
-//! The second factor that a workspace requires and the person lacks (L14): leads to it, and back to
-//! the target.
+//! The second factor that a workspace requires and the person lacks (AUTH-L14): leads to it, and
+//! back to the target.
 
 use askama::Template;
 use axum::{
@@ -54,7 +54,7 @@ pub(super) async fn show(
     let elsewhere =
         |browser: Browser, path: &str| Ok((browser, pages::see_other(path)?).into_response());
     let mut tx = state.store.system(Reason::SignIn).await?;
-    // A workspace of strangers is not described: the target itself answers (M2).
+    // A workspace of strangers is not described: the target itself answers (AUTH-M2).
     let workspace = members::workspace_of(&mut tx, session.user, &query.workspace).await?;
     let rule = match &workspace {
         Some(workspace) => factor_rules::of(&mut tx, workspace.tenant.id).await?,

@@ -1,6 +1,6 @@
-//! The passkeys of a person: add, rename, remove (L13). Each change requires a recent sign-in. A
-//! change of sign-in methods ends the other sessions and notifies the person (S4, L16). Viewing the
-//! list requires no recent sign-in.
+//! The passkeys of a person: add, rename, remove (AUTH-L13). Each change requires a recent sign-in.
+//! A change of sign-in methods ends the other sessions and notifies the person (AUTH-S4, AUTH-L16).
+//! Viewing the list requires no recent sign-in.
 
 use askama::Template;
 use axum::{
@@ -271,7 +271,7 @@ async fn add(
         Err(error) => return Err(error.into()),
     };
     // The new passkey proves the session too. The session gets a new id, as at every elevation
-    // (S3).
+    // (AUTH-S3).
     let mut amr: Vec<&str> = session.amr.iter().map(String::as_str).collect();
     for word in passkeys::words(new.said) {
         if !amr.contains(&word) {
@@ -335,7 +335,7 @@ async fn remove(
     Ok(Done::Changed("removed"))
 }
 
-/// Ends the other sessions (S4) and notifies the person (L16).
+/// Ends the other sessions (AUTH-S4) and notifies the person (AUTH-L16).
 async fn changed(
     state: &AuthState,
     visitor: &Visitor,

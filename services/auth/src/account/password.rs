@@ -41,8 +41,8 @@ struct Page<'a> {
     /// The target of the redirect afterwards.
     request: &'a str,
     email: &'a str,
-    /// True if the page is shown because the password is stolen (L4). It then explains the reason
-    /// and links to the target.
+    /// True if the page is shown because the password is stolen (AUTH-L4). It then explains the
+    /// reason and links to the target.
     is_stolen: bool,
     onward: String,
     fault: Option<String>,
@@ -111,7 +111,7 @@ pub(super) struct PasswordForm {
     end_apps: Option<String>,
 }
 
-/// Changes the password; every other browser is signed out (S4).
+/// Changes the password; every other browser is signed out (AUTH-S4).
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

@@ -1,5 +1,5 @@
 //! Sign-in methods: the password, and accounts at providers, which are connected and disconnected
-//! here (F6). Every change requires a recent sign-in (S2, case 157).
+//! here (AUTH-F6). Every change requires a recent sign-in (AUTH-S2, CASE-157).
 
 use askama::Template;
 use axum::{

@@ -1,6 +1,6 @@
-//! Authenticator app and recovery codes: begin, activate, remove (L11, L12). Each change requires a
-//! recent sign-in, and ends the other sessions (S2, S4). Viewing the status requires no recent
-//! sign-in.
+//! Authenticator app and recovery codes: begin, activate, remove (AUTH-L11, AUTH-L12). Each change
+//! requires a recent sign-in, and ends the other sessions (AUTH-S2, AUTH-S4). Viewing the status
+//! requires no recent sign-in.
 
 use askama::Template;
 use axum::{
@@ -180,7 +180,7 @@ pub(super) async fn submit(
             }
             let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
             // The new app proves the session too. The session gets a new id, as at every elevation
-            // (S3).
+            // (AUTH-S3).
             let mut amr: Vec<&str> = session.amr.iter().map(String::as_str).collect();
             for word in [amr::ONE_TIME_CODE, amr::MULTIPLE] {
                 if !amr.contains(&word) {
@@ -216,7 +216,7 @@ pub(super) async fn submit(
     }
 }
 
-/// Ends the other sessions (S4) and notifies the person (L16).
+/// Ends the other sessions (AUTH-S4) and notifies the person (AUTH-L16).
 async fn changed(
     state: &AuthState,
     visitor: &Visitor,

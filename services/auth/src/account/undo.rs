@@ -1,6 +1,6 @@
-//! Undoes a change of address (L10). The link works for every reader of the old mailbox, signed in
-//! or not. It serves a person whose account another person took over. It therefore ends every
-//! session and every app's access, and removes the password.
+//! Undoes a change of address (AUTH-L10). The link works for every reader of the old mailbox,
+//! signed in or not. It serves a person whose account another person took over. It therefore ends
+//! every session and every app's access, and removes the password.
 
 use askama::Template;
 use axum::{
@@ -111,8 +111,8 @@ pub(super) async fn submit(
     let since = link.created_at - LOOK_BACK;
     let passkeys = passkeys::remove_since(&mut tx, link.user, since).await?;
     let app = second_factors::remove_since(&mut tx, link.user, since).await?;
-    // The intruder proved the password first (S-4). Without a password the account opens by a
-    // mailed link only, or by a passkey from before all this.
+    // The intruder proved the password first (REVIEW-S-4). Without a password the account opens by
+    // a mailed link only, or by a passkey from before all this.
     users::forget_password(&mut tx, link.user).await?;
     account_links::consume_all(&mut tx, Purpose::Reset, link.user, now).await?;
     // This mailbox was just proved, so its owner need not wait for another message.

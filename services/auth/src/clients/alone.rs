@@ -1,4 +1,4 @@
-//! Limits the whole cluster to one fetch of a metadata document at a time (`auth.md` C2, case 85).
+//! Limits the whole cluster to one fetch of a metadata document at a time (AUTH-C2, CASE-85).
 //!
 //! A row names the node that fetches. Waiting nodes find the document that it stored. A fetch that
 //! fails frees the row for the next node, and the row of a dead node expires.

@@ -1,4 +1,4 @@
-//! Proof by key: `private_key_jwt` (RFC 7523; `auth.md` C13, AX-2).
+//! Proof by key: `private_key_jwt` (RFC 7523; AUTH-C13, MCP-AX-2).
 //!
 //! [`portolan_keys::assertion`] checks an assertion. This module finds the client's keys, and
 //! accepts each assertion once in the whole cluster.
@@ -92,9 +92,9 @@ async fn verify(
     client: Client,
     assertion: &Assertion<'_>,
 ) -> Result<(Client, Proof), OAuthError> {
-    // S-17: the audience is the issuer alone (draft-ietf-oauth-rfc7523bis). Another authorization
-    // server may have written the metadata that names an endpoint. URL types append the slash to
-    // the same issuer, that of the Python SDK among them.
+    // REVIEW-S-17: the audience is the issuer alone (draft-ietf-oauth-rfc7523bis). Another
+    // authorization server may have written the metadata that names an endpoint. URL types append
+    // the slash to the same issuer, that of the Python SDK among them.
     let issuer = state.site.issuer();
     let with_slash = format!("{issuer}/");
     let audiences = [issuer, &with_slash];

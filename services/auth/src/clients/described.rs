@@ -1,4 +1,4 @@
-//! Rules for a client metadata document and for its URL (`auth.md` C1, C3). The input is text
+//! Rules for a client metadata document and for its URL (AUTH-C1, AUTH-C3). The input is text
 //! alone; the fuzz target `client_document` uses this module too.
 
 use portolan_keys::{ClientKeys, InvalidKeys};
@@ -22,8 +22,8 @@ pub(crate) enum Unacceptable {
     Content(&'static str),
 }
 
-/// Checks the URL of a document (C1). The text is used unchanged; a URL that a parser would repair
-/// is refused.
+/// Checks the URL of a document (AUTH-C1). The text is used unchanged; a URL that a parser would
+/// repair is refused.
 pub(crate) fn check_url(text: &str) -> Result<Url, Unacceptable> {
     let fault = |why| Err(Unacceptable::Url(why));
     let Some(rest) = text.strip_prefix("https://") else {
@@ -89,7 +89,7 @@ pub(super) struct Described {
 }
 
 impl Described {
-    /// Reads a document by the rules of C3.
+    /// Reads a document by the rules of AUTH-C3.
     pub(super) fn read(client_id: &str, body: &[u8]) -> Result<Self, Unacceptable> {
         let document = strict_json::object(body).ok_or(Unacceptable::Content(
             "it is not a JSON object, repeats a name or is nested too deeply",
@@ -116,7 +116,7 @@ impl Described {
                     "it authenticates by private_key_jwt, but has neither jwks nor jwks_uri",
                 ));
             }
-            // Negotiated, the stronger method first (C3).
+            // Negotiated, the stronger method first (AUTH-C3).
             None if offers("private_key_jwt") && keys.is_some() => AuthMethod::PrivateKeyJwt,
             None if is_silent || offers("none") => AuthMethod::None,
             _ => {
@@ -165,8 +165,8 @@ impl Described {
 }
 
 /// The member that names the document's keys, checked: `jwks`, else `jwks_uri`, which may be on
-/// another host (C3). A private key in `jwks` invalidates the document, whether its client uses
-/// keys or not. Keys of an unsupported type are ignored.
+/// another host (AUTH-C3). A private key in `jwks` invalidates the document, whether its client
+/// uses keys or not. Keys of an unsupported type are ignored.
 fn keys_of(document: &Map<String, Value>) -> Result<Option<(&'static str, Value)>, Unacceptable> {
     let uri = match document.get("jwks_uri") {
         None => None,
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// S-15: as at registration.
+    /// REVIEW-S-15: as at registration.
     #[test]
     fn s15_links_of_a_document_are_kept_over_https_only() {
         let described = read(|d| {

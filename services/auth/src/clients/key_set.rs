@@ -1,6 +1,6 @@
-//! Public keys at a client's `jwks_uri` (`auth.md` C2, C3, C13). A stranger controls the address,
-//! so the guards of metadata documents apply. The database keeps each key set for all nodes, so
-//! that neither a busy client nor a flood of unknown key ids causes many fetches.
+//! Public keys at a client's `jwks_uri` (AUTH-C2, AUTH-C3, AUTH-C13). A stranger controls the
+//! address, so the guards of metadata documents apply. The database keeps each key set for all
+//! nodes, so that neither a busy client nor a flood of unknown key ids causes many fetches.
 
 use std::time::Duration as StdDuration;
 
@@ -20,13 +20,13 @@ use crate::{error::OAuthError, state::AuthState, visitor::Visitor};
 
 /// Largest key set.
 const MAX_BYTES: usize = 64 * 1024;
-/// Deadline of a whole fetch (C2).
+/// Deadline of a whole fetch (AUTH-C2).
 const TIMEOUT: StdDuration = StdDuration::from_secs(5);
 /// How long a stored key set is used without a fetch.
 const FRESH: Duration = Duration::minutes(10);
-/// How long a stored key set is used while its address cannot be reached (C4).
+/// How long a stored key set is used while its address cannot be reached (AUTH-C4).
 const STALE: Duration = Duration::DAY;
-/// Least time between two fetches that unknown key ids force (case 72).
+/// Least time between two fetches that unknown key ids force (CASE-72).
 const PAUSE: Duration = Duration::MINUTE;
 /// Seconds after which a client may retry while the address does not answer.
 const AGAIN: i64 = 10;

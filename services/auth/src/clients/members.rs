@@ -4,7 +4,7 @@
 use portolan_model::redirect;
 use serde_json::{Map, Value};
 
-/// Returns 1–20 acceptable URIs, without duplicates, in the order given (C14), or the fault in
+/// Returns 1–20 acceptable URIs, without duplicates, in the order given (AUTH-C14), or the fault in
 /// them.
 pub(super) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>, &'static str> {
     let uris =

@@ -1,5 +1,5 @@
 //! Client ID metadata documents: the `client_id` is the URL of a document that describes the client
-//! (`auth.md` C1–C5).
+//! (AUTH-C1 to AUTH-C5).
 //!
 //! The URL comes from a stranger and this service fetches it, so three guards apply.
 //! [`super::described`] checks the text of the URL and the document, the egress client checks the
@@ -37,15 +37,15 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Largest document (C2).
+/// Largest document (AUTH-C2).
 const MAX_BYTES: usize = 5 * 1024;
-/// Deadline of a whole fetch (C2).
+/// Deadline of a whole fetch (AUTH-C2).
 const TIMEOUT: StdDuration = StdDuration::from_secs(5);
-/// Most concurrent fetches from one host (C2).
+/// Most concurrent fetches from one host (AUTH-C2).
 const PER_HOST: usize = 4;
 /// Freshness in seconds when the response does not state it.
 const DEFAULT_FRESH: i64 = 3600;
-/// Bounds of the stated freshness, in seconds (C4).
+/// Bounds of the stated freshness, in seconds (AUTH-C4).
 const FRESH_BOUNDS: (i64, i64) = (300, 86_400);
 
 /// Why a client of this kind cannot be used. The text is for the page that its user sees.
@@ -126,7 +126,7 @@ impl Default for Fetches {
 }
 
 impl Fetches {
-    /// The lock of this URL: one of many concurrent requests for a document fetches it (case 85).
+    /// The lock of this URL: one of many concurrent requests for a document fetches it (CASE-85).
     pub(super) fn flight(&self, url: &str) -> Arc<Mutex<()>> {
         let mut map = self
             .by_url
@@ -216,8 +216,8 @@ async fn in_turn(
 }
 
 /// The client as the token endpoint uses it. Its document is read again when it is old, or when a
-/// key is missing in `stored`, once a minute at most (C13). While the document cannot be read, the
-/// stored one serves, whatever its age: an outage of its host ends no session (C4).
+/// key is missing in `stored`, once a minute at most (AUTH-C13). While the document cannot be read,
+/// the stored one serves, whatever its age: an outage of its host ends no session (AUTH-C4).
 pub(super) async fn renewed(
     state: &AuthState,
     stored: Client,
@@ -271,7 +271,7 @@ pub(super) async fn renewed(
     }
 }
 
-/// Takes a fetch from the budget of the requesting address (C2), or returns how long to wait.
+/// Takes a fetch from the budget of the requesting address (AUTH-C2), or returns how long to wait.
 pub(super) fn take_fetch(state: &AuthState, visitor: &Visitor) -> Result<(), Duration> {
     if visitor.ip.is_loopback() && state.config.loopback_is_unthrottled {
         return Ok(());
@@ -394,8 +394,8 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Freshness in seconds (C4): `max-age` between 5 minutes and a day; `no-store` and `no-cache` are
-/// 5 minutes.
+/// Freshness in seconds (AUTH-C4): `max-age` between 5 minutes and a day; `no-store` and `no-cache`
+/// are 5 minutes.
 fn fresh_seconds(headers: &HeaderMap) -> i64 {
     let directives: Vec<String> = headers
         .get_all(header::CACHE_CONTROL)

@@ -1,5 +1,5 @@
 //! Names that clients give themselves: cleaned for display, and compared with those they might
-//! imitate (`auth.md` C7).
+//! imitate (AUTH-C7).
 
 use unicode_normalization::UnicodeNormalization;
 

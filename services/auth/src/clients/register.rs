@@ -1,4 +1,4 @@
-//! Dynamic client registration (RFC 7591; `auth.md` C8–C10, C14).
+//! Dynamic client registration (RFC 7591; AUTH-C8 to AUTH-C10, AUTH-C14).
 //!
 //! Any program may register, so a registration proves nothing: the person decides on the consent
 //! page. Clients register again in each process and at each connect, so equal registrations of
@@ -41,7 +41,7 @@ use crate::{
 /// Longest body, in bytes.
 pub(crate) const MAX_BODY: usize = 16 * 1024;
 
-/// The requested client metadata, with defaults applied (C9).
+/// The requested client metadata, with defaults applied (AUTH-C9).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
     pub(crate) name: String,
@@ -69,7 +69,7 @@ impl Registration {
             // The default of RFC 7591 is Basic, which breaks clients that omit the member.
             None => AuthMethod::None,
             // Proof by key needs keys. Keys of strangers are read from metadata documents only
-            // (C9).
+            // (AUTH-C9).
             Some(word) => AuthMethod::parse(word)
                 .filter(|method| *method != AuthMethod::PrivateKeyJwt)
                 .ok_or_else(|| invalid("token_endpoint_auth_method is not supported"))?,
@@ -132,7 +132,7 @@ impl Registration {
         out
     }
 
-    /// Digest of the members that make two registrations the same client (C10).
+    /// Digest of the members that make two registrations the same client (AUTH-C10).
     fn fingerprint(&self) -> portolan_model::Digest {
         let mut uris: Vec<_> = self
             .redirect_uris
@@ -328,12 +328,12 @@ mod tests {
         assert_eq!(registration.application_type, "native");
         assert_eq!(
             registration.scope, "mcp offline_access",
-            "case 93: unknown scopes are dropped"
+            "CASE-93: unknown scopes are dropped"
         );
         assert_eq!(registration.name, "Unnamed client");
         assert!(
             !registration.to_metadata().values().any(Value::is_null),
-            "C8: no nulls"
+            "AUTH-C8: no nulls"
         );
     }
 
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(
             code(json!({"redirect_uris": ["javascript:alert(1)"]})),
             ErrorCode::InvalidRedirectUri,
-            "case 88"
+            "CASE-88"
         );
     }
 

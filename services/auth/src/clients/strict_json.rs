@@ -1,5 +1,5 @@
 //! Strict JSON for input from strangers: no repeated names, no deep nesting
-//! (`auth.md` C3, case 87).
+//! (AUTH-C3, CASE-87).
 
 use std::fmt;
 

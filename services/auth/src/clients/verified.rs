@@ -1,4 +1,4 @@
-//! Clients whose maker is known (`auth.md` C15). The proof is a host that only the maker controls:
+//! Clients whose maker is known (AUTH-C15). The proof is a host that only the maker controls:
 //! that of the metadata document, or of every redirect URI. A name proves nothing.
 
 use portolan_model::{client::ClientKind, redirect};
@@ -234,7 +234,7 @@ mod tests {
         ] {
             let callback = "http://127.0.0.1/callback";
             let named = client(ClientKind::Dynamic, "cli_1", name, callback);
-            assert_eq!(trust(&named), expected, "S-15: {name}");
+            assert_eq!(trust(&named), expected, "REVIEW-S-15: {name}");
         }
         let sub = client(
             ClientKind::Cimd,

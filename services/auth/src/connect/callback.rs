@@ -1,4 +1,4 @@
-//! The callback of another authorization server (AU-9, AU-10).
+//! The callback of another authorization server (MCP-AU-9, MCP-AU-10).
 
 use axum::{
     extract::{Path, Query, State},

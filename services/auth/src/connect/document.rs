@@ -1,4 +1,4 @@
-//! Our client metadata document (AU-6, AC-12), which other authorization servers read.
+//! Our client metadata document (MCP-AU-6, MCP-AC-12), which other authorization servers read.
 
 use axum::{
     Json,

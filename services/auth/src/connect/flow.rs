@@ -35,7 +35,7 @@ use crate::{console::credentials::data_key, state::AuthState, visitor::Visitor};
 
 /// The client name on consent pages of other servers.
 pub(super) const CLIENT_NAME: &str = "Portolan";
-/// Time in which a browser must return (AU-10).
+/// Time in which a browser must return (MCP-AU-10).
 const WAY: time::Duration = time::Duration::minutes(10);
 /// Deadline of the request for a server's challenge.
 const CHALLENGE: Duration = Duration::from_secs(15);
@@ -372,7 +372,7 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
         }
     };
     let before = before.filter(|before| before.issuer == discovered.server.issuer);
-    // AU-11: requests again the granted and the missing scopes together. If the workspace
+    // MCP-AU-11: requests again the granted and the missing scopes together. If the workspace
     // configured scopes, it requests those and the missing ones.
     let missing = before.as_ref().and_then(|row| row.wanted_scope.as_deref());
     let missing = missing.unwrap_or_default();
@@ -436,8 +436,9 @@ async fn challenge(state: &AuthState, url: &Url) -> Challenge {
     Challenge::read(challenge.as_deref())
 }
 
-/// Our client at an authorization server (AU-6, AU-7): the one that the tenant entered, else our
-/// document, else a registration. A registration that the server has forgotten is made anew.
+/// Our client at an authorization server (MCP-AU-6, MCP-AU-7): the one that the tenant entered,
+/// else our document, else a registration. A registration that the server has forgotten is made
+/// anew.
 async fn client(
     state: &AuthState,
     tenant: TenantId,

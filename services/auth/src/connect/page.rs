@@ -1,5 +1,5 @@
-//! The page where a person connects their own account. A client showed its link, and only
-//! the person for whom the link was made can open it (EL-11, AU-14).
+//! The page where a person connects their own account (MCP-X-86). A client showed its link, and
+//! only the person for whom the link was made can open it (MCP-EL-11, MCP-AU-14).
 
 use askama::Template;
 use axum::{

@@ -1,4 +1,4 @@
-//! Connection diagnostics of the consent page (`auth.md` X2). Only a workspace with the person as a
+//! Connection diagnostics of the consent page (AUTH-X2). Only a workspace with the person as a
 //! member sees the person's name.
 
 use portolan_model::{id::TenantId, member::Action};
@@ -18,7 +18,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// The text for a server that does not exist (S-8, RFC 8707 §2).
+/// The text for a server that does not exist (REVIEW-S-8, RFC 8707 §2).
 pub(super) const NO_SERVER: &str = "there is no such MCP server in this workspace";
 
 fn step(

@@ -1,5 +1,5 @@
 //! The target of a grant: the workspaces that the person may choose, and each one's rule for the
-//! client (`auth.md` N3, M7, C16).
+//! client (AUTH-N3, AUTH-M7, AUTH-C16).
 
 use portolan_model::{id::TenantId, registry::ServerStatus, resource::Resource};
 use portolan_storage::{
@@ -41,7 +41,7 @@ pub(crate) enum Target {
         tools: Vec<OfferedTool>,
     },
     /// The resource names a server that this workspace does not have, or has not published yet
-    /// (S-8).
+    /// (REVIEW-S-8).
     NoServer {
         /// The workspace.
         offered: Offered,
@@ -51,7 +51,7 @@ pub(crate) enum Target {
     /// The person picks.
     Pick(Vec<Offered>),
     /// The named workspace is unknown, or the person is no member. Both get the same answer
-    /// (case 96).
+    /// (CASE-96).
     NoAccess,
     /// The person has no workspace yet.
     NoWorkspace,
@@ -68,7 +68,7 @@ impl Target {
         let resource = requested(state, request)?;
         if let Some(slug) = resource.as_ref().and_then(Resource::tenant) {
             let choice = workspace_hints::choice_by_slug(tx, session.user, slug).await?;
-            // Case 107: a sign-in by another workspace's provider does not open this one.
+            // CASE-107: a sign-in by another workspace's provider does not open this one.
             let Some(choice) = choice.filter(|choice| session.opens(choice.tenant)) else {
                 return Ok(Self::NoAccess);
             };
@@ -82,7 +82,7 @@ impl Target {
         let mut choices = workspace_hints::choices(tx, session.user, client.id).await?;
         choices.retain(|choice| session.opens(choice.tenant));
         let has_none = choices.is_empty();
-        // C16: a client that one workspace registered cannot be used in another.
+        // AUTH-C16: a client that one workspace registered cannot be used in another.
         if let Some(own) = client.tenant {
             choices.retain(|choice| choice.tenant == own);
         }

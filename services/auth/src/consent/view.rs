@@ -1,4 +1,4 @@
-//! The view model of the consent page (`auth.md` N1–N3, N11, C6, C7).
+//! The view model of the consent page (AUTH-N1 to AUTH-N3, AUTH-N11, AUTH-C6, AUTH-C7).
 
 use std::fmt::Write as _;
 

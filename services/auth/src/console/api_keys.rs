@@ -1,4 +1,4 @@
-//! API keys of a workspace (`auth.md` C17, §4.8, M9): each member's own, and those of service
+//! API keys of a workspace (AUTH-C17, AUTH-4.8, AUTH-M9): each member's own, and those of service
 //! accounts.
 
 use axum::{Json, extract::State};
@@ -31,13 +31,13 @@ use super::{
 };
 use crate::{login::ConsolePage, state::AuthState, visitor::Visitor};
 
-/// Most live keys of a workspace (M9).
+/// Most live keys of a workspace (AUTH-M9).
 const MOST: i64 = 500;
 /// Most live keys of one person in a workspace.
 const MOST_OF_ONE: usize = 20;
 /// Most networks of one key.
 const MOST_NETWORKS: usize = 20;
-/// Life of a key in days: by default, and at most (C17).
+/// Life of a key in days: by default, and at most (AUTH-C17).
 const DAYS: i64 = 90;
 const MOST_DAYS: i64 = 366;
 

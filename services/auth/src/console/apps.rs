@@ -1,4 +1,4 @@
-//! AI apps that may use a workspace on a person's behalf (`auth.md` R5, R6).
+//! AI apps that may use a workspace on a person's behalf (AUTH-R5, AUTH-R6).
 
 use axum::{Json, extract::State};
 use http::StatusCode;

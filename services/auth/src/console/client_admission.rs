@@ -1,4 +1,4 @@
-//! The AI clients that may connect to a workspace (`auth.md` M7, C15, R7): the rule, the known
+//! The AI clients that may connect to a workspace (AUTH-M7, AUTH-C15, AUTH-R7): the rule, the known
 //! clients, and pending requests for a client.
 
 use std::collections::HashMap;
@@ -408,7 +408,7 @@ pub(crate) async fn decide_client(
     Ok(Json(AdmissionChanged { ended }))
 }
 
-/// Finds a client of the list. Other clients get the answer for an unknown one (case 106).
+/// Finds a client of the list. Other clients get the answer for an unknown one (CASE-106).
 async fn seen_client(
     state: &AuthState,
     workspace: &Workspace,

@@ -1,5 +1,5 @@
 //! Problems that AI clients would have with a server: their limits on names and counts, simulated
-//! for one server (`clients.md` #36–#39).
+//! for one server (CLIENT-36 to CLIENT-39).
 
 use portolan_model::registry::ToolState;
 use portolan_storage::servers::PublishedTool;

@@ -1,4 +1,4 @@
-//! Connection diagnostics in the console (`auth.md` X2): attempts of AI clients to connect to a
+//! Connection diagnostics in the console (AUTH-X2): attempts of AI clients to connect to a
 //! workspace, and the step at which each stopped.
 
 use axum::{Json, extract::State};

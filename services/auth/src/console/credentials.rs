@@ -1,5 +1,5 @@
 //! Credentials of a source's API: set, deleted, never shown. They are sealed at rest under the
-//! workspace's data key (`auth.md` §3.5).
+//! workspace's data key (AUTH-3.5).
 
 use axum::{Json, extract::State};
 use http::StatusCode;

@@ -1,5 +1,5 @@
 //! The default server of a workspace: the target of the workspace's own URL, and of `/mcp` for its
-//! tokens (`auth.md` §5.1).
+//! tokens (AUTH-5.1).
 //!
 //! The first published server becomes the default (see [`super::servers`]). Afterwards
 //! administrators choose it.

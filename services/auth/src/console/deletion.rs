@@ -1,4 +1,4 @@
-//! Deletion of a workspace by its owner (`auth.md` M6). Everything stops at once and is destroyed
+//! Deletion of a workspace by its owner (AUTH-M6). Everything stops at once and is destroyed
 //! after a month; until then an owner can restore it.
 
 use axum::{Json, extract::State};

@@ -138,8 +138,8 @@ impl ConsoleError {
         .details(serde_json::json!({ "path": path }))
     }
 
-    /// 403: the workspace requires more than the person signed in with (L14). `path` is the page
-    /// that provides it.
+    /// 403: the workspace requires more than the person signed in with (AUTH-L14). `path` is the
+    /// page that provides it.
     pub fn factor_first(rule: SecondFactor, path: &str) -> Self {
         let message = if rule == SecondFactor::Passkey {
             "This workspace asks its members to sign in with a passkey."
@@ -150,7 +150,7 @@ impl ConsoleError {
             .details(serde_json::json!({ "path": path }))
     }
 
-    /// 403: the workspace requires its own provider (F7). `path` is the page that leads there.
+    /// 403: the workspace requires its own provider (AUTH-F7). `path` is the page that leads there.
     pub fn company_first(path: &str) -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
@@ -160,8 +160,8 @@ impl ConsoleError {
         .details(serde_json::json!({ "path": path }))
     }
 
-    /// 404: it does not exist, or not here, or not for this user, with one answer for all (M2).
-    /// `what` is a phrase like "this source".
+    /// 404: it does not exist, or not here, or not for this user, with one answer for all
+    /// (AUTH-M2). `what` is a phrase like "this source".
     pub fn not_found(what: &str) -> Self {
         let mut chars = what.chars();
         let first = chars.next().unwrap_or_default();

@@ -24,7 +24,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = ConsoleError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ConsoleError> {
-        // Other sites can send forms and text/plain without a preflight, but not JSON (S5).
+        // Other sites can send forms and text/plain without a preflight, but not JSON (AUTH-S5).
         if !is_json(request.headers()) {
             return Err(ConsoleError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -123,7 +123,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameter
 }
 
 /// The id in a path. A malformed id or one of another kind gets the answer for an unknown id: 404
-/// (case 106).
+/// (CASE-106).
 #[derive(Debug)]
 pub struct PathId<K: Kind>(pub Id<K>);
 

@@ -1,4 +1,4 @@
-//! Inviting people to a workspace (`auth.md` M5, M9).
+//! Inviting people to a workspace (AUTH-M5, AUTH-M9).
 
 use axum::{Json, extract::State};
 use http::StatusCode;

@@ -1,5 +1,5 @@
 //! The limits of a workspace: the effective and configurable values, use and refusals
-//! (`streams.md` §16).
+//! (STREAM-16).
 
 use axum::{Json, extract::State};
 use portolan_model::{

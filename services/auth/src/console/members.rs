@@ -1,4 +1,4 @@
-//! Members of a workspace and their roles (`auth.md` M1, R7).
+//! Members of a workspace and their roles (AUTH-M1, AUTH-R7).
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -223,7 +223,7 @@ pub(super) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), Consol
 }
 
 /// Queues a message to each owner except the acting person, because a person gets a role that gives
-/// roles (S-3).
+/// roles (REVIEW-S-3).
 pub(super) async fn tell_owners(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -252,7 +252,7 @@ pub(super) async fn tell_owners(
     Ok(notices)
 }
 
-/// M1, case 162: decided at commit, so that of two owners who leave at once one remains.
+/// AUTH-M1, CASE-162: decided at commit, so that of two owners who leave at once one remains.
 fn needs_owner(error: StorageError) -> ConsoleError {
     if error.is_refused_by(LAST_OWNER) {
         ConsoleError::conflict(

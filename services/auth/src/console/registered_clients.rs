@@ -1,5 +1,5 @@
-//! Clients that administrators registered for their workspace (`auth.md` C14, C16, M9). They serve
-//! programs into which a person types a client id, and perhaps a secret.
+//! Clients that administrators registered for their workspace (AUTH-C14, AUTH-C16, AUTH-M9). They
+//! serve programs into which a person types a client id, and perhaps a secret.
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -40,7 +40,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Most registered clients of a workspace (M9).
+/// Most registered clients of a workspace (AUTH-M9).
 const MOST: usize = 100;
 
 /// How a client proves itself.
@@ -196,7 +196,7 @@ pub struct CreatedClient {
     client_secret: Option<String>,
 }
 
-/// Cleans the name like that of any client (C7), because the consent page shows it.
+/// Cleans the name like that of any client (AUTH-C7), because the consent page shows it.
 fn client_name(text: &str) -> Result<String, ConsoleError> {
     let text = account_name(text)?;
     name::clean(text).ok_or_else(|| {
@@ -204,7 +204,7 @@ fn client_name(text: &str) -> Result<String, ConsoleError> {
     })
 }
 
-/// Checks redirect URIs by C14 and returns them without duplicates, in the order given.
+/// Checks redirect URIs by AUTH-C14 and returns them without duplicates, in the order given.
 fn checked_uris(uris: Vec<String>) -> Result<Vec<String>, ConsoleError> {
     let invalid = |message: String| {
         Err(ConsoleError::invalid("redirect_uris_invalid", message).field("redirect_uris"))

@@ -1,4 +1,4 @@
-//! The workspace's rule for the sign-in of its members (`auth.md` L14).
+//! The workspace's rule for the sign-in of its members (AUTH-L14).
 
 use axum::{Json, extract::State};
 use portolan_model::{factor::SecondFactor, member::Action};

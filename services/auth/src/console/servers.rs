@@ -495,7 +495,7 @@ async fn set_tools(
             Some(name) => name,
             None => own_names.get(&tool.tool_id).cloned().ok_or_else(unknown)?,
         };
-        // TL-6: an upstream server's own name for its tool is valid in any form.
+        // MCP-TL-6: an upstream server's own name for its tool is valid in any form.
         let is_own = own_names.get(&tool.tool_id) == Some(&name);
         if is_own && name.chars().count() > LONGEST_NAME {
             return Err(ConsoleError::invalid(

@@ -1,5 +1,5 @@
 //! Service accounts of a workspace: programs that act in it without a person
-//! (`auth.md` C17, T12, M9).
+//! (AUTH-C17, AUTH-T12, AUTH-M9).
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -35,7 +35,7 @@ use crate::{
     clients::described::check_url, login::ConsolePage, state::AuthState, visitor::Visitor,
 };
 
-/// Most service accounts of a workspace (M9).
+/// Most service accounts of a workspace (AUTH-M9).
 const MOST: usize = 100;
 /// Largest key set that a form may contain, in bytes of JSON.
 const MAX_JWKS_BYTES: usize = 16 * 1024;

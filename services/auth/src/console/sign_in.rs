@@ -1,7 +1,7 @@
-//! Sources with OAuth sign-in, MCP servers and APIs (`spec/authorization.md` §8): the accounts that
-//! calls use, the workspace's OAuth client there, and the account that the workspace connected. An
-//! MCP server names its authorization server; for an API a person enters it here. The API never
-//! returns tokens and secrets.
+//! Sources with OAuth sign-in, MCP servers and APIs (`docs/authorization-rules.md`, *Platform as
+//! OAuth client of upstreams*): the accounts that calls use, the workspace's OAuth client there,
+//! and the account that the workspace connected. An MCP server names its authorization server; for
+//! an API a person enters it here. The API never returns tokens and secrets.
 
 mod form;
 
@@ -314,8 +314,8 @@ pub(crate) async fn set_sign_in(
         .zip(entered.as_ref())
         .is_some_and(|(known, entered)| !known.is_same(entered));
     if moved {
-        // AU-7: the client belongs to the former server. A person who may change addresses must not
-        // be able to send its secret to one of their own.
+        // MCP-AU-7: the client belongs to the former server. A person who may change addresses must
+        // not be able to send its secret to one of their own.
         stored::delete_sign_in(&mut tx, id).await?;
     } else {
         leaving.clear();

@@ -1,5 +1,5 @@
 //! The workspace's own identity provider, its mail domains, and whether members must use the
-//! provider (`auth.md` F7). For admins. A change of access requires a recent sign-in.
+//! provider (AUTH-F7). For admins. A change of access requires a recent sign-in.
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -361,10 +361,10 @@ pub(crate) async fn delete_identity_provider(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends the sessions and grants that the present provider does not allow (R7). These are sessions
-/// and grants proved by a former provider. Where the provider is required, they include grants of
-/// people who signed in without it. It acts on the present state, so a later change completes an
-/// interrupted one.
+/// Ends the sessions and grants that the present provider does not allow (AUTH-R7). These are
+/// sessions and grants proved by a former provider. Where the provider is required, they include
+/// grants of people who signed in without it. It acts on the present state, so a later change
+/// completes an interrupted one.
 async fn settle(
     state: &AuthState,
     workspace: &Workspace,
@@ -398,7 +398,7 @@ pub struct Enforcement {
 }
 
 /// Requires the provider, or makes it one of several sign-in methods again. Apps that members
-/// connected without it are disconnected at once (R7). API keys and service accounts continue.
+/// connected without it are disconnected at once (AUTH-R7). API keys and service accounts continue.
 /// Owners with a passkey can still sign in without it.
 #[utoipa::path(put, path = "/workspaces/{ws}/single-sign-on/enforcement", tag = "workspaces",
     params(("ws" = String, Path, description = "Slug")), request_body = Enforcement,

@@ -355,7 +355,7 @@ pub(super) fn imported(
     definition: Option<serde_json::Value>,
 ) -> Result<Imported, ConsoleError> {
     let json = |error| ConsoleError::internal("tool draft", error);
-    // S-6: of a document of strangers, models and people read what they see.
+    // REVIEW-S-6: of a document of strangers, models and people read what they see.
     let words = |text: &str| text::shown(text).into_owned();
     let clean = |value: &serde_json::Value| {
         let mut value = value.clone();

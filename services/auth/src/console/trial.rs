@@ -423,7 +423,7 @@ fn measure(kind: SourceKind, outcome: CallOutcome, begun: Instant) {
         .record(begun.elapsed().as_secs_f64());
 }
 
-/// The page where the member connects an account of their own (V-10), if the tool is tried with
+/// The page where the member connects an account of their own (MCP-V-10), if the tool is tried with
 /// one.
 fn connect_page(state: &AuthState, opener: &Opener) -> Option<String> {
     let Opener::Account(account) = opener else {

@@ -177,7 +177,7 @@ pub(super) fn checked_prefix(text: &str) -> Result<&str, ConsoleError> {
     .field("prefix"))
 }
 
-/// F5: names of a prefix and what follows it, which may be too long (TL-6).
+/// AUTH-F5: names of a prefix and what follows it, which may be too long (MCP-TL-6).
 fn too_long(prefix: &str, what: &str, name: &str, length: usize) -> ConsoleError {
     let most = LONGEST_NAME.saturating_sub(length);
     let shown: String = name.chars().take(40).collect();
@@ -253,7 +253,8 @@ pub(crate) async fn preview_upstream(
     Ok(Json(preview(offer)))
 }
 
-/// A turn at looking at a server. A member who asks for many looks at once waits for their own (S-1).
+/// A turn at looking at a server. A member who asks for many looks at once waits for their own
+/// (REVIEW-S-1).
 pub(super) async fn turn(state: &AuthState, workspace: &Workspace) -> Result<Turn, ConsoleError> {
     let turn = state.looks().take(workspace.id, LONGEST_WAIT).await;
     turn.ok_or_else(|| {

@@ -26,9 +26,9 @@ use crate::{
 /// The workspace that `{ws}` names, as a member sees it.
 ///
 /// The extractor answers 401 without a session. It answers 404 for an unknown slug and for a
-/// workspace of strangers, byte for byte the same (M2, case 106). It answers 403 with the page to
-/// visit if the session does not meet the workspace's rule (L14). The role is read at each request
-/// (S11).
+/// workspace of strangers, byte for byte the same (AUTH-M2, CASE-106). It answers 403 with the page
+/// to visit if the session does not meet the workspace's rule (AUTH-L14). The role is read at each
+/// request (AUTH-S11).
 #[derive(Debug, Clone)]
 pub struct Workspace {
     /// The tenant.
@@ -56,7 +56,7 @@ impl Workspace {
     }
 
     /// 403 with the path of the confirmation page, unless the session has a recent sign-in
-    /// (S2, case 157).
+    /// (AUTH-S2, CASE-157).
     pub fn require_recent(&self, now: Timestamp, page: ConsolePage) -> Result<(), ConsoleError> {
         self.require_recent_for(now, || Target::Workspace(self.slug.clone(), page))
     }
@@ -120,7 +120,7 @@ impl Workspace {
 }
 
 /// 403 with the path of the confirmation page, unless the session has a recent sign-in
-/// (S2, case 157).
+/// (AUTH-S2, CASE-157).
 pub(super) fn require_recent(
     session: &BrowserSession,
     now: Timestamp,

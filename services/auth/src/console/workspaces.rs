@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
 use crate::{login::ConsolePage, session::BrowserSession, state::AuthState, visitor::Visitor};
 
-/// Most workspaces that one person may own (M9).
+/// Most workspaces that one person may own (AUTH-M9).
 const MOST_OWNED: usize = 20;
 /// Longest display name, in characters.
 const NAME_LENGTH: usize = 80;
@@ -84,10 +84,10 @@ pub(crate) enum CreateError {
     /// The slug is against the rules.
     #[error("This address cannot be used: {0}.")]
     Slug(#[from] portolan_model::slug::InvalidSlug),
-    /// A workspace has or had this slug (M3).
+    /// A workspace has or had this slug (AUTH-M3).
     #[error("This address is taken. Choose another one.")]
     Taken,
-    /// The person owns too many (M9).
+    /// The person owns too many (AUTH-M9).
     #[error("You own {MOST_OWNED} workspaces already, which is the most one person can have.")]
     TooMany,
     /// The database failed.

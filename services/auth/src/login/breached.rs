@@ -1,4 +1,4 @@
-//! Passwords in lists of stolen ones (`auth.md` L4).
+//! Passwords in lists of stolen ones (AUTH-L4).
 //!
 //! There are two sources: the operator's own list in memory, and a service that returns ranges of
 //! digests. The service does not learn the password, because it only receives the start of the
@@ -184,7 +184,7 @@ mod tests {
             let word = Secret::new(word.to_owned());
             assert_eq!(list.know(&egress, &word).await, known);
         }
-        assert!(!format!("{list:?}").contains("trustno1"), "X1");
+        assert!(!format!("{list:?}").contains("trustno1"), "AUTH-X1");
         // A file in another encoding, and a password typed in another Unicode form of the same
         // letters.
         let bytes = b"caf\xe9 au lait\r\n\npassword".as_slice();

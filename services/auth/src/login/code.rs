@@ -1,8 +1,8 @@
-//! The second step of a sign-in with an authenticator app (`auth.md` L11, L14). A passkey can
+//! The second step of a sign-in with an authenticator app (AUTH-L11, AUTH-L14). A passkey can
 //! replace it ([`super::passkey`]).
 //!
-//! There is no session between the steps (S3). The proof that the password was right is a sealed
-//! ticket in the form. It is valid for five minutes in the browser that sent the password.
+//! There is no session between the steps (AUTH-S3). The proof that the password was right is a
+//! sealed ticket in the form. It is valid for five minutes in the browser that sent the password.
 
 use askama::Template;
 use axum::{

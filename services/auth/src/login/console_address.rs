@@ -1,5 +1,5 @@
-//! An address of the console to which a sign-in returns (S8): a path and a query of this service,
-//! never an address of another origin.
+//! An address of the console to which a sign-in returns (AUTH-S8): a path and a query of this
+//! service, never an address of another origin.
 
 /// Longest address in bytes.
 const LONGEST: usize = 1000;

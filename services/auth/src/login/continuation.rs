@@ -7,16 +7,16 @@ use super::target::{ConsolePage, Target};
 use crate::{browser::Browser, pages::PageError, state::AuthState};
 
 /// The target of a sign-in, with the texts that its pages show. It is made from a stored request,
-/// or from an address that can only be the console's (S8).
+/// or from an address that can only be the console's (AUTH-S8).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
     /// The target.
     pub target: Target,
     /// The client's name for the headline, if a client started the sign-in.
     client_name: Option<String>,
-    /// Prefills the form (A10).
+    /// Prefills the form (AUTH-A10).
     login_hint: Option<String>,
-    /// True if the client requires a new sign-in (A10).
+    /// True if the client requires a new sign-in (AUTH-A10).
     wants_fresh: bool,
 }
 
@@ -24,7 +24,7 @@ impl Continuation {
     /// Reads the `request` parameter of a page.
     ///
     /// Returns [`PageError::StartAgain`] for a request that has expired, belongs to another
-    /// browser, or is malformed. The error does not reveal which (case 30).
+    /// browser, or is malformed. The error does not reveal which (CASE-30).
     pub(super) async fn load(
         state: &AuthState,
         browser: &Browser,
@@ -101,7 +101,7 @@ pub fn login_path(request: RequestId, again: bool) -> String {
 }
 
 /// The path after signing in. A person who comes from a client and has no workspace creates one
-/// first (N11). The console has its own page for that.
+/// first (AUTH-N11). The console has its own page for that.
 pub(crate) async fn path_after(
     state: &AuthState,
     user: UserId,

@@ -1,5 +1,5 @@
 //! The cookie `__Host-dev`, which marks a browser in which an account has signed in before
-//! (`auth.md` L6).
+//! (AUTH-L6).
 //!
 //! The cookie authorizes nothing. It gives sign-in attempts from that browser their own budget, so
 //! that a stranger's attempts do not keep the owner out.

@@ -1,4 +1,4 @@
-//! Sign-in with accounts of other services (`auth.md` §1.11, F1–F8).
+//! Sign-in with accounts of other services (AUTH-1.11, AUTH-F1 to AUTH-F8).
 //!
 //! ```text
 //! a link of ours ─► way::begin (state, PKCE, nonce: a row of this browser) ─► the provider
@@ -6,14 +6,15 @@
 //!     ─► settle: sign in, offer to connect, or a new account
 //! ```
 //!
-//! - An identity is known by provider, issuer and subject, never by an address (F3). A known
+//! - An identity is known by provider, issuer and subject, never by an address (AUTH-F3). A known
 //!   address alone opens nothing: its owner signs in to that account first, and connects then
-//!   (F4, case 159).
-//! - Each provider has a callback of its own, so that none can answer for another (F1, case 158).
-//! - Tokens of providers are used in the request that received them, and then dropped (F8).
+//!   (AUTH-F4, CASE-159).
+//! - Each provider has a callback of its own, so that none can answer for another (AUTH-F1,
+//!   CASE-158).
+//! - Tokens of providers are used in the request that received them, and then dropped (AUTH-F8).
 //!
 //! A sign-in at a provider begins with a link and not with a form. Browsers apply `form-action` to
-//! all redirects behind a form (N7), and these pages keep theirs strict. The link carries the
+//! all redirects behind a form (AUTH-N7), and these pages keep theirs strict. The link carries the
 //! browser's form token, so that no other site can start the redirect.
 
 mod company;

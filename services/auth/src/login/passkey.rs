@@ -1,4 +1,4 @@
-//! Sign-in with a passkey: alone, or as the second step after a password (`auth.md` L13).
+//! Sign-in with a passkey: alone, or as the second step after a password (AUTH-L13).
 //!
 //! The page's script requests options, has the authenticator sign, and posts an ordinary form.
 //! Without script the pages work as without passkeys.
@@ -26,7 +26,8 @@ use crate::{
     visitor::Visitor,
 };
 
-/// The options that the authenticator signs for a sign-in. They do not depend on the account (L5).
+/// The options that the authenticator signs for a sign-in. They do not depend on the account
+/// (AUTH-L5).
 pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,

@@ -167,7 +167,7 @@ pub(super) async fn submit(
     };
     let account = AccountKey::new(&state.keys, address.normalised());
     let known_device = device::known(&state, &headers, &account);
-    // Taken before hashing, so that a flood does not use 64 MiB for each attempt (L2).
+    // Taken before hashing, so that a flood does not use 64 MiB for each attempt (AUTH-L2).
     let paid = match state
         .throttle
         .sign_in(visitor.ip, &account, known_device.as_deref(), state.now())
@@ -184,7 +184,7 @@ pub(super) async fn submit(
 
     let login = find(&state, &address).await?;
     let stored = login.as_ref().and_then(|login| login.phc.as_deref());
-    // An unknown address is compared with a decoy hash, which takes as long (L5, case 143).
+    // An unknown address is compared with a decoy hash, which takes as long (AUTH-L5, CASE-143).
     let verification = state.passwords.verify(&form.password, stored).await?;
     let (Some(login), Verification::Match { rehash }) = (&login, verification) else {
         missed(
@@ -206,7 +206,7 @@ pub(super) async fn submit(
     } else {
         None
     };
-    // L4: a person with a stolen password may sign in, and then sees the page to change it.
+    // AUTH-L4: a person with a stolen password may sign in, and then sees the page to change it.
     let is_stolen = state
         .config
         .breached
@@ -237,7 +237,7 @@ pub(super) async fn submit(
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
 }
 
-/// The path of the page that requests another password, and then leads on to the target (L4).
+/// The path of the page that requests another password, and then leads on to the target (AUTH-L4).
 pub(super) fn stolen_path(target: &Target) -> String {
     target.on_with(AccountPage::Password.path(), "why=stolen")
 }

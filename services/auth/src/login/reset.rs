@@ -1,8 +1,8 @@
-//! Setting a new password for a person who forgot the old one (`auth.md` L9).
+//! Setting a new password for a person who forgot the old one (AUTH-L9).
 //!
 //! The link only proves access to the mailbox. It starts no session, and the next sign-in still
-//! requires a second factor (case 153). Opening the link does not use it up, so a mail scanner does
-//! no harm (case 150).
+//! requires a second factor (CASE-153). Opening the link does not use it up, so a mail scanner does
+//! no harm (CASE-150).
 
 use askama::Template;
 use axum::{
@@ -92,7 +92,7 @@ pub(super) struct ResetForm {
     email: String,
 }
 
-/// Mails the link. Only the message shows whether the address has an account (L5, case 149).
+/// Mails the link. Only the message shows whether the address has an account (AUTH-L5, CASE-149).
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
@@ -124,7 +124,8 @@ pub(super) async fn submit(
         return Ok(with_retry_after(refusal, early));
     }
 
-    // The response is sent before the lookup, so that its time reveals no more than its text (S-7).
+    // The response is sent before the lookup, so that its time reveals no more than its text
+    // (REVIEW-S-7).
     let (work, target) = (state.clone(), continuation.target.clone());
     let is_begun = state.later(async move {
         if let Err(error) = send_link(&work, &visitor, &address, &target).await {

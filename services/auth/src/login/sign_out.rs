@@ -1,4 +1,4 @@
-//! Sign-out (`auth.md` S4).
+//! Sign-out (AUTH-S4).
 
 use axum::{
     extract::State,

@@ -118,7 +118,7 @@ pub(super) struct SignupForm {
 }
 
 /// Opens a verification. Only the message shows whether the address has an account already
-/// (L5, case 149).
+/// (AUTH-L5, CASE-149).
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,

@@ -1,5 +1,5 @@
 //! Targets of a sign-in: a fixed set, written as one word in forms and links, never a URL that a
-//! visitor supplies (`auth.md` S8).
+//! visitor supplies (AUTH-S8).
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! Limits of sign-in and sign-up (`auth.md` L6, L15).
+//! Limits of sign-in and sign-up (AUTH-L6, AUTH-L15).
 //!
 //! No account is ever locked out: a used-up budget refills by itself. A browser in which the person
 //! has signed in before has a budget of its own, so that a stranger's wrong attempts do not keep
-//! the owner out (case 144).
+//! the owner out (CASE-144).
 
 use std::net::IpAddr;
 
@@ -250,7 +250,7 @@ impl Throttle {
         self.addresses.take(&block(ip), now).await
     }
 
-    /// Takes a sign-up from the budget of its address (L15).
+    /// Takes a sign-up from the budget of its address (AUTH-L15).
     pub async fn sign_up(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
         if self.is_exempt(ip) {
             return Ok(());
@@ -295,7 +295,7 @@ impl Throttle {
         self.challenges.take(&block(ip), now).await
     }
 
-    /// Takes a code of a second factor: five in five minutes, over all browsers (L11).
+    /// Takes a code of a second factor: five in five minutes, over all browsers (AUTH-L11).
     pub async fn second_factor(&self, user: UserId, now: Timestamp) -> Result<(), TooEarly> {
         self.codes.take(&user.to_string(), now).await
     }

@@ -1,4 +1,4 @@
-//! Security budgets, counted over all nodes (L6): sign-in attempts, codes, sign-ups, messages.
+//! Security budgets, counted over all nodes (AUTH-L6): sign-in attempts, codes, sign-ups, messages.
 //!
 //! A single process counts in its memory. Nodes with a shared store keep each budget there as a
 //! bucket, and each attempt is one request to the store. The process counts too, so that a key that

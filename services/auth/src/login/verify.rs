@@ -1,4 +1,4 @@
-//! Proof of an address: the code from the mail, in the browser that signed up (`auth.md` L7).
+//! Proof of an address: the code from the mail, in the browser that signed up (AUTH-L7).
 
 use askama::Template;
 use axum::{
@@ -57,7 +57,7 @@ pub(super) struct VerifyQuery {
 }
 
 /// Shows the form. Reading changes nothing, so a mail scanner that follows the link does no harm
-/// (case 150).
+/// (CASE-150).
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -155,7 +155,7 @@ pub(super) async fn submit(
         }
         return Err(error.into());
     }
-    // Sign-ups that others began with this address end (F5, case 160).
+    // Sign-ups that others began with this address end (AUTH-F5, CASE-160).
     users::forget_unverified(&mut tx, &verification.address_norm, verification.user).await?;
     // A person whose provider vouched for no address has no password.
     let provider =

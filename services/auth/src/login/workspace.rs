@@ -1,4 +1,4 @@
-//! Creates a workspace for a person who comes from an AI client and has none yet (`auth.md` N11).
+//! Creates a workspace for a person who comes from an AI client and has none yet (AUTH-N11).
 //! The console has its own page for the others.
 
 use askama::Template;

@@ -1,4 +1,4 @@
-//! Messages about passkeys (`auth.md` L13, L16).
+//! Messages about passkeys (AUTH-L13, AUTH-L16).
 
 use super::Letter;
 

@@ -1,11 +1,11 @@
 //! Texts of messages. Links are absolute and built from configuration, never from a request
-//! (S10, case 154).
+//! (AUTH-S10, CASE-154).
 
 use portolan_model::member::Role;
 
 use super::Letter;
 
-/// A verification code (L7).
+/// A verification code (AUTH-L7).
 pub(crate) fn verification(name: &str, code: &str, link: &str) -> Letter {
     Letter::to(name, format!("{code} is your Portolan code"))
         .say("This is your code. It works for 10 minutes, in the browser where you signed up:")
@@ -14,7 +14,7 @@ pub(crate) fn verification(name: &str, code: &str, link: &str) -> Letter {
         .say("If you didn’t sign up for Portolan, ignore this message. Nothing happens without the code.")
 }
 
-/// To the owner of an address that was used for a second sign-up (L5).
+/// To the owner of an address that was used for a second sign-up (AUTH-L5).
 pub(crate) fn known_address(login_url: &str) -> Letter {
     Letter::to_somebody("You already have a Portolan account")
         .say("Someone, probably you, tried to sign up for Portolan with this address. It already has an account.")
@@ -22,7 +22,7 @@ pub(crate) fn known_address(login_url: &str) -> Letter {
         .say("If this wasn’t you, ignore this message. Nothing was changed.")
 }
 
-/// A warning after several wrong passwords, at most one a day (L6).
+/// A warning after several wrong passwords, at most one a day (AUTH-L6).
 pub(crate) fn misses(login_url: &str) -> Letter {
     Letter::to_somebody("Failed sign-ins to your Portolan account")
         .say("Someone entered a wrong password for your Portolan account several times. Further attempts are slowed down; your account is not locked.")
@@ -30,7 +30,7 @@ pub(crate) fn misses(login_url: &str) -> Letter {
         .say("If this wasn’t you, you don’t need to do anything, as long as you use this password nowhere else.")
 }
 
-/// An old token of an app was used again (K11). `client` is the app's name, cleaned.
+/// An old token of an app was used again (AUTH-K11). `client` is the app's name, cleaned.
 pub(crate) fn reuse(client: &str) -> Letter {
     Letter::to_somebody("An app was disconnected from Portolan")
         .say(format!(
@@ -39,7 +39,7 @@ pub(crate) fn reuse(client: &str) -> Letter {
         .say("If you still use the app, connect it again. Otherwise you don’t need to do anything.")
 }
 
-/// The link for a new password (L9).
+/// The link for a new password (AUTH-L9).
 pub(crate) fn reset(name: &str, link: &str) -> Letter {
     Letter::to(name, "Choose a new Portolan password")
         .say("Someone, probably you, asked for a new password for your Portolan account. The link works once, within 30 minutes.")
@@ -47,7 +47,7 @@ pub(crate) fn reset(name: &str, link: &str) -> Letter {
         .say("If this wasn’t you, ignore this message. Your password stays the same.")
 }
 
-/// To an address without an account, for which a new password was requested (L5).
+/// To an address without an account, for which a new password was requested (AUTH-L5).
 pub(crate) fn reset_unknown(signup_url: &str) -> Letter {
     Letter::to_somebody("No Portolan account uses this address")
         .say("Someone, probably you, asked for a new Portolan password, but no account uses this address. You may have signed up with another address.")
@@ -55,7 +55,7 @@ pub(crate) fn reset_unknown(signup_url: &str) -> Letter {
         .say("If this wasn’t you, ignore this message.")
 }
 
-/// The password changed (L16).
+/// The password changed (AUTH-L16).
 pub(crate) fn password_changed(name: &str, reset_url: &str) -> Letter {
     Letter::to(name, "Your Portolan password was changed")
         .say("The password of your Portolan account was changed, and your other browsers were signed out.")
@@ -63,7 +63,7 @@ pub(crate) fn password_changed(name: &str, reset_url: &str) -> Letter {
         .link("Choose a new password", reset_url)
 }
 
-/// The code that proves a new address (L10).
+/// The code that proves a new address (AUTH-L10).
 pub(crate) fn new_address(name: &str, code: &str) -> Letter {
     Letter::to(name, format!("{code} is your Portolan code"))
         .say("Enter this code within 10 minutes to use this address for your Portolan account:")
@@ -71,14 +71,14 @@ pub(crate) fn new_address(name: &str, code: &str) -> Letter {
         .say("If you didn’t ask for this, ignore this message. Nothing happens without the code.")
 }
 
-/// To the new address, if another account uses it already (L5).
+/// To the new address, if another account uses it already (AUTH-L5).
 pub(crate) fn new_address_taken() -> Letter {
     Letter::to_somebody("Another Portolan account uses this address")
         .say("Someone tried to use this address for a Portolan account, but another account already uses it. Nothing was changed.")
         .say("If this was you, sign in to the other account with this address.")
 }
 
-/// To the former address, with the link to undo (L10).
+/// To the former address, with the link to undo (AUTH-L10).
 pub(crate) fn address_changed(name: &str, new: &str, undo_url: &str) -> Letter {
     Letter::to(name, "The e-mail of your Portolan account was changed")
         .say(format!("Your Portolan account now uses {new}. This address no longer signs in to it."))
@@ -93,8 +93,8 @@ pub(crate) fn address_restored(name: &str, reset_url: &str) -> Letter {
         .link("Choose a new password", reset_url)
 }
 
-/// Two-step verification was turned on or off, or has new recovery codes (L16). `action` is its
-/// name in the audit log.
+/// Two-step verification was turned on or off, or has new recovery codes (AUTH-L16). `action` is
+/// its name in the audit log.
 pub(crate) fn two_step_verification(name: &str, action: &str, reset_url: &str) -> Letter {
     let (subject, text) = match action {
         "second_factor.added" => (
@@ -116,7 +116,7 @@ pub(crate) fn two_step_verification(name: &str, action: &str, reset_url: &str) -
         .link("Choose a new password", reset_url)
 }
 
-/// An account at a provider became a sign-in method (L16).
+/// An account at a provider became a sign-in method (AUTH-L16).
 pub(crate) fn sign_in_method_added(name: &str, provider: &str, url: &str) -> Letter {
     Letter::to(name, "A sign-in method was added to your Portolan account")
         .say(format!(
@@ -126,7 +126,7 @@ pub(crate) fn sign_in_method_added(name: &str, provider: &str, url: &str) -> Let
         .say("If this wasn’t you, disconnect it on that page and choose a new password.")
 }
 
-/// An account at a provider is no sign-in method any more (L16).
+/// An account at a provider is no sign-in method any more (AUTH-L16).
 pub(crate) fn sign_in_method_removed(name: &str, provider: &str, url: &str) -> Letter {
     Letter::to(name, "A sign-in method was removed from your Portolan account")
         .say(format!(
@@ -136,7 +136,7 @@ pub(crate) fn sign_in_method_removed(name: &str, provider: &str, url: &str) -> L
         .say("If this wasn’t you, choose a new password now.")
 }
 
-/// A recovery code was used (L12).
+/// A recovery code was used (AUTH-L12).
 pub(crate) fn recovery_code_used(name: &str, left: i64, url: &str) -> Letter {
     Letter::to(name, "A recovery code was used for your Portolan account")
         .say(format!(
@@ -146,7 +146,7 @@ pub(crate) fn recovery_code_used(name: &str, left: i64, url: &str) -> Letter {
         .say("If this wasn’t you, choose a new password and create new recovery codes.")
 }
 
-/// An invitation (M5).
+/// An invitation (AUTH-M5).
 pub(crate) fn invitation(workspace: &str, inviter: &str, role: Role, link: &str) -> Letter {
     Letter::to_somebody(format!("{inviter} invited you to {workspace} on Portolan"))
         .say(format!(
@@ -177,7 +177,7 @@ pub(crate) enum Stronger {
     Raised,
 }
 
-/// To the other owners: there is one more admin or owner (S-3). `whom` is an address.
+/// To the other owners: there is one more admin or owner (REVIEW-S-3). `whom` is an address.
 pub(crate) fn stronger_role(
     name: &str,
     workspace: &str,
@@ -205,8 +205,8 @@ pub(crate) fn stronger_role(
         ))
 }
 
-/// A person requests an app that an administrator has to allow (M7). The name is the app's own,
-/// cleaned.
+/// A person requests an app that an administrator has to allow (AUTH-M7). The name is the app's
+/// own, cleaned.
 pub(crate) fn client_requested(
     name: &str,
     workspace: &str,
@@ -226,7 +226,7 @@ pub(crate) fn client_requested(
     .say("The app cannot connect until you allow it.")
 }
 
-/// An administrator allowed an app that this person requested (M7).
+/// An administrator allowed an app that this person requested (AUTH-M7).
 pub(crate) fn client_allowed(name: &str, workspace: &str, client: &str) -> Letter {
     Letter::to(name, format!("{client} can now connect to {workspace}"))
         .say(format!(
@@ -235,14 +235,14 @@ pub(crate) fn client_allowed(name: &str, workspace: &str, client: &str) -> Lette
         .say("If you didn’t request it, you don’t need to do anything. The app has no access until you agree.")
 }
 
-/// The account was deleted (L16).
+/// The account was deleted (AUTH-L16).
 pub(crate) fn account_deleted(name: &str) -> Letter {
     Letter::to(name, "Your Portolan account was deleted")
         .say("Your Portolan account and its sign-in methods were deleted, and you left all workspaces.")
         .say("If this wasn’t you, contact the operator of the service. A deleted account cannot be restored.")
 }
 
-/// A workspace was deleted (M6, L16).
+/// A workspace was deleted (AUTH-M6, AUTH-L16).
 pub(crate) fn workspace_deleted(
     name: &str,
     workspace: &str,

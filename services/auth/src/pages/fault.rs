@@ -1,5 +1,5 @@
 //! Faults of server-rendered pages. Each states the remedy, and none reveals whether an address or
-//! a tenant exists (E11).
+//! a tenant exists (AUTH-E11).
 
 use axum::{
     extract::Request,
@@ -16,11 +16,11 @@ use super::fault_page;
 /// Why a page could not be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The form's token belongs to another browser, session or request (S5, case 27).
+    /// The form's token belongs to another browser, session or request (AUTH-S5, CASE-27).
     #[error("form token does not fit")]
     ForeignForm,
     /// The request to continue is unknown, expired, or of another browser, with one answer for all
-    /// (A11, case 30).
+    /// (AUTH-A11, CASE-30).
     #[error("no such request in this browser")]
     StartAgain,
     /// The form cannot be read.
@@ -35,7 +35,7 @@ pub enum PageError {
         /// Seconds until the next attempt.
         retry_after: i64,
     },
-    /// Too many passwords are being checked (L2).
+    /// Too many passwords are being checked (AUTH-L2).
     #[error("password hashing")]
     Password(#[from] PasswordError),
     /// The database failed.
@@ -160,7 +160,7 @@ impl IntoResponse for PageError {
 }
 
 /// Middleware of page routers: turns a [`PageError`] into a page with the request's id, which the
-/// log has too (X2).
+/// log has too (AUTH-X2).
 pub(crate) async fn show_faults(request: Request, next: Next) -> Response {
     let request_id = request
         .extensions()

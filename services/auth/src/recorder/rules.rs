@@ -1,5 +1,5 @@
 //! The text of each rule, for people who examine why a client was refused. The ids are those of the
-//! design (`auth.md` §1).
+//! design (AUTH-1).
 
 use crate::error::ErrorCode;
 

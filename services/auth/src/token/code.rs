@@ -1,4 +1,4 @@
-//! The authorization code grant (`auth.md` T1–T7).
+//! The authorization code grant (AUTH-T1 to AUTH-T7).
 //!
 //! Everything is checked on a plain read first, so that a wrong verifier or a wrong client cannot
 //! use up a code. Then one guarded `update` decides the winner, in the transaction that also begins
@@ -83,7 +83,8 @@ pub(super) async fn redeem(
     exchange(state, visitor, tx, client, &code, &presented, audience).await
 }
 
-/// Checks PKCE always, and redirect URI and resource if they are sent (T4). Returns the audience.
+/// Checks PKCE always, and redirect URI and resource if they are sent (AUTH-T4). Returns the
+/// audience.
 async fn check(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -118,7 +119,7 @@ async fn check(
         return Ok(Ok(url));
     }
     // The request named no workspace and the person picked one: a resource in that workspace
-    // narrows the token now (§5.4).
+    // narrows the token now (AUTH-5.4).
     let narrows = !code.resource_given
         && match asked.tenant() {
             None => asked == Resource::Platform,
@@ -133,7 +134,7 @@ async fn check(
     )))
 }
 
-/// Verifies PKCE S256 with a comparison in constant time (A5).
+/// Verifies PKCE S256 with a comparison in constant time (AUTH-A5).
 fn is_verifier_of(verifier: &str, challenge: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~');
     if !(43..=128).contains(&verifier.len()) || !verifier.bytes().all(allowed) {
@@ -156,7 +157,7 @@ async fn exchange(
     let attempt = Uuid::now_v7();
     if !grants::redeem_code(&mut tx, presented, attempt, now).await? {
         // Another request redeemed the code between the read and now. Same client, same code: a
-        // replay (T6, case 47).
+        // replay (AUTH-T6, CASE-47).
         let code = grants::find_code(&mut tx, presented)
             .await?
             .ok_or(NO_GOOD)?;
@@ -191,7 +192,7 @@ async fn exchange(
         grant.resource.clone_from(&audience);
     }
     grants::touch(&mut tx, grant.id, now).await?;
-    // The token is signed before the commit: a failure here leaves the code unused (T7).
+    // The token is signed before the commit: a failure here leaves the code unused (AUTH-T7).
     let (access, expires_in) =
         issue::access_token(state, client, &grant, &standing, &grant.scopes, audience)?;
     commit(state, tx, presented, attempt).await?;
@@ -204,8 +205,8 @@ async fn exchange(
 }
 
 /// Commits. If the database's answer to the commit is lost, the row shows whether this attempt was
-/// committed (§4.7). If it was, the tokens in memory are valid, and the client need not retry: a
-/// retry would count as a replay and revoke them.
+/// committed (AUTH-4.7). If it was, the tokens in memory are valid, and the client need not retry:
+/// a retry would count as a replay and revoke them.
 async fn commit(
     state: &AuthState,
     tx: SystemTx,
@@ -234,7 +235,7 @@ async fn commit(
     })
 }
 
-/// Revokes the grant, commits, and then refuses (T6).
+/// Revokes the grant, commits, and then refuses (AUTH-T6).
 async fn replayed(
     state: &AuthState,
     visitor: &Visitor,

@@ -1,4 +1,4 @@
-//! Makes an access token for a grant (`auth.md` K1–K3, §4.4).
+//! Makes an access token for a grant (AUTH-K1 to AUTH-K3, AUTH-4.4).
 
 use portolan_keys::{AccessClaims, Epochs, Secret};
 use portolan_model::{client::AuthMethod, id::TokenId, scope::ScopeSet};
@@ -12,14 +12,14 @@ use portolan_storage::{
 use crate::{admission, error::OAuthError, state::AuthState};
 
 /// Returns true if the client no longer proves itself by key, and the grant was given to a client
-/// that did. A client whose document changes to no proof must not inherit such a grant (C5).
+/// that did. A client whose document changes to no proof must not inherit such a grant (AUTH-C5).
 pub(super) fn is_downgraded(client: &Client, grant: &Grant) -> bool {
     grant.is_key_bound && client.auth_method == AuthMethod::None
 }
 
-/// Returns the present status of a grant's parties, as read in the transaction that issues (K16).
-/// `None` if the grant, the person, the membership or the tenant is not active any more. Also
-/// `None` if the sign-in does not meet the tenant's present rules.
+/// Returns the present status of a grant's parties, as read in the transaction that issues
+/// (AUTH-K16). `None` if the grant, the person, the membership or the tenant is not active any
+/// more. Also `None` if the sign-in does not meet the tenant's present rules.
 pub(super) fn standing(
     state: &AuthState,
     client: &Client,
@@ -29,23 +29,23 @@ pub(super) fn standing(
     if grant.is_revoked || grant.expires_at <= state.now() {
         return Ok(None);
     }
-    // M7: the workspace may refuse a client that it admitted when the person agreed.
+    // AUTH-M7: the workspace may refuse a client that it admitted when the person agreed.
     let (rule, decision) = present.client_rule()?;
     if !admission::judge(client, grant.tenant, rule, decision).is_admitted() {
         return Ok(None);
     }
-    // L14: a stricter rule also holds for grants that were given before it.
+    // AUTH-L14: a stricter rule also holds for grants that were given before it.
     if !present.meets_second_factor()? {
         return Ok(None);
     }
-    // F7: so does the rule that members sign in with the workspace's own provider.
+    // AUTH-F7: so does the rule that members sign in with the workspace's own provider.
     if !present.is_admitted_by_provider {
         return Ok(None);
     }
     Ok(present.standing.filter(|standing| standing.is_active))
 }
 
-/// Signs an access token. It never expires after the grant (K2).
+/// Signs an access token. It never expires after the grant (AUTH-K2).
 pub(super) fn access_token(
     state: &AuthState,
     client: &Client,

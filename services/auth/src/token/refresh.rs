@@ -1,4 +1,4 @@
-//! The refresh token grant (`auth.md` K6–K18).
+//! The refresh token grant (AUTH-K6 to AUTH-K18).
 //!
 //! The rules of the chain are [`portolan_model::token_family`]. [`at_once`] serves the common case:
 //! a public client with the newest token of its family, and no reason to refuse. It reads, and
@@ -49,7 +49,8 @@ const NO_GOOD: OAuthError =
 /// Interval at which the audit log records at most one use of a family from another network.
 const ELSEWHERE_AGAIN: Duration = Duration::HOUR;
 
-/// The refusal of C5, case 75. The family stays, because the client may prove itself by key again.
+/// The refusal of AUTH-C5, CASE-75. The family stays, because the client may prove itself by key
+/// again.
 const DOWNGRADED: OAuthError = OAuthError::invalid_grant(
     "this client proved itself by key when it was allowed to connect, and does not any more: authorize it again",
 );
@@ -108,7 +109,7 @@ pub(super) async fn at_once(
     trail.grant = Some((grant.id, grant.tenant));
     let (successor, sealed) = successor(&presented, found.family)?;
     // The token is signed before anything is written: a failure here leaves the presented token the
-    // head (T7).
+    // head (AUTH-T7).
     let (access, expires_in) =
         issue::access_token(state, &client, grant, &standing, &scopes, audience)?;
     let (head, next) = (presented.digest(), successor.digest());
@@ -175,16 +176,16 @@ pub(super) async fn refresh(
     }
     let Some(standing) = issue::standing(state, client, &locked.state)? else {
         // This is permanent: a later membership or unlocking must not revive the old token
-        // (case 126).
+        // (CASE-126).
         return Err(kill(state, visitor, tx, client, grant, "not_active").await?);
     };
-    // Scopes and audience are checked before anything is consumed (K14, K15).
+    // Scopes and audience are checked before anything is consumed (AUTH-K14, AUTH-K15).
     let scopes = narrowed_scopes(form, grant)?;
     let audience = audience(state, &mut tx, form, grant).await?;
 
     let head = match verdict {
         // Only this client can use the token, because each request needs its key. The token need
-        // not change, and no process of the client can be late (K8).
+        // not change, and no process of the client can be late (AUTH-K8).
         Verdict::Rotate if client.auth_method == AuthMethod::PrivateKeyJwt => {
             refresh_tokens::keep(&mut tx, &locked, &presented.digest(), now).await?;
             presented.clone()
@@ -256,7 +257,7 @@ async fn rotate(
 }
 
 /// Follows the chain from a superseded token to the head: each token opens the next. `None` if a
-/// link is missing (K18).
+/// link is missing (AUTH-K18).
 async fn follow(
     tx: &mut SystemTx,
     locked: &Found,
@@ -281,8 +282,8 @@ fn opened(holder: &SecretToken, sealed: &[u8], family: FamilyId) -> Option<Secre
     SecretToken::parse(TokenForm::Refresh, std::str::from_utf8(text.expose()).ok()?)
 }
 
-/// Reads the scopes of a refresh (K14). A subset narrows the access token alone, unknown words are
-/// dropped, and `offline_access` is tolerated. A known scope that was not granted is refused.
+/// Reads the scopes of a refresh (AUTH-K14). A subset narrows the access token alone, unknown words
+/// are dropped, and `offline_access` is tolerated. A known scope that was not granted is refused.
 fn narrowed_scopes(form: &Parameters, grant: &Grant) -> Result<ScopeSet, OAuthError> {
     let refused = |description| OAuthError::refused(ErrorCode::InvalidScope, description);
     let Some(text) = form.first("scope") else {
@@ -305,7 +306,7 @@ fn narrowed_scopes(form: &Parameters, grant: &Grant) -> Result<ScopeSet, OAuthEr
     })
 }
 
-/// The audience of K15 as far as it needs no query: an equal or absent resource. `None` for
+/// The audience of AUTH-K15 as far as it needs no query: an equal or absent resource. `None` for
 /// anything else.
 fn granted_audience(
     state: &AuthState,
@@ -319,7 +320,7 @@ fn granted_audience(
     Ok((granted.as_ref() == Some(&asked)).then(|| state.oauth.resources.url(&asked)))
 }
 
-/// The audience of K15: an equal resource, one below it, or an absent one.
+/// The audience of AUTH-K15: an equal resource, one below it, or an absent one.
 async fn audience(
     state: &AuthState,
     tx: &mut SystemTx,
@@ -346,7 +347,7 @@ async fn audience(
     Err(refused())
 }
 
-/// Ends the family and its grant (K11), and commits before the refusal is sent.
+/// Ends the family and its grant (AUTH-K11), and commits before the refusal is sent.
 async fn kill(
     state: &AuthState,
     visitor: &Visitor,
@@ -394,7 +395,8 @@ async fn kill(
     Ok(NO_GOOD)
 }
 
-/// Records a replay that is answered and came from another network than the rotation did (S-10).
+/// Records a replay that is answered and came from another network than the rotation did
+/// (REVIEW-S-10).
 async fn note_elsewhere(
     visitor: &Visitor,
     tx: &mut SystemTx,
@@ -439,7 +441,7 @@ async fn warning(
 }
 
 /// Refuses and records a valid token that another client presents. The rightful client keeps its
-/// tokens (case 123).
+/// tokens (CASE-123).
 async fn foreign(
     visitor: &Visitor,
     mut tx: SystemTx,

@@ -1,5 +1,5 @@
 //! The client credentials grant: a service account gets a token for itself
-//! (`auth.md` T12, AX-1…AX-5; the extension `io.modelcontextprotocol/oauth-client-credentials`).
+//! (AUTH-T12, MCP-AX-1…MCP-AX-5; the extension `io.modelcontextprotocol/oauth-client-credentials`).
 //!
 //! Programs request tokens far more often than people sign in, so a proof by secret is cached for
 //! some seconds. The cache does not weaken a revocation: an entry includes the epochs that the
@@ -37,7 +37,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Life of a token of a service account, in seconds (K2).
+/// Life of a token of a service account, in seconds (AUTH-K2).
 const LIFE: i64 = 15 * 60;
 /// How long a proof by secret is cached.
 const REMEMBERED: Duration = Duration::seconds(5);
@@ -135,7 +135,7 @@ fn is_known_to_be_over(state: &AuthState, proved: &Proved) -> bool {
     })
 }
 
-/// Answers with an access token, and never with a refresh token (AX-3).
+/// Answers with an access token, and never with a refresh token (MCP-AX-3).
 pub(super) async fn grant(
     state: &AuthState,
     visitor: &Visitor,
@@ -176,8 +176,8 @@ pub(super) async fn grant(
     })
 }
 
-/// Reads the scopes (A8, A11). Unknown ones are dropped. `offline_access` has no meaning, because
-/// no person is involved.
+/// Reads the scopes (AUTH-A8, AUTH-A11). Unknown ones are dropped. `offline_access` has no meaning,
+/// because no person is involved.
 fn scopes(form: &Parameters) -> Result<ScopeSet, OAuthError> {
     let Some(text) = form.first("scope") else {
         return Ok(ScopeSet::default_grant());
@@ -194,8 +194,8 @@ fn scopes(form: &Parameters) -> Result<ScopeSet, OAuthError> {
     })
 }
 
-/// The audience (T12): in the account's tenant, and no wider than the account. Without a `resource`
-/// it is the account's own.
+/// The audience (AUTH-T12): in the account's tenant, and no wider than the account. Without a
+/// `resource` it is the account's own.
 async fn audience(
     state: &AuthState,
     standing: &Standing,

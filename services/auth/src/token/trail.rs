@@ -1,4 +1,4 @@
-//! Connection diagnostics of a token request (`auth.md` X2): the exchange of a code, and a refresh
+//! Connection diagnostics of a token request (AUTH-X2): the exchange of a code, and a refresh
 //! that was refused.
 
 use http::HeaderMap;

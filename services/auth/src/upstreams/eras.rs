@@ -1,5 +1,5 @@
 //! Keeps data about tools of a server of both eras, if the server does not state which tools it
-//! lists in sessions.
+//! lists in sessions (MCP-X-4).
 
 use portolan_model::registry::ToolState;
 use portolan_storage::tools::{Imported, Tool};

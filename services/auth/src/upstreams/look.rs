@@ -156,7 +156,7 @@ async fn with_server(
     }
 }
 
-/// Headers of each request, and the secrets that are masked in every answer (S-5).
+/// Headers of each request, and the secrets that are masked in every answer (REVIEW-S-5).
 #[derive(Default)]
 struct Keys {
     headers: HeaderMap,

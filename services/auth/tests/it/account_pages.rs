@@ -1,4 +1,5 @@
-//! Account pages in a person's browser (§3b 2, 3 and 17; bugs 6, 21, 28).
+//! Account pages in a person's browser (REVIEW-UX-3b 2, 3 and 17; REVIEW-UX-BUG-6,
+//! REVIEW-UX-BUG-21, REVIEW-UX-BUG-28).
 
 use http::StatusCode;
 use time::Duration;

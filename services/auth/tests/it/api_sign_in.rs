@@ -1,5 +1,5 @@
 //! Sign-in to APIs by OAuth: the entered authorization server, and its effect on stored data
-//! (`spec/authorization.md` AU-6…AU-15). The tests make no request to an authorization server,
+//! (MCP-AU-6…MCP-AU-15). The tests make no request to an authorization server,
 //! because one that is entered by its addresses needs none.
 
 use http::{Method, StatusCode};
@@ -409,8 +409,8 @@ async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() 
     assert!(!others.text.contains("Notes"), "{}", others.text);
 }
 
-/// S-14: another workspace's source, or an unknown one, has no account to disconnect and no sign-in
-/// to remove.
+/// REVIEW-S-14: another workspace's source, or an unknown one, has no account to disconnect and no
+/// sign-in to remove.
 #[tokio::test]
 async fn s14_what_is_taken_away_from_an_unknown_source_is_a_404() {
     let house = House::open().await;

@@ -1,4 +1,4 @@
-//! `auth.md` L4, case 148: stolen passwords are not accepted.
+//! AUTH-L4, CASE-148: stolen passwords are not accepted.
 
 use std::sync::{
     Arc,

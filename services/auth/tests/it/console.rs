@@ -1,5 +1,5 @@
 //! The console's API: workspaces, roles, foreign ids, bad input
-//! (`auth.md` M1–M3, S5, S11; cases 103, 106, 162).
+//! (AUTH-M1 to AUTH-M3, AUTH-S5, AUTH-S11; CASE-103, CASE-106, CASE-162).
 
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
@@ -534,5 +534,5 @@ async fn the_audit_log_goes_out_as_json_lines_to_admins_whole_and_of_one_workspa
     let foreign = bob
         .call(Method::GET, "/workspaces/acme/audit/export", None)
         .await;
-    assert_eq!(foreign.status, StatusCode::NOT_FOUND, "case 106");
+    assert_eq!(foreign.status, StatusCode::NOT_FOUND, "CASE-106");
 }

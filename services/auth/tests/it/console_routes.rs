@@ -1,5 +1,5 @@
-//! S-3: calls every route of the console's API with every role and a sign-in that is not recent,
-//! and compares with the table of `docs/console-routes.md`.
+//! REVIEW-S-3: calls every route of the console's API with every role and a sign-in that is not
+//! recent, and compares with the table of `docs/console-routes.md`.
 
 use std::collections::BTreeSet;
 

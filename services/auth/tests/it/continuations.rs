@@ -1,5 +1,5 @@
 //! From an AI client through sign-up or sign-in back to its consent page
-//! (`auth.md` A11, N11, S8; case 30).
+//! (AUTH-A11, AUTH-N11, AUTH-S8; CASE-30).
 
 use axum::body::Body;
 use http::{Request, StatusCode, header};

@@ -1,5 +1,5 @@
 //! The default server of a workspace in the console, and its effect on nodes
-//! (`auth.md` §5.1, §5.4).
+//! (AUTH-5.1, AUTH-5.4).
 
 use http::{Method, StatusCode};
 use portolan_model::{id::TenantId, member::Role};

@@ -1,4 +1,4 @@
-//! Deletion of a workspace by its owner (`auth.md` M6).
+//! Deletion of a workspace by its owner (AUTH-M6).
 
 use http::{Method, StatusCode};
 use portolan_storage::{
@@ -41,7 +41,7 @@ async fn m6_an_owner_deletes_a_workspace_with_its_typed_name_and_a_recent_proof_
         (StatusCode::UNPROCESSABLE_ENTITY, &json!("slug_differs")),
         "{refusal}"
     );
-    // Case 157.
+    // CASE-157.
     house.wait(Duration::minutes(11));
     let (status, refusal) = delete(&ann, "acme").await;
     assert_eq!(status, StatusCode::FORBIDDEN);

@@ -1,5 +1,5 @@
-//! The rule of a workspace on second factors, in the console (`auth.md` L14), and the recent
-//! sign-in of sensitive changes (S2).
+//! The rule of a workspace on second factors, in the console (AUTH-L14), and the recent
+//! sign-in of sensitive changes (AUTH-S2).
 
 use http::{Method, StatusCode};
 use portolan_keys::{Secret, TotpSecret};
@@ -257,7 +257,7 @@ async fn case_157_without_a_recent_proof_each_sensitive_change_is_refused_and_sa
             &[("what", "rename"), ("name", "x")],
         ),
         ("/account/passkeys", "passkeys", &[("what", "remove")]),
-        // F6: unlink.
+        // AUTH-F6: unlink.
         ("/account/sign-in", "sign-in", &[]),
     ] {
         let mut all = vec![("form_token", token.as_str())];

@@ -1,4 +1,5 @@
-//! Members and invitations (`auth.md` M1, M5, M9, R7; cases 106, 157, 161, 162).
+//! Members and invitations (AUTH-M1, AUTH-M5, AUTH-M9, AUTH-R7; CASE-106, CASE-157, CASE-161,
+//! CASE-162).
 
 use http::{Method, StatusCode};
 use portolan_storage::Reason;
@@ -93,7 +94,7 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
     );
 
     assert_eq!(sent.json()["sent_again"], false);
-    // Bug 26: the response reports that a second invitation replaces the first.
+    // REVIEW-UX-BUG-26: the response reports that a second invitation replaces the first.
     house.wait(Duration::seconds(1));
     let again = invite(&ann, "bob@acme.example", "developer").await;
     assert_eq!(again.status, StatusCode::CREATED, "{}", again.text);
@@ -104,7 +105,7 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
     assert!(page.text.contains("Join Acme GmbH?") && page.text.contains("as a developer"));
     let signup = page.text.split("href=\"/signup?request=").nth(1).unwrap();
     let target = signup.split('"').next().unwrap();
-    // Bug 25: both pages behind the invitation have the address filled in.
+    // REVIEW-UX-BUG-25: both pages behind the invitation have the address filled in.
     for page in ["/signup", "/login"] {
         let page = bob.get(&format!("{page}?request={target}")).await;
         assert!(
@@ -139,7 +140,7 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
             ("bob@acme.example".to_owned(), "developer".to_owned())
         ]
     );
-    // Case 161: twice.
+    // CASE-161: twice.
     assert_eq!(bob.get(&invitation).await.status, StatusCode::NOT_FOUND);
     let audit = ann
         .call(Method::GET, "/workspaces/acme/audit", None)
@@ -203,7 +204,7 @@ async fn case_161_an_invitation_is_worth_nothing_in_other_hands_when_revoked_rep
     assert_eq!(
         eve.call(Method::DELETE, &path, None).await.status,
         StatusCode::NOT_FOUND,
-        "case 106"
+        "CASE-106"
     );
     let revoked = ann.call(Method::DELETE, &path, None).await;
     assert_eq!(revoked.status, StatusCode::NO_CONTENT);

@@ -1,5 +1,5 @@
 //! Membership by a workspace's provider: two concurrent first sign-ins, and refusals at the last
-//! moment (`auth.md` F7).
+//! moment (AUTH-F7).
 
 use futures_util::future::join;
 use http::{Method, StatusCode};

@@ -1,4 +1,5 @@
-//! API keys and service accounts in the console (`auth.md` C16, C17, M9, S2; cases 106, 157).
+//! API keys and service accounts in the console (AUTH-C16, AUTH-C17, AUTH-M9, AUTH-S2; CASE-106,
+//! CASE-157).
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -113,7 +114,7 @@ async fn r7_members_have_their_own_keys_admins_see_all_and_a_removal_ends_them()
     assert_eq!(
         bob.call(Method::DELETE, &foreign, None).await.status,
         StatusCode::NOT_FOUND,
-        "case 106"
+        "CASE-106"
     );
     let accounts = "/workspaces/acme/service-accounts";
     let nightly = json!({"name": "Nightly", "auth": "client_secret"});
@@ -173,7 +174,7 @@ async fn r7_members_have_their_own_keys_admins_see_all_and_a_removal_ends_them()
         ended
             .to_string()
             .contains(his["key"]["id"].as_str().unwrap()),
-        "M8: {ended}"
+        "AUTH-M8: {ended}"
     );
 }
 

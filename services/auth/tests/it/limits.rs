@@ -1,4 +1,4 @@
-//! Limits of a workspace in the console's API (`streams.md` §16).
+//! Limits of a workspace in the console's API (STREAM-16).
 
 use http::{Method, StatusCode};
 use portolan_auth::{Calls, ConsoleLimits, InUse};
@@ -76,7 +76,7 @@ async fn a_workspace_sees_what_holds_and_sets_its_own_within_the_platforms_bound
     assert_eq!(
         names,
         LimitName::ALL.map(LimitName::as_str),
-        "F-1: each one"
+        "REVIEW-F1: each one"
     );
     assert_eq!(
         named(&before, "running_calls"),

@@ -20,7 +20,7 @@ async fn a_development_server_shows_its_mail_newest_first() {
     assert!(
         page.text.find("bob@acme.example").unwrap() < page.text.find("ann@acme.example").unwrap()
     );
-    // Friction 3: addresses in the message are links, and a button copies its code.
+    // REVIEW-UX-FRICTION-3: addresses in the message are links, and a button copies its code.
     let link = format!("https://portolan.test/verify?code={code}");
     assert!(
         page.text

@@ -1,4 +1,4 @@
-//! Sign-in pages and console in a browser, rule by rule (`auth.md` §6.3), on a real Postgres and
+//! Sign-in pages and console in a browser, rule by rule (AUTH-6.3), on a real Postgres and
 //! with a clock that the test advances.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]

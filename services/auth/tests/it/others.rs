@@ -1,4 +1,4 @@
-//! Sign-in with accounts of other services (`auth.md` F1–F8; cases 157 to 160).
+//! Sign-in with accounts of other services (AUTH-F1 to AUTH-F8; CASE-157 to CASE-160).
 
 use http::{Method, StatusCode};
 use portolan_keys::{SecretToken, TokenForm};
@@ -56,7 +56,7 @@ async fn f1_f2_a_proved_person_with_a_proved_address_has_an_account_at_once() {
     let (house, works) = openid().await;
     works.say(verified(ANN));
     let ann = house.browser();
-    // S8: the redirect leads to the original target.
+    // AUTH-S8: the redirect leads to the original target.
     let done = works
         .sign_in(&house, &ann, "/signup?request=account.sessions")
         .await;
@@ -73,14 +73,14 @@ async fn f1_f2_a_proved_person_with_a_proved_address_has_an_account_at_once() {
         "nothing invisible is in the name"
     );
     assert_eq!(amr(&house, &ann).await, ["fed"]);
-    // Another browser, another day, another address there: the same person (F3).
+    // Another browser, another day, another address there: the same person (AUTH-F3).
     house.wait(Duration::DAY);
     works.say(verified("ann.married@acme.example"));
     let other = house.browser();
     works.sign_in(&house, &other, "/login").await;
     assert_eq!(me(&other).await["id"], first["id"]);
     assert_eq!(works.key_reads(), 2, "keys are read once an hour at most");
-    // Another subject with her address is another person, and needs another proof (F4).
+    // Another subject with her address is another person, and needs another proof (AUTH-F4).
     works.say(json!({"sub": "somebody-else", "email": ANN, "email_verified": true}));
     let stranger = house.browser();
     let refused = works.sign_in(&house, &stranger, "/login").await;
@@ -210,7 +210,11 @@ async fn case_158_a_way_back_is_of_one_browser_one_provider_and_one_time() {
 
     // No other site can begin a sign-in: the link carries the browser's token.
     let path = link(&late.get("/login").await, "works");
-    assert_eq!(thief.get(&path).await.status, StatusCode::FORBIDDEN, "S5");
+    assert_eq!(
+        thief.get(&path).await.status,
+        StatusCode::FORBIDDEN,
+        "AUTH-S5"
+    );
     // Several at once in one browser.
     let first = works.visit(&house, &leave(&late, "/login", "works").await);
     let second = others.visit(&house, &leave(&late, "/login", "others").await);
@@ -255,7 +259,7 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
     let early = other.post(&page, &[("form_token", &token)]).await;
     assert!(early.location().starts_with("/login?request=ido_"));
 
-    // F4: she signs in with her former method, and then confirms.
+    // AUTH-F4: she signs in with her former method, and then confirms.
     let login = link_to_login(&shown.text);
     let form = other.get(&login).await;
     let fields = [
@@ -276,9 +280,9 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
     assert_eq!(
         house.newest_mail(ANN).await.subject,
         "A sign-in method was added to your Portolan account",
-        "L16"
+        "AUTH-L16"
     );
-    // The number identifies the account, not the name (F3).
+    // The number identifies the account, not the name (AUTH-F3).
     github.tell(
         github_user(7, "renamed"),
         github_mail("new@acme.example", true),
@@ -311,7 +315,10 @@ async fn case_160_what_others_began_with_an_address_is_gone_when_its_owner_comes
     github.tell(github_user(7, "ann"), github_mail(ANN, true));
     let ann = house.browser();
     github.sign_in(&house, &ann, "/login").await;
-    assert!(ann.is_signed_in().await, "F5: nothing stood in her way");
+    assert!(
+        ann.is_signed_in().await,
+        "AUTH-F5: nothing stood in her way"
+    );
     // Not even with the code, which he cannot have.
     let token = attacker.get("/login").await.field("form_token");
     let late = attacker
@@ -351,7 +358,7 @@ async fn f4_an_address_that_nobody_vouches_for_is_proved_by_mail() {
     let page = page.location().to_owned();
     assert!(
         page.starts_with("/login/address/"),
-        "L5: it does not tell that this address has an account: {page}"
+        "AUTH-L5: it does not tell that this address has an account: {page}"
     );
     let sent = ann
         .fill(&page, &[("name", "Ann"), ("email", "known@acme.example")])
@@ -360,7 +367,7 @@ async fn f4_an_address_that_nobody_vouches_for_is_proved_by_mail() {
     assert_eq!(
         house.newest_mail("known@acme.example").await.subject,
         "You already have a Portolan account",
-        "L5"
+        "AUTH-L5"
     );
     let sent = ann.fill(&page, &[("name", "Ann"), ("email", ANN)]).await;
     assert_eq!(sent.location(), "/verify", "{}", sent.text);
@@ -411,7 +418,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
         .map(|(name, value)| (*name, value.as_str()));
     let set = ann.post("/reset/choose", &fields).await;
     assert_eq!(set.status, StatusCode::OK, "{}", set.text);
-    // S-4, the same kind: a new password does not remove other sign-in methods.
+    // REVIEW-S-4, the same kind: a new password does not remove other sign-in methods.
     assert!(
         set.text.contains("connected accounts still sign in"),
         "{}",
@@ -420,7 +427,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
     ann.sign_in(ANN, PASSWORD).await;
     assert!(ann.is_signed_in().await);
 
-    // Case 157: refused after ten minutes; a confirmation with the provider helps.
+    // CASE-157: refused after ten minutes; a confirmation with the provider helps.
     let form = ann.get(PAGE).await;
     house.wait(Duration::minutes(11));
     let stale = [
@@ -462,7 +469,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
         "{}",
         removed.text
     );
-    assert!(!other.is_signed_in().await, "S4");
+    assert!(!other.is_signed_in().await, "AUTH-S4");
     let again = house.browser();
     github.sign_in(&house, &again, "/login").await;
     assert!(!again.is_signed_in().await, "it does not sign in any more");
@@ -501,7 +508,7 @@ async fn l14_a_second_factor_is_asked_for_behind_a_provider_too() {
     let policy = page.headers["content-security-policy"].to_str().unwrap();
     assert!(
         policy.contains("script-src 'self'"),
-        "L13: a passkey can stand in for the code here too: {policy}"
+        "AUTH-L13: a passkey can stand in for the code here too: {policy}"
     );
     assert!(!other.is_signed_in().await);
     let fields = [

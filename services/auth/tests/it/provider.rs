@@ -202,14 +202,14 @@ impl Provider {
         let query: HashMap<_, _> = url.query_pairs().into_owned().collect();
         assert_eq!(query["response_type"], "code");
         assert_eq!(query["client_id"], "us");
-        assert_eq!(query["code_challenge_method"], "S256", "F1");
+        assert_eq!(query["code_challenge_method"], "S256", "AUTH-F1");
         let expected = format!("https://portolan.test/login/callback/{slug}");
         assert_eq!(
             query["redirect_uri"], expected,
-            "F1: one callback for each provider"
+            "AUTH-F1: one callback for each provider"
         );
         let state = query["state"].clone();
-        assert!(state.len() >= 40, "F1");
+        assert!(state.len() >= 40, "AUTH-F1");
         let given = Given {
             nonce: query.get("nonce").cloned(),
             challenge: query["code_challenge"].clone(),

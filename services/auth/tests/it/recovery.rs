@@ -1,5 +1,6 @@
 //! A new password without the old one, and a person's changes of their account
-//! (`auth.md` L9, L10, S2–S4, R5; cases 40, 149, 150, 152–154, 157).
+//! (AUTH-L9, AUTH-L10, AUTH-S2 to AUTH-S4, AUTH-R5; CASE-40, CASE-149, CASE-150,
+//! CASE-152 to CASE-154, CASE-157).
 
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
@@ -62,7 +63,7 @@ async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
         StatusCode::OK
     );
     let link = link(&house, "ann@acme.example", "/reset/choose?token=lnk_").await;
-    // Case 150: mail scanners follow links.
+    // CASE-150: mail scanners follow links.
     for _ in 0..3 {
         let scanned = house.browser().get(&link).await;
         assert_eq!(scanned.status, StatusCode::OK);
@@ -72,13 +73,13 @@ async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
     assert_eq!(
         weak.status,
         StatusCode::UNPROCESSABLE_ENTITY,
-        "case 148: {}",
+        "CASE-148: {}",
         weak.text
     );
     let done = choose(&elsewhere, &link, NEW_PASSWORD).await;
     assert_eq!(done.status, StatusCode::OK, "{}", done.text);
     assert!(!elsewhere.is_signed_in().await, "it signs nobody in");
-    assert!(!ann.is_signed_in().await, "case 40: sessions are gone");
+    assert!(!ann.is_signed_in().await, "CASE-40: sessions are gone");
     let thief = house.browser();
     thief.set_cookie("__Host-sid", &stolen);
     assert!(!thief.is_signed_in().await);
@@ -92,7 +93,7 @@ async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
     );
     let told = house.newest_mail("ann@acme.example").await;
     assert_eq!(told.subject, "Your Portolan password was changed");
-    // Case 152: twice.
+    // CASE-152: twice.
     assert_eq!(
         choose(&elsewhere, &link, NEW_PASSWORD).await.status,
         StatusCode::NOT_FOUND
@@ -181,8 +182,8 @@ async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
     );
 }
 
-/// S-7: before the response, both kinds of address cause the same queries: none. The work that
-/// differs begins after it.
+/// REVIEW-S-7: before the response, both kinds of address cause the same queries: none. The work
+/// that differs begins after it.
 #[tokio::test]
 async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
     let house = House::open().await;
@@ -207,7 +208,7 @@ async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
     assert!(bare[0].is_empty(), "{bare:?}");
 }
 
-/// S-4: the person who changed the address knew the password.
+/// REVIEW-S-4: the person who changed the address knew the password.
 #[tokio::test]
 async fn s4_undoing_a_change_of_address_ends_the_password_of_who_made_it() {
     let house = House::open().await;
@@ -297,7 +298,7 @@ async fn s4_a_change_of_password_signs_the_other_browsers_out_and_asks_for_the_o
             &[("current", PASSWORD), ("password", "ann@acme.example")],
         )
         .await;
-    assert_eq!(weak.status, StatusCode::UNPROCESSABLE_ENTITY, "L3");
+    assert_eq!(weak.status, StatusCode::UNPROCESSABLE_ENTITY, "AUTH-L3");
     let done = ann
         .fill(
             "/account/password",
@@ -309,12 +310,12 @@ async fn s4_a_change_of_password_signs_the_other_browsers_out_and_asks_for_the_o
         (StatusCode::SEE_OTHER, "/account?done=password")
     );
     assert!(ann.is_signed_in().await);
-    assert!(!other.is_signed_in().await, "case 40");
+    assert!(!other.is_signed_in().await, "CASE-40");
     assert_eq!(
         other.sign_in("ann@acme.example", NEW_PASSWORD).await.status,
         StatusCode::SEE_OTHER
     );
-    // Case 27: a form of another browser, of another session, or without token.
+    // CASE-27: a form of another browser, of another session, or without token.
     let foreign = house.person("bob@acme.example").await;
     let theirs = foreign.get("/account/password").await.field("form_token");
     for token in [theirs.as_str(), ""] {
@@ -361,12 +362,12 @@ async fn case_157_a_change_of_address_needs_a_recent_proof_and_the_session_gets_
         (confirmed.status, confirmed.location()),
         (StatusCode::SEE_OTHER, "/account/email")
     );
-    assert_ne!(ann.cookie("__Host-sid").unwrap(), before, "S3");
+    assert_ne!(ann.cookie("__Host-sid").unwrap(), before, "AUTH-S3");
     let thief = house.browser();
     thief.set_cookie("__Host-sid", &before);
     assert!(!thief.is_signed_in().await, "the old id is dead");
     assert_eq!(ann.get("/account/email").await.status, StatusCode::OK);
-    // Case 44: the target is always one of our own.
+    // CASE-44: the target is always one of our own.
     for foreign in ["//evil.example", "https:evil"] {
         let answer = ann
             .get(&format!("/account/confirm?request={foreign}"))
@@ -423,7 +424,7 @@ async fn l10_a_new_address_is_proved_and_the_old_one_can_undo_it_for_72_hours() 
         StatusCode::NOT_FOUND,
         "once"
     );
-    // S-4: the page leads to a new password; without one the account stays closed.
+    // REVIEW-S-4: the page leads to a new password; without one the account stays closed.
     let choice = restored.text.split("href=\"/reset/choose?token=").nth(1);
     let choice = choice.unwrap().split('"').next().unwrap();
     let choice = format!("/reset/choose?token={choice}");
@@ -460,7 +461,7 @@ async fn l5_somebody_elses_address_is_not_told_and_never_taken() {
         house.newest_mail("bob@acme.example").await.subject,
         "Another Portolan account uses this address"
     );
-    // Case 151: at the sixth attempt the code is dead, right or wrong.
+    // CASE-151: at the sixth attempt the code is dead, right or wrong.
     let token = page.field("form_token");
     for n in 0..6 {
         let code = format!("{:08}", 10_000_000 + n);

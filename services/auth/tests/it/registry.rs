@@ -398,7 +398,7 @@ async fn what_goes_wrong_in_a_call_is_said_honestly() {
                 .as_str()
                 .unwrap()
                 .contains("/id is a string"),
-        "TL-12: {odd}"
+        "MCP-TL-12: {odd}"
     );
 
     let wrong = json!({"kind": "api_key", "in": "header", "name": "X-Api-Key", "value": "wrong-but-secret"});
@@ -935,6 +935,6 @@ async fn case_106_the_registry_of_others_does_not_exist() {
     assert_eq!(
         ann.send(form.body(Body::from("{}")).unwrap()).await.status,
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "S5"
+        "AUTH-S5"
     );
 }

@@ -1,4 +1,5 @@
-//! Authenticator apps and recovery codes (`auth.md` L11, L12, S3, S4; cases 153, 155, 157).
+//! Authenticator apps and recovery codes (AUTH-L11, AUTH-L12, AUTH-S3, AUTH-S4; CASE-153, CASE-155,
+//! CASE-157).
 
 use http::StatusCode;
 use portolan_auth::login::breached::BreachedPasswords;
@@ -25,7 +26,7 @@ impl App {
             .split('<')
             .next()
             .unwrap();
-        // §3b 17: in groups, and whole for the button that copies.
+        // REVIEW-UX-3b 17: in groups, and whole for the button that copies.
         assert!(shown.split(' ').all(|group| group.len() <= 4), "{shown}");
         let text = shown.replace(' ', "");
         assert!(page.contains(&format!("data-copy=\"{text}\"")), "{page}");
@@ -50,7 +51,7 @@ impl App {
 pub(crate) async fn enrol(house: &House, person: &Browser<'_>) -> (App, Vec<String>) {
     person.fill(PAGE, &[("what", "begin")]).await;
     let page = person.get(PAGE).await.text;
-    // L11: the QR code has the same contents as the key and the link.
+    // AUTH-L11: the QR code has the same contents as the key and the link.
     assert!(
         page.contains("<svg class=\"qr\"") && page.contains("h1v1h-1z"),
         "{page}"
@@ -66,7 +67,7 @@ pub(crate) async fn enrol(house: &House, person: &Browser<'_>) -> (App, Vec<Stri
         .skip(1)
         .map(|rest| rest.split('<').next().unwrap().to_owned())
         .collect::<Vec<_>>();
-    assert_eq!(codes.len(), 10, "L12");
+    assert_eq!(codes.len(), 10, "AUTH-L12");
     house.wait(Duration::seconds(60));
     (app, codes)
 }
@@ -92,18 +93,21 @@ async fn l11_a_password_alone_does_not_sign_in_and_a_code_is_good_once() {
     other.sign_in("ann@acme.example", PASSWORD).await;
     let (app, _) = enrol(&house, &ann).await;
     assert!(ann.is_signed_in().await);
-    assert!(!other.is_signed_in().await, "S4: other browsers are out");
+    assert!(
+        !other.is_signed_in().await,
+        "AUTH-S4: other browsers are out"
+    );
     assert_eq!(
         house.newest_mail("ann@acme.example").await.subject,
         "Two-step verification was turned on",
-        "L16"
+        "AUTH-L16"
     );
     let dead = other.cookie("__Host-sid");
     let page = other.sign_in("ann@acme.example", PASSWORD).await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(
         other.cookie("__Host-sid") == dead && !other.is_signed_in().await,
-        "S3: nothing is signed in between the steps"
+        "AUTH-S3: nothing is signed in between the steps"
     );
     for wrong in ["000000", "", "not a code"] {
         let refused = send_code(&other, &page, wrong).await;
@@ -113,7 +117,7 @@ async fn l11_a_password_alone_does_not_sign_in_and_a_code_is_good_once() {
     let done = send_code(&other, &page, &code).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     assert!(other.is_signed_in().await);
-    // Case 155: twice.
+    // CASE-155: twice.
     let third = house.browser();
     let page = third.sign_in("ann@acme.example", PASSWORD).await;
     assert_eq!(
@@ -289,7 +293,8 @@ async fn case_157_a_proof_includes_the_second_factor_and_removing_it_needs_one()
     let (app, _) = enrol(&house, &ann).await;
     house.wait(Duration::minutes(11));
     let path = "/account/confirm?request=account.two-factor&for=required";
-    // Bug 28: viewing the status needs no recent sign-in; the page leads to the confirmation.
+    // REVIEW-UX-BUG-28: viewing the status needs no recent sign-in; the page leads to the
+    // confirmation.
     let seen = ann.get(PAGE).await;
     assert!(
         seen.text
@@ -315,7 +320,7 @@ async fn case_157_a_proof_includes_the_second_factor_and_removing_it_needs_one()
         "the password alone is no proof any more"
     );
     assert_eq!(confirm(&app.code(&house)).await.location(), PAGE);
-    // Bug 29: one click is not enough.
+    // REVIEW-UX-BUG-29: one click is not enough.
     let asked = ann.get(PAGE).await.text;
     let button = asked.find("value=\"remove\"").unwrap();
     assert!(asked[..button].contains("<details class=\"confirm\">"));

@@ -1,4 +1,4 @@
-//! Browser sessions (`auth.md` S1–S4, S11; cases 39, 40, 164).
+//! Browser sessions (AUTH-S1 to AUTH-S4, AUTH-S11; CASE-39, CASE-40, CASE-164).
 
 use axum::body::Body;
 use http::{Request, StatusCode, header};

@@ -1,5 +1,5 @@
 //! Sign-in, its throttle, and forms of other sites
-//! (`auth.md` L5, L6, S5, S8; cases 28, 29, 43, 44, 143–145).
+//! (AUTH-L5, AUTH-L6, AUTH-S5, AUTH-S8; CASE-28, CASE-29, CASE-43, CASE-44, CASE-143 to CASE-145).
 
 use axum::body::Body;
 use http::{Request, StatusCode, header};
@@ -228,7 +228,7 @@ async fn case_44_no_parameter_leads_anywhere_else() {
         assert_eq!(
             answer.status,
             StatusCode::BAD_REQUEST,
-            "an unknown request and one of another browser are the same (case 30)"
+            "an unknown request and one of another browser are the same (CASE-30)"
         );
         assert!(answer.text.contains("Start again in your app"));
     }
@@ -264,8 +264,8 @@ async fn s6_s7_n8_pages_carry_their_headers() {
         ] {
             assert!(csp.contains(part), "{path}: {csp}");
         }
-        // Passkeys need script, and the mailbox uses some for comfort: one file of ours (L13). No
-        // other page here has any.
+        // Passkeys need script, and the mailbox uses some for comfort: one file of ours (AUTH-L13).
+        // No other page here has any.
         let script = match path {
             "/dev/mail" => Some("page.js"),
             "/login" => Some("passkey.js"),

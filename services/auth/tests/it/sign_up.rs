@@ -1,4 +1,4 @@
-//! Sign-up and verification (`auth.md` L3, L5, L7; cases 147–151).
+//! Sign-up and verification (AUTH-L3, AUTH-L5, AUTH-L7; CASE-147 to CASE-151).
 
 use http::{StatusCode, header};
 use time::Duration;

@@ -1,4 +1,4 @@
-//! Sign-in with the provider of a workspace (`auth.md` F7, R7, K16; case 107).
+//! Sign-in with the provider of a workspace (AUTH-F7, AUTH-R7, AUTH-K16; CASE-107).
 
 use http::{Method, StatusCode};
 use portolan_net::txt::TxtRecords;
@@ -59,7 +59,7 @@ impl Scene {
             )
             .await;
         assert_eq!(set.status, StatusCode::OK, "{}", set.text);
-        assert!(!set.text.contains("planted"), "X1");
+        assert!(!set.text.contains("planted"), "AUTH-X1");
         let callback = set.json()["provider"]["callback_url"]
             .as_str()
             .unwrap()
@@ -319,7 +319,7 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
     assert_eq!(
         (hers.status, hers.text),
         (StatusCode::NOT_FOUND, unknown.text),
-        "M2"
+        "AUTH-M2"
     );
     let page = impersonator.get("/login/company/anns").await;
     assert!(!page.text.contains("Ann"), "{}", page.text);
@@ -431,7 +431,7 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     let page = stranger.get("/login/company/acme").await;
     assert!(!page.text.contains("Acme"), "{}", page.text);
 
-    // S2: a confirmation ten minutes later does not lose the proof.
+    // AUTH-S2: a confirmation ten minutes later does not lose the proof.
     scene.house.wait(Duration::minutes(11));
     let stale = enforce(&olga, true).await;
     assert_eq!(
@@ -511,7 +511,7 @@ async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_sa
     let go = async || {
         let path = link(&ann.get(&way).await, &scene.slug);
         let location = ann.get(&path).await.location().to_owned();
-        assert!(location.contains("max_age=0"), "S2: {location}");
+        assert!(location.contains("max_age=0"), "AUTH-S2: {location}");
         let (code, state) = scene.idp.visit_for(house, &location, &scene.slug);
         ann.get(&format!(
             "/login/callback/{}?code={code}&state={state}",
@@ -595,7 +595,7 @@ async fn f7_an_address_that_the_provider_denies_makes_nobody_a_member() {
     let shown = somebody.get(&offered).await;
     assert!(
         !shown.text.contains(ANN) && !shown.text.contains("already have an account"),
-        "L5: it is not told who has an account: {}",
+        "AUTH-L5: it is not told who has an account: {}",
         shown.text
     );
 }

@@ -1,4 +1,4 @@
-//! One-time proofs at row level: two connections at once (`auth.md` L7).
+//! One-time proofs at row level: two connections at once (AUTH-L7).
 
 use portolan_model::{Digest, email::EmailAddress, id::VerificationId};
 use portolan_storage::{

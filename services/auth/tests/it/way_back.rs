@@ -1,5 +1,5 @@
 //! The target of a sign-in, and the notice about the session before
-//! (S8; bugs 1 and 13, friction 1).
+//! (AUTH-S8; REVIEW-UX-BUG-1 and REVIEW-UX-BUG-13, REVIEW-UX-FRICTION-1).
 
 use http::StatusCode;
 use time::Duration;

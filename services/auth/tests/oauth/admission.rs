@@ -1,4 +1,5 @@
-//! Clients that may connect to a workspace (M7, C15, K16, N11, R7; cases 41 and 106).
+//! Clients that may connect to a workspace (AUTH-M7, AUTH-C15, AUTH-K16, AUTH-N11, AUTH-R7; CASE-41
+//! and CASE-106).
 
 use http::{Method, StatusCode};
 use portolan_model::member::Role;
@@ -88,7 +89,7 @@ async fn m7_a_list_admits_what_is_on_it_and_case_41_no_other_client_gets_a_code(
     assert_eq!(
         press(&mut scene.ann, &node, &path, "approve").await,
         StatusCode::FORBIDDEN,
-        "case 41"
+        "CASE-41"
     );
     let ask = format!("ask {}", scene.acme);
     assert_eq!(
@@ -216,7 +217,7 @@ async fn m7_nobody_takes_the_places_of_all_who_ask() {
     let mut apps = Vec::new();
     for number in 0..=client_admission::MOST_OF_ONE {
         if number % 10 == 9 {
-            // C12: the number an hour from one network is limited.
+            // AUTH-C12: the number an hour from one network is limited.
             node.clock.advance(Duration::hours(1) + Duration::SECOND);
         }
         apps.push(node.client(&format!("App {number}")).await);
@@ -366,7 +367,7 @@ async fn r7_a_stricter_rule_ends_what_it_does_not_admit_and_spares_what_is_allow
     assert_eq!(
         node.refresh(&other, refresh).await.status,
         StatusCode::OK,
-        "K16"
+        "AUTH-K16"
     );
 }
 
@@ -430,8 +431,8 @@ async fn case_157_admitting_more_needs_a_recent_proof_and_admitting_less_does_no
     }
 }
 
-/// Bug 27: clients that a stricter rule cuts off stay on the list, so that they can be allowed.
-/// Their number is shown before the change.
+/// REVIEW-UX-BUG-27: clients that a stricter rule cuts off stay on the list, so that they can be
+/// allowed. Their number is shown before the change.
 #[tokio::test]
 async fn bug_27_what_a_rule_cuts_off_stays_on_the_list_and_is_counted_before() {
     let mut scene = Scene::new().await;

@@ -1,4 +1,5 @@
-//! `/oauth/authorize`, discovery and metadata documents (cases 1–26, 76, 83, 86).
+//! `/oauth/authorize`, discovery and metadata documents (CASE-1 to CASE-26, CASE-76, CASE-83,
+//! CASE-86).
 
 use http::{Method, Request, StatusCode, header};
 use portolan_keys::digest;
@@ -18,7 +19,7 @@ use crate::harness::{CALLBACK, ISSUER, Scene, encode, request, with};
 
 #[tokio::test]
 async fn a2_until_the_redirect_uri_is_proved_every_fault_is_a_page() {
-    // Cases 1 to 4, 7, 10 and 11; a user before the host (case 5).
+    // CASE-1 to CASE-4, CASE-7, CASE-10 and CASE-11; a user before the host (CASE-5).
     let mut scene = Scene::new().await;
     let good = request(&scene.client);
     for (name, value) in [
@@ -59,7 +60,7 @@ async fn a2_until_the_redirect_uri_is_proved_every_fault_is_a_page() {
         .ann
         .authorize(&with(good, "ignored", Some(&huge)))
         .await;
-    assert_eq!(reply.status, StatusCode::URI_TOO_LONG, "A1");
+    assert_eq!(reply.status, StatusCode::URI_TOO_LONG, "AUTH-A1");
     reply.assert_page();
 }
 
@@ -105,23 +106,27 @@ async fn a6_a7_after_it_faults_go_back_with_state_and_iss() {
         assert_eq!(back["state"], "a state & more");
         assert_eq!(back["iss"], ISSUER);
         assert_eq!(reply.header(header::LOCATION).matches("iss=").count(), 1);
-        assert_eq!(reply.header(header::CACHE_CONTROL), "no-store", "A12");
-        assert_eq!(reply.header(header::REFERRER_POLICY), "no-referrer", "A12");
-        assert!(reply.text.is_empty(), "A12");
+        assert_eq!(reply.header(header::CACHE_CONTROL), "no-store", "AUTH-A12");
+        assert_eq!(
+            reply.header(header::REFERRER_POLICY),
+            "no-referrer",
+            "AUTH-A12"
+        );
+        assert!(reply.text.is_empty(), "AUTH-A12");
     }
     let mut twice = good.clone();
     twice.push(("state", "other"));
     assert_eq!(
         scene.ann.authorize(&twice).await.back()["error"],
         "invalid_request",
-        "case 16"
+        "CASE-16"
     );
     scene.ann.sign_out();
     let reply = scene
         .ann
         .authorize(&with(good, "prompt", Some("none")))
         .await;
-    assert_eq!(reply.back()["error"], "login_required", "case 19");
+    assert_eq!(reply.back()["error"], "login_required", "CASE-19");
 }
 
 #[tokio::test]
@@ -275,7 +280,7 @@ async fn e1_e2_e4_discovery_and_what_is_not_there() {
         .node
         .send(again.body(axum::body::Body::empty()).unwrap())
         .await;
-    assert_eq!(again.status, StatusCode::NOT_MODIFIED, "J4");
+    assert_eq!(again.status, StatusCode::NOT_MODIFIED, "AUTH-J4");
 }
 
 #[tokio::test]
@@ -331,7 +336,7 @@ async fn e10_machines_have_cors_and_pages_have_none() {
 #[tokio::test]
 async fn cases_76_and_83_documents_at_private_or_odd_addresses_are_pages() {
     let mut scene = Scene::new().await;
-    // Case 77: addresses in every spelling that some resolver accepts.
+    // CASE-77: addresses in every spelling that some resolver accepts.
     for address in [
         "127.0.0.1",
         "2130706433",
@@ -398,6 +403,6 @@ async fn case_86_a_copy_of_an_hour_ago_serves_while_the_vendor_is_away() {
     assert_eq!(
         scene.node.refresh(url, refresh).await.status,
         StatusCode::OK,
-        "C4: nobody is logged out by it"
+        "AUTH-C4: nobody is logged out by it"
     );
 }

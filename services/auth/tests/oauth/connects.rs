@@ -1,5 +1,5 @@
-//! Connection diagnostics (X1, X2): administrators see the connections of their own workspace's
-//! clients, and no other's.
+//! Connection diagnostics (AUTH-X1, AUTH-X2): administrators see the connections of their own
+//! workspace's clients, and no other's.
 
 use std::time::{Duration as StdDuration, Instant};
 
@@ -112,7 +112,7 @@ async fn x2_the_whole_way_of_a_client_is_one_timeline() {
         crate::harness::VERIFIER,
         crate::harness::CHALLENGE,
     ] {
-        assert!(!text.contains(secret), "X1: {secret}");
+        assert!(!text.contains(secret), "AUTH-X1: {secret}");
     }
 }
 
@@ -196,7 +196,7 @@ async fn x2_a_public_client_that_sends_a_secret_meets_a_known_fault() {
     );
     assert!(
         !Value::Array(items.clone()).to_string().contains("planted"),
-        "X1"
+        "AUTH-X1"
     );
 }
 
@@ -249,7 +249,7 @@ async fn x2_case_106_no_workspace_learns_of_another_ones_clients() {
     let text = Value::Array(of_acme.clone()).to_string();
     assert!(
         !text.contains("beta") && !text.contains("bob"),
-        "N11: {text}"
+        "AUTH-N11: {text}"
     );
     assert!(!text.contains("server_metadata"), "it may have been beta's");
 

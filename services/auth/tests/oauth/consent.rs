@@ -1,4 +1,4 @@
-//! The consent page (cases 27–36, 41, 42, 45, 96, 102).
+//! The consent page (CASE-27 to CASE-36, CASE-41, CASE-42, CASE-45, CASE-96, CASE-102).
 
 use http::{Method, StatusCode, header};
 use portolan_model::member::Role;
@@ -25,14 +25,14 @@ async fn n2_the_page_names_client_destination_account_and_workspace() {
     ] {
         assert!(page.text.contains(wanted), "{wanted}");
     }
-    assert_eq!(page.header("x-frame-options"), "DENY", "case 35");
+    assert_eq!(page.header("x-frame-options"), "DENY", "CASE-35");
     let csp = page.header("content-security-policy");
-    assert!(csp.contains("frame-ancestors 'none'"), "N6");
-    assert!(!csp.contains("form-action"), "N7");
+    assert!(csp.contains("frame-ancestors 'none'"), "AUTH-N6");
+    assert!(!csp.contains("form-action"), "AUTH-N7");
     assert_eq!(
         page.header("cross-origin-opener-policy"),
         "unsafe-none",
-        "N8"
+        "AUTH-N8"
     );
     assert_eq!(page.header(header::CACHE_CONTROL), "no-store");
 }
@@ -165,7 +165,11 @@ async fn cases_32_and_33_the_first_decision_stands_and_is_repeated() {
             "too late to say no"
         );
         let done = scene.ann.get(&path).await;
-        assert_eq!(done.status, StatusCode::OK, "A11: a reload is no error");
+        assert_eq!(
+            done.status,
+            StatusCode::OK,
+            "AUTH-A11: a reload is no error"
+        );
         scene.node.clock.advance(Duration::seconds(121));
         let late = scene.ann.post(&path, &fields("approve")).await;
         assert_eq!(late.status, StatusCode::OK);
@@ -240,7 +244,7 @@ async fn a12_a_custom_scheme_gets_a_page_with_the_link() {
         !reply
             .header("content-security-policy")
             .contains("form-action"),
-        "case 37"
+        "CASE-37"
     );
 }
 
@@ -485,7 +489,7 @@ async fn s8_nothing_is_granted_for_a_server_that_is_not_there() {
         let token = page.field("token").unwrap();
         pages.push(page.text.replace(&token, "TOKEN").replace(&path, "PATH"));
         let back = bob.decide(&path, "deny").await.back();
-        assert_eq!(back["error"], "access_denied", "N11: {slug}");
+        assert_eq!(back["error"], "access_denied", "AUTH-N11: {slug}");
     }
     assert_eq!(pages[0], pages[1]);
 
@@ -612,7 +616,7 @@ async fn another_account_is_asked_for_and_decides_the_same_request() {
     assert!(reply.back().contains_key("code"));
 }
 
-/// S-9: the page shows the scheme beside the app's name, because any program may claim it.
+/// REVIEW-S-9: the page shows the scheme beside the app's name, because any program may claim it.
 #[tokio::test]
 async fn s9_the_page_names_the_scheme_of_an_app() {
     let mut scene = Scene::new().await;

@@ -1,5 +1,5 @@
 //! Metadata documents and key sets from real hosts: over TLS, faulty, too large, too slow
-//! (`auth.md` C2, C4, C13; cases 72, 78–80, 84).
+//! (AUTH-C2, AUTH-C4, AUTH-C13; CASE-72, CASE-78 to CASE-80, CASE-84).
 
 use std::{
     io::Write,

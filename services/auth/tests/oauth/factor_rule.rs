@@ -1,5 +1,5 @@
 //! The rule of a workspace on second factors, at consent, at the exchange of a code and at refresh
-//! (`auth.md` L14, K16).
+//! (AUTH-L14, AUTH-K16).
 
 use http::{StatusCode, header};
 use portolan_model::{factor::SecondFactor, id::UserId};
@@ -138,7 +138,7 @@ async fn l14_a_stricter_rule_ends_what_was_allowed_without_the_factor_and_nothin
     let renewed = scene.node.refresh(&client, &strong).await;
     assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.text);
     let strong = refresh(&renewed.json());
-    // Case 126: a weaker rule does not revive ended grants.
+    // CASE-126: a weaker rule does not revive ended grants.
     rule(&scene, SecondFactor::Off).await;
     assert_eq!(
         scene.node.refresh(&client, &weak).await.refusal(),

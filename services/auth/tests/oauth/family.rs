@@ -1,4 +1,5 @@
-//! A family of refresh tokens against a model (`auth.md` K8–K11, K13; §6.3, last paragraph).
+//! A family of refresh tokens against a model (AUTH-K8 to AUTH-K11, AUTH-K13; AUTH-6.3, last
+//! paragraph).
 //!
 //! Several processes of one client refresh with any token they have, after any pause, at the same
 //! instant on two nodes, and lose answers. The model follows those rules and shares no code with
@@ -66,7 +67,7 @@ impl Family {
         }
     }
 
-    /// K13.
+    /// AUTH-K13.
     fn lives(&self, now: Timestamp) -> bool {
         !self.is_dead && now < self.idle_until && now < self.until
     }
@@ -78,7 +79,7 @@ impl Family {
             return answer.is_none();
         }
         let Some(superseded_at) = self.tokens[at].1 else {
-            // K8: a new successor.
+            // AUTH-K8: a new successor.
             let Some(answer) = answer else { return false };
             let is_new = self.tokens.iter().all(|(known, _)| known != answer);
             self.tokens[at].1 = Some(now);
@@ -87,13 +88,13 @@ impl Family {
             return is_new;
         };
         let age = now - superseded_at;
-        // K9, K10.
+        // AUTH-K9, AUTH-K10.
         let is_in_window = age <= Duration::seconds(120);
         let is_lost_answer = at + 1 == head && age <= Duration::hours(24);
         if is_in_window || is_lost_answer {
             return answer == Some(self.tokens[head].0.as_str());
         }
-        // K11.
+        // AUTH-K11.
         self.is_dead = true;
         answer.is_none()
     }

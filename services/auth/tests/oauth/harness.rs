@@ -104,13 +104,17 @@ impl Reply {
 
     /// Status and error code of an OAuth refusal.
     pub(crate) fn refusal(&self) -> (u16, String) {
-        assert_eq!(self.header(header::CACHE_CONTROL), "no-store", "T9");
-        assert_eq!(self.header(header::ACCESS_CONTROL_ALLOW_ORIGIN), "*", "E10");
+        assert_eq!(self.header(header::CACHE_CONTROL), "no-store", "AUTH-T9");
+        assert_eq!(
+            self.header(header::ACCESS_CONTROL_ALLOW_ORIGIN),
+            "*",
+            "AUTH-E10"
+        );
         let body = self.json();
         let description = body["error_description"].as_str().unwrap();
         assert!(
             description.is_ascii() && !description.contains(['"', '\\']),
-            "E11"
+            "AUTH-E11"
         );
         (
             self.status.as_u16(),
@@ -442,7 +446,7 @@ impl Browser {
             let (pair, attributes) = cookie.to_str().unwrap().split_once(';').unwrap();
             assert!(
                 attributes.contains("Secure") && attributes.contains("HttpOnly"),
-                "S1: {attributes}"
+                "AUTH-S1: {attributes}"
             );
             let (name, value) = pair.split_once('=').unwrap();
             self.cookies.insert(name.to_owned(), value.to_owned());

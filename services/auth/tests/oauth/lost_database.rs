@@ -1,5 +1,5 @@
-//! The database is lost in the middle of a request (`auth.md` T3, T7, §4.7; cases 63, 128): no
-//! response calls a valid code or token invalid, and a retry succeeds.
+//! The database is lost in the middle of a request (AUTH-T3, AUTH-T7, AUTH-4.7; CASE-63, CASE-128):
+//! no response calls a valid code or token invalid, and a retry succeeds.
 
 use std::{
     collections::BTreeSet,
@@ -187,7 +187,7 @@ fn assert_come_again(reply: &Reply, what: &str) {
     assert_eq!(
         reply.refusal(),
         (503, "temporarily_unavailable".to_owned()),
-        "T7, {what}"
+        "AUTH-T7, {what}"
     );
     assert!(
         reply.header(header::RETRY_AFTER).parse::<u32>().is_ok(),

@@ -1,5 +1,5 @@
 //! Rare cases of client authentication: secrets that are revoked meanwhile, keys at an address,
-//! documents that become old (`auth.md` C2, C4, C13, C16, T10, T12).
+//! documents that become old (AUTH-C2, AUTH-C4, AUTH-C13, AUTH-C16, AUTH-T10, AUTH-T12).
 
 use http::{Method, StatusCode};
 use portolan_cluster::revocations::Revocation;
@@ -99,7 +99,7 @@ async fn c13_keys_at_an_address_serve_while_they_are_fresh_and_for_a_day_while_i
     assert_eq!(
         refused(&away),
         (503, "temporarily_unavailable".to_owned()),
-        "T10: nobody is to drop a registration"
+        "AUTH-T10: nobody is to drop a registration"
     );
     assert!(!away.header("retry-after").is_empty());
     assert_eq!(node.fetches(), 1);
@@ -122,7 +122,7 @@ async fn c13_keys_at_an_address_serve_while_they_are_fresh_and_for_a_day_while_i
 
     keep(&node, &client, elsewhere, &key).await;
     node.clock.advance(Duration::HOUR);
-    assert_eq!(ask().await.status, StatusCode::OK, "C4: stale if away");
+    assert_eq!(ask().await.status, StatusCode::OK, "AUTH-C4: stale if away");
     assert_eq!(node.fetches(), 3);
     node.clock.advance(Duration::DAY);
     assert_eq!(
@@ -182,7 +182,7 @@ async fn c13_a_document_with_keys_is_read_again_when_it_is_old_and_serves_while_
     node.clock.advance(Duration::days(2));
     for _ in 0..3 {
         let reply = with_proof(&node, &key, &form).await;
-        assert_eq!(reply.status, StatusCode::OK, "C4: {}", reply.text);
+        assert_eq!(reply.status, StatusCode::OK, "AUTH-C4: {}", reply.text);
     }
     assert_eq!(node.fetches(), 1, "once a minute");
     node.clock.advance(Duration::seconds(61));

@@ -1,4 +1,4 @@
-//! Refresh tokens (cases 119–125, 127, 129).
+//! Refresh tokens (CASE-119 to CASE-125, CASE-127, CASE-129).
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,7 @@ async fn case_119_fifty_processes_with_one_token_all_go_on_with_one_successor() 
     for round in
         races::rounds("case_119_fifty_processes_with_one_token_all_go_on_with_one_successor")
     {
-        // K17: sixty in a minute.
+        // AUTH-K17: sixty in a minute.
         scene.node.clock.advance(Duration::MINUTE);
         let attempts = (0..races::crowd(round, 50)).map(|at| {
             let node = if at % 2 == 0 { &scene.node } else { &second };
@@ -104,7 +104,7 @@ async fn case_120_the_window_closes_after_two_minutes() {
         .unwrap();
     assert_eq!(news.len(), 1, "committed, although the request was refused");
     let mails = portolan_storage::mails::newest(&mut tx, 10).await.unwrap();
-    assert_eq!(mails.len(), 1, "K11: the person is told");
+    assert_eq!(mails.len(), 1, "AUTH-K11: the person is told");
     assert!(mails[0].body.contains("Harness"));
 }
 
@@ -120,7 +120,7 @@ async fn case_121_a_lost_answer_is_given_again_hours_later() {
     assert_dead(&scene, &lost).await;
 }
 
-/// S-10: a thief of an idle client's token does not receive its successor for a day.
+/// REVIEW-S-10: a thief of an idle client's token does not receive its successor for a day.
 #[tokio::test]
 async fn s10_beyond_two_minutes_a_lost_answer_is_given_again_to_the_same_network_only() {
     let mut scene = Scene::new().await;
@@ -138,20 +138,24 @@ async fn s10_beyond_two_minutes_a_lost_answer_is_given_again_to_the_same_network
         let two = from(&scene, own, &one).await.unwrap();
         scene.node.clock.advance(Duration::seconds(120));
         let led = from(&scene, other, &one).await;
-        assert_eq!(led.as_ref(), Some(&two), "K9: two minutes are everybody's");
+        assert_eq!(
+            led.as_ref(),
+            Some(&two),
+            "AUTH-K9: two minutes are everybody's"
+        );
         scene.node.clock.advance(Duration::hours(6));
         assert_eq!(from(&scene, same, &one).await, Some(two.clone()), "{same}");
         assert_eq!(from(&scene, other, &one).await, None, "{other}");
         assert_eq!(
             from(&scene, own, &two).await,
             None,
-            "K11: the family is over"
+            "AUTH-K11: the family is over"
         );
     }
 }
 
-/// S-10: the person sees that another network repeated a refresh, and the connections that ended
-/// because of it.
+/// REVIEW-S-10: the person sees that another network repeated a refresh, and the connections that
+/// ended because of it.
 #[tokio::test]
 async fn s10_connected_apps_tell_of_a_renewal_that_was_repeated_from_elsewhere() {
     let mut scene = Scene::new().await;
@@ -346,7 +350,7 @@ async fn case_129_a_token_with_a_broken_checksum_is_refused_without_a_question_a
     let mut scene = Scene::new().await;
     let token = first(&mut scene).await;
     let (statements, _listening) = Statements::listen();
-    // The queries that find the client, which every request needs (C12).
+    // The queries that find the client, which every request needs (AUTH-C12).
     let fields = [
         ("grant_type", "refresh_token"),
         ("client_id", scene.client.as_str()),
@@ -375,7 +379,7 @@ async fn case_129_a_token_with_a_broken_checksum_is_refused_without_a_question_a
     ];
     for broken in &broken {
         assert_dead(&scene, broken).await;
-        assert_eq!(statements.take(), known, "K6: {broken}");
+        assert_eq!(statements.take(), known, "AUTH-K6: {broken}");
     }
     next(&scene, &token).await;
     let asked = statements.take();

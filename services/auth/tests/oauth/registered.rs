@@ -1,4 +1,5 @@
-//! Clients that administrators registered for their workspace (C14, C16, T14; case 157).
+//! Clients that administrators registered for their workspace (AUTH-C14, AUTH-C16, AUTH-T14;
+//! CASE-157).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
@@ -154,7 +155,7 @@ async fn c16_t14_two_secrets_at_a_time_in_either_way_and_none_after_revocation()
     assert_eq!(
         node.redeem(&client, &code).await.refusal(),
         (401, "invalid_client".to_owned()),
-        "case 59"
+        "CASE-59"
     );
     assert_eq!(
         with_secret(&node, &client, &first, &code).await.status,
@@ -242,7 +243,7 @@ async fn r7_c16_switched_off_and_deleted_a_registered_client_is_refused_at_once(
     assert_eq!(
         node.refresh(&client, refresh).await.refusal(),
         (401, "invalid_client".to_owned()),
-        "C12: unknown"
+        "AUTH-C12: unknown"
     );
     scene.ann.authorize(&request(&client)).await.assert_page();
     let again = scene.ann.api(Method::DELETE, &one, None).await;

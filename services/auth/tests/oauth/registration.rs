@@ -1,4 +1,4 @@
-//! Dynamic client registration (cases 89–93).
+//! Dynamic client registration (CASE-89 to CASE-93).
 
 use axum::body::Body;
 use http::{Request, StatusCode, header};
@@ -13,9 +13,9 @@ async fn c8_the_answer_echoes_what_was_registered() {
     assert_eq!(reply.status, StatusCode::CREATED);
     assert_eq!(reply.header(header::CACHE_CONTROL), "no-store");
     let body = reply.json();
-    assert_eq!(body["client_name"], "App", "case 43");
+    assert_eq!(body["client_name"], "App", "CASE-43");
     assert_eq!(body["redirect_uris"], json!([CALLBACK]));
-    assert_eq!(body["scope"], "mcp", "case 93");
+    assert_eq!(body["scope"], "mcp", "CASE-93");
     assert!(body.get("client_secret").is_none() && body.get("registration_access_token").is_none());
     assert!(
         body["client_id"]
@@ -23,7 +23,7 @@ async fn c8_the_answer_echoes_what_was_registered() {
             .unwrap()
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'_'),
-        "T13"
+        "AUTH-T13"
     );
 }
 
@@ -111,8 +111,8 @@ async fn bad_registrations_name_the_fault() {
     );
 }
 
-/// S-15: the same as for a metadata document (case 87). Another reader may take the other one of
-/// two members with one name.
+/// REVIEW-S-15: the same as for a metadata document (CASE-87). Another reader may take the other
+/// one of two members with one name.
 #[tokio::test]
 async fn s15_a_registration_that_repeats_a_name_is_refused() {
     let scene = Scene::new().await;

@@ -1,4 +1,4 @@
-//! Revocation (R1–R4, cases 132, 133).
+//! Revocation (R1–R4, CASE-132, CASE-133).
 
 use http::{StatusCode, header};
 use portolan_storage::{Reason, revocations};
@@ -38,7 +38,7 @@ async fn r4_a_refresh_token_stands_for_its_grant_and_an_access_token_for_itself(
         tokens["access_token"].as_str().unwrap(),
         tokens["refresh_token"].as_str().unwrap(),
     );
-    // The hint is wrong on purpose (case 133).
+    // The hint is wrong on purpose (CASE-133).
     assert_eq!(
         revoke(&scene, &client, access, "refresh_token").await,
         StatusCode::OK
@@ -80,7 +80,7 @@ async fn r2_foreign_and_senseless_tokens_are_200_without_effect() {
     ] {
         assert_eq!(revoke(&scene, &other, token, "").await, StatusCode::OK);
     }
-    assert!(news(&scene).await.is_empty(), "case 132");
+    assert!(news(&scene).await.is_empty(), "CASE-132");
     assert_eq!(
         scene
             .node

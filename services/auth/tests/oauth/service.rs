@@ -1,5 +1,6 @@
 //! Service accounts at the token endpoint, and proof by key
-//! (`auth.md` C13, C16, C17, T12; AX-1…AX-5; cases 62, 66, 68, 71, 74, 130).
+//! (AUTH-C13, AUTH-C16, AUTH-C17, AUTH-T12; MCP-AX-1…MCP-AX-5; CASE-62, CASE-66, CASE-68, CASE-71,
+//! CASE-74, CASE-130).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
@@ -92,13 +93,13 @@ async fn t12_a_service_account_gets_a_short_token_for_its_own_workspace() {
     let (id, secret) = scene.ann.service_account(json!({})).await;
     let reply = by_secret(&scene.node, &id, &secret, &[]).await;
     assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
-    assert_eq!(reply.header("cache-control"), "no-store", "T9");
+    assert_eq!(reply.header("cache-control"), "no-store", "AUTH-T9");
     let tokens = reply.json();
-    assert!(tokens.get("refresh_token").is_none(), "AX-3");
-    assert_eq!(tokens["expires_in"], 900, "K2");
+    assert!(tokens.get("refresh_token").is_none(), "MCP-AX-3");
+    assert_eq!(tokens["expires_in"], 900, "AUTH-K2");
     assert_eq!(tokens["scope"], "mcp");
     let claims = claims(&tokens);
-    assert_eq!(claims["sub"], id.as_str(), "AX-5: svc_, never usr_");
+    assert_eq!(claims["sub"], id.as_str(), "MCP-AX-5: svc_, never usr_");
     assert!(id.starts_with("svc_"));
     assert_eq!(claims["client_id"], id.as_str());
     assert_eq!(claims["aud"], "https://mcp.example.com/t/acme/mcp");
@@ -106,7 +107,7 @@ async fn t12_a_service_account_gets_a_short_token_for_its_own_workspace() {
     assert!(claims.get("auth_time").is_none());
     assert!(!is_revoked(&scene.node, &tokens));
 
-    // AX-4: both ways to send a secret; and the scopes in the token response (A8).
+    // MCP-AX-4: both ways to send a secret; and the scopes in the token response (AUTH-A8).
     let post = [
         ("grant_type", "client_credentials"),
         ("client_id", id.as_str()),
@@ -138,13 +139,13 @@ async fn t12_a_service_account_gets_a_short_token_for_its_own_workspace() {
                 .as_array()
                 .unwrap()
                 .contains(&json!(grant)),
-            "AX-1: {grant}"
+            "MCP-AX-1: {grant}"
         );
     }
     assert_eq!(
         discovery["token_endpoint_auth_signing_alg_values_supported"],
         json!(["ES256", "EdDSA", "PS256", "RS256"]),
-        "AX-2"
+        "MCP-AX-2"
     );
 }
 
@@ -173,7 +174,7 @@ async fn t12_a_resource_of_another_workspace_or_wider_than_the_account_is_refuse
             None => assert_eq!(
                 refused(&reply),
                 (400, "invalid_target".to_owned()),
-                "case 95: {asked}"
+                "CASE-95: {asked}"
             ),
         }
     }
@@ -196,7 +197,7 @@ async fn case_62_only_a_service_account_may_have_client_credentials() {
     assert_eq!(
         registered["grant_types"],
         json!(["authorization_code", "refresh_token"]),
-        "AC-6: nobody registers for it"
+        "MCP-AC-6: nobody registers for it"
     );
     let (id, secret) = (
         registered["client_id"].as_str().unwrap(),
@@ -293,7 +294,7 @@ async fn r7_a_switched_off_account_is_refused_everywhere_and_on_again_starts_afr
     assert_eq!(
         off.header("www-authenticate"),
         "Basic realm=\"oauth\"",
-        "T10: the request used Basic"
+        "AUTH-T10: the request used Basic"
     );
     // Another node may not have received the revocation. A token from its cache carries the old
     // epoch, and is invalid at once.
@@ -340,7 +341,7 @@ async fn c13_a_service_account_proves_itself_by_key() {
     for aud in [json!(ISSUER), json!(format!("{ISSUER}/")), json!([ISSUER])] {
         let jwt = assertion(node, &key, &id, &json!({ "aud": aud }));
         let reply = by_assertion(node, &jwt, &[]).await;
-        assert_eq!(reply.status, StatusCode::OK, "case 68: {}", reply.text);
+        assert_eq!(reply.status, StatusCode::OK, "CASE-68: {}", reply.text);
     }
     let named = assertion(node, &key, &id, &json!({}));
     let reply = by_assertion(node, &named, &[("client_id", &id)]).await;
@@ -352,12 +353,12 @@ async fn c13_a_service_account_proves_itself_by_key() {
         (
             fresh(json!({})),
             vec![("client_id", "svc_other")],
-            "case 71",
+            "CASE-71",
         ),
         (
             fresh(json!({"aud": [ISSUER, "https://other.example"]})),
             vec![],
-            "case 67",
+            "CASE-67",
         ),
         (
             fresh(json!({"aud": format!("{ISSUER}/oauth/token")})),
@@ -367,9 +368,9 @@ async fn c13_a_service_account_proves_itself_by_key() {
         (
             fresh(json!({"exp": node.clock.now().unix_timestamp() + 3600})),
             vec![],
-            "case 69",
+            "CASE-69",
         ),
-        (fresh(json!({"iss": "svc_other"})), vec![], "case 71"),
+        (fresh(json!({"iss": "svc_other"})), vec![], "CASE-71"),
     ] {
         let reply = by_assertion(node, &jwt, &more).await;
         assert_eq!(refused(&reply), unauthorized, "{why}");
@@ -382,11 +383,15 @@ async fn c13_a_service_account_proves_itself_by_key() {
     );
     let and_secret = [("client_id", id.as_str()), ("client_secret", "cs_x")];
     let both = by_assertion(node, &fresh(json!({})), &and_secret).await;
-    assert_eq!(refused(&both), (400, "invalid_request".to_owned()), "T14");
+    assert_eq!(
+        refused(&both),
+        (400, "invalid_request".to_owned()),
+        "AUTH-T14"
+    );
     assert_eq!(
         refused(&by_secret(node, &id, "cs_x", &[]).await),
         unauthorized,
-        "T14: the registered method"
+        "AUTH-T14: the registered method"
     );
 
     // With other keys, signatures of the old ones prove nothing any more.

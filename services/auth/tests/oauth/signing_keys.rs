@@ -1,5 +1,5 @@
-//! Signing keys on command (`auth.md` J2–J4): rotation without an effect on clients, and removal in
-//! an emergency.
+//! Signing keys on command (AUTH-J2 to AUTH-J4): rotation without an effect on clients, and removal
+//! in an emergency.
 
 use portolan_auth::jwks;
 use portolan_keys::{
@@ -45,7 +45,7 @@ async fn published(node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// Case 140: two rotations by command, with constant traffic at two nodes. Every token is valid at
+/// CASE-140: two rotations by command, with constant traffic at two nodes. Every token is valid at
 /// both for its whole life, and every key was published a day before it signed.
 #[tokio::test]
 async fn j2_case_140_two_rotations_under_traffic_and_no_token_is_refused() {
@@ -112,7 +112,7 @@ async fn j2_case_140_two_rotations_under_traffic_and_no_token_is_refused() {
     );
 }
 
-/// Case 141 within one process; over nodes in `tests/it/nodes/operators.rs`.
+/// CASE-141 within one process; over nodes in `tests/it/nodes/operators.rs`.
 #[tokio::test]
 async fn j3_a_removed_key_is_neither_published_nor_believed_and_the_standby_signs_at_once() {
     let mut scene = Scene::new().await;
@@ -232,7 +232,7 @@ async fn j2_a_key_under_a_foreign_master_secret_stops_no_node_and_who_has_only_t
     assert!(node.state.signing_keys.can_sign(now));
     let published = published(node).await;
     assert_eq!(published.len(), before.len() + 1);
-    assert!(published.contains(&planted.kid), "J4");
+    assert!(published.contains(&planted.kid), "AUTH-J4");
 
     let mut tx = transaction(node).await;
     let refused = jwks::hand_over(&mut tx, &node.state.keys, now).await;
@@ -243,7 +243,7 @@ async fn j2_a_key_under_a_foreign_master_secret_stops_no_node_and_who_has_only_t
     assert_eq!(signs, before[0].kid, "what cannot be opened can be removed");
 }
 
-/// J4: published keys are the accepted ones, also where the private half does not open.
+/// AUTH-J4: published keys are the accepted ones, also where the private half does not open.
 #[tokio::test]
 async fn j4_a_key_that_does_not_open_here_is_published_as_long_as_its_tokens_are_good() {
     let mut scene = Scene::new().await;

@@ -1,5 +1,5 @@
 //! A workspace that requires its provider: at consent, at refresh, and for earlier grants
-//! (`auth.md` F7, R7, K16; case 126).
+//! (AUTH-F7, AUTH-R7, AUTH-K16; CASE-126).
 
 use http::{Method, StatusCode, header};
 use portolan_model::{
@@ -132,7 +132,7 @@ async fn r7_k16_what_was_allowed_without_the_provider_ends_and_what_was_allowed_
     step(&scene, id).await;
     let with = scene.ann.tokens(&client).await;
     provider(&scene, id, true).await;
-    // K16: the grant does not change; the refresh checks the rule.
+    // AUTH-K16: the grant does not change; the refresh checks the rule.
     assert_eq!(
         scene
             .node
@@ -144,7 +144,7 @@ async fn r7_k16_what_was_allowed_without_the_provider_ends_and_what_was_allowed_
     let renewed = scene.node.refresh(&client, &refresh(&with)).await;
     assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.text);
     let with = renewed.json();
-    // Case 126: the old one is dead permanently.
+    // CASE-126: the old one is dead permanently.
     provider(&scene, id, false).await;
     assert_eq!(
         scene
@@ -203,7 +203,7 @@ async fn r7_the_console_ends_at_once_what_the_provider_does_not_let_act() {
     give_passkey(&scene).await;
     let done = scene.ann.api(Method::PUT, &enforced, on).await;
     assert_eq!(done.status, StatusCode::OK, "{}", done.text);
-    assert!(is_revoked(&scene.node, &without), "R7: its tokens too");
+    assert!(is_revoked(&scene.node, &without), "AUTH-R7: its tokens too");
     assert!(!is_revoked(&scene.node, &with));
     // Grants that came by a provider end with it.
     let provider = format!("{SSO}/provider");

@@ -1,4 +1,4 @@
-//! Codes and the token endpoint (cases 46–62, 64, 65, 98–101).
+//! Codes and the token endpoint (CASE-46 to CASE-62, CASE-64, CASE-65, CASE-98 to CASE-101).
 
 use axum::body::Body;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -37,7 +37,7 @@ async fn t9_a_token_answer_has_what_clients_need_and_nothing_more() {
     assert_eq!(
         reply.header(header::ACCESS_CONTROL_ALLOW_ORIGIN),
         "*",
-        "case 64"
+        "CASE-64"
     );
     let tokens = reply.json();
     let members: Vec<&String> = tokens.as_object().unwrap().keys().collect();
@@ -53,7 +53,7 @@ async fn t9_a_token_answer_has_what_clients_need_and_nothing_more() {
     );
     assert_eq!(tokens["token_type"], "Bearer");
     assert_eq!(tokens["expires_in"], 3600);
-    assert_eq!(tokens["scope"], "mcp offline_access", "A8");
+    assert_eq!(tokens["scope"], "mcp offline_access", "AUTH-A8");
     let claims = claims(&tokens);
     assert_eq!(claims["iss"], "https://mcp.example.com");
     assert_eq!(claims["aud"], "https://mcp.example.com/t/acme/mcp");
@@ -61,7 +61,7 @@ async fn t9_a_token_answer_has_what_clients_need_and_nothing_more() {
     assert_eq!(claims["client_id"], scene.client.as_str());
     assert!(
         claims.get("email").is_none() && claims.get("role").is_none(),
-        "K1"
+        "AUTH-K1"
     );
     assert!(
         scene
@@ -145,7 +145,7 @@ async fn cases_48_to_51_what_does_not_match_does_not_burn_the_code() {
         assert_eq!(
             scene.node.redeem(&other, &code).await.refusal(),
             refused("invalid_grant"),
-            "case 48"
+            "CASE-48"
         );
     }
     let good = code_request(&scene.client, &code);
@@ -177,7 +177,7 @@ async fn cases_48_to_51_what_does_not_match_does_not_burn_the_code() {
     assert_eq!(
         reply.status,
         StatusCode::OK,
-        "case 51: OAuth 2.1 lets it be absent: {}",
+        "CASE-51: OAuth 2.1 lets it be absent: {}",
         reply.text
     );
 }
@@ -265,7 +265,7 @@ async fn cases_54_to_57_the_form_of_the_request() {
     assert_eq!(
         reply.refusal(),
         refused("invalid_grant"),
-        "T8: a charset is allowed"
+        "AUTH-T8: a charset is allowed"
     );
     assert_eq!(
         send(Method::GET, "/oauth/token", form, String::new())
@@ -288,7 +288,7 @@ async fn cases_54_to_57_the_form_of_the_request() {
         assert_eq!(reply.refusal(), refused("invalid_request"), "{twice}");
     }
     let reply = send(Method::POST, "/oauth/token?client_id=x", form, body.clone()).await;
-    assert_eq!(reply.refusal(), refused("invalid_request"), "case 56");
+    assert_eq!(reply.refusal(), refused("invalid_request"), "CASE-56");
     let reply = send(
         Method::POST,
         "/oauth/token",
@@ -308,7 +308,7 @@ async fn cases_58_to_61_client_authentication() {
         registered["client_id"].as_str().unwrap(),
         registered["client_secret"].as_str().unwrap(),
     );
-    assert_eq!(registered["client_secret_expires_at"], 0, "C9");
+    assert_eq!(registered["client_secret_expires_at"], 0, "AUTH-C9");
     let basic =
         |id: &str, secret: &str| format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
     let code = scene.ann.code(&request(id)).await;
@@ -320,7 +320,7 @@ async fn cases_58_to_61_client_authentication() {
     assert_eq!(
         scene.node.post("/oauth/token", &named).await.refusal(),
         unauthorized,
-        "case 59: no secret"
+        "CASE-59: no secret"
     );
     assert_eq!(
         scene
@@ -329,7 +329,7 @@ async fn cases_58_to_61_client_authentication() {
             .await
             .refusal(),
         unauthorized,
-        "case 61: not by post"
+        "CASE-61: not by post"
     );
     let wrong = scene
         .node
@@ -339,19 +339,19 @@ async fn cases_58_to_61_client_authentication() {
     assert_eq!(
         wrong.header(header::WWW_AUTHENTICATE),
         "Basic realm=\"oauth\"",
-        "T10"
+        "AUTH-T10"
     );
     let both = scene
         .node
         .post_with("/oauth/token", &with_secret, Some(&basic(id, secret)))
         .await;
-    assert_eq!(both.refusal(), refused("invalid_request"), "case 58");
+    assert_eq!(both.refusal(), refused("invalid_request"), "CASE-58");
     for malformed in ["Basic !!!", "Basic bm9jb2xvbg==", "Basic /w=="] {
         let reply = scene
             .node
             .post_with("/oauth/token", &anonymous, Some(malformed))
             .await;
-        assert_eq!(reply.refusal(), unauthorized, "case 65 {malformed}");
+        assert_eq!(reply.refusal(), unauthorized, "CASE-65 {malformed}");
     }
     let public = with(
         code_request(&scene.client, &code),
@@ -361,12 +361,12 @@ async fn cases_58_to_61_client_authentication() {
     assert_eq!(
         scene.node.post("/oauth/token", &public).await.refusal(),
         unauthorized,
-        "case 60"
+        "CASE-60"
     );
     assert_eq!(
         scene.node.redeem("cli_unknown", &code).await.refusal(),
         unauthorized,
-        "C12"
+        "AUTH-C12"
     );
     let assertion = with(named, "client_assertion", Some("e30.e30.x"));
     assert_eq!(
@@ -442,14 +442,14 @@ async fn cases_98_to_101_resource_at_the_token_endpoint() {
     assert_eq!(
         scene.node.post("/oauth/token", &two).await.refusal(),
         refused("invalid_target"),
-        "case 99"
+        "CASE-99"
     );
     let tokens = scene
         .node
         .post("/oauth/token", &with(good, "resource", Some(odd)))
         .await
         .json();
-    assert_eq!(claims(&tokens)["aud"], acme.as_str(), "case 101");
+    assert_eq!(claims(&tokens)["aud"], acme.as_str(), "CASE-101");
 
     // Named at the token endpoint alone: narrows within the picked workspace.
     let code = scene

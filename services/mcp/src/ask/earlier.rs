@@ -1,4 +1,5 @@
-//! The state from an earlier round in a modern request (MR-5…MR-8), checked before any work.
+//! The state from an earlier round in a modern request (MCP-MR-5…MCP-MR-8), checked before any
+//! work.
 
 use std::sync::Arc;
 
@@ -17,9 +18,9 @@ use crate::{dispatch::Context, error::McpError};
 pub(crate) enum Earlier {
     /// The first round.
     Nothing,
-    /// Call the upstream again with what the client brings.
+    /// Call the upstream again with what the client brings (MCP-X-29).
     Continued(Box<Continued>),
-    /// Its call is suspended on some node.
+    /// Its call is suspended on some node (MCP-X-22).
     Parked(Box<Retry>),
 }
 
@@ -36,8 +37,8 @@ pub(crate) fn earlier(
         return Ok(Earlier::Nothing);
     }
     let Some(state) = state else {
-        // MR-5: a server without state accepts answers to questions that it has not asked yet. This
-        // uses up one round.
+        // MCP-MR-5: a server without state accepts answers to questions that it has not asked yet.
+        // This uses up one round.
         return Ok(responses.map_or(Earlier::Nothing, |responses| {
             Earlier::Continued(Box::new(Continued {
                 responses: Some(responses),

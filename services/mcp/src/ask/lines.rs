@@ -1,5 +1,5 @@
-//! Questions to a legacy client: JSON-RPC requests on the stream of the call (T-32,
-//! `streams.md` §6.7, §14).
+//! Questions to a legacy client: JSON-RPC requests on the stream of the call (MCP-T-32,
+//! STREAM-6.7, STREAM-14).
 
 use std::{pin::Pin, time::Duration};
 
@@ -20,7 +20,7 @@ use tokio::{sync::mpsc, time::timeout};
 use super::{Asker, Question, Said, Unanswered, notices::Notices, random_name};
 use crate::{config::McpConfig, endpoint::Visit, legacy::session::LiveSession, state::McpState};
 
-/// How long to wait for an answer: longer for people than for programs.
+/// How long to wait for an answer (MCP-X-24): longer for people than for programs.
 fn patience(config: &McpConfig, method: AskMethod) -> Duration {
     Duration::from_secs(match method {
         AskMethod::Elicit => config.ask_person_secs,
@@ -45,7 +45,8 @@ impl std::fmt::Debug for Talking {
 }
 
 impl Talking {
-    /// For a call of `session`. A client that reads no stream gets no questions (translation §2).
+    /// For a call of `session`. A client that reads no stream gets no questions
+    /// (`docs/translation-rules.md`, *Lifecycle, sessions, capabilities*).
     pub(crate) fn new(
         visit: &Visit<'_>,
         session: &LiveSession,
@@ -77,7 +78,7 @@ impl Talking {
     pub(crate) async fn hear(&mut self) {
         loop {
             match self.said.recv().await {
-                // Progress without a token (PP-1).
+                // Progress without a token (MCP-PP-1).
                 Some(Said::Progress(_)) if !self.notices.wants_progress() => {}
                 Some(said) => {
                     self.heard = Some(said);
@@ -150,8 +151,8 @@ impl Talking {
 
 /// Sends a question on `writer`, and gives the answer to the asker.
 ///
-/// If the asker stops or the time is over, the question is cancelled on the same stream (CN-3,
-/// X-7B).
+/// If the asker stops or the time is over, the question is cancelled on the same stream (MCP-CN-3,
+/// MCP-X-7B).
 async fn ask(writer: StreamWriter, mut question: Question, within: Duration) {
     let Some(id) = random_name("q") else {
         return question.give(Err(Unanswered::Gone));

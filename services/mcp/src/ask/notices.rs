@@ -23,7 +23,7 @@ impl Paced {
         Self(Pace::new(most))
     }
 
-    /// The rate for a client that waits for its answer (PP-3).
+    /// The rate for a client that waits for its answer (MCP-PP-3).
     pub(crate) fn of_client() -> Self {
         Self::new(pace::MOST)
     }
@@ -86,7 +86,7 @@ impl Notices {
         }
     }
 
-    /// Whether the client wants progress (PP-1).
+    /// Whether the client wants progress (MCP-PP-1).
     pub(crate) const fn wants_progress(&self) -> bool {
         self.telling.is_some()
     }

@@ -1,9 +1,10 @@
-//! A suspended call: it has asked a modern client a question, and waits for the retry (X-22…X-27).
+//! A suspended call: it has asked a modern client a question, and waits for the retry
+//! (MCP-X-22…MCP-X-27).
 //!
 //! The call stays on the node where it runs, as a task with a deadline. Its messages go into a
 //! stream of its own, in the log that all nodes share. A retry on another node reads the stream
 //! there, and sends the answers like those of any question. Other nodes end the streams of a dead
-//! node, so that no client waits for ever (V-5).
+//! node, so that no client waits for ever (MCP-V-5).
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,17 +38,17 @@ use super::{
 };
 use crate::{error::McpError, payloads::About, tools::Running};
 
-/// questions within this time are one round.
+/// MCP-X-22: questions within this time are one round.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// The longest time in all of a call that asks.
+/// The longest time in all of a call that asks (MCP-X-24).
 pub(super) const AT_MOST: Duration = Duration::from_secs(3600);
-/// how often a question is repeated that has no fitting answer.
+/// MCP-X-25: how often a question is repeated that has no fitting answer.
 const TRIES: u8 = 3;
-/// The time for a call to end by itself after its client did not come back.
+/// The time for a call to end by itself after its client did not come back (MCP-X-26).
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// The key of the suspended call among the running requests of its session.
 pub(super) const RPC: &str = "parked";
-/// Most questions of one round (`streams.md` §7).
+/// Most questions of one round (STREAM-7).
 const AT_ONCE: usize = 8;
 
 /// An event in the stream of a suspended call.
@@ -126,7 +127,8 @@ impl Frame {
     }
 }
 
-/// The body of the record: the last answered round. The update that raises it may answer.
+/// The body of the record: the last answered round. The update that raises it may answer
+/// (MCP-X-27).
 pub(super) fn answered(round: u8) -> Bytes {
     Bytes::copy_from_slice(&[b'R', round])
 }
@@ -153,7 +155,7 @@ struct Parked {
     standing: Arc<Standing>,
     work: Running,
     said: mpsc::Receiver<Said>,
-    /// Its notifications, at the rate of a client (PP-3).
+    /// Its notifications, at the rate of a client (MCP-PP-3).
     paced: Paced,
     writer: StreamWriter,
     place: Place,
@@ -171,7 +173,7 @@ enum End {
     Done(Result<Vec<u8>, McpError>),
     /// Its client did not come back.
     Forgotten,
-    /// It asked too often (V-3).
+    /// It asked too often (MCP-V-3).
     TooOften,
     /// It was cancelled, or another node has taken it over.
     Stopped,
@@ -311,7 +313,8 @@ impl Parked {
                 for waiting in self.waiting.drain(..) {
                     waiting.question.give(Err(Unanswered::TimedOut));
                 }
-                // gives the upstream time to receive the refusal before the call is dropped.
+                // MCP-X-26: gives the upstream time to receive the refusal before the call is
+                // dropped.
                 let _ended = tokio::time::timeout(LAST_WORDS, &mut self.work).await;
                 Visible::TimedOut(Awaited::Client)
             }
@@ -345,7 +348,7 @@ impl Parked {
                 () = self.standing.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 answer = &mut asking => break answer,
-                // notifications have no reader now. A question waits for the next round.
+                // MCP-X-76: notifications have no reader now. A question waits for the next round.
                 Some(said) = self.said.recv(), if self.waiting.len() < 2 * AT_ONCE => {
                     if let Said::Question(question) = said {
                         self.keys += 1;
@@ -364,13 +367,14 @@ impl Parked {
         }
     }
 
-    /// MR-11, MR-12, X-25: ignores unknown keys, and repeats questions without a fitting answer.
+    /// MCP-MR-11, MCP-MR-12, MCP-X-25: ignores unknown keys, and repeats questions without a
+    /// fitting answer.
     fn take(&mut self, responses: &Bytes) {
         let responses = Raw::parse(responses.clone()).ok();
         let responses = responses.and_then(|responses| read_responses(&responses).ok());
         let responses = responses.unwrap_or_default();
         for mut waiting in std::mem::take(&mut self.waiting) {
-            // X-7B: the upstream has cancelled the question.
+            // MCP-X-7B: the upstream has cancelled the question.
             if waiting.question.answer.is_closed() {
                 continue;
             }

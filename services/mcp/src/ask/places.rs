@@ -1,4 +1,4 @@
-//! Limits on suspended calls: per node, and per principal (MR-9).
+//! Limits on suspended calls: per node, and per principal (MCP-MR-9).
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! The retry of a suspended call, on any node.
+//! The retry of a suspended call, on any node (MCP-X-22, MCP-X-27).
 //!
 //! The state is verified and used once in the cluster. The answers go to the node of the call, and
 //! the further messages of the call are read from its stream.
@@ -33,7 +33,7 @@ pub(crate) struct Retry {
     pub(crate) at: ParkedAt,
     /// The client's answers, an object of objects.
     pub(crate) responses: Option<Raw>,
-    /// The token for progress from now on.
+    /// The token for progress from now on (MCP-X-76).
     pub(crate) progress: Option<ProgressToken>,
 }
 
@@ -99,7 +99,7 @@ impl Retry {
     }
 }
 
-/// Cancels a suspended call whose client disconnected (T-63), unless its answer was sent.
+/// Cancels a suspended call whose client disconnected (MCP-T-63), unless its answer was sent.
 #[derive(Debug)]
 struct Guard {
     standing: Arc<Standing>,
@@ -213,7 +213,7 @@ impl Follow {
                 (Some(Frame::Final(outcome)), _) => {
                     return self.done(|standing| Ok(answer(standing, &outcome)));
                 }
-                // The event that the cluster writes when a call is lost with its node (V-5).
+                // The event that the cluster writes when a call is lost with its node (MCP-V-5).
                 (None | Some(Frame::Asked(..)), _) => {
                     return self.done(|standing| Ok(standing.visible(&Visible::Lost)));
                 }

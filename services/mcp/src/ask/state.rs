@@ -1,4 +1,4 @@
-//! `requestState` (MR-6…MR-8): sealed for one caller, one server and one request.
+//! `requestState` (MCP-MR-6…MCP-MR-8): sealed for one caller, one server and one request.
 //!
 //! It is valid for a quarter of an hour. Its holder can neither read nor change it.
 //!
@@ -38,11 +38,11 @@ use crate::{
     state::McpState,
 };
 
-/// MR-6: not ours, changed, or of another caller. The error does not reveal the reason.
+/// MCP-MR-6: not ours, changed, or of another caller. The error does not reveal the reason.
 const INVALID: &str = "Invalid requestState";
 const EXPIRED: &str = "requestState expired";
 const OTHER_REQUEST: &str = "requestState belongs to another request";
-/// the state was used before.
+/// MCP-X-27: the state was used before.
 pub(super) const USED: &str = "requestState already used";
 
 /// A modern request that may ask: the contents of its `requestState` and its answers.
@@ -69,9 +69,9 @@ pub(crate) struct ParkedAt {
 /// The contents of a valid state.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// A suspended call waits for this request.
+    /// A suspended call waits for this request (MCP-X-22).
     Parked(ParkedAt),
-    /// Call the upstream again.
+    /// Call the upstream again (MCP-X-29).
     HandedOn(Continued),
 }
 
@@ -124,7 +124,7 @@ impl Standing {
         self.seal(at.round, about)
     }
 
-    /// The answer that forwards an upstream's questions, with its state inside ours.
+    /// The answer that forwards an upstream's questions, with its state inside ours (MCP-X-29).
     ///
     /// `None` if the state is too long.
     pub(super) fn hand_on(&self, asked: InputRequired, round: u8) -> Option<Vec<u8>> {
@@ -201,7 +201,7 @@ impl Standing {
     }
 }
 
-/// MR-1: codes of the methods that may ask.
+/// MCP-MR-1: codes of the methods that may ask.
 const fn method_code(method: Method) -> u8 {
     match method {
         Method::ToolsCall => 1,

@@ -1,7 +1,7 @@
 //! The connection of a modern request whose call may send messages before its answer.
 //!
-//! The answer is one JSON body if it comes first, else a stream (T-62, X-89). A lost connection
-//! ends the call (T-63), unless the call is suspended by then.
+//! The answer is one JSON body if it comes first, else a stream (MCP-T-62, MCP-X-89). A lost
+//! connection ends the call (MCP-T-63), unless the call is suspended by then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -43,7 +43,7 @@ struct Talking {
     call: Option<(Running, mpsc::Receiver<Said>)>,
     heard: Option<Said>,
     done: Option<Result<Vec<u8>, McpError>>,
-    /// When the call becomes a task, if it is not done by then.
+    /// When the call becomes a task, if it is not done by then (MCP-X-54).
     task_at: Option<Instant>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) async fn go_on(visit: &Visit<'_>, retry: Retry) -> Result<Response, M
     }
 }
 
-/// how long the response head waits, so that an error can still have its HTTP status.
+/// MCP-X-89: how long the response head waits, so that an error can still have its HTTP status.
 const HELD_BACK: Duration = Duration::from_secs(5);
 
 async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
@@ -130,7 +130,7 @@ async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
             step = steps.next() => match step {
                 Some(Step::Done(outcome)) => return outcome.map(|body| visit.answer(body)),
                 Some(first) if visit.accepted.events => break Some(first),
-                // T-7: a client that reads no stream gets no notifications.
+                // MCP-T-7: a client that reads no stream gets no notifications.
                 Some(_) => {}
                 None => return Err(McpError::Unavailable),
             },

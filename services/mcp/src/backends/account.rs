@@ -1,8 +1,8 @@
-//! Sources with connected accounts (X-86, X-87, V-10): the account of a call, and the question to
-//! its person.
+//! Sources with connected accounts (MCP-X-86, MCP-X-87, MCP-V-10): the account of a call, and the
+//! question to its person.
 //!
 //! A source only gets tokens of its own authorization server, never the caller's token of this
-//! platform (AU-1).
+//! platform (MCP-AU-1).
 
 use std::time::Duration;
 
@@ -132,7 +132,8 @@ pub(crate) struct Linking<'a> {
 }
 
 impl Linking<'_> {
-    /// The page where the caller connects their own account (EL-11: it requires this very person).
+    /// The page where the caller connects their own account (MCP-EL-11: it requires this very
+    /// person).
     ///
     /// `None` if calls use the workspace's account.
     pub(crate) fn page(&self, state: &McpState) -> Option<(Account, String)> {
@@ -143,7 +144,7 @@ impl Linking<'_> {
         Some((account, url))
     }
 
-    /// asks the person to connect the account, and waits. False if the client cannot be
+    /// MCP-X-86: asks the person to connect the account, and waits. False if the client cannot be
     /// asked.
     pub(crate) async fn ask(&self, state: &McpState) -> Result<bool, Visible> {
         let Some(asker) = self.asker.filter(|asker| asker.can(Need::Url)) else {
@@ -163,7 +164,7 @@ impl Linking<'_> {
         if action.as_deref() != Some("accept") {
             return Err(Visible::Declined);
         }
-        // EL-13: the person agreed to open the page, and may need some time there.
+        // MCP-EL-13: the person agreed to open the page, and may need some time there.
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             match state.accounts.is_connected(account, before).await {
@@ -176,7 +177,8 @@ impl Linking<'_> {
         Ok(true)
     }
 
-    /// EL-15: the error for a client of 2025-11-25 that cannot be asked. It opens the page itself.
+    /// MCP-EL-15: the error for a client of 2025-11-25 that cannot be asked. It opens the page
+    /// itself.
     pub(crate) fn error(&self, url: &str) -> Option<RpcError> {
         if self.revision != Revision::V2025_11_25 || !self.opens_pages {
             return None;
@@ -210,15 +212,15 @@ mod tests {
         let params = accounts(Sharing::Person).step(page).params();
         let params: serde_json::Value =
             serde_json::from_slice(params.as_bytes()).expect("an object");
-        assert_eq!(params["mode"], "url", "EL-9: not by a form");
+        assert_eq!(params["mode"], "url", "MCP-EL-9: not by a form");
         assert_eq!(
             params["url"], page,
-            "EL-16: of an account elsewhere, and our own page for it"
+            "MCP-EL-16: of an account elsewhere, and our own page for it"
         );
         assert!(params.get("requestedSchema").is_none());
         let said = params.to_string();
         assert!(said.contains("up.example"), "it says where: {said}");
-        assert!(!said.contains("secret"), "EL-10: {said}");
+        assert!(!said.contains("secret"), "MCP-EL-10: {said}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Calls of an HTTP API with connected accounts.
+//! Calls of an HTTP API with connected accounts (MCP-X-86, MCP-X-87).
 //!
 //! A call uses a token of the account, renewed once if the API refuses it. Without an account, its
 //! person is asked to connect one.
@@ -107,7 +107,7 @@ impl Opened<'_> {
         }
     }
 
-    /// V-10, EL-15: the answer in place of a question.
+    /// MCP-V-10, MCP-EL-15: the answer in place of a question.
     fn not_linked(&self) -> Called {
         let Some((_, url)) = self.linking.page(self.state) else {
             let source = self.linking.accounts.source;

@@ -1,5 +1,5 @@
 //! Calls through upstream MCP servers. Each message is written anew; none is tunnelled
-//! (`translation.md`).
+//! (`docs/translation-rules.md`).
 //!
 //! A client never receives a server's session ids, request ids, progress tokens or cursors. A
 //! server never receives a client's token.
@@ -46,7 +46,7 @@ pub(crate) use self::{
 };
 use crate::{catalog::server::Access, state::McpState};
 
-/// The longest time of a call, whatever its progress and questions (L-12, X-24).
+/// The longest time of a call, whatever its progress and questions (MCP-L-12, MCP-X-24).
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
 /// An upstream server, as a source of a published server.
@@ -75,7 +75,7 @@ pub(crate) struct UpstreamTool {
     pub(crate) era: Option<Era>,
     /// The server takes its calls as tasks.
     pub(crate) tasks: Option<TaskSupport>,
-    /// What its structured results must be (X-6G).
+    /// What its structured results must be (MCP-X-6G).
     pub(crate) output: Option<OutputCheck>,
 }
 

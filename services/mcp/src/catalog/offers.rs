@@ -322,13 +322,13 @@ fn filled(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The definition of an MCP server, as it wrote it (J-10).
+/// The definition of an MCP server, as it wrote it (MCP-J-10).
 fn definition(own: Option<String>) -> Option<Raw> {
     let own = own.and_then(|own| Raw::parse(own).ok());
     own.filter(|own| own.kind() == Kind::Object)
 }
 
-/// X-6I: the icons and metadata from the upstream server's definition.
+/// MCP-X-6I: the icons and metadata from the upstream server's definition.
 fn dressed(
     source: Option<SourceId>,
     own: Option<&Raw>,

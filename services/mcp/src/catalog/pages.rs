@@ -186,8 +186,8 @@ impl Pages {
 
     /// The page after the entry `key`; the first page for an empty key.
     ///
-    /// The entry `key` may have been removed (PG-3). Page boundaries stay the same; after a change
-    /// of the list, the entries in between are written for this answer alone.
+    /// The entry `key` may have been removed (MCP-PG-3). Page boundaries stay the same; after a
+    /// change of the list, the entries in between are written for this answer alone.
     pub(crate) fn after<T: Listed>(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Renamed resources of upstream servers (RE-12).
+//! Renamed resources of upstream servers (MCP-RE-12).
 //!
 //! A workspace renames a resource where two servers have the same URI. Everything that a server
 //! sends about its resources reaches clients with the URIs that clients know.

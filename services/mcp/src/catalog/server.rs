@@ -68,9 +68,9 @@ pub(crate) struct Tool {
     pub(crate) listed: Listed,
     /// The backend of its calls.
     pub(crate) backend: Backend,
-    /// Its calls become tasks after some time.
+    /// Its calls become tasks after some time (MCP-X-54).
     pub(crate) becomes_task: bool,
-    /// Client features that its server requires before it lists the tool (V-1, V-2).
+    /// Client features that its server requires before it lists the tool (MCP-V-1, MCP-V-2).
     ///
     /// Clients without them do not see it in the session era; if they call it, the error names the
     /// feature.
@@ -78,11 +78,11 @@ pub(crate) struct Tool {
     /// Its server needs them in sessions alone: clients of 2026-07-28 are spoken to in their own
     /// era.
     pub(crate) requires_in_sessions: bool,
-    /// Arguments that headers repeat (H-12).
+    /// Arguments that headers repeat (MCP-H-12).
     pub(crate) headers: Vec<ParamHeader>,
     /// The kind of its source, for metrics.
     pub(crate) kind: SourceKind,
-    /// The bucket of its calls (TL-23).
+    /// The bucket of its calls (MCP-TL-23).
     pub(crate) calls: LimitKey,
 }
 
@@ -120,12 +120,12 @@ pub(crate) struct Server {
     /// Its name, title and version.
     pub(crate) identity: Identity,
     instructions: Option<String>,
-    /// The tools by name, in byte order (TL-3).
+    /// The tools by name, in byte order (MCP-TL-3).
     pub(crate) tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
     /// Prompts and resources.
     pub(crate) offers: Offers,
-    /// The URIs that clients know for renamed resources of upstream servers (RE-12).
+    /// The URIs that clients know for renamed resources of upstream servers (MCP-RE-12).
     pub(crate) renames: Renames,
     /// Version numbers that differ when the lists differ.
     pub(crate) marks: Marks,
@@ -237,8 +237,8 @@ impl Server {
 
     /// The tools that a client of the session era sees; `None` for all.
     ///
-    /// A tool is hidden if its server would not list it to a client without a feature. Lists
-    /// of 2026-07-28 are the same for all clients (L-21).
+    /// A tool is hidden if its server would not list it to a client without a feature (MCP-X-30).
+    /// Lists of 2026-07-28 are the same for all clients (MCP-L-21).
     pub(crate) fn tools_for(
         &self,
         revision: Revision,
@@ -277,7 +277,7 @@ pub(super) struct Source {
     pub(super) target: Arc<CallTarget>,
     pub(super) access: Access,
     kind: SourceKind,
-    /// Its calls may become tasks of Portolan.
+    /// Its calls may become tasks of Portolan (MCP-X-54).
     tasks: bool,
     /// The upstream server, if the source is one.
     pub(super) upstream: Option<Arc<UpstreamSource>>,
@@ -381,7 +381,7 @@ fn build_tool(
 ) -> Option<Tool> {
     let own = row.plan.get("upstream").cloned();
     let written = row.written.and_then(|text| Raw::parse(text).ok());
-    // Raw bytes of the upstream server: its numbers and order of members are kept (J-10).
+    // Raw bytes of the upstream server: its numbers and order of members are kept (MCP-J-10).
     let as_written = |member: &str, value: &serde_json::Value| {
         let written = written.as_ref().and_then(|written| written.get(member));
         let written = written.filter(|raw| raw.kind() == Kind::Object);
@@ -404,7 +404,7 @@ fn build_tool(
     let requires = own.as_ref().map(required).unwrap_or_default();
     let support = own.as_ref().and_then(task_support);
     let offered_in = own.as_ref().and_then(OfferedIn::of);
-    // TL-21, X-50, X-54: a tool that cannot be called as a task has no such member.
+    // MCP-TL-21, MCP-X-50, MCP-X-54: a tool that cannot be called as a task has no such member.
     listed.task_support = match support {
         None if source.tasks => Some(TaskSupport::Optional),
         known => known,
@@ -471,7 +471,7 @@ fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
     (support != TaskSupport::Forbidden).then_some(support)
 }
 
-/// Members of a definition that no revision knows (J-10).
+/// Members of a definition that no revision knows (MCP-J-10).
 pub(super) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
     let members = definition.members();
     members
@@ -487,7 +487,7 @@ pub(super) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Op
     let icons: Vec<Icon> = icons
         .and_then(|icons| serde_json::from_slice(icons.as_bytes()).ok())
         .unwrap_or_default();
-    // IC-2: icons with other schemes are removed.
+    // MCP-IC-2: icons with other schemes are removed.
     let is_safe = |icon: &Icon| icon.src.starts_with("https:") || icon.src.starts_with("data:");
     let meta = own.get("_meta").filter(|meta| meta.kind() == Kind::Object);
     let meta = match (meta, renamed) {

@@ -1,5 +1,5 @@
-//! Negotiation of content: the forms that the client accepts, and the bodies that are read (T-6,
-//! T-7).
+//! Negotiation of content: the forms that the client accepts, and the bodies that are read
+//! (MCP-T-6, MCP-T-7).
 
 use http::{HeaderMap, header};
 
@@ -56,9 +56,9 @@ impl Accepted {
     }
 }
 
-/// Refuses a body that is not JSON (T-6), and a body with a content coding.
+/// Refuses a body that is not JSON (MCP-T-6), and a body with a content coding.
 ///
-/// The endpoint decompresses nothing, so decompression bombs are impossible (testing.md B5).
+/// The endpoint decompresses nothing, so decompression bombs are impossible (TEST-B5).
 pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), McpError> {
     if !is_json(headers) {
         return Err(McpError::MediaType);
@@ -82,7 +82,7 @@ fn is_packed(headers: &HeaderMap) -> bool {
         })
 }
 
-/// True if `Content-Type` is JSON; parameters are tolerated (T-6).
+/// True if `Content-Type` is JSON; parameters are tolerated (MCP-T-6).
 fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
@@ -150,7 +150,7 @@ mod tests {
         assert!(!is_json(&HeaderMap::new()));
     }
 
-    /// testing.md B5: every content coding except `identity` counts as packed.
+    /// TEST-B5: every content coding except `identity` counts as packed.
     #[test]
     fn a_body_with_any_coding_is_packed_and_identity_is_none() {
         let is = |values: &[&'static str]| {

@@ -1,5 +1,5 @@
-//! API keys at the endpoint: exchanges a key for its access and caches it (`auth.md` C17, §4.8;
-//! case 163).
+//! API keys at the endpoint: exchanges a key for its access and caches it (AUTH-C17, AUTH-4.8;
+//! CASE-163).
 //!
 //! Prefix and checksum are checked first, so that garbage needs no database query. The access of a
 //! key is cached like a verified token, together with its epochs. The feed of revocations ends it

@@ -1,5 +1,5 @@
-//! Bearer tokens: each is verified once and cached by its digest (`auth.md` §4.5, §5.2;
-//! AR-1…AR-14).
+//! Bearer tokens: each is verified once and cached by its digest (AUTH-4.5, AUTH-5.2;
+//! MCP-AR-1…MCP-AR-14).
 
 use std::{
     net::IpAddr,
@@ -34,11 +34,11 @@ use crate::{
 
 /// How long a stream stays open after a revocation, so that a call can send its final error.
 ///
-/// This is well within the second that a revocation may take (R9).
+/// This is well within the second that a revocation may take (AUTH-R9).
 const LAST_WORD: Duration = Duration::from_millis(400);
 /// The size at which the list of callers is first purged of dropped callers.
 const LIVING: usize = 1024;
-/// Longest `Authorization` header that is read, in bytes (§4.5 step 1).
+/// Longest `Authorization` header that is read, in bytes (AUTH-4.5.1).
 const MAX_HEADER_BYTES: usize = 4096;
 
 /// The holder of a good token.
@@ -120,7 +120,7 @@ impl Caller {
         now.unix_timestamp() < self.remembered_until
     }
 
-    /// Whether requests may come from this address (C17).
+    /// Whether requests may come from this address (AUTH-C17).
     pub(crate) fn may_come_from(&self, address: Option<IpAddr>) -> bool {
         match (&self.networks, address) {
             (None, _) => true,
@@ -172,7 +172,7 @@ impl Caller {
         Timestamp::from_unix_timestamp(self.claims.exp).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// §4.5 step 8: whether the token is for this resource or for a wider one.
+    /// AUTH-4.5.8: whether the token is for this resource or for a wider one.
     ///
     /// The caller has compared the tenant already.
     pub(crate) fn may_use(
@@ -207,9 +207,9 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// The challenge without credentials, and therefore without `error` (AR-4).
+    /// The challenge without credentials, and therefore without `error` (MCP-AR-4).
     ///
-    /// It links to the metadata of the path as the client wrote it (E3).
+    /// It links to the metadata of the path as the client wrote it (AUTH-E3).
     pub(crate) fn bare(site: &Site, target: &Target<'_>) -> Self {
         Self {
             metadata: format!(
@@ -229,7 +229,7 @@ impl Challenge {
         }
     }
 
-    /// The challenge for a token that lacks the scope. It names all required scopes (AR-6).
+    /// The challenge for a token that lacks the scope. It names all required scopes (MCP-AR-6).
     pub(crate) fn insufficient(site: &Site, target: &Target<'_>) -> Self {
         Self {
             error: Some(("insufficient_scope", "")),
@@ -309,7 +309,7 @@ impl Bearer {
         }
     }
 
-    /// Cancels calls and streams of tokens that are revoked by now (`auth.md` §4.3 step 7).
+    /// Cancels calls and streams of tokens that are revoked by now (AUTH-4.3.7).
     ///
     /// Returns the number of those tokens.
     pub(crate) fn tell_revoked(&self) -> usize {
@@ -337,7 +337,7 @@ impl Bearer {
         is_good.then_some(caller)
     }
 
-    /// Steps 1–7 and 9 of §4.5: the checks that do not depend on whether the target exists.
+    /// Steps 1–7 and 9 of AUTH-4.5: the checks that do not depend on whether the target exists.
     pub(crate) async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -365,7 +365,7 @@ impl Bearer {
                 Err(KeyRefused::Unknown) => {
                     return Err(invalid("the API key is unknown, expired or revoked"));
                 }
-                // Never 401: a client would discard a good key (§4.3).
+                // Never 401: a client would discard a good key (AUTH-4.3).
                 Err(KeyRefused::Unavailable(error)) => {
                     tracing::warn!(
                         error = &*error as &dyn std::error::Error,
@@ -421,7 +421,7 @@ impl Bearer {
             .add(caller);
     }
 
-    /// Checks the address from which an API key is used (C17).
+    /// Checks the address from which an API key is used (AUTH-C17).
     ///
     /// The refusal is 401, since another key may be allowed from there.
     pub(crate) fn check_address(
@@ -465,7 +465,7 @@ pub(crate) fn is_shown(headers: &HeaderMap) -> bool {
     values.any(|value| token_of(value.as_bytes()).is_some())
 }
 
-/// The token after `Bearer`, in any case (AR-10). Another scheme counts as no credentials.
+/// The token after `Bearer`, in any case (MCP-AR-10). Another scheme counts as no credentials.
 fn token_of(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?.trim_matches([' ', '\t']);
     let (scheme, token) = text.split_once(' ')?;
@@ -510,7 +510,7 @@ pub(crate) mod tests {
     #[test]
     fn k5_only_a_bearer_header_is_a_credential() {
         assert_eq!(token_of(b"Bearer abc"), Some("abc"));
-        assert_eq!(token_of(b"bEARER   abc "), Some("abc"), "AR-10");
+        assert_eq!(token_of(b"bEARER   abc "), Some("abc"), "MCP-AR-10");
         for other in [
             &b"Basic abc"[..],
             b"Bearer",
@@ -529,7 +529,7 @@ pub(crate) mod tests {
         assert_eq!(
             Challenge::bare(&site(), &target).value(),
             "Bearer resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource/t/acme/github/mcp/\", scope=\"mcp\"",
-            "E3: the form that was asked"
+            "AUTH-E3: the form that was asked"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Protected resource metadata (RFC 9728; E3, AM-1…AM-9): one document per path.
+//! Protected resource metadata (RFC 9728; AUTH-E3, MCP-AM-1…MCP-AM-9): one document per path.
 //!
 //! Each is made from the path alone, so that it does not reveal which tenants exist.
 
@@ -88,9 +88,9 @@ mod tests {
             assert_eq!(
                 document["authorization_servers"],
                 json!(["https://mcp.example.com"]),
-                "E1: byte for byte"
+                "AUTH-E1: byte for byte"
             );
-            assert_eq!(document["scopes_supported"], json!(["mcp"]), "AM-7");
+            assert_eq!(document["scopes_supported"], json!(["mcp"]), "MCP-AM-7");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Connection diagnostics of new clients (`auth.md` X2): the first steps of a connection.
+//! Connection diagnostics of new clients (AUTH-X2): the first steps of a connection.
 //!
 //! The steps are the challenge with the authorization server, the read of the metadata, and the
 //! first request. Later requests only need a lookup in a set.

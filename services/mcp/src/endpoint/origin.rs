@@ -1,4 +1,4 @@
-//! The check of `Origin`: the sites whose scripts may use the endpoint (T-1, T-2).
+//! The check of `Origin`: the sites whose scripts may use the endpoint (MCP-T-1, MCP-T-2).
 
 use std::sync::Arc;
 

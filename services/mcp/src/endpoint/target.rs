@@ -9,9 +9,9 @@ use portolan_model::resource::Resource;
 pub(crate) enum Door {
     /// `…/mcp`: Streamable HTTP, of every revision that has it.
     Mcp,
-    /// `…/sse`: the event stream of 2024-11-05 (O-1).
+    /// `…/sse`: the event stream of 2024-11-05 (MCP-O-1).
     Events,
-    /// `…/messages`: the messages of its client (O-1).
+    /// `…/messages`: the messages of its client (MCP-O-1).
     Messages,
 }
 
@@ -49,7 +49,7 @@ pub fn is_endpoint(path: &str) -> bool {
 /// The parsed path of the endpoint, borrowed from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
-    /// The tenant's slug, as written; `None` for the URL whose tenant is the token's (§5.1).
+    /// The tenant's slug, as written; `None` for the URL whose tenant is the token's (AUTH-5.1).
     pub(crate) tenant: Option<&'a str>,
     /// The server's slug; `None` for the tenant's default server.
     pub(crate) server: Option<&'a str>,
@@ -81,7 +81,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// The path whose metadata a client reads (E3). A client of HTTP+SSE knows the stream's
+    /// The path whose metadata a client reads (AUTH-E3). A client of HTTP+SSE knows the stream's
     /// address.
     pub(crate) fn described(&self) -> Cow<'a, str> {
         if self.door != Door::Messages {
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(
             resource("/t/acme/github/sse"),
             resource("/t/acme/github/mcp"),
-            "E3: a token opens every door of its server"
+            "AUTH-E3: a token opens every door of its server"
         );
     }
 

@@ -1,5 +1,5 @@
 //! A call of a session: answered by one JSON body if it is quick, else by a stream that any node
-//! can resume (`streams.md` §6, §9).
+//! can resume (STREAM-6, STREAM-9).
 
 use std::{panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 
@@ -43,14 +43,14 @@ use crate::{
 /// How long a call may take before its answer becomes a stream that is resumable from its first
 /// byte.
 pub(crate) const QUICK: Duration = Duration::from_secs(1);
-/// The same for a stream whose first event has no id (T-24).
+/// The same for a stream whose first event has no id (MCP-T-24).
 ///
 /// A break before that event loses the answer. JSON is preferred for as long as no middlebox cuts a
 /// silent connection.
 const QUICK_UNPRIMED: Duration = Duration::from_secs(10);
 /// The interval of progress notifications.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
-/// Longest id of a running request, in bytes (§4).
+/// Longest id of a running request, in bytes (STREAM-4).
 const LONGEST_ID: usize = 256;
 
 /// The answer to a request.
@@ -62,7 +62,7 @@ pub(crate) enum Reply {
     Stream(Response),
 }
 
-/// The key of a request in its session; `1` and `"1"` differ (§4).
+/// The key of a request in its session; `1` and `"1"` differ (STREAM-4).
 pub(crate) fn rpc_key(id: &RequestId) -> String {
     match id.as_text() {
         Some(text) => format!("s:{text}"),
@@ -86,7 +86,7 @@ pub(crate) struct Facts {
     pub(crate) talks: bool,
 }
 
-/// Runs a call. A disconnect of the client does not end it (T-29).
+/// Runs a call. A disconnect of the client does not end it (MCP-T-29).
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
@@ -134,7 +134,7 @@ impl Facts {
     }
 }
 
-/// Runs a call whose answer goes to another connection than the request's (O-3).
+/// Runs a call whose answer goes to another connection than the request's (MCP-O-3).
 ///
 /// An answer that is not ready at once comes as a stream.
 pub(crate) async fn run_apart(
@@ -304,9 +304,9 @@ async fn begin_with(
     Ok(Begun::Stream(id, nonce, reader))
 }
 
-/// The end of a cancelled call, which has no answer (CN-4).
+/// The end of a cancelled call, which has no answer (MCP-CN-4).
 ///
-/// If its session has ended, the error is "session not found" (T-45).
+/// If its session has ended, the error is "session not found" (MCP-T-45).
 fn stopped(running: &Running) -> McpError {
     if running.is_session_over() {
         McpError::session_not_found()
@@ -315,7 +315,7 @@ fn stopped(running: &Running) -> McpError {
     }
 }
 
-/// Whether streams of the session begin with an event that has only an id (T-24).
+/// Whether streams of the session begin with an event that has only an id (MCP-T-24).
 fn is_primed(session: &SessionId) -> bool {
     session.revision.facts().priming_event || session.draft
 }
@@ -422,13 +422,14 @@ async fn write(
                 }
                 match outcome.map_or_else(McpError::into_message, Some) {
                     Some(body) => writer.finish(body.into()),
-                    // A cancelled request has no response (CN-4).
+                    // A cancelled request has no response (MCP-CN-4).
                     None => writer.cancel(),
                 }
                 writer.committed().cancelled().await;
                 return;
             }
-            // Another node owns the stream, or this node may not continue: the work stops (§0.4).
+            // Another node owns the stream, or this node may not continue: the work stops
+            // (STREAM-0.4).
             () = fenced.cancelled() => return,
             // The caller has lost its access. A client that returns with a good token gets the
             // final error.
@@ -515,7 +516,7 @@ impl Answer {
         let mut pass = self.pass.take();
         let events = async move {
             // A client that comes back is not refused for lack of a permit, but waits for one
-            // (F-1).
+            // (REVIEW-F1).
             let is_in = match &mut pass {
                 Some(pass) => pass.wait().await,
                 None => true,
@@ -532,7 +533,7 @@ impl Answer {
             return SseBody::new(first.chain(events)).into_response();
         }
         // A stopping node sends its clients to other nodes, which read the answer from the log
-        // (§16.4). The clients have an id by then, or they could not come back.
+        // (STREAM-16.4). The clients have an id by then, or they could not come back.
         let events = events.take_until(stopping.clone().cancelled_owned());
         let farewell = stream::once(std::future::ready(())).filter_map(move |()| {
             let retry = || Bytes::from(sse::retry(reconnect_after()));
@@ -542,14 +543,14 @@ impl Answer {
     }
 }
 
-/// The message for a client that has missed removed events (§9).
+/// The message for a client that has missed removed events (STREAM-9).
 pub(crate) fn gap(after: u64, before: u64) -> Vec<u8> {
     let data = format!(r#"{{"kind":"gap","after":{after},"before":{before}}}"#);
     let data = Raw::parse(data).unwrap_or_else(|_| Raw::empty_object());
     logging::message(Level::Warning, Some("stream"), &data)
 }
 
-/// Resumes the stream of an answer on any node (§9).
+/// Resumes the stream of an answer on any node (STREAM-9).
 pub(crate) async fn resume(
     visit: &Visit<'_>,
     session: SessionId,
@@ -567,9 +568,9 @@ pub(crate) async fn resume(
     let resumed = node.resume(tenant, stream, principal, cursor).await;
     match resumed.map_err(|_| McpError::Unavailable)? {
         Resumed::Unknown => Err(McpError::session_not_found()),
-        // T-30: a GET is answered by a stream or by 405, and this stream is finished. Clients take
-        // an empty stream for a broken one: official clients would open the session's own stream in
-        // its place, once for each call that failed.
+        // MCP-T-30: a GET is answered by a stream or by 405, and this stream is finished. Clients
+        // take an empty stream for a broken one: official clients would open the session's own
+        // stream in its place, once for each call that failed.
         Resumed::Finished => Err(McpError::NoStream),
         // Clients take an empty answer for a success, and retry after an HTTP error.
         Resumed::Gone => {

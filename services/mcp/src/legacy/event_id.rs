@@ -1,4 +1,4 @@
-//! Ids of events on the streams of a session (`streams.md` §4).
+//! Ids of events on the streams of a session (STREAM-4).
 //!
 //! This module depends on keys and bytes only, because the fuzz target `session` reads it too.
 
@@ -11,7 +11,7 @@ use portolan_protocol::jsonrpc::{Raw, RequestId};
 
 use crate::catalog::marks::Marks;
 
-/// The id of an event on a stream: opaque, and only we can make one (T-34, T-36, `streams.md` §4).
+/// The id of an event on a stream: opaque, and only we can make one (MCP-T-34, MCP-T-36, STREAM-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EventId {
     /// On the GET stream, which has no log: its contents depend on the lists alone.
@@ -178,7 +178,7 @@ mod tests {
             let wire = id.to_wire(&keys(), session);
             assert!(
                 wire.len() <= 144 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)),
-                "T-34: {wire}"
+                "MCP-T-34: {wire}"
             );
             assert_eq!(EventId::read(&wire, &keys(), session), Some(id));
             assert_eq!(EventId::read(&wire, &keys(), SessionKey([4; 16])), None);
@@ -196,7 +196,7 @@ mod tests {
     const LOOKS: usize = 200_000;
     const EACH: std::time::Duration = std::time::Duration::from_micros(100);
 
-    /// testing.md B8: the processor alone rejects forged ids, in microseconds.
+    /// TEST-B8: the processor alone rejects forged ids, in microseconds.
     #[test]
     fn b8_forged_ids_of_every_kind_are_refused_in_microseconds() {
         let (keys, session) = (keys(), SessionKey([3; 16]));

@@ -7,8 +7,8 @@
 //! MAC     covers the payload and the principal: tenant, person, server, client
 //! ```
 //!
-//! The id never authenticates (T-44): it is only read after a token has. With another person's or
-//! client's token the MAC does not fit, and the answer is the same 404 as for an invalid id.
+//! The id never authenticates (MCP-T-44): it is only read after a token has. With another person's
+//! or client's token the MAC does not fit, and the answer is the same 404 as for an invalid id.
 //! Because revision and capabilities are inside, a node without a record continues as if it had
 //! one.
 
@@ -51,7 +51,7 @@ impl SessionId {
         })
     }
 
-    /// The same session after an `initialize` on an existing session (O-5).
+    /// The same session after an `initialize` on an existing session (MCP-O-5).
     pub(crate) fn negotiated(self, revision: Revision, capability_bits: u8) -> Self {
         Self {
             revision,
@@ -84,7 +84,7 @@ impl SessionId {
     /// Reads a presented id.
     ///
     /// `None` for an invalid or forged id, for one of another principal or server, and for one that
-    /// is too old. All of them are "session not found" (T-43).
+    /// is too old. All of them are "session not found" (MCP-T-43).
     pub(crate) fn read(
         text: &str,
         keys: &Keys,
@@ -112,7 +112,7 @@ fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
     .concat()
 }
 
-/// Most resources that a session can subscribe to (`streams.md` §3.1).
+/// Most resources that a session can subscribe to (STREAM-3.1).
 pub(crate) const MOST_SUBSCRIPTIONS: usize = 256;
 /// Most bytes of their URIs: every request of the session reads them.
 pub(crate) const MOST_SUBSCRIPTION_BYTES: usize = 16 * 1024;
@@ -446,7 +446,7 @@ mod tests {
     /// such draws in a row happen once in a million.
     const CHI_SQUARE: f64 = 310.457;
 
-    /// testing.md S13: ids are unique and evenly spread.
+    /// TEST-S13: ids are unique and evenly spread.
     ///
     /// `aws-lc` compares the MAC in constant time: `crates/keys/src/seal.rs`.
     #[test]

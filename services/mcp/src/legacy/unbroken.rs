@@ -1,4 +1,4 @@
-//! Work that continues after its connection ends (T-29).
+//! Work that continues after its connection ends (MCP-T-29).
 
 use std::{
     pin::Pin,

@@ -1,7 +1,8 @@
 //! Permits for event streams. A new stream gets one at once or is refused; a returning client
 //! waits.
 //!
-//! A refusal would lose the stream for good: official clients try twice and give up (finding F-1).
+//! A refusal would lose the stream for good: official clients try twice and give up (finding
+//! REVIEW-F1).
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 

@@ -2,7 +2,7 @@
 //!
 //! Alone it can take three quarters of the node. Two that want everything take three sevenths each.
 //! With *n* of them each takes 3 / (3n + 1), and 1 / (3n + 1) stays free for the next one. So a
-//! workspace never finds a node full because of another one (test plan, S12). The width of the
+//! workspace never finds a node full because of another one (test plan, TEST-S12). The width of the
 //! limits and the number of nodes do not matter.
 //!
 //! Switches share a buffer among their queues by this rule (Choudhury and Hahne, dynamic

@@ -22,7 +22,7 @@ pub(super) enum Farewell {
     Nothing,
     /// The time until the client should come back.
     Retry,
-    /// With the result of the request that opened it (SB-8).
+    /// With the result of the request that opened it (MCP-SB-8).
     Completed(Bytes),
 }
 
@@ -141,7 +141,7 @@ impl Reader {
         self.open.is_revoked() || running.is_some_and(|running| running.cancelled.is_cancelled())
     }
 
-    /// Waits so that changes close together are sent at once, and each only once (SB-11).
+    /// Waits so that changes close together are sent at once, and each only once (MCP-SB-11).
     async fn pace(&mut self) {
         if let Some(last) = self.last_notice {
             let stopping = self.state.stopping.clone();

@@ -1,4 +1,5 @@
-//! Notifications of tasks on open streams: status (TK-14, TX-13, X-5D), progress and logs (TK-18).
+//! Notifications of tasks on open streams: status (MCP-TK-14, MCP-TX-13, MCP-X-5D), progress and
+//! logs (MCP-TK-18).
 //!
 //! A session is notified of the tasks that it made, on the newest of its streams on this node. A
 //! listen stream is notified of the tasks that it named. A notification holds the status at the
@@ -105,7 +106,8 @@ impl TaskNews {
         &mut self.known[at]
     }
 
-    /// PP-1, PP-2: whether this progress is greater than the last one of a task that still runs.
+    /// MCP-PP-1, MCP-PP-2: whether this progress is greater than the last one of a task that still
+    /// runs.
     ///
     /// Messages from other nodes have no order.
     fn goes_on(&mut self, item: StreamKey, progress: f64) -> bool {
@@ -300,7 +302,7 @@ pub(crate) fn look_again(state: &McpState, round: Option<u64>) {
 }
 
 impl Tag {
-    /// Forgets the session's log level, since any node may have changed it (LG-4).
+    /// Forgets the session's log level, since any node may have changed it (MCP-LG-4).
     pub(super) fn begin_to_tell(&self) {
         if let Some(news) = &mut self.seen().tasks {
             news.level = None;
@@ -312,7 +314,7 @@ impl Tag {
         loop {
             let next = self.seen().tasks.as_mut().and_then(|news| news.next());
             let next = next?;
-            // L-6: a message before that is dropped, because clients can poll.
+            // MCP-L-6: a message before that is dropped, because clients can poll.
             if !self.is_ready(state).await {
                 continue;
             }
@@ -341,7 +343,7 @@ impl Tag {
         is_told.then(|| self.frame(state, told, |_| notice.to_vec()))
     }
 
-    /// LG-4: the session's current log level, not that at the begin of the task.
+    /// MCP-LG-4: the session's current log level, not that at the begin of the task.
     async fn level(&self, state: &McpState) -> Option<Level> {
         let known = self.seen().tasks().level;
         if known.is_some() {
@@ -416,7 +418,7 @@ mod tests {
         assert!(!news.look_again(), "it is over");
         assert!(
             news.is_news(two, [1; 16], Status::Working),
-            "TK-14: of a task that a session made, every change is news"
+            "MCP-TK-14: of a task that a session made, every change is news"
         );
     }
 
@@ -425,9 +427,12 @@ mod tests {
         let mut news = TaskNews::default();
         let one = item(1);
         assert!(news.goes_on(one, 1.0) && news.goes_on(one, 3.0));
-        assert!(!news.goes_on(one, 2.0) && !news.goes_on(one, 3.0), "PP-1");
+        assert!(
+            !news.goes_on(one, 2.0) && !news.goes_on(one, 3.0),
+            "MCP-PP-1"
+        );
         news.is_news(one, [1; 16], Status::Completed);
-        assert!(!news.goes_on(one, 4.0), "PP-2");
+        assert!(!news.goes_on(one, 4.0), "MCP-PP-2");
         assert!(news.goes_on(item(2), 1.0), "each by itself");
     }
 

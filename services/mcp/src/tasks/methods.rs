@@ -1,4 +1,4 @@
-//! The methods of tasks (TK-6…TK-11, TX-4…TX-11).
+//! The methods of tasks (MCP-TK-6…MCP-TK-11, MCP-TX-4…MCP-TX-11).
 
 use portolan_cluster::store::StreamKey;
 use portolan_keys::Purpose;
@@ -17,10 +17,10 @@ use crate::{
     error::McpError,
 };
 
-/// Most bytes of answers in one request (§4 of `streams.md`).
+/// Most bytes of answers in one request (STREAM-4).
 const MOST_ANSWER_BYTES: usize = 256 * 1024;
 
-/// TK-11, TX-11: unknown, expired and foreign tasks get the same error.
+/// MCP-TK-11, MCP-TX-11: unknown, expired and foreign tasks get the same error.
 pub(super) fn unknown(revision: Revision, id: &RequestId) -> McpError {
     McpError::of(&TaskParams::unknown().into(), revision, Some(id))
 }
@@ -122,18 +122,18 @@ async fn cancel(
         shelf.ring(item, &record).await;
     }
     if cx.revision.era() == Era::Modern {
-        // TX-10, X-5B: the answer is the same in every status.
+        // MCP-TX-10, MCP-X-5B: the answer is the same in every status.
         return Ok(jsonrpc::response(id, &cx.server.fixed(cx.revision).empty));
     }
     if !is_new {
-        // TK-10: a task that has ended cannot be cancelled.
+        // MCP-TK-10: a task that has ended cannot be cancelled.
         let misfit = Misfit::new("params.taskId", "the task has ended already");
         return Err(cx.fail(&misfit.into(), id));
     }
     Ok(got(cx, shelf, item, &record, &Detail::None, id))
 }
 
-/// TK-9: the newest first, by pages. The cursor is valid for the caller only (PG-2).
+/// MCP-TK-9: the newest first, by pages. The cursor is valid for the caller only (MCP-PG-2).
 async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<u8>, McpError> {
     let id = &request.id;
     let params: ListParams = request
@@ -181,7 +181,7 @@ async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<
         .map(|(place, ..)| keys.stamp(Purpose::Cursor, &scope, place));
     let mut shown = Vec::with_capacity(tasks.len());
     for (_, item, record) in tasks {
-        // X-5F: the list and `tasks/get` agree.
+        // MCP-X-5F: the list and `tasks/get` agree.
         let record = if shelf.is_lost(item, &record) {
             let looked = shelf.look(item).await;
             let looked = looked.map_err(|why| why.refuse(cx.revision, id))?;

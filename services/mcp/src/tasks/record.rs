@@ -28,7 +28,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::hex::{hex, unhex};
 
-/// TK-15: the poll interval for clients, in milliseconds.
+/// MCP-TK-15: the poll interval for clients, in milliseconds.
 const POLL_MS: u64 = 1_000;
 /// Characters of an error that become the status message of a task.
 const LONGEST_MESSAGE: usize = 300;
@@ -39,7 +39,7 @@ pub(crate) type Outcome = Result<Raw, Raw>;
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The status as of 2026-07-28: a tool that failed is completed (TX-7).
+    /// The status as of 2026-07-28: a tool that failed is completed (MCP-TX-7).
     pub(super) status: Status,
     message: Option<String>,
     /// Unix time in milliseconds.
@@ -49,11 +49,11 @@ pub(crate) struct Record {
     pub(super) ttl: u64,
     /// The revision of the client that made it, in which its questions and outcome are written.
     pub(super) revision: Revision,
-    /// The session that made it, if one did: it gets notifications (TK-14).
+    /// The session that made it, if one did: it gets notifications (MCP-TK-14).
     pub(super) session: Option<SessionKey>,
     /// The node that runs it.
     pub(super) owner: NodeId,
-    /// The result has `isError` (TK-8).
+    /// The result has `isError` (MCP-TK-8).
     is_error: bool,
     /// The open questions.
     pub(super) requests: Vec<(String, InputRequest)>,
@@ -211,7 +211,8 @@ impl Record {
         may
     }
 
-    /// TK-13, TX-6: adds questions to its client. Each key names one question for ever (TX-9).
+    /// MCP-TK-13, MCP-TX-6: adds questions to its client. Each key names one question for ever
+    /// (MCP-TX-9).
     pub(super) fn ask(&mut self, asked: Vec<(String, InputRequest)>, now: Timestamp) -> bool {
         if self.status.is_terminal() {
             return false;
@@ -226,7 +227,7 @@ impl Record {
         true
     }
 
-    /// TX-8: takes the answers to open questions. With the last one the task works again.
+    /// MCP-TX-8: takes the answers to open questions. With the last one the task works again.
     pub(super) fn answer(&mut self, answers: &[(String, Raw)], now: Timestamp) -> bool {
         if self.status.is_terminal() {
             return false;
@@ -244,7 +245,7 @@ impl Record {
         self.requests.len() < before
     }
 
-    /// Cancels the task (TK-10, TX-10). False if it ended before.
+    /// Cancels the task (MCP-TK-10, MCP-TX-10). False if it ended before.
     pub(super) fn cancel(&mut self, now: Timestamp) -> bool {
         let is_new = self.become_status(Status::Cancelled, now);
         if is_new {
@@ -274,7 +275,7 @@ impl Record {
         }
     }
 
-    /// Ends the task with an error of the protocol (TX-7).
+    /// Ends the task with an error of the protocol (MCP-TX-7).
     pub(super) fn fail(&mut self, error: Raw, now: Timestamp) -> bool {
         if !self.become_status(Status::Failed, now) {
             return false;
@@ -285,7 +286,7 @@ impl Record {
         true
     }
 
-    /// X-5F: ends the task as lost: no node runs it any more, and its outcome is unknown.
+    /// MCP-X-5F: ends the task as lost: no node runs it any more, and its outcome is unknown.
     pub(super) fn lose(&mut self, now: Timestamp) -> bool {
         self.fail(raw_error(&Visible::Lost.error()), now)
     }
@@ -303,7 +304,7 @@ impl Record {
         }
     }
 
-    /// The additional members of `tasks/get` of 2026-07-28 (TX-6).
+    /// The additional members of `tasks/get` of 2026-07-28 (MCP-TX-6).
     pub(super) fn detail(&self, revision: Revision, identity: &Identity) -> Detail {
         match (self.status, &self.outcome) {
             (Status::InputRequired, _) => Detail::Requests(self.asked(revision)),
@@ -317,7 +318,7 @@ impl Record {
         }
     }
 
-    /// The open questions, in the form of `revision` (TX-17).
+    /// The open questions, in the form of `revision` (MCP-TX-17).
     pub(super) fn asked(&self, revision: Revision) -> Vec<(String, InputRequest)> {
         if revision == self.revision {
             return self.requests.clone();
@@ -345,7 +346,7 @@ impl Record {
         shaped.collect()
     }
 
-    /// The outcome in the form of `revision` (TX-17); a JSON-RPC error if it has no such form.
+    /// The outcome in the form of `revision` (MCP-TX-17); a JSON-RPC error if it has no such form.
     pub(super) fn outcome(&self, revision: Revision, identity: &Identity) -> Option<Outcome> {
         let outcome = self.outcome.as_ref()?;
         let result = match outcome {
@@ -427,7 +428,11 @@ mod tests {
         assert_eq!(record.status, Status::InputRequired);
         assert_eq!(again(&record), record);
         assert!(record.answer(&[answered("q1"), answered("unknown")], NOW));
-        assert_eq!(record.status, Status::InputRequired, "TX-8: one is left");
+        assert_eq!(
+            record.status,
+            Status::InputRequired,
+            "MCP-TX-8: one is left"
+        );
         assert!(!record.answer(&[answered("q1")], NOW), "answered before");
         assert_eq!(again(&record), record);
         assert!(record.answer(&[answered("q2")], NOW));
@@ -450,7 +455,7 @@ mod tests {
         let identity = Identity::new(&Implementation::new("pets", "1"));
         assert_eq!(record.task("t".into(), R4).status, Status::Failed);
         assert_eq!(record.task("t".into(), R5).status, Status::Completed);
-        assert!(record.task("t".into(), R4).message.is_some(), "TK-8");
+        assert!(record.task("t".into(), R4).message.is_some(), "MCP-TK-8");
         let Detail::Result(result) = record.detail(R5, &identity) else {
             panic!("a result")
         };

@@ -29,14 +29,14 @@ use crate::{
 
 /// The poll interval of the record, for answers and cancellations whose notification was lost.
 const LOOK: Duration = Duration::from_secs(5);
-/// how often a question is repeated that has no fitting answer.
+/// MCP-X-25: how often a question is repeated that has no fitting answer.
 const TRIES: u8 = 3;
 /// How long, and at which interval, the write of an outcome is retried while the store is away.
 const LAST_WORDS: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(1);
-/// Most bytes of an outcome that is kept (`streams.md` §10).
+/// Most bytes of an outcome that is kept (STREAM-10).
 const LARGEST: usize = 1024 * 1024;
-/// Most open questions of a task (`streams.md` §7).
+/// Most open questions of a task (STREAM-7).
 const MOST_QUESTIONS: usize = 8;
 
 /// A task that exists and does not run yet.
@@ -65,7 +65,7 @@ impl Opened {
         })
     }
 
-    /// The result that announces it (TK-3, TX-3).
+    /// The result that announces it (MCP-TK-3, MCP-TX-3).
     pub(crate) fn created(&self) -> Vec<u8> {
         let id = self.shelf.id(self.place.item);
         let revision = self.record.revision;
@@ -73,7 +73,7 @@ impl Opened {
         task.created(revision, &self.shelf.server.identity)
     }
 
-    /// The channel to its session, with progress under `token` (TK-18).
+    /// The channel to its session, with progress under `token` (MCP-TK-18).
     pub(crate) fn voice(
         &self,
         session: SessionKey,
@@ -90,7 +90,7 @@ impl Opened {
         Voice::new(state, speaker, id, (self.record.revision, token), talks)
     }
 
-    /// Runs the call. Without `voice` it sends no notifications (TX-13).
+    /// Runs the call. Without `voice` it sends no notifications (MCP-TX-13).
     pub(crate) fn start(self, work: Running, said: mpsc::Receiver<Said>, voice: Option<Voice>) {
         let until = Instant::now() + Duration::from_millis(self.record.ttl);
         let tracker = self.shelf.state.tracker.clone();
@@ -210,7 +210,7 @@ impl Task {
                     (Said::Question(question), _) => self.ask(question).await,
                     (Said::Progress(progress), Some(voice)) => voice.progress(&progress),
                     (Said::Message(notice), Some(voice)) => voice.say(notice),
-                    // TX-13: a task of that era sends neither progress nor log messages.
+                    // MCP-TX-13: a task of that era sends neither progress nor log messages.
                     _ => {}
                 },
                 () = voice::due(self.voice.as_mut()) => {}
@@ -253,7 +253,7 @@ impl Task {
             Ok(_) => return Some(End::Over),
             Err(_) => return None,
         };
-        // X-7B: the asker has cancelled its question.
+        // MCP-X-7B: the asker has cancelled its question.
         let (closed, open) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|waiting| waiting.question.is_closed());
@@ -272,7 +272,7 @@ impl Task {
                 Some(answer) => waiting.question.give(answer),
                 None if waiting.tries + 1 < TRIES => {
                     waiting.tries += 1;
-                    // TX-9: another question, so another key.
+                    // MCP-TX-9: another question, so another key.
                     waiting.key = self.name();
                     again.push((waiting.key.clone(), waiting.question.request()));
                     self.waiting.push(waiting);
@@ -309,7 +309,7 @@ async fn hear(said: &mut mpsc::Receiver<Said>) -> Said {
     }
 }
 
-/// An answer in the form of the asker: `None` if it does not fit (EL-8).
+/// An answer in the form of the asker: `None` if it does not fit (MCP-EL-8).
 fn fit(question: &Question, answer: &Raw) -> Option<Result<Raw, Unanswered>> {
     if let Some(result) = answer.get("result") {
         return question.check(&result).map(Ok);

@@ -1,7 +1,7 @@
 //! Notifications of a running task to the session that made it: progress and logs.
 //!
-//! Progress has the token of the call (TK-18). Notifications go to the session's own stream on its
-//! node (LG-4), and name their task (TK-12).
+//! Progress has the token of the call (MCP-TK-18). Notifications go to the session's own stream on
+//! its node (MCP-LG-4), and name their task (MCP-TK-12).
 
 use bytes::Bytes;
 use portolan_cluster::{SessionKey, store::StreamKey};
@@ -23,7 +23,7 @@ use crate::{
     state::McpState,
 };
 
-/// PP-3: most progress notifications in a second. A stream sends no more.
+/// MCP-PP-3: most progress notifications in a second. A stream sends no more.
 const PROGRESS: usize = 1;
 /// Most other notifications of a task in a second: each goes to every node.
 const WORDS: usize = 10;
@@ -150,7 +150,7 @@ async fn tick(ticks: Option<&mut Telling>) -> Bytes {
     }
 }
 
-/// TK-12: the notification with the id of the task, and its kind.
+/// MCP-TK-12: the notification with the id of the task, and its kind.
 fn of_task(notice: &[u8], id: &str) -> Option<(Word, Bytes)> {
     let notice = Raw::parse(Bytes::copy_from_slice(notice)).ok()?;
     let method = notice.get("method")?.string()?;

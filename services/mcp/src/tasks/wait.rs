@@ -1,5 +1,5 @@
-//! `tasks/result` of 2025-11-25 (TK-7): waits for the outcome of a task, and sends the task's
-//! questions to the client meanwhile (TK-13, X-58).
+//! `tasks/result` of 2025-11-25 (MCP-TK-7): waits for the outcome of a task, and sends the task's
+//! questions to the client meanwhile (MCP-TK-13, MCP-X-58).
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -91,7 +91,7 @@ impl Wait {
             if record.status.is_terminal() {
                 return Ok(self.answer(&record));
             }
-            // X-7B: the question was answered elsewhere or cancelled.
+            // MCP-X-7B: the question was answered elsewhere or cancelled.
             let requests = record.asked(self.revision);
             for (key, handle) in &asked {
                 if !requests.iter().any(|(open, _)| open == key) {
@@ -140,7 +140,7 @@ impl Wait {
             .map_err(|why| why.refuse(self.revision, &self.id))
     }
 
-    /// TK-7, TK-12: the answer of the plain call, with the id of the task.
+    /// MCP-TK-7, MCP-TK-12: the answer of the plain call, with the id of the task.
     fn answer(&self, record: &Record) -> Vec<u8> {
         let identity = &self.shelf.server.identity;
         match record.outcome(self.revision, identity) {

@@ -74,7 +74,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Answers the GET. The first event is the address for POSTs (O-2).
+    /// Answers the GET. The first event is the address for POSTs (MCP-O-2).
     pub(super) fn open(visit: &Visit<'_>, id: SessionId, news: Body, address: &str) -> Response {
         let state = visit.state.clone();
         let (frames, body) = sse_body::channel(FRAMES);
@@ -105,7 +105,7 @@ impl Connection {
         self.close().await;
     }
 
-    /// Sends messages until the connection ends (O-6).
+    /// Sends messages until the connection ends (MCP-O-6).
     ///
     /// It ends with the client. It also ends with the session, the token or the process, once no
     /// answer is outstanding.
@@ -180,7 +180,7 @@ impl Connection {
         let _ = self.state.node.notify(heard, note.from, Bytes::new()).await;
     }
 
-    /// Ends the session with its connection, and cancels its calls on every node (O-6).
+    /// Ends the session with its connection, and cancels its calls on every node (MCP-O-6).
     async fn close(self) {
         let Self {
             state,
@@ -208,7 +208,7 @@ fn frame(delivery: &Delivery) -> Bytes {
     Bytes::from(frame)
 }
 
-/// A frame of a session's stream for a client that cannot resume (O-6).
+/// A frame of a session's stream for a client that cannot resume (MCP-O-6).
 fn without_id(frame: &Bytes) -> Bytes {
     let id = |line: &&[u8]| line.starts_with(b"id:");
     if !frame

@@ -1,5 +1,5 @@
 //! The leader's conversation with an upstream server: notifications of lists and resources, in each
-//! era (X-40…X-45).
+//! era (MCP-X-40…MCP-X-45).
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -31,13 +31,13 @@ const SILENCE: Duration = Duration::from_secs(900);
 const TOTAL: Duration = Duration::from_secs(3600);
 /// The first and the longest pause before a broken stream is opened again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
-/// The interval of attempts at a server without streams. Its lists are polled meanwhile.
+/// The interval of attempts at a server without streams. Its lists are polled meanwhile (MCP-X-43).
 const ASK_AGAIN: Duration = Duration::from_secs(300);
 /// The duration after which a conversation counts as successful.
 const GOOD: Duration = Duration::from_secs(60);
 /// How long the end of a session at a server may take.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// how long a modern server may take to acknowledge.
+/// MCP-X-40: how long a modern server may take to acknowledge.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 
 /// The interval of checks that the account of the conversation is still connected.
@@ -53,7 +53,7 @@ pub(super) enum Told {
     },
     /// The resource with this URI has changed.
     Updated(String),
-    /// Notifications were lost: anything may have changed.
+    /// Notifications were lost: anything may have changed (MCP-X-40, MCP-X-45).
     Again,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Watching {
 enum End {
     /// No stream has a subscription any more.
     Stopped,
-    /// The server sends no notifications.
+    /// The server sends no notifications (MCP-X-43).
     Mute,
     Failed(NoConversation),
 }
@@ -125,7 +125,7 @@ impl Watching {
         }
     }
 
-    /// gets a token for the next conversation that the server has not refused.
+    /// MCP-X-86: gets a token for the next conversation that the server has not refused.
     async fn renew(&mut self, error: &NoConversation) {
         let (NoConversation::Upstream(UpstreamError::Unauthorized { .. }), Some(refused)) =
             (error, self.token.take())
@@ -207,7 +207,7 @@ impl Watching {
         }
     }
 
-    /// The stream is open: earlier changes are found by one refresh.
+    /// The stream is open: earlier changes are found by one refresh (MCP-X-45).
     async fn is_heard(&self, again: bool, is_there: &mut bool) {
         *is_there = true;
         ask_for_a_look(&self.state, &self.source);
@@ -216,7 +216,7 @@ impl Watching {
         }
     }
 
-    /// one listen request for all URIs.
+    /// MCP-X-41, MCP-X-44: one listen request for all URIs.
     ///
     /// Another set of URIs is another request, opened before the old one is closed.
     async fn listen_modern(
@@ -297,7 +297,7 @@ impl Watching {
         Ok(standing)
     }
 
-    /// the stream of a session of our own, with a subscription for each URI.
+    /// MCP-X-42: the stream of a session of our own, with a subscription for each URI.
     async fn listen_legacy(
         &mut self,
         connection: &Connection,
@@ -397,7 +397,7 @@ impl Watching {
                 }
                 _ => {}
             },
-            // there is no open call for the question.
+            // MCP-X-23: there is no open call for the question.
             Event::Request { id, method, .. } => refuse(connection, &id, &method).await?,
             Event::Log(_) | Event::Progress(_) | Event::Answer(_) => {}
         }

@@ -2,7 +2,7 @@
 //!
 //! A record that all nodes share names the leader, and changes while the leader lives. A node that
 //! sees it unchanged for too long becomes the leader. Clocks of different nodes are never compared.
-//! Two leaders for a moment are harmless (`streams.md` §15.3).
+//! Two leaders for a moment are harmless (STREAM-15.3).
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::state::McpState;
 /// The interval at which nodes read the record.
 ///
 /// With [`SILENT`] another node takes over 4 s after the leader's death, so that clients are
-/// notified of a change within 5 s.
+/// notified of a change within 5 s (REVIEW-Q14).
 pub(super) const BEAT: Duration = Duration::from_secs(1);
 /// The time without a heartbeat after which the leader counts as dead.
 const SILENT: Duration = Duration::from_millis(2_500);

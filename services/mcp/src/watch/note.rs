@@ -1,5 +1,5 @@
 //! Messages between nodes about upstream subscriptions: short, sealed, and lossy
-//! (`streams.md` §15.3).
+//! (STREAM-15.3).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The guards, in the order of E-1.
+//! The guards, in the order of MCP-E-1.
 
 use super::*;
 
@@ -215,7 +215,7 @@ async fn ar_11_two_credentials_are_400_and_one_in_the_query_is_none() {
                 .unwrap(),
         )
         .await;
-    assert_eq!(query.status, 401, "K5");
+    assert_eq!(query.status, 401, "AUTH-K5");
     assert!(!query.header("www-authenticate").contains("error"));
 }
 
@@ -304,17 +304,17 @@ async fn e_1_type_then_accept_then_size_then_parse_then_shape() {
         "T-6 before T-7"
     );
     assert_eq!(status(&[html], &big).await.status, 406, "T-7 before size");
-    assert_eq!(status(&[], &big).await.status, 413, "J-19");
+    assert_eq!(status(&[], &big).await.status, 413, "MCP-J-19");
     let parse = status(&[], "{").await;
     assert_eq!((parse.status, parse.code()), (400, -32700));
-    assert!(parse.json().get("id").is_none(), "J-7");
+    assert!(parse.json().get("id").is_none(), "MCP-J-7");
     let shape = status(&[], "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}").await;
-    assert_eq!((shape.status, shape.code()), (400, -32600), "J-2");
+    assert_eq!((shape.status, shape.code()), (400, -32600), "MCP-J-2");
     let unsessioned = status(&[], "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}").await;
     assert_eq!(
         (unsessioned.status, unsessioned.code()),
         (400, -32600),
-        "E-5"
+        "MCP-E-5"
     );
     assert_eq!(unsessioned.json()["id"], 7);
     let no_token = node.request("POST", &[("authorization", ""), text, html], big.clone());
@@ -337,14 +337,14 @@ async fn e_15_a_server_that_cannot_be_looked_up_is_503_and_never_404() {
         json!({"reason": "registry"})
     );
     assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
-    // The message was not read, but its revision is known: it reserves the codes of Appendix B
-    // (ER-13).
+    // The message was not read, but its revision is known: it reserves the codes of STREAM-B
+    // (MCP-ER-13).
     let version = ("mcp-protocol-version", "2026-07-28");
     let mut modern = node.request("POST", &[version], String::new());
     *modern.uri_mut() = "/t/acme/unseen/mcp".parse().unwrap();
     let modern = node.send(modern).await;
     assert_eq!((modern.status, modern.code()), (503, -32603));
-    // Postgres is away after a change: the last good catalogue is served (streams.md 17.4).
+    // Postgres is away after a change: the last good catalogue is served (STREAM-17.4).
     node.state.catalog.outdate(None);
     assert_eq!(node.post(&[], &initialize("2025-11-25")).await.status, 200);
 }
@@ -364,7 +364,11 @@ async fn t_14_over_the_limit_is_429_with_the_id_and_the_time_to_wait() {
         (429, -32014, json!(1))
     );
     assert_eq!(over.header("retry-after"), "30");
-    assert_eq!(node.counted(), [(LimitName::ClientRequests, 1)], "F-1");
+    assert_eq!(
+        node.counted(),
+        [(LimitName::ClientRequests, 1)],
+        "REVIEW-F1"
+    );
     assert_eq!(
         over.json()["error"]["data"],
         json!({"reason": "principal", "retryAfterMs": 30_000})

@@ -40,16 +40,16 @@ async fn streams_6_and_t_27_a_call_that_takes_long_is_answered_by_a_stream_with_
     assert_eq!(headers["content-type"], "text/event-stream");
     assert!(
         frame(&mut body).await.unwrap().starts_with("retry: "),
-        "T-25"
+        "MCP-T-25"
     );
     let priming = frame(&mut body).await.unwrap();
     assert!(
         event_id(&priming).is_some() && priming.ends_with("data:\n\n"),
-        "T-24"
+        "MCP-T-24"
     );
     let progress = event(&mut body).await.unwrap();
     assert_eq!(data(&progress)["method"], "notifications/progress");
-    assert_eq!(data(&progress)["params"]["progressToken"], "p", "PP-1");
+    assert_eq!(data(&progress)["params"]["progressToken"], "p", "MCP-PP-1");
     node.release.notify_one();
     let last = loop {
         let event = event(&mut body).await.unwrap();
@@ -57,7 +57,7 @@ async fn streams_6_and_t_27_a_call_that_takes_long_is_answered_by_a_stream_with_
             break event;
         }
     };
-    assert!(event_id(&last).is_some(), "T-34");
+    assert!(event_id(&last).is_some(), "MCP-T-34");
     assert_eq!(data(&last)["id"], "long");
     assert_eq!(
         data(&last)["result"]["structuredContent"],
@@ -92,7 +92,7 @@ async fn streams_9_t_35_and_n_1_another_node_gives_the_rest_of_an_answer_and_not
         json!({"released": true})
     );
 
-    // N-1: the session is the same on every node.
+    // MCP-N-1: the session is the same on every node.
     let level = json!({"level": "debug"});
     assert_eq!(
         other.call(&session, "logging/setLevel", level).await.status,
@@ -100,7 +100,7 @@ async fn streams_9_t_35_and_n_1_another_node_gives_the_rest_of_an_answer_and_not
     );
     for node in [&node, &other] {
         let pinged = node.call(&session, "ping", json!({})).await;
-        assert_eq!(pinged.json()["result"], json!({}), "N-1");
+        assert_eq!(pinged.json()["result"], json!({}), "MCP-N-1");
     }
 
     // From the beginning, after the end: every event again with the same ids, from either node.
@@ -127,7 +127,7 @@ async fn streams_14_and_n_4_a_cancellation_on_another_node_ends_the_call_without
     let answer = other.post(&[("mcp-session-id", &session)], &cancel).await;
     assert_eq!(answer.status, 202);
     while let Some(event) = event(&mut body).await {
-        assert_eq!(data(&event)["method"], "notifications/progress", "CN-4");
+        assert_eq!(data(&event)["method"], "notifications/progress", "MCP-CN-4");
     }
 }
 

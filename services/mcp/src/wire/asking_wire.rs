@@ -1,5 +1,5 @@
 //! Questions to clients of the session era: asked on one node, answered on another
-//! (§14 of `streams.md`, X-20…X-2C, X-28).
+//! (STREAM-14, MCP-X-20…MCP-X-2C, MCP-X-28).
 
 use portolan_protocol::{
     RequestId,
@@ -129,13 +129,17 @@ async fn x_28_and_n_3_a_question_of_one_node_is_answered_on_another_and_the_firs
     assert!(id.len() > 32, "unguessable");
     let answer = |name: &str| json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept", "content": {"name": name}}});
     let unknown = json!({"jsonrpc": "2.0", "id": "q0", "result": {}});
-    assert_eq!(other.respond(&session, unknown).await, 202, "N-3");
+    assert_eq!(other.respond(&session, unknown).await, 202, "MCP-N-3");
     assert_eq!(other.respond(&session, answer("Ada")).await, 202);
-    assert_eq!(other.respond(&session, answer("Eve")).await, 202, "CN-6");
+    assert_eq!(
+        other.respond(&session, answer("Eve")).await,
+        202,
+        "MCP-CN-6"
+    );
     let result = next(&mut stream).await;
     assert_eq!(result["id"], 1);
     assert_eq!(result["result"]["content"][0]["text"], "Hello Ada");
-    assert_eq!(frame(&mut stream).await, None, "T-28");
+    assert_eq!(frame(&mut stream).await, None, "MCP-T-28");
 }
 
 #[tokio::test]
@@ -176,7 +180,8 @@ async fn x_30_v_1_and_l_7_a_client_that_cannot_be_asked_is_told_what_it_lacks() 
         assert_eq!(result["content"][0]["text"], expected);
         assert_eq!(result["isError"], true);
     }
-    // A client that reads no stream counts as lacking it (translation §2).
+    // A client that reads no stream counts as lacking it (`docs/translation-rules.md`, *Lifecycle,
+    // sessions, capabilities*).
     let session = node.able_session("2025-11-25", everything()).await;
     let headers = [
         ("mcp-session-id", session.as_str()),
@@ -186,11 +191,12 @@ async fn x_30_v_1_and_l_7_a_client_that_cannot_be_asked_is_told_what_it_lacks() 
         .post(&headers, &rpc("tools/call", json!({"name": "zebra"})))
         .await;
     assert_eq!(answer.json()["result"]["content"][0]["text"], expected);
-    // L-7, the other way: a feature that the server did not offer to this revision cannot be used.
+    // MCP-L-7, the other way: a feature that the server did not offer to this revision cannot be
+    // used.
     for revision in ["2024-11-05", "2025-06-18"] {
         let session = node.able_session(revision, everything()).await;
         let refused = node.call(&session, "tasks/list", json!({})).await;
-        assert_eq!(refused.code(), -32601, "L-7: {revision}");
+        assert_eq!(refused.code(), -32601, "MCP-L-7: {revision}");
     }
 }
 
@@ -203,7 +209,7 @@ async fn x_34_and_el_8_a_form_is_shaped_for_its_client_and_its_answer_checked() 
         .await;
     let mut stream = node.call_zebra(&session).await;
     let question = next(&mut stream).await;
-    assert!(question["params"].get("mode").is_none(), "EL-2");
+    assert!(question["params"].get("mode").is_none(), "MCP-EL-2");
     let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": 7}}});
     node.respond(&session, response).await;
     let result = next(&mut stream).await["result"].clone();
@@ -299,13 +305,13 @@ async fn x_20_and_xt_2_entries_become_requests_at_once_and_progress_only_grows()
         .filter(|message| message["method"] == "notifications/progress")
         .map(|message| &message["params"]["progress"])
         .collect();
-    assert_eq!(progress, [&json!(1), &json!(2)], "X-76");
+    assert_eq!(progress, [&json!(1), &json!(2)], "MCP-X-76");
     let question = |method: &str| seen.iter().find(|message| message["method"] == method);
     let roots = question("roots/list").unwrap();
     let words = question("sampling/createMessage").unwrap();
     assert_eq!(
         words["params"]["messages"][0]["content"]["type"], "text",
-        "X-3C"
+        "MCP-X-3C"
     );
     let said =
         json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello"}});
@@ -341,7 +347,7 @@ async fn x_2a_to_x_2c_el_17_el_18_and_er_12_a_clients_errors_have_their_stand_in
         let asked = json!({"inputRequests": {"k": {"method": method, "params": params}}});
         node.script(move |asker| modern_upstream(asker, asked.clone()));
         let session = node.able_session("2025-11-25", everything()).await;
-        // ER-12: a person declined; EL-18: a mode that the client did not declare.
+        // MCP-ER-12: a person declined; MCP-EL-18: a mode that the client did not declare.
         for code in [-1, -32602] {
             let mut stream = node.call_zebra(&session).await;
             let id = next(&mut stream).await["id"].clone();
@@ -354,7 +360,7 @@ async fn x_2a_to_x_2c_el_17_el_18_and_er_12_a_clients_errors_have_their_stand_in
             let result = next(&mut stream).await;
             assert_eq!(
                 result["result"]["content"][0]["text"], expected,
-                "EL-17: asked once, and not again"
+                "MCP-EL-17: asked once, and not again"
             );
             assert_eq!(frame(&mut stream).await, None);
         }
@@ -382,10 +388,13 @@ async fn xt_3_x_35_el_13_and_el_14_a_question_by_url_gets_an_id_and_the_word_tha
     assert!(made_up.as_str().unwrap().len() > 32);
     let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
     node.respond(&session, response).await;
-    // EL-13: an accepted page is not complete yet; the upstream's next message completes it.
+    // MCP-EL-13: an accepted page is not complete yet; the upstream's next message completes it.
     let done = next(&mut stream).await;
     assert_eq!(done["method"], "notifications/elicitation/complete");
-    assert!(is_quiet(&mut beside).await, "EL-14: only to who was asked");
+    assert!(
+        is_quiet(&mut beside).await,
+        "MCP-EL-14: only to who was asked"
+    );
     assert_eq!(done["params"]["elicitationId"], made_up);
     assert_eq!(
         next(&mut stream).await["result"]["content"][0]["text"],
@@ -422,7 +431,7 @@ async fn sd_22_d_6_and_t_32_a_question_of_a_draft_session_goes_on_the_stream_of_
     assert_eq!(question["method"], "elicitation/create");
     assert!(
         is_quiet(&mut beside).await,
-        "SD-22: no request stands there"
+        "MCP-SD-22: no request stands there"
     );
     let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
     assert_eq!(node.respond(&session, response).await, 202);

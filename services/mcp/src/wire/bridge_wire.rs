@@ -2,7 +2,7 @@
 
 use super::{asking_wire::modern_upstream, upstream_tasks_wire::heard_of, *};
 
-/// Rule: AR-9.
+/// Rule: MCP-AR-9.
 #[tokio::test]
 async fn a_refused_request_is_a_json_rpc_error_without_an_id() {
     let node = Node::start().await;
@@ -17,7 +17,7 @@ async fn a_refused_request_is_a_json_rpc_error_without_an_id() {
     assert!(answer.json().get("id").is_none(), "{}", answer.json());
 }
 
-/// Rule: X-21.
+/// Rule: MCP-X-21.
 #[tokio::test]
 async fn a_state_without_questions_is_called_again_silently() {
     let node = Node::start().await;
@@ -30,7 +30,7 @@ async fn a_state_without_questions_is_called_again_silently() {
     assert_eq!(result["content"][0]["text"], "none", "{result}");
 }
 
-/// Rule: X-3H.
+/// Rule: MCP-X-3H.
 #[tokio::test]
 async fn other_roots_of_a_session_are_not_sent_to_a_stateless_server() {
     let node = Node::start().await;

@@ -1,5 +1,5 @@
 //! The URLs without a server, or without a tenant: the server they name, and the tokens they accept
-//! (`auth.md` §5.1, §5.4).
+//! (AUTH-5.1, AUTH-5.4).
 
 use portolan_storage::tenants::Reach;
 
@@ -71,7 +71,7 @@ async fn section_5_4_a_token_opens_the_default_server_if_it_names_no_other() {
             (WORKSPACE, "/t/acme/mcp", 200),
             (WORKSPACE, "/t/acme-old/mcp", 200),
             (WORKSPACE, "/mcp", 200),
-            // Case 97, also where that server is the default one.
+            // CASE-97, also where that server is the default one.
             (WORKSPACE, "/t/acme/pets/mcp", 401),
             (WORKSPACE, "/t/beta/mcp", 401),
             (PLATFORM, "/mcp", 200),

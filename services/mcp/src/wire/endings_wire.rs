@@ -69,7 +69,7 @@ async fn t_26_and_n_6_a_node_that_stops_sends_newer_clients_away_and_lets_older_
         let told = data(&event(stream).await.unwrap());
         assert_eq!(
             told["method"], "notifications/progress",
-            "T-27: before the answer"
+            "MCP-T-27: before the answer"
         );
     }
     node.stopping.cancel();
@@ -77,14 +77,23 @@ async fn t_26_and_n_6_a_node_that_stops_sends_newer_clients_away_and_lets_older_
     while let Some(frame) = frame(&mut moves).await {
         goodbye = frame;
     }
-    assert!(goodbye.starts_with("retry: "), "N-6, T-25: {goodbye:?}");
+    assert!(
+        goodbye.starts_with("retry: "),
+        "MCP-N-6, MCP-T-25: {goodbye:?}"
+    );
     let completed = last(&mut listens).await;
-    assert_eq!(completed["id"], "l", "N-6, SB-8");
-    assert!(completed["result"].is_object(), "N-6, SB-8: {completed}");
+    assert_eq!(completed["id"], "l", "MCP-N-6, MCP-SB-8");
+    assert!(
+        completed["result"].is_object(),
+        "MCP-N-6, MCP-SB-8: {completed}"
+    );
     gate.add_permits(3);
     for stream in [&mut stays, &mut alone] {
         let answer = last(stream).await;
-        assert_eq!(answer["result"]["content"][0]["text"], "done", "T-26, N-6");
+        assert_eq!(
+            answer["result"]["content"][0]["text"], "done",
+            "MCP-T-26, MCP-N-6"
+        );
     }
 }
 
@@ -98,7 +107,8 @@ async fn t_37_t_35_and_n_2_an_answer_goes_to_who_resumed_its_stream_last_on_any_
     frame(&mut first).await;
     let priming = frame(&mut first).await.unwrap();
     let seen = event(&mut first).await.unwrap();
-    // N-2: events that a client has received are in the log already, so the other node has them.
+    // MCP-N-2: events that a client has received are in the log already, so the other node has
+    // them.
     let from_start = event_id(&priming).unwrap();
     let headers = [
         ("mcp-session-id", session.as_str()),
@@ -106,7 +116,7 @@ async fn t_37_t_35_and_n_2_an_answer_goes_to_who_resumed_its_stream_last_on_any_
     ];
     let (status, _, mut second) = other.open(&headers).await;
     assert_eq!(status, 200);
-    assert_eq!(event(&mut second).await.unwrap(), seen, "T-35");
+    assert_eq!(event(&mut second).await.unwrap(), seen, "MCP-T-35");
     node.release.notify_one();
     let answer = last(&mut second).await;
     assert_eq!(
@@ -123,7 +133,7 @@ async fn t_37_t_35_and_n_2_an_answer_goes_to_who_resumed_its_stream_last_on_any_
         };
         let frame = frame.unwrap().into_data().unwrap();
         let frame = String::from_utf8_lossy(&frame).into_owned();
-        assert!(!frame.contains("result"), "T-37: {frame}");
+        assert!(!frame.contains("result"), "MCP-T-37: {frame}");
     }
 }
 
@@ -144,7 +154,7 @@ async fn sb_11_what_changes_in_a_burst_is_told_once_a_second() {
         change(tools).await;
     }
     let second = frame(&mut stream).await.unwrap();
-    assert!(begun.elapsed() >= Duration::from_millis(950), "SB-11");
+    assert!(begun.elapsed() >= Duration::from_millis(950), "MCP-SB-11");
     for told in [first, second] {
         assert_eq!(data(&told)["method"], "notifications/tools/list_changed");
     }
@@ -164,7 +174,7 @@ async fn l_13_nobody_says_that_it_shuts_down() {
         let end = node.request("DELETE", &[("mcp-session-id", &session)], String::new());
         assert_eq!(node.send(end).await.status, 200);
         while let Some(frame) = frame(&mut stream).await {
-            assert!(!frame.contains("data: {"), "L-13: it closes: {frame}");
+            assert!(!frame.contains("data: {"), "MCP-L-13: it closes: {frame}");
         }
     }
 }

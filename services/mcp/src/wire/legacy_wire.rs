@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// SD-14: the negotiated revision decides, not the examples.
+/// MCP-SD-14: the negotiated revision decides, not the examples.
 #[tokio::test]
 async fn l_2_a_served_legacy_version_is_answered_with_itself_and_any_other_with_the_latest_legacy_one()
  {
@@ -18,12 +18,15 @@ async fn l_2_a_served_legacy_version_is_answered_with_itself_and_any_other_with_
         let result = &answer.json()["result"];
         assert_eq!(result["protocolVersion"], answered, "{asked}");
         assert_eq!(result["instructions"], "Ask before you adopt.");
-        assert_eq!(result["capabilities"]["tools"]["listChanged"], true, "L-11");
+        assert_eq!(
+            result["capabilities"]["tools"]["listChanged"], true,
+            "MCP-L-11"
+        );
         assert_eq!(result["serverInfo"]["name"], "pets");
         assert_eq!(
             result["serverInfo"].get("title").is_some(),
             answered != "2025-03-26",
-            "FA-5"
+            "MCP-FA-5"
         );
     }
 }
@@ -34,7 +37,7 @@ async fn a_session_lists_calls_and_ends() {
     let session = node.initialize("2025-11-25").await;
     let notified = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let answer = node.post(&[("mcp-session-id", &session)], &notified).await;
-    assert_eq!((answer.status, answer.body.len()), (202, 0), "T-21");
+    assert_eq!((answer.status, answer.body.len()), (202, 0), "MCP-T-21");
     assert_eq!(
         node.call(&session, "ping", json!({})).await.json(),
         json!({"jsonrpc": "2.0", "id": 1, "result": {}})
@@ -48,20 +51,20 @@ async fn a_session_lists_calls_and_ends() {
         )
         .await;
     assert_eq!(called.header("content-type"), "application/json");
-    assert_eq!(called.header("cache-control"), "no-store", "T-8");
+    assert_eq!(called.header("cache-control"), "no-store", "MCP-T-8");
     let result = &called.json()["result"];
     assert_eq!(
         result["structuredContent"],
         json!({"id": "7", "name": "Rex"})
     );
-    assert_eq!(result["content"][0]["type"], "text", "TL-13");
-    assert!(result.get("resultType").is_none(), "J-17");
+    assert_eq!(result["content"][0]["type"], "text", "MCP-TL-13");
+    assert!(result.get("resultType").is_none(), "MCP-J-17");
 
     let delete = node.request("DELETE", &[("mcp-session-id", &session)], String::new());
     let deleted = node.send(delete).await;
-    assert_eq!((deleted.status, deleted.body.len()), (200, 0), "T-45");
+    assert_eq!((deleted.status, deleted.body.len()), (200, 0), "MCP-T-45");
     let gone = node.call(&session, "ping", json!({})).await;
-    assert_eq!((gone.status, gone.code()), (404, -32600), "T-43");
+    assert_eq!((gone.status, gone.code()), (404, -32600), "MCP-T-43");
     assert!(gone.json().get("id").is_none());
     let again = node
         .send(node.request("DELETE", &[("mcp-session-id", &session)], String::new()))
@@ -83,7 +86,7 @@ async fn point_4_a_node_that_never_saw_the_session_goes_on_with_it() {
         .await;
     assert_eq!(called.json()["result"]["structuredContent"]["name"], "Rex");
     // The client sent its revision: arguments that do not fit are an error of the protocol up to
-    // 2025-06-18 (TL-17).
+    // 2025-06-18 (MCP-TL-17).
     assert_eq!(
         other
             .call(&session, "tools/call", json!({"name": "get_pet"}))
@@ -231,7 +234,8 @@ async fn pg_2_a_cursor_is_of_its_person_and_cannot_be_made_up() {
             .code(),
         -32602
     );
-    // PG-3: tools come and go between pages; none is shown twice, and no remaining one is left out.
+    // MCP-PG-3: tools come and go between pages; none is shown twice, and no remaining one is left
+    // out.
     node.publish(&["aardvark", "broken", "slow", "zebra"]);
     let next = node
         .call(&session, "tools/list", json!({"cursor": cursor}))
@@ -258,7 +262,7 @@ async fn tl_16_to_tl_19_each_fault_of_a_call_has_its_place() {
         let unknown = node
             .call(&session, "tools/call", json!({"name": "nope"}))
             .await;
-        assert_eq!((unknown.status, unknown.code()), (200, -32602), "TL-16");
+        assert_eq!((unknown.status, unknown.code()), (200, -32602), "MCP-TL-16");
         assert_eq!(unknown.json()["error"]["message"], "Unknown tool: nope");
         assert_eq!(
             node.call(&session, "tools/call", json!({})).await.code(),
@@ -284,9 +288,9 @@ async fn tl_16_to_tl_19_each_fault_of_a_call_has_its_place() {
             .await
             .json();
         if faults_are_results {
-            assert_eq!(misfit["result"]["isError"], true, "TL-18");
+            assert_eq!(misfit["result"]["isError"], true, "MCP-TL-18");
         } else {
-            assert_eq!(misfit["error"]["code"], -32602, "TL-17");
+            assert_eq!(misfit["error"]["code"], -32602, "MCP-TL-17");
         }
         assert!(
             misfit.to_string().contains("id"),
@@ -296,7 +300,7 @@ async fn tl_16_to_tl_19_each_fault_of_a_call_has_its_place() {
             .call(&session, "tools/call", json!({"name": "broken"}))
             .await
             .json();
-        assert_eq!(broken["result"]["isError"], true, "TL-19");
+        assert_eq!(broken["result"]["isError"], true, "MCP-TL-19");
         assert!(
             broken["result"]["content"][0]["text"]
                 .as_str()
@@ -310,7 +314,7 @@ async fn tl_16_to_tl_19_each_fault_of_a_call_has_its_place() {
         assert_eq!(
             fine["result"].get("structuredContent").is_some(),
             revision != "2025-03-26",
-            "FA-2"
+            "MCP-FA-2"
         );
     }
 }
@@ -338,20 +342,20 @@ async fn er_3_and_the_empty_lists() {
     assert_eq!(
         ask("prompts/get", json!({"name": "x"})).await.code(),
         -32602,
-        "PR-4"
+        "MCP-PR-4"
     );
     let read = ask("resources/read", json!({"uri": "file:///x"})).await;
     assert_eq!(
         (read.code(), read.json()["error"]["data"]["uri"].clone()),
         (-32002, json!("file:///x")),
-        "RE-4"
+        "MCP-RE-4"
     );
     assert_eq!(
         ask("logging/setLevel", json!({"level": "debug"}))
             .await
             .json()["result"],
         json!({}),
-        "LG-3"
+        "MCP-LG-3"
     );
     assert_eq!(
         ask("logging/setLevel", json!({"level": "loud"}))
@@ -364,7 +368,7 @@ async fn er_3_and_the_empty_lists() {
     assert_eq!(
         ask("completion/complete", completion).await.code(),
         -32602,
-        "CP-4"
+        "MCP-CP-4"
     );
     for method in [
         "tools/nope",
@@ -408,20 +412,24 @@ async fn j_12_to_j_16_batches_belong_to_2025_03_26() {
     assert_eq!(ids, [1, 2, 3]);
     assert_eq!(mixed[1]["error"]["code"], -32601);
     let quiet = send(session.clone(), json!([notification])).await;
-    assert_eq!((quiet.status, quiet.body.len()), (202, 0), "J-14");
+    assert_eq!((quiet.status, quiet.body.len()), (202, 0), "MCP-J-14");
     for bad in [
         json!([]),
         json!([one(1, "ping"), one(1, "ping")]),
         json!([initialize("2025-03-26")]),
     ] {
         let answer = send(session.clone(), bad).await;
-        assert_eq!((answer.status, answer.code()), (400, -32600), "J-13, J-15");
+        assert_eq!(
+            (answer.status, answer.code()),
+            (400, -32600),
+            "MCP-J-13, MCP-J-15"
+        );
     }
     let newer = node.initialize("2025-06-18").await;
     assert_eq!(
         send(newer, json!([one(1, "ping")])).await.status,
         400,
-        "J-16"
+        "MCP-J-16"
     );
 }
 
@@ -443,7 +451,7 @@ async fn cn_1_a_cancelled_call_stops_and_is_not_answered() {
     assert_eq!(
         (clash.status, clash.code()),
         (400, -32600),
-        "J-3: the id is in flight"
+        "MCP-J-3: the id is in flight"
     );
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
@@ -454,11 +462,11 @@ async fn cn_1_a_cancelled_call_stops_and_is_not_answered() {
         202
     );
     let answer = calling.await.unwrap();
-    assert_eq!((answer.status, answer.body.len()), (200, 0), "CN-4");
+    assert_eq!((answer.status, answer.body.len()), (200, 0), "MCP-CN-4");
     assert_eq!(
         answer.header("content-type"),
         "text/event-stream",
-        "T-22, F-3"
+        "MCP-T-22, REVIEW-F3"
     );
     assert_eq!(
         node.call(&session, "tools/call", json!({"name": "zebra"}))

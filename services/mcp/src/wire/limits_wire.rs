@@ -1,5 +1,5 @@
-//! Above a limit: 429 with the time to wait; above a node's capacity: 503 (`streams.md` §16,
-//! Appendix B).
+//! Above a limit: 429 with the time to wait; above a node's capacity: 503 (STREAM-16,
+//! STREAM-B).
 
 use portolan_model::limits::LimitName;
 use portolan_net::{
@@ -65,7 +65,7 @@ async fn streams_16_2_calls_of_a_tenant_that_run_are_limited_and_a_finished_one_
         .post(&[("mcp-session-id", &sessions[2])], &held())
         .await;
     assert_eq!((over.status, over.code()), (429, -32013), "Appendix B");
-    assert_eq!(node.counted(), [(LimitName::RunningCalls, 1)], "F-1");
+    assert_eq!(node.counted(), [(LimitName::RunningCalls, 1)], "REVIEW-F1");
     assert_eq!(over.json()["id"], 1);
     assert_eq!(
         over.json()["error"]["data"],
@@ -98,7 +98,7 @@ async fn streams_16_2_calls_of_a_tenant_that_run_are_limited_and_a_finished_one_
 
 #[tokio::test]
 async fn a_modern_client_gets_the_code_that_its_revision_leaves_to_us() {
-    // ER-13, ER-15: the codes of Appendix B are reserved there.
+    // MCP-ER-13, MCP-ER-15: the codes of STREAM-B are reserved there.
     let node = node(McpConfig {
         tenant_calls_per_minute: 1,
         ..McpConfig::default()
@@ -113,7 +113,7 @@ async fn a_modern_client_gets_the_code_that_its_revision_leaves_to_us() {
     ];
     let over = refused(|| node.post(&headers, &call), 200).await;
     assert_eq!((over.status, over.code()), (429, -31002));
-    assert_eq!(node.counted(), [(LimitName::TenantCalls, 1)], "F-1");
+    assert_eq!(node.counted(), [(LimitName::TenantCalls, 1)], "REVIEW-F1");
     assert_eq!(over.json()["error"]["data"]["reason"], "tenant");
     let wait: u64 = over.header("retry-after").parse().unwrap();
     assert!((30..=60).contains(&wait), "{wait}");
@@ -136,7 +136,7 @@ async fn what_a_tenant_sets_holds_for_it_at_once() {
     let over = refused(|| node.call(&session, "tools/call", quick.clone()), 200).await;
     assert_eq!((over.status, over.code()), (429, -32014));
     assert_eq!(over.json()["error"]["data"]["reason"], "tool");
-    assert_eq!(node.counted(), [(LimitName::ToolCalls, 1)], "F-1");
+    assert_eq!(node.counted(), [(LimitName::ToolCalls, 1)], "REVIEW-F1");
     let other = json!({"name": "zebra", "arguments": {}});
     assert_eq!(
         node.call(&session, "tools/call", other).await.status,
@@ -161,7 +161,7 @@ async fn streams_16_2_open_streams_of_a_tenant_are_limited() {
         .await;
     assert_eq!((over.status, over.code()), (429, -32013));
     assert_eq!(over.json()["error"]["data"], json!({"reason": "streams"}));
-    assert_eq!(node.counted(), [(LimitName::OpenStreams, 1)], "F-1");
+    assert_eq!(node.counted(), [(LimitName::OpenStreams, 1)], "REVIEW-F1");
     assert_eq!(over.header("retry-after"), "1");
     drop(first);
     let mut status = 429;
@@ -300,7 +300,7 @@ async fn an_address_without_a_known_token_is_limited_before_any_signature_is_che
     );
     assert_eq!(from("192.0.2.8:1", nobody()).await.status, 401);
 
-    // F-1: a client that comes back for a stream waits instead, despite other clients at its
+    // REVIEW-F1: a client that comes back for a stream waits instead, despite other clients at its
     // address.
     let session = node.ready_session("2025-11-25").await;
     let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;

@@ -27,22 +27,22 @@ async fn l_17_discover_tells_versions_capabilities_and_who_we_are() {
     let node = Node::start().await;
     let answer = node.ask("server/discover", json!({}), &[]).await;
     let body = answer.json();
-    assert_eq!(body["id"], "r-1", "J-5");
+    assert_eq!(body["id"], "r-1", "MCP-J-5");
     let result = &body["result"];
     assert_eq!(result["resultType"], "complete");
-    assert_eq!(result["supportedVersions"][0], VERSION, "L-18");
+    assert_eq!(result["supportedVersions"][0], VERSION, "MCP-L-18");
     assert_eq!(
         (result["ttlMs"].clone(), result["cacheScope"].clone()),
         (json!(300_000), json!("private")),
-        "CA-4"
+        "MCP-CA-4"
     );
     assert_eq!(
         result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "pets",
-        "J-18"
+        "MCP-J-18"
     );
     assert!(
         !answer.has(HeaderName::from_static("mcp-session-id")),
-        "E-12"
+        "MCP-E-12"
     );
 }
 
@@ -63,7 +63,7 @@ async fn a_request_that_stands_alone_lists_and_calls() {
         .await
         .json();
     assert_eq!(next["result"]["tools"][0]["name"], "slow");
-    assert_eq!(next["result"]["cacheScope"], "private", "CA-2");
+    assert_eq!(next["result"]["cacheScope"], "private", "MCP-CA-2");
     let call = node
         .ask(
             "tools/call",
@@ -97,7 +97,7 @@ async fn a_request_that_stands_alone_lists_and_calls() {
             misfit["result"]["resultType"].clone()
         ),
         (json!(true), json!("complete")),
-        "TL-18"
+        "MCP-TL-18"
     );
 }
 
@@ -133,7 +133,7 @@ async fn e_7_the_ladder_gives_each_fault_its_code() {
             &modern("tools/call", json!({"name": "zebra"})),
         )
         .await;
-    assert_eq!((no_name.status, no_name.code()), (400, -32020), "H-5");
+    assert_eq!((no_name.status, no_name.code()), (400, -32020), "MCP-H-5");
     let unknown = node.ask("tools/nope", json!({}), &[]).await;
     assert_eq!(
         (unknown.status, unknown.code()),
@@ -152,7 +152,7 @@ async fn e_7_the_ladder_gives_each_fault_its_code() {
         assert_eq!(
             (answer.status, answer.code()),
             (404, -32601),
-            "E-10: {gone}"
+            "MCP-E-10: {gone}"
         );
     }
     let no_tool = node
@@ -174,7 +174,11 @@ async fn e_7_the_ladder_gives_each_fault_its_code() {
             &[("mcp-name", "x:y")],
         )
         .await;
-    assert_eq!((resource.status, resource.code()), (200, -32602), "RE-5");
+    assert_eq!(
+        (resource.status, resource.code()),
+        (200, -32602),
+        "MCP-RE-5"
+    );
 }
 
 #[tokio::test]
@@ -211,7 +215,7 @@ async fn h_12_and_h_13_a_mirrored_argument_must_be_there_and_equal() {
     assert_eq!(
         answer.json()["result"]["structuredContent"]["id"],
         "5",
-        "D-3: not asked of legacy sessions"
+        "MCP-D-3: not asked of legacy sessions"
     );
 }
 

@@ -201,7 +201,7 @@ async fn pg_1_prompts_resources_and_templates_are_paged_and_cursors_fit_their_ow
         assert_eq!(names(&first), ["about", "review"], "by name, byte order");
         assert_eq!(first["prompts"][1]["arguments"][0]["required"], json!(true));
         let titled = first["prompts"][0]["title"].is_string();
-        assert_eq!(titled, revision >= "2025-06-18", "FA-4 {revision}");
+        assert_eq!(titled, revision >= "2025-06-18", "MCP-FA-4 {revision}");
         let cursor = first["nextCursor"].clone();
         let second = node
             .result(revision, "prompts/list", json!({"cursor": cursor}))
@@ -210,13 +210,13 @@ async fn pg_1_prompts_resources_and_templates_are_paged_and_cursors_fit_their_ow
         assert!(second.get("nextCursor").is_none());
         let elsewhere = json!({"cursor": cursor});
         let refused = node.answered(revision, "resources/list", elsewhere).await;
-        assert_eq!(refused.code(), -32602, "PG-2");
+        assert_eq!(refused.code(), -32602, "MCP-PG-2");
 
         let first = node.result(revision, "resources/list", json!({})).await;
         assert_eq!(first["resources"][0]["uri"], "notes://a");
         assert_eq!(first["resources"][0]["size"], 14);
         let dated = first["resources"][0]["annotations"]["lastModified"].is_string();
-        assert_eq!(dated, revision >= "2025-06-18", "FA-3 {revision}");
+        assert_eq!(dated, revision >= "2025-06-18", "MCP-FA-3 {revision}");
         assert!(first["nextCursor"].is_string());
         let templates = node
             .result(revision, "resources/templates/list", json!({}))
@@ -225,7 +225,11 @@ async fn pg_1_prompts_resources_and_templates_are_paged_and_cursors_fit_their_ow
             templates["resourceTemplates"][0]["uriTemplate"],
             "notes://{id}/data"
         );
-        assert_eq!(first["ttlMs"].is_number(), revision == MODERN, "CA-1, CA-6");
+        assert_eq!(
+            first["ttlMs"].is_number(),
+            revision == MODERN,
+            "MCP-CA-1, MCP-CA-6"
+        );
     }
 }
 
@@ -236,7 +240,7 @@ async fn pr_2_a_prompt_is_filled_and_shaped_for_every_revision() {
         json!({"name": "review", "arguments": {"what": "a{{how}}", "how": "\"x\"", "more": "no"}});
     // A value is text: its own placeholders are not filled, and a URI must stay a URI.
     let refused = node.answered(MODERN, "prompts/get", params).await;
-    assert_eq!((refused.status, refused.code()), (200, -32602), "PR-7");
+    assert_eq!((refused.status, refused.code()), (200, -32602), "MCP-PR-7");
     for revision in LEGACY.into_iter().chain([MODERN]) {
         let params = json!({"name": "review", "arguments": {"what": "cats", "how": "\"x\" {{what}}", "more": "no"}});
         let result = node.result(revision, "prompts/get", params).await;
@@ -247,7 +251,7 @@ async fn pr_2_a_prompt_is_filled_and_shaped_for_every_revision() {
             &json!({"type": "text", "text": "Look at cats, \"x\" {{what}}."})
         );
         assert_eq!(content(1)["mimeType"], "image/png");
-        assert_eq!(content(2)["type"], "audio", "FA-3: from 2025-03-26");
+        assert_eq!(content(2)["type"], "audio", "MCP-FA-3: from 2025-03-26");
         assert_eq!(content(3)["resource"]["uri"], "x://cats");
         let text = content(3)["resource"]["text"].as_str().unwrap();
         let json: Value = serde_json::from_str(text).expect("still JSON");
@@ -256,7 +260,7 @@ async fn pr_2_a_prompt_is_filled_and_shaped_for_every_revision() {
         assert_eq!(
             content(4)["type"],
             if linked { "resource_link" } else { "text" },
-            "X-61 {revision}"
+            "MCP-X-61 {revision}"
         );
         assert_eq!(result["messages"][0]["role"], "user");
         assert_eq!(result["resultType"].is_string(), revision == MODERN);
@@ -292,7 +296,7 @@ async fn re_2_texts_files_templates_and_apis_are_read_in_every_revision() {
             let result = node
                 .result(revision, "resources/read", json!({"uri": uri}))
                 .await;
-            assert_eq!(result["ttlMs"].is_number(), revision == MODERN, "CA-4");
+            assert_eq!(result["ttlMs"].is_number(), revision == MODERN, "MCP-CA-4");
             assert_eq!(result["contents"][0]["uri"], *uri);
             result["contents"][0].clone()
         };
@@ -372,10 +376,14 @@ async fn cp_3_cp_4_and_cp_5_declared_values_complete_prompts_and_templates() {
             (json!({"type": "ref/resource", "uri": "none://{x}"}), "x"),
             (json!({"type": "ref/other"}), "x"),
         ] {
-            assert_eq!(complete(reference, name, "").await.code(), -32602, "CP-4");
+            assert_eq!(
+                complete(reference, name, "").await.code(),
+                -32602,
+                "MCP-CP-4"
+            );
         }
     }
-    // CP-5: completion is only for callers that may use the server.
+    // MCP-CP-5: completion is only for callers that may use the server.
     let mut stranger = node.claims();
     stranger.tid = TenantId::generate();
     let token = node.sign(&stranger);
@@ -386,9 +394,9 @@ async fn cp_3_cp_4_and_cp_5_declared_values_complete_prompts_and_templates() {
             &rpc("completion/complete", params),
         )
         .await;
-    assert_ne!(refused.status, 200, "CP-5");
+    assert_ne!(refused.status, 200, "MCP-CP-5");
     let said = String::from_utf8_lossy(&refused.body).into_owned();
-    assert!(!said.contains("cats"), "CP-5: {said}");
+    assert!(!said.contains("cats"), "MCP-CP-5: {said}");
 }
 
 #[tokio::test]
@@ -428,7 +436,7 @@ async fn re_7_and_n_4_a_session_that_subscribed_is_told_of_an_update_on_another_
     let unknown = node
         .call(&session, "resources/subscribe", json!({"uri": "x://none"}))
         .await;
-    assert_eq!(unknown.code(), -32002, "RE-7");
+    assert_eq!(unknown.code(), -32002, "MCP-RE-7");
     let (_, _, mut stream) = twin.open(&[("mcp-session-id", &session)]).await;
     frame(&mut stream).await;
     for uri in ["notes://a", "notes://5/data", "notes://a"] {
@@ -464,7 +472,7 @@ async fn re_7_and_n_4_a_session_that_subscribed_is_told_of_an_update_on_another_
             json!({"uri": "notes://z"}),
         )
         .await;
-    assert_eq!(never.json()["result"], json!({}), "RE-7");
+    assert_eq!(never.json()["result"], json!({}), "MCP-RE-7");
     drop(stream);
     // A change of a template is one of every URI that fits it. A change without an open stream is
     // sent when the stream resumes.
@@ -503,9 +511,9 @@ async fn sb_3_a_listen_stream_is_told_of_its_resources_and_lists_and_of_nothing_
     assert_eq!(
         acknowledged["params"]["notifications"],
         json!({"promptsListChanged": true, "resourceSubscriptions": ["notes://a", "notes://1/data"]}),
-        "SB-6"
+        "MCP-SB-6"
     );
-    // Resources change too, but their list was not requested (SB-4); a prompt goes, and one
+    // Resources change too, but their list was not requested (MCP-SB-4); a prompt goes, and one
     // resource is another.
     let mut prompts = offered_prompts();
     prompts.pop();
@@ -518,7 +526,7 @@ async fn sb_3_a_listen_stream_is_told_of_its_resources_and_lists_and_of_nothing_
         let event = data(&frame(&mut stream).await.unwrap());
         assert_eq!(
             event["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "r-1",
-            "SB-3"
+            "MCP-SB-3"
         );
         told.push((event["method"].clone(), event["params"]["uri"].clone()));
     }

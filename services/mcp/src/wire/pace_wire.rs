@@ -1,5 +1,5 @@
-//! Rates of notifications (PP-3, LG-6, F-2), admission of clients that come back for a stream
-//! (F-1), and refusals that wait for nothing.
+//! Rates of notifications (MCP-PP-3, MCP-LG-6, REVIEW-F2), admission of clients that come back for
+//! a stream (REVIEW-F1), and refusals that wait for nothing (REVIEW-Q16).
 
 use portolan_protocol::{pace, progress::Progress};
 use tokio::time::{Instant, sleep};
@@ -205,7 +205,7 @@ async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
     let again = frame(&mut rest).await.unwrap();
     assert!(
         event_id(&again).is_some_and(|id| id != place),
-        "Q-11: ids are unique"
+        "REVIEW-Q11: ids are unique"
     );
     let more = tokio::time::timeout(Duration::from_secs(2), rest.frame());
     assert!(more.await.is_err(), "there is no room yet");
@@ -248,7 +248,7 @@ async fn f1_a_client_listens_as_often_as_it_may_and_its_owner_sees_what_was_refu
     assert_eq!(node.counted(), [(LimitName::Listens, 1)]);
 }
 
-/// a body that is declared as too large, and does not arrive.
+/// REVIEW-Q16: a body that is declared as too large, and does not arrive.
 #[tokio::test(start_paused = true)]
 async fn q16_a_body_that_is_too_large_is_refused_before_it_is_read() {
     let node = Node::start().await;

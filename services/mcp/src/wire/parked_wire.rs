@@ -1,5 +1,5 @@
-//! Multi round-trip requests of 2026-07-28: suspended on one node, retried on any (X-22…X-29,
-//! MR-5…MR-12).
+//! Multi round-trip requests of 2026-07-28: suspended on one node, retried on any
+//! (MCP-X-22…MCP-X-29, MCP-MR-5…MCP-MR-12).
 
 use portolan_protocol::{input_required::InputRequired, jsonrpc::Raw};
 
@@ -53,9 +53,9 @@ fn required(body: &Value) -> (Vec<String>, String) {
     let result = &body["result"];
     assert_eq!(result["resultType"], "input_required", "{body}");
     let requests = result["inputRequests"].as_object().unwrap();
-    assert!(result.get("ttlMs").is_none(), "MR-14");
+    assert!(result.get("ttlMs").is_none(), "MCP-MR-14");
     let state = result["requestState"].as_str().unwrap().to_owned();
-    assert!(state.len() <= 8 * 1024, "MR-7");
+    assert!(state.len() <= 8 * 1024, "MCP-MR-7");
     (requests.keys().cloned().collect(), state)
 }
 
@@ -102,8 +102,8 @@ async fn x_22_xt_1_and_n_7_a_call_of_one_node_goes_on_by_retries_on_two_others()
         .zebra("two", retry(&keys, &state, &named("Ada")))
         .await;
     let (more, state) = required(&answer.json());
-    assert_eq!(answer.json()["id"], "two", "MR-5: a new id");
-    assert_ne!(more, keys, "TX-9, MR-3: a key names one question");
+    assert_eq!(answer.json()["id"], "two", "MCP-MR-5: a new id");
+    assert_ne!(more, keys, "MCP-TX-9, MCP-MR-3: a key names one question");
     let answer = third
         .zebra("three", retry(&more, &state, &named("Bob")))
         .await;
@@ -317,7 +317,7 @@ async fn mr_9_as_many_calls_wait_as_may_and_not_one_more() {
     let (keys, state) = node.asked("one").await;
     let refused = node.zebra("two", json!({})).await;
     assert_eq!((refused.status, refused.code()), (429, -31002));
-    assert_eq!(node.counted(), [(LimitName::ParkedCalls, 1)], "F-1");
+    assert_eq!(node.counted(), [(LimitName::ParkedCalls, 1)], "REVIEW-F1");
     node.zebra("three", retry(&keys, &state, &named("Ada")))
         .await;
     while node.state.parking.waiting() > 0 {
@@ -353,7 +353,7 @@ async fn v_2_and_mr_4_a_modern_client_is_not_asked_what_it_did_not_declare() {
     node.script(|asker| {
         assert!(
             asker.capabilities().roots,
-            "X-15: what may be declared upstream"
+            "MCP-X-15: what may be declared upstream"
         );
         assert!(!asker.capabilities().sampling);
         who(asker)
@@ -419,7 +419,7 @@ async fn x_29_an_upstreams_state_goes_sealed_through_the_client_and_comes_back_b
     assert_eq!(
         text(&answer.json()),
         "The upstream server asked for input too many times.",
-        "V-3"
+        "MCP-V-3"
     );
 }
 
@@ -453,5 +453,5 @@ async fn x_76_a_retry_hears_of_progress_under_its_own_token() {
         json!({"progressToken": "mine", "progress": 3, "total": 4})
     );
     assert_eq!(text(&events[1]), "Hello Ada");
-    assert!(!stream.contains("id: "), "T-64");
+    assert!(!stream.contains("id: "), "MCP-T-64");
 }

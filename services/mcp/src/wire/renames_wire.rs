@@ -1,5 +1,5 @@
-//! Renamed resources of an upstream server (RE-12, X-6B), and other parts of its definitions (EX-4,
-//! X-6I, IC-1).
+//! Renamed resources of an upstream server (MCP-RE-12, MCP-X-6B), and other parts of its
+//! definitions (MCP-EX-4, MCP-X-6I, MCP-IC-1).
 
 use axum::{response::IntoResponse, routing::post};
 use portolan_model::registry::{ResourceBody, ResourceShape};
@@ -129,7 +129,7 @@ async fn re_12_tl_15_and_ex_4_clients_see_the_uris_they_know_and_the_server_its_
     assert_eq!(
         uris,
         ["crm://first", "crm://rows/7/all", "db://b"],
-        "TL-15: a link need not be listed"
+        "MCP-TL-15: a link need not be listed"
     );
     assert_eq!(result["_meta"]["ui"]["resourceUri"], "crm://first");
     let listed = node.call(&session, "tools/list", json!({})).await.json();
@@ -166,7 +166,7 @@ async fn re_12_tl_15_and_ex_4_clients_see_the_uris_they_know_and_the_server_its_
     assert_eq!(
         last(&gone)["error"]["data"]["uri"],
         "crm://gone/1",
-        "X-66: an error names it, too"
+        "MCP-X-66: an error names it, too"
     );
 }
 
@@ -194,7 +194,7 @@ async fn ex_4_x_6i_and_ic_1_what_a_server_says_of_a_resource_is_listed_with_it()
             assert_eq!(
                 one["icons"],
                 json!([{"src": "https://up.example/i.png"}]),
-                "IC-2"
+                "MCP-IC-2"
             );
         }
     }

@@ -22,10 +22,10 @@ async fn l_1_l_3_l_10_initialize_in_every_legacy_revision() {
     let modern = node.ask("server/discover", json!({}), &[]).await.json();
     let identity = &modern["result"]["_meta"][format!("{META}/serverInfo")];
     for revision in LEGACY {
-        // L-10, SD-3: members that are not client capabilities are ignored.
+        // MCP-L-10, MCP-SD-3: members that are not client capabilities are ignored.
         let params = json!({"protocolVersion": revision, "clientInfo": {"name": "t", "version": "1"},
             "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "made_up": {"x": 1}}});
-        // SD-1, T-48: the header on initialize is accepted and ignored.
+        // MCP-SD-1, MCP-T-48: the header on initialize is accepted and ignored.
         let answer = node
             .post(
                 &[("mcp-protocol-version", "2025-06-18")],
@@ -40,38 +40,45 @@ async fn l_1_l_3_l_10_initialize_in_every_legacy_revision() {
         assert_eq!(
             answer.header("content-type"),
             "application/json",
-            "T-23, SD-9"
+            "MCP-T-23, MCP-SD-9"
         );
         assert!(
             answer.has(HeaderName::from_static("mcp-session-id")),
-            "T-40"
+            "MCP-T-40"
         );
-        assert_eq!(result["serverInfo"]["name"], identity["name"], "L-10");
-        assert_eq!(result["serverInfo"]["version"], identity["version"], "L-10");
+        assert_eq!(result["serverInfo"]["name"], identity["name"], "MCP-L-10");
+        assert_eq!(
+            result["serverInfo"]["version"], identity["version"],
+            "MCP-L-10"
+        );
         assert_eq!(
             result["capabilities"]["tools"]["listChanged"], true,
-            "TL-1, L-11"
+            "MCP-TL-1, MCP-L-11"
         );
         assert_eq!(
             result["capabilities"].get("completions").is_some(),
             revision != "2024-11-05",
-            "CP-1"
+            "MCP-CP-1"
         );
         assert!(
             result.get("resultType").is_none()
                 && result["capabilities"].get("extensions").is_none(),
-            "J-17"
+            "MCP-J-17"
         );
         for wrong in [
             json!({"protocolVersion": 7}),
             json!({"protocolVersion": revision, "capabilities": [], "clientInfo": {}}),
         ] {
             let refused = node.post(&[], &rpc("initialize", wrong)).await;
-            assert_eq!((refused.status, refused.code()), (400, -32602), "L-3, ER-4");
+            assert_eq!(
+                (refused.status, refused.code()),
+                (400, -32602),
+                "MCP-L-3, MCP-ER-4"
+            );
             assert_eq!(
                 refused.json()["error"]["data"]["supported"][1],
                 "2025-11-25",
-                "SD-5"
+                "MCP-SD-5"
             );
         }
     }
@@ -88,34 +95,38 @@ async fn l_4_each_session_acts_as_its_revision_and_l_8_initialize_cannot_be_canc
         assert_eq!(
             (has("annotations"), has("title")),
             (revision > "2024-11-05", revision > "2025-03-26"),
-            "FA-1: {revision}"
+            "MCP-FA-1: {revision}"
         );
         let called = pet(&node, &session, &[]).await;
-        // T-22: errors of well-formed requests come with 200, too.
+        // MCP-T-22: errors of well-formed requests come with 200, too.
         assert_eq!(called.status, 200);
         let result = &called.json()["result"];
         assert_eq!(
             result.get("structuredContent").is_some(),
             revision > "2025-03-26",
-            "FA-2: {revision}"
+            "MCP-FA-2: {revision}"
         );
-        assert_eq!(result["content"][0]["type"], "text", "TL-13, TL-14");
+        assert_eq!(result["content"][0]["type"], "text", "MCP-TL-13, MCP-TL-14");
         let unknown = node
             .call(&session, "tools/call", json!({"name": "none"}))
             .await;
         assert_eq!(
             (unknown.status, unknown.code()),
             (200, -32602),
-            "T-22, TL-16"
+            "MCP-T-22, MCP-TL-16"
         );
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
         let headers = [("mcp-session-id", session.as_str())];
-        assert_eq!(node.post(&headers, &cancel).await.status, 202, "L-8, CN-6");
+        assert_eq!(
+            node.post(&headers, &cancel).await.status,
+            202,
+            "MCP-L-8, MCP-CN-6"
+        );
         let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
         assert_eq!(
             node.post(&headers, &ping).await.json()["result"],
             json!({}),
-            "L-8: the session lives"
+            "MCP-L-8: the session lives"
         );
     }
 }
@@ -188,18 +199,18 @@ async fn e_2_e_11_e_12_l_15_both_eras_at_one_url_and_a_modern_request_leaves_not
     assert_eq!(
         mixed.json()["result"]["resultType"],
         "complete",
-        "E-2: modern, whatever else is there"
+        "MCP-E-2: modern, whatever else is there"
     );
     assert!(
         !mixed.has(HeaderName::from_static("mcp-session-id")),
-        "E-12"
+        "MCP-E-12"
     );
     let legacy = node.call(&session, "tools/list", json!({})).await.json();
     assert!(
         legacy["result"].get("resultType").is_none(),
-        "E-11: the session is what it was"
+        "MCP-E-11: the session is what it was"
     );
-    // L-15, L-20: the next request repeats all data, and the client's name has no effect.
+    // MCP-L-15, MCP-L-20: the next request repeats all data, and the client's name has no effect.
     let mut body = modern_wire::modern("tools/list", json!({}));
     let headers = [
         ("mcp-protocol-version", "2026-07-28"),
@@ -211,7 +222,7 @@ async fn e_2_e_11_e_12_l_15_both_eras_at_one_url_and_a_modern_request_leaves_not
     assert_eq!(
         named["result"]["tools"],
         mixed.json()["result"]["tools"],
-        "L-20"
+        "MCP-L-20"
     );
     body["params"]["_meta"]
         .as_object_mut()
@@ -221,7 +232,7 @@ async fn e_2_e_11_e_12_l_15_both_eras_at_one_url_and_a_modern_request_leaves_not
     assert_eq!(
         (refused.status, refused.code()),
         (400, -32602),
-        "L-14, T-66"
+        "MCP-L-14, MCP-T-66"
     );
 }
 
@@ -289,38 +300,42 @@ async fn t_20_t_30_t_42_t_49_each_verb_of_a_session_is_checked_for_itself() {
             &[("mcp-session-id", &session), ("authorization", "")],
             body.clone(),
         );
-        assert_eq!(node.send(anonymous).await.status, 401, "T-49: {verb}");
+        assert_eq!(node.send(anonymous).await.status, 401, "MCP-T-49: {verb}");
         let without = node.send(node.request(verb, &[], body)).await;
         assert_eq!(
             (without.status, without.code()),
             (400, -32600),
-            "T-42, E-5: {verb}"
+            "MCP-T-42, MCP-E-5: {verb}"
         );
     }
     let (status, headers, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
     assert_eq!(
         (status.as_u16(), &headers["content-type"]),
         (200, &http::HeaderValue::from_static("text/event-stream")),
-        "T-30"
+        "MCP-T-30"
     );
     frame(&mut stream).await;
     frame(&mut stream).await;
     assert_eq!(pet(&node, &session, &[]).await.status, 200);
     assert!(
         is_quiet(&mut stream).await,
-        "T-31, T-32: answers do not come here; PI-2: nor do pings"
+        "MCP-T-31, MCP-T-32: answers do not come here; MCP-PI-2: nor do pings"
     );
     let gone = node
         .send(node.request("DELETE", &[("mcp-session-id", &session)], String::new()))
         .await;
-    assert_eq!((gone.status, gone.body.len()), (200, 0), "T-45, SD-7");
+    assert_eq!(
+        (gone.status, gone.body.len()),
+        (200, 0),
+        "MCP-T-45, MCP-SD-7"
+    );
     let after = node.call(&session, "ping", json!({})).await;
     assert_eq!(
         (after.status, after.code()),
         (404, -32600),
-        "T-43, SD-6, ER-2"
+        "MCP-T-43, MCP-SD-6, MCP-ER-2"
     );
-    assert!(after.json().get("id").is_none(), "J-7");
+    assert!(after.json().get("id").is_none(), "MCP-J-7");
 }
 
 #[tokio::test]
@@ -335,30 +350,38 @@ async fn t_60_t_61_t_62_t_69_a_modern_post_is_one_request_or_one_notification() 
     assert_eq!(
         (refused.status, refused.code()),
         (400, -32600),
-        "T-60, J-16"
+        "MCP-T-60, MCP-J-16"
     );
     let answer = node
         .ask("tools/list", json!({}), &[("accept", "text/event-stream")])
         .await;
     let text = String::from_utf8(answer.body.clone()).unwrap();
-    assert_eq!(answer.header("content-type"), "text/event-stream", "T-61");
+    assert_eq!(
+        answer.header("content-type"),
+        "text/event-stream",
+        "MCP-T-61"
+    );
     assert!(
         text.starts_with("event: message\ndata: {")
             && !text.contains("\nid:")
             && !text.contains("retry:"),
-        "T-62, T-64: {text}"
+        "MCP-T-62, MCP-T-64: {text}"
     );
     let body = modern_wire::modern("tools/list", json!({}));
     let silent = node.post(&[("mcp-method", "tools/list")], &body).await;
-    assert_eq!((silent.status, silent.code()), (400, -32020), "T-69, ER-9");
-    // T-68: decided before a stream begins, even for a client that reads only events.
+    assert_eq!(
+        (silent.status, silent.code()),
+        (400, -32020),
+        "MCP-T-69, MCP-ER-9"
+    );
+    // MCP-T-68: decided before a stream begins, even for a client that reads only events.
     let unknown = node
         .ask("no/such", json!({}), &[("accept", "text/event-stream")])
         .await;
     assert_eq!(
         (unknown.status, unknown.code()),
         (404, -32601),
-        "T-66, T-68, ER-3"
+        "MCP-T-66, MCP-T-68, MCP-ER-3"
     );
 }
 
@@ -371,11 +394,11 @@ async fn h_1_h_4_h_7_h_8_h_9_h_10_h_11_mirrored_names_in_every_spelling() {
             .then_named(&node, name)
     };
     assert_eq!(named("get_pet").await, (200, None));
-    assert_eq!(named("  get_pet\t").await, (200, None), "H-6");
+    assert_eq!(named("  get_pet\t").await, (200, None), "MCP-H-6");
     assert_eq!(
         named("=?base64?Z2V0X3BldA==?=").await,
         (200, None),
-        "H-7, H-10, SD-20"
+        "MCP-H-7, MCP-H-10, MCP-SD-20"
     );
     for wrong in [
         "get_Pet",
@@ -383,7 +406,11 @@ async fn h_1_h_4_h_7_h_8_h_9_h_10_h_11_mirrored_names_in_every_spelling() {
         "=?base64?Z2V0X3Bld!==?=",
         "=?base64?/w==?=",
     ] {
-        assert_eq!(named(wrong).await, (400, Some(-32020)), "H-5, H-8: {wrong}");
+        assert_eq!(
+            named(wrong).await,
+            (400, Some(-32020)),
+            "MCP-H-5, MCP-H-8: {wrong}"
+        );
     }
     for literal in [
         "=?base64?Z2V0X3BldA==",
@@ -393,7 +420,7 @@ async fn h_1_h_4_h_7_h_8_h_9_h_10_h_11_mirrored_names_in_every_spelling() {
         assert_eq!(
             named(literal).await,
             (400, Some(-32020)),
-            "H-9: it is no name but text: {literal}"
+            "MCP-H-9: it is no name but text: {literal}"
         );
     }
     let raw = http::HeaderValue::from_bytes(b"get_p\xe9t").unwrap();
@@ -407,11 +434,11 @@ async fn h_1_h_4_h_7_h_8_h_9_h_10_h_11_mirrored_names_in_every_spelling() {
     );
     request.headers_mut().insert("mcp-name", raw);
     let answer = node.send(request).await;
-    assert_eq!((answer.status, answer.code()), (400, -32020), "H-11");
+    assert_eq!((answer.status, answer.code()), (400, -32020), "MCP-H-11");
     let other = node
         .ask("tools/list", json!({}), &[("mcp-name", "whatever")])
         .await;
-    assert_eq!(other.status, 200, "H-4");
+    assert_eq!(other.status, 200, "MCP-H-4");
     let wrong = node
         .post(
             &[
@@ -421,8 +448,12 @@ async fn h_1_h_4_h_7_h_8_h_9_h_10_h_11_mirrored_names_in_every_spelling() {
             &modern_wire::modern("tools/list", json!({})),
         )
         .await;
-    assert_eq!((wrong.status, wrong.code()), (400, -32020), "H-1, T-12");
-    assert_eq!(wrong.json()["id"], "r-1", "E-9");
+    assert_eq!(
+        (wrong.status, wrong.code()),
+        (400, -32020),
+        "MCP-H-1, MCP-T-12"
+    );
+    assert_eq!(wrong.json()["id"], "r-1", "MCP-E-9");
 }
 
 /// Repeats a call with `Mcp-Name`.
@@ -436,7 +467,7 @@ impl<F: Future<Output = Answer>> ThenNamed for F {
         assert_eq!(
             (missing.status, missing.code()),
             (400, -32020),
-            "H-2: it is required"
+            "MCP-H-2: it is required"
         );
         let call = json!({"name": "get_pet", "arguments": {"id": "1"}});
         let answer = node.ask("tools/call", call, &[("mcp-name", name)]).await;
@@ -463,11 +494,11 @@ async fn h_13_h_20_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now(
         }
     };
     let refused = (400, Some(-32020));
-    assert_eq!(call(json!({"id": "7"}), &[]).await, refused, "H-13");
+    assert_eq!(call(json!({"id": "7"}), &[]).await, refused, "MCP-H-13");
     assert_eq!(
         call(json!({}), &[("mcp-param-pet", "7")]).await,
         refused,
-        "H-13"
+        "MCP-H-13"
     );
     assert_eq!(
         call(json!({"id": "7"}), &[("mcp-param-pet", "8")]).await,
@@ -476,7 +507,7 @@ async fn h_13_h_20_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now(
     assert_eq!(
         call(json!({"id": "7"}), &[("Mcp-Param-Pet", "7")]).await,
         (200, None),
-        "T-12"
+        "MCP-T-12"
     );
     assert_eq!(
         call(
@@ -485,9 +516,9 @@ async fn h_13_h_20_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now(
         )
         .await,
         (200, None),
-        "H-15"
+        "MCP-H-15"
     );
-    // H-19: no older list is remembered.
+    // MCP-H-19: no older list is remembered.
     node.publish(&["get_pet"]);
     let gone = node
         .ask(
@@ -496,7 +527,11 @@ async fn h_13_h_20_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now(
             &[("mcp-name", "with_header")],
         )
         .await;
-    assert_eq!((gone.status, gone.code()), (200, -32602), "T-67, TL-16");
+    assert_eq!(
+        (gone.status, gone.code()),
+        (200, -32602),
+        "MCP-T-67, MCP-TL-16"
+    );
 }
 
 #[tokio::test]
@@ -509,7 +544,7 @@ async fn d_1_d_2_d_6_d_7_who_mirrors_its_method_at_initialize_speaks_the_draft()
         assert_eq!(
             answer.json()["result"]["protocolVersion"],
             revision,
-            "D-1: whatever version it speaks"
+            "MCP-D-1: whatever version it speaks"
         );
         let session = answer.header("mcp-session-id").to_owned();
         let bare = [("mcp-session-id", session.as_str())];
@@ -517,13 +552,13 @@ async fn d_1_d_2_d_6_d_7_who_mirrors_its_method_at_initialize_speaks_the_draft()
         assert_eq!(
             (refused.status, refused.code()),
             (400, -32001),
-            "D-2, ER-6, SD-17, SD-18"
+            "MCP-D-2, MCP-ER-6, MCP-SD-17, MCP-SD-18"
         );
         let notice = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(
             node.post(&bare, &notice).await.status,
             400,
-            "D-2: on notifications, too"
+            "MCP-D-2: on notifications, too"
         );
         let mirrored = [bare[0], ("mcp-method", "notifications/initialized")];
         assert_eq!(node.post(&mirrored, &notice).await.status, 202);
@@ -531,7 +566,7 @@ async fn d_1_d_2_d_6_d_7_who_mirrors_its_method_at_initialize_speaks_the_draft()
         assert_eq!(
             node.post(&bare, &answered).await.status,
             202,
-            "D-2: not on responses"
+            "MCP-D-2: not on responses"
         );
         assert_eq!(
             pet(
@@ -552,32 +587,32 @@ async fn d_1_d_2_d_6_d_7_who_mirrors_its_method_at_initialize_speaks_the_draft()
             .await
             .status,
             400,
-            "H-2"
+            "MCP-H-2"
         );
-        // D-5: a value that looks encoded and is not is text.
+        // MCP-D-5: a value that looks encoded and is not is text.
         let odd = pet(
             &node,
             &session,
             &[("mcp-method", "tools/call"), ("mcp-name", "=?base64?!?=")],
         )
         .await;
-        assert_eq!((odd.status, odd.code()), (400, -32001), "D-5");
+        assert_eq!((odd.status, odd.code()), (400, -32001), "MCP-D-5");
         let (_, headers, mut stream) = node.open(&bare).await;
-        assert_eq!(headers["x-accel-buffering"], "no", "D-6");
+        assert_eq!(headers["x-accel-buffering"], "no", "MCP-D-6");
         assert!(
             frame(&mut stream).await.unwrap().starts_with("retry: "),
-            "D-7"
+            "MCP-D-7"
         );
         assert!(
             event_id(&frame(&mut stream).await.unwrap()).is_some(),
-            "D-7: primed"
+            "MCP-D-7: primed"
         );
     }
-    // D-3: other clients need not mirror, but may not contradict.
+    // MCP-D-3: other clients need not mirror, but may not contradict.
     let session = node.initialize("2025-06-18").await;
     assert_eq!(pet(&node, &session, &[]).await.status, 200);
     let refused = pet(&node, &session, &[("mcp-method", "tools/list")]).await;
-    assert_eq!((refused.status, refused.code()), (400, -32001), "D-3");
+    assert_eq!((refused.status, refused.code()), (400, -32001), "MCP-D-3");
 }
 
 #[tokio::test]
@@ -624,18 +659,18 @@ async fn tl_23_calls_are_checked_held_to_what_is_published_and_limited() {
         node.call(&session, "tools/call", params).await
     };
     let misfit = call("get_pet", json!({"id": 7})).await.json();
-    assert_eq!(misfit["result"]["isError"], true, "TL-23: inputs");
+    assert_eq!(misfit["result"]["isError"], true, "MCP-TL-23: inputs");
     assert_eq!(
         call("zebra", json!({})).await.code(),
         -32602,
-        "TL-23: access"
+        "MCP-TL-23: access"
     );
     let mut statuses = Vec::new();
     for _ in 0..10 {
         statuses.push(call("get_pet", json!({"id": "1"})).await.status);
     }
     assert_eq!(statuses[0], 200);
-    assert!(statuses.contains(&429), "TL-23: {statuses:?}");
+    assert!(statuses.contains(&429), "MCP-TL-23: {statuses:?}");
 }
 
 #[tokio::test]
@@ -670,10 +705,16 @@ async fn dp_1_and_dp_2_nothing_of_ours_asks_for_roots_or_samples() {
         let answer = node.call(&session, method, params).await;
         let said = String::from_utf8_lossy(&answer.body).into_owned();
         for asked in ["roots/list", "sampling/createMessage"] {
-            assert!(!said.contains(asked), "DP-1, DP-2: {method}: {said}");
+            assert!(
+                !said.contains(asked),
+                "MCP-DP-1, MCP-DP-2: {method}: {said}"
+            );
         }
     }
-    assert!(is_quiet(&mut stream).await, "DP-1, DP-2: nor beside them");
+    assert!(
+        is_quiet(&mut stream).await,
+        "MCP-DP-1, MCP-DP-2: nor beside them"
+    );
 }
 
 #[tokio::test]
@@ -695,6 +736,6 @@ async fn l_5_sd_2_sd_4_the_older_name_of_initialized_is_taken_without_accept() {
     assert_eq!(
         data(&news)["method"],
         "notifications/tools/list_changed",
-        "L-6"
+        "MCP-L-6"
     );
 }

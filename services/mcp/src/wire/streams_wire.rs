@@ -40,11 +40,11 @@ async fn t_24_only_newer_revisions_are_primed() {
             headers["x-accel-buffering"].to_str().unwrap()
         ),
         ("no-cache, no-transform", "no"),
-        "T-8"
+        "MCP-T-8"
     );
     assert!(
         frame(&mut body).await.unwrap().starts_with("retry: "),
-        "T-25"
+        "MCP-T-25"
     );
     let priming = frame(&mut body).await.unwrap();
     assert!(
@@ -79,9 +79,9 @@ async fn tl_20_news_reach_a_session_that_is_ready_and_only_when_its_list_changed
         data(&event),
         json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     );
-    assert!(event.starts_with("event: message\n"), "T-10");
-    assert!(event_id(&event).is_some(), "T-34");
-    assert!(is_quiet(&mut early).await, "L-6");
+    assert!(event.starts_with("event: message\n"), "MCP-T-10");
+    assert!(event_id(&event).is_some(), "MCP-T-34");
+    assert!(is_quiet(&mut early).await, "MCP-L-6");
 }
 
 #[tokio::test]
@@ -129,7 +129,11 @@ async fn t_33_a_session_may_have_several_streams_but_not_any_number() {
         node.open(&[("mcp-session-id", &session)]).await.0.as_u16(),
         409
     );
-    assert_eq!(node.counted(), [(LimitName::SessionStreams, 1)], "F-1");
+    assert_eq!(
+        node.counted(),
+        [(LimitName::SessionStreams, 1)],
+        "REVIEW-F1"
+    );
     open.pop();
     assert_eq!(
         node.open(&[("mcp-session-id", &session)]).await.0.as_u16(),
@@ -239,23 +243,23 @@ async fn sb_2_to_sb_8_and_sb_12_a_listen_stream_from_acknowledgement_to_result()
     let first = data(&frame(&mut stream).await.unwrap());
     assert_eq!(
         first["method"], "notifications/subscriptions/acknowledged",
-        "SB-2"
+        "MCP-SB-2"
     );
     assert_eq!(
         first["params"],
         json!({"_meta": subscription, "notifications": {"toolsListChanged": true}}),
-        "SB-3, SB-6"
+        "MCP-SB-3, MCP-SB-6"
     );
     node.news(&["zebra"]).await;
     let event = frame(&mut stream).await.unwrap();
     assert_eq!(data(&event)["params"]["_meta"], subscription);
-    assert_eq!(event_id(&event), None, "T-64");
+    assert_eq!(event_id(&event), None, "MCP-T-64");
     node.stopping.cancel();
     let last = data(&frame(&mut stream).await.unwrap());
     assert_eq!(
         (last["id"].clone(), last["result"]["resultType"].clone()),
         (json!(42), json!("complete")),
-        "SB-8"
+        "MCP-SB-8"
     );
     assert_eq!(
         last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
@@ -264,7 +268,7 @@ async fn sb_2_to_sb_8_and_sb_12_a_listen_stream_from_acknowledgement_to_result()
     assert_eq!(
         frame(&mut stream).await,
         None,
-        "SB-12: the result, and no notice of a cancellation"
+        "MCP-SB-12: the result, and no notice of a cancellation"
     );
 }
 
@@ -289,7 +293,7 @@ async fn sb_4_and_sb_7_nothing_is_sent_that_was_not_asked_for() {
     assert_eq!(
         listen(&node, json!("c"), json!({"taskIds": []})).await.0,
         400,
-        "SB-13"
+        "MCP-SB-13"
     );
 }
 
@@ -320,11 +324,11 @@ async fn a_server_that_is_no_longer_published_ends_its_streams() {
     assert_eq!(
         data(&frame(&mut listening).await.unwrap())["result"]["resultType"],
         "complete",
-        "SB-10"
+        "MCP-SB-10"
     );
 }
 
-/// §15.1: a received change is sent, even if the database does not answer at once.
+/// STREAM-15.1: a received change is sent, even if the database does not answer at once.
 #[tokio::test]
 async fn s15_1_a_change_that_cannot_be_looked_at_is_told_when_it_can() {
     let node = Node::start().await;
@@ -352,7 +356,7 @@ async fn s15_1_a_change_that_cannot_be_looked_at_is_told_when_it_can() {
     );
 }
 
-/// §15.1: a change during the opening of a stream is sent to it, too.
+/// STREAM-15.1: a change during the opening of a stream is sent to it, too.
 #[tokio::test]
 async fn s15_1_a_stream_that_was_opened_beside_a_change_is_told_once_more() {
     let node = Node::start().await;

@@ -1,4 +1,5 @@
-//! Notifications of running tasks and questions (TK-14, TK-18, TX-13, X-5D, X-58, X-7J).
+//! Notifications of running tasks and questions (MCP-TK-14, MCP-TK-18, MCP-TX-13, MCP-X-5D,
+//! MCP-X-58, MCP-X-7J).
 //!
 //! They go to streams on any node, in the form of each era, and to upstream servers that want them.
 
@@ -220,9 +221,12 @@ async fn tk_14_tk_18_and_pp_2_a_session_hears_of_its_task_on_a_stream_of_another
     let begun = node.call(&session, "tools/call", params).await.json();
     let id = &begun["result"]["task"]["taskId"];
     let progress = next(&mut stream).await;
-    assert_eq!(progress["method"], "notifications/progress", "TK-18");
+    assert_eq!(progress["method"], "notifications/progress", "MCP-TK-18");
     assert_eq!(progress["params"]["progressToken"], "p");
-    assert_eq!(progress["params"]["_meta"][RELATED]["taskId"], *id, "TK-12");
+    assert_eq!(
+        progress["params"]["_meta"][RELATED]["taskId"], *id,
+        "MCP-TK-12"
+    );
     node.release.notify_one();
     let mut last_progress = progress["params"]["progress"].as_f64().unwrap();
     let told = loop {
@@ -231,20 +235,20 @@ async fn tk_14_tk_18_and_pp_2_a_session_hears_of_its_task_on_a_stream_of_another
             break told;
         }
         let now = told["params"]["progress"].as_f64().unwrap();
-        assert!(now > last_progress, "PP-1");
+        assert!(now > last_progress, "MCP-PP-1");
         last_progress = now;
     };
-    assert_eq!(told["method"], "notifications/tasks/status", "TK-14");
+    assert_eq!(told["method"], "notifications/tasks/status", "MCP-TK-14");
     let seen = node
         .call(&session, "tasks/get", json!({"taskId": id}))
         .await
         .json();
     assert_eq!(told["params"], seen["result"], "the full task, and no more");
     assert_eq!(told["params"]["status"], "completed");
-    assert!(told["params"].get("_meta").is_none(), "TK-12: not here");
-    // T-33: on one stream of this node; and no client is notified of others' tasks.
+    assert!(told["params"].get("_meta").is_none(), "MCP-TK-12: not here");
+    // MCP-T-33: on one stream of this node; and no client is notified of others' tasks.
     assert!(is_quiet(&mut older).await && is_quiet(&mut others).await);
-    // PP-2: none after the end.
+    // MCP-PP-2: none after the end.
     assert!(is_quiet(&mut stream).await);
 }
 
@@ -288,8 +292,8 @@ async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whic
         gate.add_permits(1);
         for level in heard {
             let told = next(&mut stream).await;
-            assert_eq!(told["params"]["level"], *level, "LG-4: {wanted:?}");
-            assert_eq!(told["params"]["_meta"][RELATED]["taskId"], id, "TK-12");
+            assert_eq!(told["params"]["level"], *level, "MCP-LG-4: {wanted:?}");
+            assert_eq!(told["params"]["_meta"][RELATED]["taskId"], id, "MCP-TK-12");
         }
     }
     node.call(&session, "tasks/cancel", json!({"taskId": id}))
@@ -349,7 +353,7 @@ async fn sb_10_nothing_of_a_task_is_told_to_who_may_not_hear_it_any_more() {
     let last = next(&mut stream).await;
     assert_eq!(
         last["id"], 1,
-        "SB-8: the answer to the request, and nothing else"
+        "MCP-SB-8: the answer to the request, and nothing else"
     );
     assert!(frame(&mut stream).await.is_none());
 }
@@ -391,20 +395,20 @@ async fn tx_13_sb_3_sb_6_and_x_5d_a_listen_stream_hears_of_the_tasks_it_named_wh
     assert_eq!(
         first["params"],
         json!({"_meta": subscription, "notifications": {"taskIds": [made, modern]}}),
-        "SB-6"
+        "MCP-SB-6"
     );
     node.release.notify_one();
     let told = next(&mut stream).await;
     assert_eq!(told["method"], "notifications/tasks");
-    assert_eq!(told["params"]["_meta"], subscription, "SB-3");
+    assert_eq!(told["params"]["_meta"], subscription, "MCP-SB-3");
     assert_eq!(told["params"]["taskId"], made);
-    assert_eq!(told["params"]["status"], "completed", "X-5D");
+    assert_eq!(told["params"]["status"], "completed", "MCP-X-5D");
     assert_eq!(
         told["params"]["result"]["structuredContent"],
         json!({"released": true}),
-        "TX-6"
+        "MCP-TX-6"
     );
-    assert!(told["params"].get("ttl").is_none(), "X-55");
+    assert!(told["params"].get("ttl").is_none(), "MCP-X-55");
     node.call(&session, "tasks/cancel", json!({"taskId": unnamed}))
         .await;
     node.extended("tasks/cancel", json!({"taskId": modern}))
@@ -412,7 +416,7 @@ async fn tx_13_sb_3_sb_6_and_x_5d_a_listen_stream_hears_of_the_tasks_it_named_wh
     let told = next(&mut stream).await;
     assert_eq!(
         told["params"]["taskId"], modern,
-        "SB-4: only what was named"
+        "MCP-SB-4: only what was named"
     );
     assert_eq!(told["params"]["status"], "cancelled");
 
@@ -455,7 +459,11 @@ async fn tx_13_nobody_hears_of_a_task_of_somebody_else() {
         .unwrap()
         .into_body();
     let first = next(&mut theirs).await;
-    assert_eq!(first["params"]["notifications"], json!({}), "TX-15, SB-6");
+    assert_eq!(
+        first["params"]["notifications"],
+        json!({}),
+        "MCP-TX-15, MCP-SB-6"
+    );
     node.call(&session, "tasks/cancel", json!({"taskId": made}))
         .await;
     assert!(is_quiet(&mut theirs).await);
@@ -499,7 +507,7 @@ async fn x_7j_a_server_hears_how_far_the_client_is_with_its_question_from_any_no
     let question = next(&mut stream).await;
     let token = &question["params"]["_meta"]["progressToken"];
     assert_eq!(question["params"]["_meta"]["kept"], true);
-    assert!(!question.to_string().contains("theirs-7"), "X-19");
+    assert!(!question.to_string().contains("theirs-7"), "MCP-X-19");
     let headers = [("mcp-session-id", session.as_str())];
     let says = |token: Value, progress: f64| {
         json!({"jsonrpc": "2.0", "method": "notifications/progress",

@@ -1,5 +1,5 @@
-//! Tasks of both eras over the wire: made on one node, read and ended on another (TK-1…TK-16,
-//! TX-1…TX-17, X-54).
+//! Tasks of both eras over the wire: made on one node, read and ended on another
+//! (MCP-TK-1…MCP-TK-16, MCP-TX-1…MCP-TX-17, MCP-X-54).
 
 use portolan_protocol::{ask::AskMethod, jsonrpc::Raw, revision::Revision};
 
@@ -127,7 +127,7 @@ async fn tk_1_tx_1_ex_3_and_dp_8_each_era_is_told_of_its_own_tasks_and_no_other(
         capabilities["tasks"],
         json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}})
     );
-    assert!(capabilities.get("extensions").is_none(), "TX-1");
+    assert!(capabilities.get("extensions").is_none(), "MCP-TX-1");
     for older in ["2025-03-26", "2025-06-18"] {
         let capabilities = initialized(node.post(&[], &initialize(older)).await);
         assert!(capabilities.get("tasks").is_none(), "{older}");
@@ -136,7 +136,7 @@ async fn tk_1_tx_1_ex_3_and_dp_8_each_era_is_told_of_its_own_tasks_and_no_other(
             let answer = node.about(&session, method, &json!("x")).await;
             assert_eq!(answer.code(), -32601, "{older} {method}");
         }
-        // TK-1: the parameter is ignored.
+        // MCP-TK-1: the parameter is ignored.
         let params = json!({"name": "zebra", "task": {"ttl": 1}});
         let answer = node.call(&session, "tools/call", params).await;
         assert!(answer.json()["result"]["content"].is_array());
@@ -147,7 +147,7 @@ async fn tk_1_tx_1_ex_3_and_dp_8_each_era_is_told_of_its_own_tasks_and_no_other(
         capabilities["extensions"]["io.modelcontextprotocol/tasks"],
         json!({})
     );
-    assert!(capabilities.get("tasks").is_none(), "L-23");
+    assert!(capabilities.get("tasks").is_none(), "MCP-L-23");
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn tk_2_and_tl_21_a_tool_that_takes_no_tasks_refuses_one_and_one_that_does
     let list = node.call(&session, "tools/list", json!({})).await.json();
     assert!(
         list["result"]["tools"][0].get("execution").is_none(),
-        "X-54"
+        "MCP-X-54"
     );
 
     node.publish_as_tasks(&["zebra"]);
@@ -170,7 +170,7 @@ async fn tk_2_and_tl_21_a_tool_that_takes_no_tasks_refuses_one_and_one_that_does
     let older = node.initialize("2025-06-18").await;
     let list = node.call(&older, "tools/list", json!({})).await.json();
     assert!(list["result"]["tools"][0].get("execution").is_none());
-    // TX-2: the parameter has no effect there, and a client without the extension gets no task.
+    // MCP-TX-2: the parameter has no effect there, and a client without the extension gets no task.
     let answer = node
         .ask("tools/call", params, &[("mcp-name", "zebra")])
         .await;
@@ -182,15 +182,15 @@ async fn tk_3_tk_7_and_tx_5_a_task_of_one_node_is_seen_and_its_result_got_on_ano
     let [node, twin] = Node::pair(&["held"]).await;
     let session = node.initialize(R4).await;
     let task = node.begin(&session, "held", json!({"ttl": 120_000})).await;
-    assert_eq!(task["status"], "working", "TK-5");
+    assert_eq!(task["status"], "working", "MCP-TK-5");
     assert_eq!(
         (&task["ttl"], &task["pollInterval"]),
         (&json!(120_000), &json!(1000))
     );
     assert_eq!(task["createdAt"], "2026-11-21T12:00:00Z", "ISO 8601");
     let id = &task["taskId"];
-    assert!(id.as_str().unwrap().len() > 24, "TK-4");
-    assert_eq!(twin.status(&session, id).await, "working", "TX-5");
+    assert!(id.as_str().unwrap().len() > 24, "MCP-TK-4");
+    assert_eq!(twin.status(&session, id).await, "working", "MCP-TX-5");
     let elsewhere = twin.initialize(R4).await;
     assert_eq!(twin.status(&elsewhere, id).await, "working", "ADR 0007");
 
@@ -201,18 +201,18 @@ async fn tk_3_tk_7_and_tx_5_a_task_of_one_node_is_seen_and_its_result_got_on_ano
         result["result"]["structuredContent"],
         json!({"released": true})
     );
-    assert_eq!(related(&result, "result"), *id, "TK-12");
+    assert_eq!(related(&result, "result"), *id, "MCP-TK-12");
     let seen = twin.about(&session, "tasks/get", id).await.json();
     assert_eq!(seen["result"]["status"], "completed");
-    assert!(seen["result"].get("_meta").is_none(), "TK-12: not here");
+    assert!(seen["result"].get("_meta").is_none(), "MCP-TK-12: not here");
     let again = node.about(&session, "tasks/result", id).await.json();
     assert_eq!(
         again["result"], result["result"],
-        "TK-7: as often as one likes"
+        "MCP-TK-7: as often as one likes"
     );
     assert_eq!(node.state.tasks.count(), 0);
 
-    // TX-17: in the form of the other era.
+    // MCP-TX-17: in the form of the other era.
     let seen = twin.seen(id).await;
     assert_eq!(
         (&seen["resultType"], &seen["ttlMs"]),
@@ -220,7 +220,7 @@ async fn tk_3_tk_7_and_tx_5_a_task_of_one_node_is_seen_and_its_result_got_on_ano
     );
     assert!(
         seen.get("ttl").is_none() && seen.get("task").is_none(),
-        "X-55"
+        "MCP-X-55"
     );
     assert_eq!(
         seen["result"]["structuredContent"],
@@ -261,16 +261,16 @@ async fn tk_9_pg_1_and_tk_16_the_list_is_the_callers_and_complete_and_has_an_end
     let full = node
         .call(&session, "tools/call", json!({"name": "slow", "task": {}}))
         .await;
-    assert_eq!((full.status, full.code()), (429, -32013), "TK-16");
+    assert_eq!((full.status, full.code()), (429, -32013), "MCP-TK-16");
     assert_eq!(full.json()["error"]["data"]["reason"], "tasks");
-    assert_eq!(node.counted(), [(LimitName::Tasks, 1)], "F-1");
+    assert_eq!(node.counted(), [(LimitName::Tasks, 1)], "REVIEW-F1");
 
     let mut listed = Vec::new();
     let mut params = json!({});
     loop {
         let page = twin.call(&session, "tasks/list", params).await.json();
         let tasks = page["result"]["tasks"].as_array().unwrap();
-        assert!(tasks.len() <= 2, "PG-1");
+        assert!(tasks.len() <= 2, "MCP-PG-1");
         listed.extend(tasks.iter().map(|task| task["taskId"].clone()));
         match page["result"].get("nextCursor") {
             Some(cursor) => params = json!({"cursor": cursor}),
@@ -282,9 +282,9 @@ async fn tk_9_pg_1_and_tk_16_the_list_is_the_callers_and_complete_and_has_an_end
     let answer = twin
         .call(&session, "tasks/list", json!({"cursor": "x"}))
         .await;
-    assert_eq!(answer.code(), -32602, "TK-11");
+    assert_eq!(answer.code(), -32602, "MCP-TK-11");
 
-    // TK-11, TX-15: no other caller can use any part of it.
+    // MCP-TK-11, MCP-TX-15: no other caller can use any part of it.
     let mut stranger = node.claims();
     "client-b".clone_into(&mut stranger.client_id);
     let token = node.sign(&stranger);
@@ -324,7 +324,7 @@ async fn tk_10_x_5a_and_cn_2_a_cancelled_task_stays_so_and_its_call_ends() {
     let task = node.begin(&session, "slow", json!({})).await;
     let id = &task["taskId"];
     node.arrived.notified().await;
-    // CN-2: the request that made it is over.
+    // MCP-CN-2: the request that made it is over.
     let cancelled =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     node.post(&[("mcp-session-id", &session)], &cancelled).await;
@@ -342,10 +342,10 @@ async fn tk_10_x_5a_and_cn_2_a_cancelled_task_stays_so_and_its_call_ends() {
         tokio::task::yield_now().await;
     }
     let again = twin.about(&session, "tasks/cancel", id).await;
-    assert_eq!(again.code(), -32602, "TK-10");
+    assert_eq!(again.code(), -32602, "MCP-TK-10");
     assert_eq!(node.status(&session, id).await, "cancelled");
 
-    // XT-9: a later outcome has no effect.
+    // MCP-XT-9: a later outcome has no effect.
     let id = node.begin(&session, "held", json!({})).await["taskId"].clone();
     twin.about(&session, "tasks/cancel", &id).await;
     node.release.notify_one();
@@ -370,14 +370,14 @@ async fn tk_13_a_task_asks_on_the_stream_of_who_waits_and_works_again_when_it_is
     assert_eq!(
         response.headers()["content-type"],
         "text/event-stream",
-        "T-23"
+        "MCP-T-23"
     );
     let mut stream = response.into_body();
     let question = data(&event(&mut stream).await.unwrap());
     assert_eq!(question["method"], "elicitation/create");
     assert_eq!(question["params"]["message"], "Who?");
-    assert_eq!(related(&question, "params"), *id, "TK-12");
-    assert!(question["params"].get("task").is_none(), "TK-17");
+    assert_eq!(related(&question, "params"), *id, "MCP-TK-12");
+    assert!(question["params"].get("task").is_none(), "MCP-TK-17");
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": "Ada"}}});
     let headers = [("mcp-session-id", session.as_str())];
     assert_eq!(node.post(&headers, &answer).await.status, 202);
@@ -407,9 +407,9 @@ async fn tk_15_a_task_is_kept_for_its_time_and_no_longer() {
     for (index, id) in made.iter().enumerate() {
         let answer = twin.about(&session, "tasks/get", id).await.json();
         let is_gone = answer["error"]["code"] == -32602;
-        assert_eq!(is_gone, index == 1 || index == 2, "TK-11: {answer}");
+        assert_eq!(is_gone, index == 1 || index == 2, "MCP-TK-11: {answer}");
     }
-    // TK-16: a finished task frees its permit.
+    // MCP-TK-16: a finished task frees its permit.
     node.begin(&session, "zebra", json!({})).await;
 }
 
@@ -425,7 +425,7 @@ async fn x_5f_a_task_whose_node_stopped_failed_and_says_so() {
     assert_eq!(answer.code(), -31004);
     let seen = twin.seen(&id).await;
     assert_eq!(seen["error"]["code"], -31004);
-    assert_eq!(seen["status"], "failed", "TX-6");
+    assert_eq!(seen["status"], "failed", "MCP-TX-6");
 }
 
 #[tokio::test]
@@ -444,13 +444,13 @@ async fn tx_3_tl_22_x_54_and_tx_10_a_call_that_takes_long_becomes_a_task_of_a_cl
         assert!(created.get(absent).is_none(), "{absent}");
     }
     let id = &created["taskId"];
-    assert_eq!(twin.seen(id).await["status"], "working", "TX-5");
+    assert_eq!(twin.seen(id).await["status"], "working", "MCP-TX-5");
     node.release.notify_one();
     while twin.seen(id).await["status"] != "completed" {
         tokio::task::yield_now().await;
     }
     let seen = twin.seen(id).await;
-    assert_eq!(seen["resultType"], "complete", "TX-6");
+    assert_eq!(seen["resultType"], "complete", "MCP-TX-6");
     assert_eq!(
         seen["result"]["structuredContent"],
         json!({"released": true})
@@ -468,7 +468,11 @@ async fn tx_3_tl_22_x_54_and_tx_10_a_call_that_takes_long_becomes_a_task_of_a_cl
         (other, "cancelled"),
     ] {
         let answer = twin.extended("tasks/cancel", json!({"taskId": id})).await;
-        assert_eq!(answer.json()["result"]["resultType"], "complete", "TX-10");
+        assert_eq!(
+            answer.json()["result"]["resultType"],
+            "complete",
+            "MCP-TX-10"
+        );
         assert!(answer.json()["result"].get("taskId").is_none());
         assert_eq!(twin.seen(id).await["status"], then);
     }
@@ -493,16 +497,16 @@ async fn tx_4_ex_2_tx_11_tx_12_and_tx_16_who_declares_nothing_and_who_knows_noth
         assert_eq!(
             (answer.status, answer.code()),
             (200, -32602),
-            "TX-11 {method}"
+            "MCP-TX-11 {method}"
         );
         let answer = node.ask(method, params.clone(), &[("mcp-name", "y")]).await;
-        assert_eq!((answer.status, answer.code()), (400, -32020), "TX-16");
+        assert_eq!((answer.status, answer.code()), (400, -32020), "MCP-TX-16");
         let answer = node.ask(method, params, &[]).await;
-        assert_eq!((answer.status, answer.code()), (400, -32020), "H-3");
+        assert_eq!((answer.status, answer.code()), (400, -32020), "MCP-H-3");
     }
     for method in ["tasks/list", "tasks/result"] {
         let answer = node.extended(method, json!({"taskId": "x"})).await;
-        assert_eq!((answer.status, answer.code()), (404, -32601), "TX-12");
+        assert_eq!((answer.status, answer.code()), (404, -32601), "MCP-TX-12");
     }
 }
 
@@ -555,14 +559,14 @@ async fn tx_6_tx_8_and_tx_9_a_task_shows_what_it_asks_and_takes_the_answers_one_
     };
     let named = |name: &str| json!({"action": "accept", "content": {"name": name}});
     let answer = update(&first, named("Ada")).await.json();
-    assert_eq!(answer["result"]["resultType"], "complete", "TX-8");
+    assert_eq!(answer["result"]["resultType"], "complete", "MCP-TX-8");
     assert!(answer["result"].get("status").is_none());
     let seen = twin.seen(&id).await;
     assert_eq!(
         (keys(&seen), &seen["status"]),
         (vec![second.clone()], &json!("input_required"))
     );
-    // EL-8, TX-9: an answer that does not fit repeats the question, under another key.
+    // MCP-EL-8, MCP-TX-9: an answer that does not fit repeats the question, under another key.
     update(&second, json!({"action": "accept", "content": {"name": 7}})).await;
     let mut seen = twin.seen(&id).await;
     while keys(&seen).is_empty() {
@@ -578,5 +582,8 @@ async fn tx_6_tx_8_and_tx_9_a_task_shows_what_it_asks_and_takes_the_answers_one_
     let text = seen["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("Ada") && text.contains("Bob"), "{text}");
     let late = update(&third, named("Eve")).await.json();
-    assert_eq!(late["result"]["resultType"], "complete", "TX-8: ignored");
+    assert_eq!(
+        late["result"]["resultType"], "complete",
+        "MCP-TX-8: ignored"
+    );
 }

@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05, on one node and on two (O-1…O-7).
+//! HTTP+SSE of 2024-11-05, on one node and on two (MCP-O-1…MCP-O-7).
 
 use super::*;
 
@@ -29,11 +29,11 @@ impl Node {
             ),
             (200, "text/event-stream")
         );
-        assert!(!head.headers.contains_key("mcp-session-id"), "O-5");
+        assert!(!head.headers.contains_key("mcp-session-id"), "MCP-O-5");
         let first = frame(&mut stream).await.unwrap();
         let address = first
             .strip_prefix("event: endpoint\ndata: ")
-            .unwrap_or_else(|| panic!("O-2: {first:?}"))
+            .unwrap_or_else(|| panic!("MCP-O-2: {first:?}"))
             .trim_end()
             .to_owned();
         assert!(
@@ -69,8 +69,8 @@ impl Client {
             if frame.starts_with(':') {
                 continue;
             }
-            assert!(frame.starts_with("event: message\n"), "O-3: {frame:?}");
-            assert_eq!(event_id(&frame), None, "O-6");
+            assert!(frame.starts_with("event: message\n"), "MCP-O-3: {frame:?}");
+            assert_eq!(event_id(&frame), None, "MCP-O-6");
             return data(&frame);
         }
     }
@@ -96,7 +96,7 @@ async fn o_3_everything_comes_on_the_stream_and_a_post_gets_202_and_nothing() {
     assert_eq!(list["result"]["tools"][0]["name"], "broken");
     assert!(
         list["result"]["tools"][0].get("annotations").is_none(),
-        "FA-1: {list}"
+        "MCP-FA-1: {list}"
     );
     assert_eq!(node.say(&client, &get_pet(2)).await.status, 202);
     let called = client.next().await;
@@ -109,13 +109,13 @@ async fn o_3_everything_comes_on_the_stream_and_a_post_gets_202_and_nothing() {
     );
     assert!(
         called["result"].get("structuredContent").is_none(),
-        "FA-2: {called}"
+        "MCP-FA-2: {called}"
     );
     node.say(&client, &rpc("resources/fetch", json!({}))).await;
     assert_eq!(
         client.next().await["error"]["code"],
         -32601,
-        "ER-3: as a message, not a status"
+        "MCP-ER-3: as a message, not a status"
     );
 }
 
@@ -161,12 +161,12 @@ async fn o_6_the_session_ends_with_its_connection_and_its_calls_are_cancelled_on
         }
     })
     .await
-    .expect("O-6: the call is stopped");
+    .expect("MCP-O-6: the call is stopped");
     for side in [&node, &twin] {
         let late = side
             .send(side.at("POST", &address, get_pet(9).to_string()))
             .await;
-        assert_eq!(late.status, 404, "O-4");
+        assert_eq!(late.status, 404, "MCP-O-4");
     }
 }
 
@@ -178,20 +178,20 @@ async fn o_5_any_legacy_version_is_negotiated_and_batches_belong_to_2025_03_26()
         let batch = json!([get_pet(1), {"jsonrpc": "2.0", "id": 2, "method": "ping"}]);
         let answer = node.say(&client, &batch).await;
         if revision == "2025-03-26" {
-            assert_eq!(answer.status, 202, "J-12");
+            assert_eq!(answer.status, 202, "MCP-J-12");
             let ids = [
                 client.next().await["id"].clone(),
                 client.next().await["id"].clone(),
             ];
             assert!(
                 ids.contains(&json!(1)) && ids.contains(&json!(2)),
-                "J-14: {ids:?}"
+                "MCP-J-14: {ids:?}"
             );
         } else {
             assert_eq!(
                 (answer.status, answer.code()),
                 (400, -32600),
-                "J-16: {revision}"
+                "MCP-J-16: {revision}"
             );
         }
         node.say(&client, &initialize(revision)).await;
@@ -202,7 +202,7 @@ async fn o_5_any_legacy_version_is_negotiated_and_batches_belong_to_2025_03_26()
     assert_eq!(
         client.next().await["result"]["protocolVersion"],
         "2025-11-25",
-        "L-2"
+        "MCP-L-2"
     );
 }
 
@@ -269,25 +269,25 @@ async fn o_7_sd_10_both_addresses_are_guarded_like_the_endpoint() {
     ] {
         let bare = Request::builder().method(verb).uri(path);
         let answer = node.send(bare.body(Body::empty()).unwrap()).await;
-        assert_eq!(answer.status, 401, "T-4: {path}");
+        assert_eq!(answer.status, 401, "MCP-T-4: {path}");
         let challenge = answer.header("www-authenticate");
         assert!(
             challenge.contains("/.well-known/oauth-protected-resource/t/acme/pets/sse\""),
-            "E3: {challenge}"
+            "AUTH-E3: {challenge}"
         );
         let mut foreign = node.at(verb, path, String::new());
         foreign
             .headers_mut()
             .insert(header::ORIGIN, "https://evil.example".parse().unwrap());
-        assert_eq!(node.send(foreign).await.status, 403, "T-1: {path}");
+        assert_eq!(node.send(foreign).await.status, 403, "MCP-T-1: {path}");
         let wrong = node.send(node.at("DELETE", path, String::new())).await;
         assert_eq!(
             (wrong.status, wrong.header("allow")),
             (405, allow),
-            "T-5, D-6"
+            "MCP-T-5, MCP-D-6"
         );
     }
-    // SD-8: a client of the newer transport learns from a 405 that this is the older one.
+    // MCP-SD-8: a client of the newer transport learns from a 405 that this is the older one.
     let newer = node.at("POST", EVENTS, initialize("2025-11-25").to_string());
     assert_eq!(node.send(newer).await.status, 405);
     let document = node
@@ -300,7 +300,7 @@ async fn o_7_sd_10_both_addresses_are_guarded_like_the_endpoint() {
     assert_eq!(
         document.json()["resource"],
         format!("{ISSUER}{EVENTS}"),
-        "E3"
+        "AUTH-E3"
     );
 }
 

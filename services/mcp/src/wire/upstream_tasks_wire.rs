@@ -1,5 +1,5 @@
 //! Tasks of upstream servers, over the wire: awaited, asked for their clients, cancelled and lost
-//! (X-50…X-5F).
+//! (MCP-X-50…MCP-X-5F).
 //!
 //! The servers use the freedom of the specification; those with the official SDKs are in
 //! `tests/it/tasks.rs`.
@@ -155,7 +155,7 @@ pub(super) fn servers(heard: &Heard) -> Router {
                 legacy_answer(&request)
             };
             let mut answer = answered(&request, outcome);
-            // A request without a session is refused in its own way.
+            // A request without a session is refused in its own way (MCP-X-3).
             if request["method"] == "server/discover" {
                 *answer.status_mut() = StatusCode::BAD_REQUEST;
             }
@@ -228,11 +228,11 @@ async fn x_50_x_55_and_x_58_a_task_of_a_modern_server_is_a_task_of_the_session_e
     node.post(&[("mcp-session-id", &session)], &answer).await;
     let result = data(&event(&mut stream).await.unwrap());
     assert_eq!(result["result"]["content"][0]["text"], "Hello Ada");
-    assert_eq!(node.heard("tasks/update").await.len(), 1, "X-58: once");
+    assert_eq!(node.heard("tasks/update").await.len(), 1, "MCP-X-58: once");
     let told = format!("{created} {question} {result}");
-    assert!(!told.contains("secret-"), "XT-12: {told}");
+    assert!(!told.contains("secret-"), "MCP-XT-12: {told}");
 
-    // X-57, XT-9.
+    // MCP-X-57, MCP-XT-9.
     let id = node.begin(&session, "fails", json!({})).await["taskId"].clone();
     let result = node.waits_for(&session, &id).await;
     assert_eq!(result["result"]["isError"], true);
@@ -268,7 +268,7 @@ async fn x_52_and_tx_4_who_knows_of_no_tasks_waits_and_who_could_declare_them_is
     while node.seen(id).await["status"] != "completed" {
         tokio::task::yield_now().await;
     }
-    assert_eq!(node.seen(id).await["result"]["isError"], true, "TX-7");
+    assert_eq!(node.seen(id).await["result"]["isError"], true, "MCP-TX-7");
 }
 
 #[tokio::test]
@@ -301,7 +301,7 @@ async fn x_51_x_53_x_56_and_xt_10_a_server_of_2025_11_25_makes_tasks_for_clients
     let refused = node
         .call(&session, "tools/call", json!({"name": "job"}))
         .await;
-    assert_eq!(refused.code(), -32601, "TK-2");
+    assert_eq!(refused.code(), -32601, "MCP-TK-2");
     let id = node.begin(&session, "job", json!({})).await["taskId"].clone();
     let result = node.waits_for(&session, &id).await;
     assert_eq!(result["result"]["content"][0]["text"], "done");
@@ -309,7 +309,7 @@ async fn x_51_x_53_x_56_and_xt_10_a_server_of_2025_11_25_makes_tasks_for_clients
         result["result"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],
         id
     );
-    assert!(!result.to_string().contains("secret-"), "XT-12");
+    assert!(!result.to_string().contains("secret-"), "MCP-XT-12");
 
     let older = node.initialize("2025-06-18").await;
     let answer = node
@@ -318,7 +318,7 @@ async fn x_51_x_53_x_56_and_xt_10_a_server_of_2025_11_25_makes_tasks_for_clients
     let result = last(&answer);
     assert_eq!(
         result["result"]["content"][0]["text"], "done",
-        "X-51: {result}"
+        "MCP-X-51: {result}"
     );
     assert!(!result.to_string().contains("secret-"), "{result}");
     let plain = node
@@ -327,13 +327,16 @@ async fn x_51_x_53_x_56_and_xt_10_a_server_of_2025_11_25_makes_tasks_for_clients
     assert_eq!(
         plain.json()["result"]["content"][0]["text"],
         "done",
-        "XT-10"
+        "MCP-XT-10"
     );
     let created = node
         .extended("tools/call", json!({"name": "job"}))
         .await
         .json();
-    assert_eq!(created["result"]["resultType"], "task", "X-53: {created}");
+    assert_eq!(
+        created["result"]["resultType"], "task",
+        "MCP-X-53: {created}"
+    );
     let id = &created["result"]["taskId"];
     while node.seen(id).await["status"] != "completed" {
         tokio::task::yield_now().await;
@@ -346,7 +349,7 @@ async fn x_51_x_53_x_56_and_xt_10_a_server_of_2025_11_25_makes_tasks_for_clients
         .json();
     assert_eq!(
         plain["result"]["content"][0]["text"], "plain",
-        "X-53: {plain}"
+        "MCP-X-53: {plain}"
     );
     let id = node.begin(&session, "job", json!({})).await["taskId"].clone();
     let result = node.waits_for(&session, &id).await;

@@ -277,7 +277,7 @@ pub(super) async fn end(desk: &Desk, tx: &mut SystemTx, which: Which, why: &str)
     Ok(ended.apps())
 }
 
-/// M8: each workspace finds in its log what was ended there.
+/// AUTH-M8: each workspace finds in its log what was ended there.
 async fn record_ended(desk: &Desk, tx: &mut SystemTx, ended: &Ended, why: &str) -> Result<()> {
     let mut tenants: BTreeMap<TenantId, (Vec<GrantId>, Vec<ApiKeyId>)> = BTreeMap::new();
     for (grant, tenant) in &ended.grants {

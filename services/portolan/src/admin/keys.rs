@@ -1,4 +1,4 @@
-//! Keys that sign access tokens (`auth.md` J1–J3).
+//! Keys that sign access tokens (AUTH-J1 to AUTH-J3).
 
 use std::process::ExitCode;
 

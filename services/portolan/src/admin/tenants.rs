@@ -1,4 +1,4 @@
-//! Workspaces (`auth.md` M6, F7).
+//! Workspaces (AUTH-M6, AUTH-F7).
 
 use std::process::ExitCode;
 
@@ -211,7 +211,8 @@ async fn change(
     desk.done(&sentence, facts(&after))
 }
 
-/// F7: who came by the provider alone has no session and no app any more, as after its removal in the console (R7).
+/// AUTH-F7: who came by the provider alone has no session and no app any more, as after its removal
+/// in the console (AUTH-R7).
 async fn turn_sso_off(desk: &Desk, name: &str) -> Result<ExitCode> {
     let tenant = find(&mut desk.begin().await?, name).await?;
     let shown = tenant.slug.unwrap_or_else(|| name.to_owned());

@@ -222,7 +222,8 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// R7: a person who is locked has no sessions and no apps, and unlocking brings neither back (case 126).
+/// AUTH-R7: a person who is locked has no sessions and no apps, and unlocking brings neither back
+/// (CASE-126).
 async fn set_locked(desk: &Desk, name: &str, locked: bool) -> Result<ExitCode> {
     let person = find(desk, &mut desk.begin().await?, name).await?;
     if locked {
@@ -344,7 +345,7 @@ async fn remove_passkeys(desk: &Desk, name: &str) -> Result<ExitCode> {
     )
 }
 
-/// F6, for an operator: also of the only way in, because a password can be set by mail.
+/// AUTH-F6, for an operator: also of the only way in, because a password can be set by mail.
 async fn remove_identities(desk: &Desk, name: &str) -> Result<ExitCode> {
     let person = find(desk, &mut desk.begin().await?, name).await?;
     desk.confirm(&format!(

@@ -1,4 +1,4 @@
-//! What is sealed under the master secret, and the change of that (`auth.md` §3.5, J5).
+//! What is sealed under the master secret, and the change of that (AUTH-3.5, AUTH-J5).
 
 use std::process::ExitCode;
 

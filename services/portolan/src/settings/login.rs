@@ -196,9 +196,9 @@ mod tests {
         );
         assert!(
             matches!(&all[2].kind, ProviderKind::OpenId(openid) if openid.subject == SubjectOf::Entra),
-            "F3"
+            "AUTH-F3"
         );
-        assert!(!format!("{all:?}").contains("planted"), "X1");
+        assert!(!format!("{all:?}").contains("planted"), "AUTH-X1");
 
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("portolan.toml");

@@ -106,7 +106,7 @@ mod tests {
         pairs.push(("SMTP_USER", "portolan"));
         pairs.push(("SMTP_PASSWORD", "planted-word"));
         let settings = read(&pairs).unwrap();
-        assert!(!format!("{settings:?}").contains("planted-word"), "X1");
+        assert!(!format!("{settings:?}").contains("planted-word"), "AUTH-X1");
         let MailSettings::Smtp(config) = settings else {
             panic!("smtp")
         };

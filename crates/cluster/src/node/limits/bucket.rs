@@ -153,7 +153,7 @@ impl Bucket {
     }
 
     /// Admits a request before it is charged, if the bucket has no debt. The bound includes one
-    /// such token per node (§16.1).
+    /// such token per node (STREAM-16.1).
     pub(super) fn take_on_credit(&mut self, now: Instant, nodes: u64, weight: u64) -> bool {
         let may = weight == 1
             && self.debt + self.in_question == 0

@@ -1,4 +1,4 @@
-//! `limit_decisions_total`: every decision of a limit by limit, result and source (§20). Each
+//! `limit_decisions_total`: every decision of a limit by limit, result and source (STREAM-20). Each
 //! counter is looked up once, so that counting is one addition.
 
 use std::{fmt, sync::OnceLock};

@@ -1,5 +1,5 @@
 //! Limits on simultaneous use, over all nodes: leased permits that are returned
-//! (`streams.md` §16.2).
+//! (STREAM-16.2).
 //!
 //! A node holds permits and grants them without a store operation: enter and leave are one atomic
 //! step each. Permits are leased in blocks of `limit / 8N` and returned after 5 s without use. A

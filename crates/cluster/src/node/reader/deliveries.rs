@@ -59,8 +59,8 @@ impl Stream for StreamReader {
                 return Poll::Ready(None);
             }
             if inside.phase == Phase::Demoted {
-                // the client has another connection. Only a superseded connection has its own
-                // timer.
+                // REVIEW-Q10: the client has another connection. Only a superseded connection has
+                // its own timer.
                 let until = inside.since + this.inner.settings.superseded;
                 let ends = this
                     .ends

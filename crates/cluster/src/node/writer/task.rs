@@ -1,5 +1,5 @@
 //! Task of a writer: numbers events, commits them, then sends them
-//! (`streams.md` §7, outage mode §17.1).
+//! (STREAM-7, outage mode STREAM-17.1).
 
 use std::{
     sync::{Arc, atomic::Ordering},

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Changes the owner of a stream by compare and swap (streams.md §12.2).
+-- Changes the owner of a stream by compare and swap (STREAM-12.2).
 -- Recognises its own repetition.
 -- KEYS 1=meta 2=open streams of the old owner 3=open streams of the new owner
 -- ARGV 1=old owner or '-' 2=new owner or '-'

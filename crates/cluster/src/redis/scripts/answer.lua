@@ -1,6 +1,6 @@
 #!lua
 -- Stores a client's answer to a question and notifies the current owner of the stream
--- (streams.md §14).
+-- (STREAM-14).
 -- KEYS 1=session 2=questions
 -- ARGV 1=principal 2=question 3=payload 4=prefix of channels 5=session
 --      6=largest payload inside a message 7=prefix of metas

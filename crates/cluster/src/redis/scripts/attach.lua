@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Checks the session, attaches a client's connection, returns missed events (streams.md §8, §9).
+-- Checks the session, attaches a client's connection, returns missed events (STREAM-8, STREAM-9).
 -- KEYS 1=session 2=meta 3=events
 -- ARGV 1=principal 2=number of the cursor 3=term of the cursor, 0 = none 4=its epoch's nonce 5=node
 --      6=prefix of channels 7=session 8=nonce 9=most events 10=most bytes of a reply

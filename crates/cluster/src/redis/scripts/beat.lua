@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Renews a membership (streams.md §12.1). Runs even when memory is full, because otherwise all
+-- Renews a membership (STREAM-12.1). Runs even when memory is full, because otherwise all
 -- nodes would look dead.
 -- KEYS 1=members (sorted set, node to unix ms until which it lives)
 -- ARGV 1=node 2=life, ms 3=time for which dead nodes are kept, ms

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Checks a session, prolongs its idle life, and makes the record if there is neither record nor
--- tombstone (streams.md §6 step 1).
+-- tombstone (STREAM-6.1).
 -- KEYS 1=session
 -- ARGV 1=principal (16 bytes) 2=known version (8 hex digits or '') 3=life of the record, ms
 --      4=smallest gain that is written, ms 5=body of a new record

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Notifies the node that runs a request and marks its entry, or leaves a tombstone
--- (streams.md §14). Entries: see register.lua.
+-- (STREAM-14). Entries: see register.lua.
 -- KEYS 1=session 2=running requests
 -- ARGV 1=principal 2=key of the request 3=prefix of channels 4=session
 --      5=life of a tombstone, ms 6=most tombstones 7=prefix of metas

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Removes the attachment of a connection of this generation
--- (streams.md §8 *Take-over without close*).
+-- (STREAM-8 *Take-over without close*).
 -- KEYS 1=meta
 -- ARGV 1=node 2=generation
 -- Replies 1 detached; 0 a newer connection is attached

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Sets what a node holds of a limit on simultaneous use (streams.md §16.2).
+-- Sets what a node holds of a limit on simultaneous use (STREAM-16.2).
 -- Runs even when memory is full: it replaces one small entry, and unused permits must be returned.
 -- KEYS 1=limit (hash, node to held:used:until, the last in unix ms)
 -- ARGV 1=node 2=life, ms 3=limit 4=used by the node 5=wanted by the node, in all

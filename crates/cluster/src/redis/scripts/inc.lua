@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Counts the processes that were this store. Another process than last time may have lost writes
--- (streams.md §17.3).
+-- (STREAM-17.3).
 -- KEYS 1=incarnation
 -- ARGV 1=run_id of the server
 -- Replies the count

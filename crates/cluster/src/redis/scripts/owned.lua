@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Returns the open streams of a node in a partition; removes those that have ended
--- (streams.md §7, §12.2).
+-- (STREAM-7, STREAM-12.2).
 -- KEYS 1=open streams of the node
 -- ARGV 1=node or '-' 2=prefix of metas
 -- Replies 'session:nonce' of each

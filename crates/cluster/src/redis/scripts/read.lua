@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Reads many streams of one partition: gaps, anti-entropy, audit (streams.md §8).
+-- Reads many streams of one partition: gaps, anti-entropy, audit (STREAM-8).
 -- KEYS pairs: meta, events
 -- ARGV 1=most events 2=most bytes of one stream's reply;
 --      then for each: generation, position, owner or '-' and epoch as last seen

@@ -1,6 +1,6 @@
 #!lua
 -- Registers a running request. Reports a cancellation that came first or whose message was lost
--- (streams.md §6 step 3, §14).
+-- (STREAM-6.3, STREAM-14).
 -- KEYS 1=session 2=running requests
 -- ARGV 1=key of the request 2=node 3=nonce of its stream or '-' 4=ms to its deadline
 --      5=most requests of a session

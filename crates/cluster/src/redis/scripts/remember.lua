@@ -1,6 +1,6 @@
 #!lua
 -- Adds a session to its principal's list as the newest, removes the sessions that are gone, and
--- returns those beyond the limit (streams.md §10).
+-- returns those beyond the limit (STREAM-10).
 -- KEYS 1=sessions of the principal, by time of the addition
 -- ARGV 1=session 2=limit 3=most sessions in the reply 4=life of the list, ms
 --      5.. sessions that are gone

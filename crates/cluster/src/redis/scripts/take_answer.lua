@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Returns the answer to a question, as long as its stream exists (streams.md §14).
+-- Returns the answer to a question, as long as its stream exists (STREAM-14).
 -- Entries: see answer.lua.
 -- KEYS 1=questions
 -- ARGV 1=question 2=prefix of metas

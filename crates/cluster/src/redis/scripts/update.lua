@@ -1,5 +1,5 @@
 #!lua
--- Replaces the body of a session's record by compare and swap on its version (streams.md §3.1).
+-- Replaces the body of a session's record by compare and swap on its version (STREAM-3.1).
 -- KEYS 1=session
 -- ARGV 1=principal 2=expected version 3=body
 -- Replies {0} no such record; {1, version} done; {2, version, body} another writer was first

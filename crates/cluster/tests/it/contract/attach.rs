@@ -1,4 +1,4 @@
-//! A client's connection attaches to a stream, on any node (`streams.md` §8, §9, §11).
+//! A client's connection attaches to a stream, on any node (STREAM-8, STREAM-9, STREAM-11).
 
 use portolan_cluster::store::{Append, Attached, Class, Epoch, NodeMessage, State, TakeOver};
 
@@ -105,8 +105,8 @@ async fn exactly_the_missed_events_follow_the_cursor(ground: &Ground) {
     }
 }
 
-/// §9: the store lost writes, which the owner will write again. Events that the client has are
-/// skipped.
+/// STREAM-9: the store lost writes, which the owner will write again. Events that the client has
+/// are skipped.
 async fn a_cursor_beyond_the_tail_is_held(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);

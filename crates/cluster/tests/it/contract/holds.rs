@@ -1,4 +1,4 @@
-//! Limits on simultaneous use (`streams.md` §16.2).
+//! Limits on simultaneous use (STREAM-16.2).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Limits and membership (`streams.md` §12.1, §16.1).
+//! Limits and membership (STREAM-12.1, STREAM-16.1).
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ async fn absurd_wishes_do_no_harm(ground: &Ground) {
     assert_eq!(take(ground, none).await.granted, 0);
 }
 
-/// C11, for the part of the store.
+/// TEST-C11, for the part of the store.
 async fn no_more_is_admitted_than_the_rate_and_the_burst(ground: &Ground) {
     let one = LeaseWanted {
         interval_us: 5_000,

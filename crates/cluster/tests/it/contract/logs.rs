@@ -1,4 +1,4 @@
-//! Logs of request streams: writes, fences, numbers, messages, ends (`streams.md` §7, §11).
+//! Logs of request streams: writes, fences, numbers, messages, ends (STREAM-7, STREAM-11).
 
 use bytes::Bytes;
 use portolan_cluster::store::{
@@ -91,7 +91,7 @@ async fn a_stream_is_made_only_when_told(ground: &Ground) {
     );
 }
 
-/// §7: `TAIL t == expect + n`.
+/// STREAM-7: `TAIL t == expect + n`.
 async fn a_repeated_append_is_recognised_and_not_applied(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -113,7 +113,7 @@ async fn a_repeated_append_is_recognised_and_not_applied(ground: &Ground) {
     assert_eq!(seqs(&look(store, key).await.events), [1, 2, 3]);
 }
 
-/// §7, and found in an earlier draft (1): the audit after a roll-back relies on this reply.
+/// STREAM-7, and found in an earlier draft (1): the audit after a roll-back relies on this reply.
 async fn a_writer_that_knows_more_than_the_store_learns_what_the_store_has(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -443,7 +443,7 @@ async fn a_read_tells_what_changed_and_no_more(ground: &Ground) {
     assert_eq!(store.read(partition, &[]).await, Ok(Vec::new()));
 }
 
-/// §11 *Across connections*: only the newest generation receives events.
+/// STREAM-11 *Across connections*: only the newest generation receives events.
 async fn a_read_of_a_superseded_connection_holds_no_events(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -488,7 +488,7 @@ async fn numbers_are_exact_up_to_the_highest(ground: &Ground) {
     }
 }
 
-/// C1, S3: streams are isolated from each other.
+/// TEST-C1, TEST-S3: streams are isolated from each other.
 async fn streams_of_other_sessions_and_names_stay_apart(ground: &Ground) {
     let store = &*ground.store;
     let mut other = stream(1);

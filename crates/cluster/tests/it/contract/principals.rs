@@ -1,4 +1,4 @@
-//! Number of session records per principal (`streams.md` §10).
+//! Number of session records per principal (STREAM-10).
 
 use portolan_cluster::store::{Begin, Bounds, FORGET_AT_ONCE, SessionKey};
 

@@ -1,5 +1,5 @@
-//! Records: created once, changed by compare and swap, bounded, and expired in time (TK-15, TK-16,
-//! TX-5).
+//! Records: created once, changed by compare and swap, bounded, and expired in time (MCP-TK-15,
+//! MCP-TK-16, MCP-TX-5).
 
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ async fn a_shelf_lists_its_own_things_and_no_others(ground: &Ground) {
     );
 }
 
-/// TK-16: a list has a maximum number of records and of bytes.
+/// MCP-TK-16: a list has a maximum number of records and of bytes.
 async fn a_shelf_holds_so_many_things_and_so_many_bytes(ground: &Ground) {
     let store = &*ground.store;
     let first = done(store, stream(1), &make("1", "")).await;
@@ -194,7 +194,7 @@ async fn heads_and_rests_hold_any_bytes(ground: &Ground) {
     assert_eq!(listed(store, S).await, [(stream(1).nonce, any)]);
 }
 
-/// TK-15: an expired record is gone, and frees its space.
+/// MCP-TK-15: an expired record is gone, and frees its space.
 async fn what_is_over_is_gone_and_makes_room_in_time(ground: &Ground) {
     let store = &*ground.store;
     let short = PutRecord {

@@ -1,4 +1,4 @@
-//! Answers and cancellations reach the node that runs the request (`streams.md` §14).
+//! Answers and cancellations reach the node that runs the request (STREAM-14).
 
 use bytes::Bytes;
 use portolan_cluster::store::{Bounds, NodeMessage, Registered, Routed};
@@ -161,7 +161,7 @@ async fn a_cancellation_reaches_no_other_request_and_no_other_session(ground: &G
     assert_eq!(untouched, Ok(Registered::Done));
 }
 
-/// B13: a session keeps a limited number of tombstones.
+/// TEST-B13: a session keeps a limited number of tombstones.
 async fn a_flood_of_cancellations_is_bounded(ground: &Ground) {
     let store = &*ground.store;
     for n in 0..200 {
@@ -295,7 +295,7 @@ async fn a_large_answer_is_fetched(ground: &Ground) {
     }
 }
 
-/// C7, B12: later answers are accepted and have no effect.
+/// TEST-C7, TEST-B12: later answers are accepted and have no effect.
 async fn only_the_first_answer_counts(ground: &Ground) {
     let store = &*ground.store;
     let mut messages = store.subscribe(A).await.expect("heard");
@@ -407,7 +407,7 @@ async fn questions_go_with_their_stream(ground: &Ground) {
     );
 }
 
-/// §7: an owner that writes its events again after a roll-back.
+/// STREAM-7: an owner that writes its events again after a roll-back.
 async fn writing_a_question_again_keeps_its_answer(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);

@@ -1,4 +1,4 @@
-//! Records, tombstones, principals (design page point 4; `streams.md` §3.1).
+//! Records, tombstones, principals (design page point 4; STREAM-3.1).
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn the_body_is_given_only_to_those_who_do_not_have_it(ground: &Ground) {
     assert!(matches!(found, Ok(Begin::Alive { body: Some(body), .. }) if body == "body"));
 }
 
-/// S1, C1: the session's id is useless for another principal.
+/// TEST-S1, TEST-C1: the session's id is useless for another principal.
 async fn another_principal_learns_and_changes_nothing(ground: &Ground) {
     let store = &*ground.store;
     let version = begun(store).await;
@@ -162,7 +162,7 @@ async fn bodies_hold_any_bytes(ground: &Ground) {
     }
 }
 
-/// C9: the tombstone lives for the rest of the absolute life.
+/// TEST-C9: the tombstone lives for the rest of the absolute life.
 async fn an_ended_session_stays_ended_for_its_absolute_life(ground: &Ground) {
     let store = &*ground.store;
     begun(store).await;

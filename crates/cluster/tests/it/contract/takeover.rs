@@ -1,4 +1,4 @@
-//! Ownership, death, takeover (`streams.md` §11 *Liveness*, §12).
+//! Ownership, death, takeover (STREAM-11 *Liveness*, STREAM-12).
 
 use bytes::Bytes;
 use portolan_cluster::store::{Append, Bounds, Class, Epoch, NodeMessage, TakeOver, TakenOver};
@@ -64,7 +64,7 @@ async fn an_adoption_raises_the_attempt_and_marks_it(ground: &Ground) {
     assert_eq!(store.append(key, &mine).await, Ok(done(3, Some(A), 1)));
 }
 
-/// §7: streams in a node's own set that no writer of it serves.
+/// STREAM-7: streams in a node's own set that no writer of it serves.
 async fn a_node_may_adopt_from_itself(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -140,7 +140,7 @@ async fn an_adoption_repeated_after_a_lost_reply_is_recognised(ground: &Ground) 
     assert_eq!(store.owned_by(S.partition(), None).await, Ok(Vec::new()));
 }
 
-/// §16.4: an owner gives its stream up, and another node takes it over.
+/// STREAM-16.4: an owner gives its stream up, and another node takes it over.
 async fn a_stream_can_be_given_up_and_taken(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -201,7 +201,7 @@ async fn an_adopter_learns_what_the_request_was(ground: &Ground) {
     assert!(!late);
 }
 
-/// §12.3, first rule: a takeover reports a final response that is in the log.
+/// STREAM-12.3, first rule: a takeover reports a final response that is in the log.
 async fn a_final_response_in_the_log_is_told(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);

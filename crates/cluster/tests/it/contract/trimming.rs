@@ -1,4 +1,4 @@
-//! Bounds of logs, and events that are never dropped (`streams.md` §10).
+//! Bounds of logs, and events that are never dropped (STREAM-10).
 
 use bytes::Bytes;
 use portolan_cluster::store::{Append, Appended, Bounds, Class, Epoch, TakeOver};
@@ -185,7 +185,7 @@ async fn the_last_event_below_what_an_adopter_was_shown_is_no_longer_the_newest(
     assert_eq!((seqs(&view.events), view.dropped), (vec![], 4));
 }
 
-/// L9: a longer log is read page by page.
+/// TEST-L9: a longer log is read page by page.
 async fn an_answer_holds_one_page(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);

@@ -1,5 +1,5 @@
 //! Answers to questions that the store does not know, because it is down, full, or another one
-//! (§14, §17.1, §17.2).
+//! (STREAM-14, STREAM-17.1, STREAM-17.2).
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::time::Duration;
@@ -56,7 +56,7 @@ async fn answer(
         .await
 }
 
-/// F4 of one node: no other node can know the question.
+/// TEST-F4 of one node: no other node can know the question.
 #[tokio::test(start_paused = true)]
 async fn an_answer_overtakes_the_question_of_a_node_that_is_cut_off() {
     let world = World::new();
@@ -80,7 +80,8 @@ async fn an_answer_overtakes_the_question_of_a_node_that_is_cut_off() {
     assert!(took < Duration::from_secs(9), "{took:?}");
 }
 
-/// F7. The store refuses the question and the answer, and accepts both when it has memory again.
+/// TEST-F7. The store refuses the question and the answer, and accepts both when it has memory
+/// again.
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_a_full_store_and_needs_none_where_the_call_runs() {
     let world = World::new();
@@ -110,7 +111,7 @@ async fn an_answer_waits_for_a_full_store_and_needs_none_where_the_call_runs() {
     assert!(took < Duration::from_secs(13), "{took:?}");
 }
 
-/// §17.1: an answer waits for 20 s. Only then the client receives an error and retries.
+/// STREAM-17.1: an answer waits for 20 s. Only then the client receives an error and retries.
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_a_store_that_is_away() {
     let world = World::new();
@@ -143,8 +144,8 @@ async fn an_answer_waits_for_a_store_that_is_away() {
     assert!(least <= waited && waited < most, "{waited:?}");
 }
 
-/// F5, F6: the store after a failover does not know the question, and its owner has not noticed
-/// yet.
+/// TEST-F5, TEST-F6: the store after a failover does not know the question, and its owner has not
+/// noticed yet.
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_a_question_that_the_store_lost() {
     let world = World::new();
@@ -165,8 +166,8 @@ async fn an_answer_waits_for_a_question_that_the_store_lost() {
     assert!(took < Duration::from_secs(7), "{took:?}");
 }
 
-/// §14: an answer without a question is accepted at once, is not stored, and does not appear after
-/// its time.
+/// STREAM-14: an answer without a question is accepted at once, is not stored, and does not appear
+/// after its time.
 #[tokio::test(start_paused = true)]
 async fn an_answer_to_nothing_is_taken_at_once_and_forgotten() {
     let world = World::new();

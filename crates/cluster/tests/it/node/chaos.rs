@@ -1,5 +1,5 @@
 //! Random schedules of failures. A client sees each event once and in order, or receives a gap
-//! notice, and every stream ends (§1, §11).
+//! notice, and every stream ends (STREAM-1, STREAM-11).
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc, time::Duration};
@@ -248,7 +248,7 @@ async fn run(seed: u64, weather: Weather) -> Client {
 }
 
 /// The client saw every event that the log has before the final response, or received a gap notice
-/// (C4).
+/// (TEST-C4).
 async fn retained_was_seen_or_told(on: &Member, stream: StreamKey, seen: &Client, seed: u64) {
     tokio::time::sleep(Duration::from_secs(30)).await;
     let Resumed::Reader(mut reader) = on.node.resume(TENANT, stream, ME, START).await.unwrap()

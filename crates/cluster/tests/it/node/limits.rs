@@ -1,4 +1,4 @@
-//! Rate limits over several nodes (§16.1).
+//! Rate limits over several nodes (STREAM-16.1).
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::time::Duration;
@@ -202,7 +202,7 @@ async fn admissions(world: &World, nodes: &[Member], rate: Rate, long: Duration)
     all
 }
 
-/// At no time more than burst, rate, leases and one per node (§16.1).
+/// At no time more than burst, rate, leases and one per node (STREAM-16.1).
 fn is_within(admitted: &[Duration], rate: Rate, nodes: usize) -> Result<(), String> {
     let interval = Duration::from_micros(rate.interval_us).as_secs_f64();
     for (index, from) in admitted.iter().enumerate() {
@@ -220,7 +220,7 @@ fn is_within(admitted: &[Duration], rate: Rate, nodes: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// C11: a late reply of the store still counts, and requests that were admitted meanwhile are
+/// TEST-C11: a late reply of the store still counts, and requests that were admitted meanwhile are
 /// charged.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_answers_late_admits_no_more_than_a_fast_one() {
@@ -253,8 +253,8 @@ async fn a_store_that_answers_late_admits_no_more_than_a_fast_one() {
     }
 }
 
-/// C11, F7: nodes that decide alone grant no second burst to a caller that has used the first.
-/// Their admissions are charged when the store accepts writes again.
+/// TEST-C11, TEST-F7: nodes that decide alone grant no second burst to a caller that has used the
+/// first. Their admissions are charged when the store accepts writes again.
 #[tokio::test(start_paused = true)]
 async fn a_full_store_is_no_second_burst() {
     for (interval_us, burst) in [(100_000, 30), (50_000, 12), (300_000, 60), (20_000, 200)] {

@@ -1,4 +1,4 @@
-//! Cancellations and answers that arrive on another node than the one with the request (§14).
+//! Cancellations and answers that arrive on another node than the one with the request (STREAM-14).
 
 use std::time::Duration;
 

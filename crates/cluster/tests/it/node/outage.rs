@@ -1,4 +1,4 @@
-//! The store is down, slow, emptied or rolled back (§17).
+//! The store is down, slow, emptied or rolled back (STREAM-17).
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn while_the_store_is_down_the_local_client_gets_events_with_their_ids_and
         assert_eq!(cursor_of(&came), Some(first(number)));
     }
     drop(reader);
-    // The client reconnects to another node while all are cut off: held, not refused (§0.5).
+    // The client reconnects to another node while all are cut off: held, not refused (STREAM-0.5).
     let mut reader = b.resume(stream, first(4)).await;
     quiet(&mut reader, Duration::from_secs(10)).await;
     writer.push(NOTE, text("n5")).await.unwrap();
@@ -197,7 +197,7 @@ async fn what_the_owner_has_no_more_is_reported_as_lost() {
 
 /// The owner of a stream died, and the store lost its data. The client's connection ends as soon as
 /// the loss is certain. When the client reconnects, it receives an error, also with repeated short
-/// outages of the store (§9, §0.4).
+/// outages of the store (STREAM-9, STREAM-0.4).
 #[tokio::test(start_paused = true)]
 async fn a_reader_of_a_stream_that_nobody_can_make_again_is_ended_in_seconds_whatever_hiccups() {
     for hiccup in [Duration::ZERO, Duration::from_secs(4)] {

@@ -1,4 +1,4 @@
-//! Limits on simultaneous use, over several nodes (§16.2).
+//! Limits on simultaneous use, over several nodes (STREAM-16.2).
 
 use std::{sync::Arc, time::Duration};
 

@@ -75,7 +75,7 @@ async fn two_quiet_nodes(server: &RedisServer) -> (World, [Member; 2], [Arc<Redi
     (world, nodes, stores)
 }
 
-/// L8 of the test plan, as a count: a small event for a client of another node travels inside its
+/// TEST-L8, as a count: a small event for a client of another node travels inside its
 /// message.
 #[tokio::test]
 async fn l8_an_event_for_another_node_costs_one_append_and_no_read() {
@@ -104,8 +104,8 @@ async fn l8_an_event_for_another_node_costs_one_append_and_no_read() {
     assert_eq!(spent, [EVENTS, 0]);
 }
 
-/// L9 of the test plan, as a count: a whole log of 256 events and 1 MiB. At most 16 events or 64
-/// KiB wait for a client (B11). The next page is read when half of them are taken.
+/// TEST-L9, as a count: a whole log of 256 events and 1 MiB. At most 16 events or 64
+/// KiB wait for a client (TEST-B11). The next page is read when half of them are taken.
 #[tokio::test]
 async fn l9_a_resume_of_256_events_is_a_command_for_every_eight_of_them_at_most() {
     const EVENTS: usize = 256;

@@ -1,4 +1,4 @@
-//! Sessions as a node serves them (§6, §17.1; design page, point 4).
+//! Sessions as a node serves them (STREAM-6, STREAM-17.1; design page, point 4).
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ async fn every_operation_can_be_awaited_on_any_thread() {
 }
 
 /// A call that began in a grace is not cancelled when its session turns out to be ended. Its client
-/// receives the error for an unknown session, instead of no reply (T-45).
+/// receives the error for an unknown session, instead of no reply (MCP-T-45).
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_taken_for_cancelled()
  {
@@ -151,7 +151,7 @@ async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_
     assert!(!running.is_session_over(), "a cancellation is one");
 }
 
-/// Design page, point 4, and `streams.md` §10: a client that makes a session for each call neither
+/// Design page, point 4, and STREAM-10: a client that makes a session for each call neither
 /// fills the memory nor harms other clients.
 #[tokio::test(start_paused = true)]
 async fn a_principals_idle_sessions_beyond_a_few_leave_no_record_and_live_on() {

@@ -1,4 +1,4 @@
-//! The simulation (testing.md, layer N): three nodes, clients and all kinds of failures between
+//! The simulation (TEST-N): three nodes, clients and all kinds of failures between
 //! them, in one thread and in simulated time. A seed decides everything, so each finding can be
 //! repeated. Nodes are called as `mcp` calls them, without HTTP (ADR 30).
 //!
@@ -273,8 +273,8 @@ fn show(seed: u64) {
     assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
 }
 
-/// Layer N. In spite of all faults, nodes keep C1 to C10, C12 and C15. From a single fault to any
-/// outcome it takes 15 s at most. No client gives up unless two faults overlap.
+/// Layer N. In spite of all faults, nodes keep TEST-C1 to TEST-C10, TEST-C12 and TEST-C15. From a
+/// single fault to any outcome it takes 15 s at most. No client gives up unless two faults overlap.
 #[test]
 fn nodes_keep_their_promises_in_every_simulated_run() {
     if let Some(seed) = asked("PORTOLAN_TEST_SEED") {

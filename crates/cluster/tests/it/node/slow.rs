@@ -1,4 +1,4 @@
-//! The store is slow, or nearly full: nodes send it less (§17.1 *Slow Redis*, §17.2).
+//! The store is slow, or nearly full: nodes send it less (STREAM-17.1 *Slow Redis*, STREAM-17.2).
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::time::Duration;
@@ -89,8 +89,8 @@ async fn a_slow_store_is_asked_for_less_until_it_is_fast_again() {
     assert!(fetches_ahead(&a, "again").await);
 }
 
-/// §17.2: events of class `N` are not logged. A notification that cannot be sent at once is still
-/// logged, so that none is lost.
+/// STREAM-17.2: events of class `N` are not logged. A notification that cannot be sent at once is
+/// still logged, so that none is lost.
 #[tokio::test(start_paused = true)]
 async fn when_memory_is_nearly_full_notifications_go_to_the_client_here_and_into_no_log() {
     let world = World::new();

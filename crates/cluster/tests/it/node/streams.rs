@@ -1,4 +1,5 @@
-//! Delivery: exactly the events of one stream, in order, on any node (§1, §8, §9).
+//! Delivery: exactly the events of one stream, in order, on any node (STREAM-1, STREAM-8,
+//! STREAM-9).
 
 use std::time::Duration;
 
@@ -181,8 +182,8 @@ async fn a_slow_client_costs_its_bound_and_the_log_is_its_buffer() {
     }
 }
 
-/// §8 *Anti-entropy*, of a stream whose owner and client are on the same node. Its writer is idle,
-/// so only anti-entropy notices that the store did not reply.
+/// STREAM-8 *Anti-entropy*, of a stream whose owner and client are on the same node. Its writer is
+/// idle, so only anti-entropy notices that the store did not reply.
 #[tokio::test(start_paused = true)]
 async fn what_a_slow_client_has_missed_is_read_again_if_the_store_did_not_answer() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Owners that die, continue after a pause, or are suspected (§12).
+//! Owners that die, continue after a pause, or are suspected (STREAM-12).
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ async fn a_client_that_saw_events_which_the_log_never_got_is_told_of_the_gap() {
     let (writer, mut local) = a.node.open(new);
     writer.push(NOTE, text("n1")).await.unwrap();
     assert_eq!(some(&mut local, 1).await, ["1 n1"]);
-    // Cut off: outage mode, §17.1. Another node's janitor ends the stream after event 1.
+    // Cut off: outage mode, STREAM-17.1. Another node's janitor ends the stream after event 1.
     a.faults.cut_off(true);
     writer.push(NOTE, text("n2")).await.unwrap();
     writer.push(NOTE, text("n3")).await.unwrap();
@@ -242,8 +242,8 @@ async fn an_owner_that_is_alive_but_stuck_is_overruled_when_its_time_is_long_ove
     beats.abort();
 }
 
-/// §8: an event inside a message is taken only in the epoch of the connection. Here the store lost
-/// event 2 of the first epoch, and the second epoch wrote another event with its number.
+/// STREAM-8: an event inside a message is taken only in the epoch of the connection. Here the store
+/// lost event 2 of the first epoch, and the second epoch wrote another event with its number.
 #[tokio::test(start_paused = true)]
 async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
     let world = World::new();

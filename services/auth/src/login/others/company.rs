@@ -1,5 +1,5 @@
-//! "Sign in with SSO" (F7): finds the provider by the domain of an address, or by a workspace that
-//! requires its own provider.
+//! "Sign in with SSO" (AUTH-F7): finds the provider by the domain of an address, or by a workspace
+//! that requires its own provider.
 
 use askama::Template;
 use axum::{
@@ -41,7 +41,7 @@ pub(super) struct CompanyQuery {
 }
 
 /// Shows the form for an address, or the sign-in of that address's provider. It reads the domain
-/// alone, so it does not reveal whether an account exists (L5).
+/// alone, so it does not reveal whether an account exists (AUTH-L5).
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
@@ -84,7 +84,7 @@ pub(super) async fn show(
 }
 
 /// The link to a workspace's provider, for its members. All others get the response for an unknown
-/// workspace (M2).
+/// workspace (AUTH-M2).
 pub(super) async fn show_workspace(
     State(state): State<AuthState>,
     browser: Browser,

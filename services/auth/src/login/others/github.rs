@@ -27,7 +27,7 @@ impl Default for Github {
 
 #[derive(Deserialize)]
 struct User {
-    /// The numeric id. A login name can be given up and taken by another account (F3).
+    /// The numeric id. A login name can be given up and taken by another account (AUTH-F3).
     id: u64,
     login: String,
     name: Option<String>,

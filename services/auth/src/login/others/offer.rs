@@ -1,5 +1,5 @@
-//! Pages for an identity without an account: connect it with the account that is signed in to (F4),
-//! or enter an address for a new one.
+//! Pages for an identity without an account: connect it with the account that is signed in to
+//! (AUTH-F4), or enter an address for a new one.
 
 use askama::Template;
 use axum::{
@@ -92,7 +92,7 @@ pub(super) struct ConnectForm {
     form_token: String,
 }
 
-/// Connects after a recent sign-in (S2), and redirects to the target.
+/// Connects after a recent sign-in (AUTH-S2), and redirects to the target.
 pub(super) async fn connect(
     State(state): State<AuthState>,
     browser: Browser,
@@ -189,7 +189,7 @@ pub(super) struct AddressForm {
 }
 
 /// Opens a verification, as sign-up does. Only the message shows whether the address has an account
-/// already (L5).
+/// already (AUTH-L5).
 pub(super) async fn take_address(
     State(state): State<AuthState>,
     browser: Browser,
@@ -298,7 +298,7 @@ async fn connect_page(
         provider: &provider,
         label: &offer.label,
         // A workspace's provider can claim any address, so the page does not reveal whether it has
-        // an account (L5).
+        // an account (AUTH-L5).
         email: offer.email.as_deref().filter(|_| offer.tenant.is_none()),
         signed_in_as,
         login_path: format!("{login_path}&again=1"),

@@ -1,4 +1,4 @@
-//! OpenID Connect: the ID token identifies the person (F2).
+//! OpenID Connect: the ID token identifies the person (AUTH-F2).
 
 use portolan_keys::{Expected, IdToken, IdTokenError, assertion::ALGORITHMS, id_token};
 use portolan_model::email::EmailAddress;
@@ -89,7 +89,7 @@ impl OpenId {
             tracing::info!(issuer = self.issuer, "no word of the userinfo endpoint");
             return;
         };
-        // §5.3.2: with another `sub` the claims describe another person.
+        // OpenID Connect Core §5.3.2: with another `sub` the claims describe another person.
         if told.sub == token.subject {
             token.email = told.email;
             token.email_verified = told.email_verified.map(|flag| flag.is_set());

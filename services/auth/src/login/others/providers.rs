@@ -38,7 +38,7 @@ pub enum SubjectOf {
     /// `sub`, as in the standard.
     #[default]
     Subject,
-    /// `tid` and `oid`: Entra keeps these, while its `sub` differs from client to client (F3).
+    /// `tid` and `oid`: Entra keeps these, while its `sub` differs from client to client (AUTH-F3).
     Entra,
 }
 
@@ -58,7 +58,7 @@ pub struct LoginProvider {
     pub slug: String,
     /// Its name on the button.
     pub name: String,
-    /// The only tenant that it serves; `None` for a provider of the platform (F7).
+    /// The only tenant that it serves; `None` for a provider of the platform (AUTH-F7).
     pub tenant: Option<TenantId>,
     /// Its protocol.
     pub kind: ProviderKind,
@@ -200,7 +200,7 @@ impl SignInWith {
     }
 
     /// The keys at an address. With `newer` it fetches again, because a key was missing, once a
-    /// minute at most (case 72).
+    /// minute at most (CASE-72).
     pub(super) async fn keys(
         &self,
         state: &AuthState,

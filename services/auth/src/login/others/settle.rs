@@ -1,4 +1,5 @@
-//! Results of a proved identity: a session, the offer to connect, or a new account (F4, F5).
+//! Results of a proved identity: a session, the offer to connect, or a new account (AUTH-F4,
+//! AUTH-F5).
 
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
@@ -97,7 +98,7 @@ impl Arrived<'_> {
         self.enter(tx, holder.user, proved.since(now)).await
     }
 
-    /// Starts the session, unless the person's own second factor comes first (L14).
+    /// Starts the session, unless the person's own second factor comes first (AUTH-L14).
     async fn enter(
         self,
         mut tx: SystemTx,
@@ -133,7 +134,7 @@ impl Arrived<'_> {
             &[FEDERATED],
         )
         .await?;
-        // A sign-in at the provider hours ago is not a proof of now (S2).
+        // A sign-in at the provider hours ago is not a proof of now (AUTH-S2).
         if let Some(since) = since {
             browser_sessions::proved_at(&mut tx, id, since).await?;
         }
@@ -190,7 +191,7 @@ impl Arrived<'_> {
     }
 
     /// Creates an account with a proved address and without a password. Sign-ups that others began
-    /// with the address are deleted (F5).
+    /// with the address are deleted (AUTH-F5).
     pub(super) async fn create(
         &self,
         tx: &mut SystemTx,
@@ -246,7 +247,7 @@ impl Arrived<'_> {
     }
 
     /// Connects the identity with the signed-in account. The person had a recent sign-in when this
-    /// began (S2).
+    /// began (AUTH-S2).
     pub(super) async fn link(
         self,
         session: &BrowserSession,
@@ -285,7 +286,7 @@ impl Arrived<'_> {
         }
     }
 
-    /// Starts a new session for the same person (S3), who proved their identity again.
+    /// Starts a new session for the same person (AUTH-S3), who proved their identity again.
     pub(super) async fn confirm(
         self,
         session: &BrowserSession,
@@ -388,7 +389,7 @@ pub(super) enum Linked {
     Stranger,
 }
 
-/// Connects an identity with the signed-in person, and notifies them by mail (L16).
+/// Connects an identity with the signed-in person, and notifies them by mail (AUTH-L16).
 ///
 /// An offer is used up. An offer of a workspace's provider requires a member, or makes the person
 /// one, and the session records the proof. All of it happens in one transaction.

@@ -1,5 +1,5 @@
-//! The provider of a tenant (F7): found by its id, with its secret opened. Its claims are trusted
-//! inside that tenant only.
+//! The provider of a tenant (AUTH-F7): found by its id, with its secret opened. Its claims are
+//! trusted inside that tenant only.
 
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use http::{StatusCode, header};
@@ -115,7 +115,7 @@ async fn joining<'a>(
 impl Arrived<'_> {
     /// Signs in to the tenant and to nothing else. A new person becomes a member if the tenant has
     /// proved the domain of their address. A person with an account signs in to that first
-    /// (case 107). A confirmation must come from the same person.
+    /// (CASE-107). A confirmation must come from the same person.
     pub(super) async fn sign_in_to(
         self,
         tenant: TenantId,

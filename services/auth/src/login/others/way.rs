@@ -1,5 +1,5 @@
-//! The redirect to a provider and its callback (F1). `state`, PKCE and nonce belong to a row of one
-//! browser and one provider, and are valid once.
+//! The redirect to a provider and its callback (AUTH-F1). `state`, PKCE and nonce belong to a row
+//! of one browser and one provider, and are valid once.
 
 use axum::{
     extract::{Path, Query, State},
@@ -39,7 +39,7 @@ use crate::{
 /// Greatest age of a sign-in at the provider that counts as recent, in seconds.
 const LATELY: i64 = 300;
 
-/// The callback of a provider: each has its own address (F1).
+/// The callback of a provider: each has its own address (AUTH-F1).
 pub(crate) fn redirect_uri(site: &Site, slug: &str) -> String {
     site.url(&format!("/login/callback/{slug}"))
 }
@@ -186,7 +186,7 @@ pub(crate) async fn begin(
 }
 
 /// Takes the answer of a provider, once: from the browser that was sent there, at the callback of
-/// this provider (case 158).
+/// this provider (CASE-158).
 pub(super) async fn take(
     State(state): State<AuthState>,
     browser: Browser,

@@ -9,7 +9,7 @@ const HANDED_ON: u8 = 2;
 /// The plaintext.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plain {
-    /// The method of the request (MR-1).
+    /// The method of the request (MCP-MR-1).
     pub(crate) method: u8,
     /// Rounds so far.
     pub(crate) round: u8,
@@ -21,7 +21,7 @@ pub(crate) struct Plain {
 /// The work that the request continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum About {
-    /// A suspended call of this cluster.
+    /// A suspended call of this cluster (MCP-X-22).
     Parked {
         session: [u8; 16],
         nonce: [u8; 8],
@@ -29,7 +29,7 @@ pub(crate) enum About {
         /// Term and nonce.
         epoch: Option<(u32, u16)>,
     },
-    /// An upstream server, with its own state.
+    /// An upstream server, with its own state (MCP-X-29).
     HandedOn(Option<String>),
 }
 

@@ -1,7 +1,7 @@
-//! Calls that use an account at the server: the workspace's, or the caller's own (X-86, X-87,
-//! V-10).
+//! Calls that use an account at the server: the workspace's, or the caller's own (MCP-X-86,
+//! MCP-X-87, MCP-V-10).
 //!
-//! The caller's token of this platform is never sent there (AU-1).
+//! The caller's token of this platform is never sent there (MCP-AU-1).
 
 use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
@@ -92,7 +92,7 @@ impl UpstreamSource {
         Ok(Some(token.connection()))
     }
 
-    /// gets other tokens for the account of subscriptions after a refusal.
+    /// MCP-X-86: gets other tokens for the account of subscriptions after a refusal.
     pub(crate) async fn renew_listening(
         &self,
         state: &McpState,
@@ -126,7 +126,7 @@ impl UpstreamSource {
         Ok(true)
     }
 
-    /// stores the scope that the server requires beyond the granted one.
+    /// MCP-X-87: stores the scope that the server requires beyond the granted one.
     pub(super) async fn note_scope(
         &self,
         state: &McpState,
@@ -183,7 +183,7 @@ impl Forward<'_> {
         linking.page(state).map(|(_, url)| url)
     }
 
-    /// asks the person to connect the account, if that would resolve the error.
+    /// MCP-X-86: asks the person to connect the account, if that would resolve the error.
     ///
     /// False if the client cannot be asked.
     pub(super) async fn ask_to_connect(
@@ -198,7 +198,7 @@ impl Forward<'_> {
         }
     }
 
-    /// EL-15: the error by which a client opens the page itself.
+    /// MCP-EL-15: the error by which a client opens the page itself.
     pub(super) fn connect_error(&self, source: &UpstreamSource, url: &str) -> Option<RpcError> {
         self.linking(source)?.error(url)
     }

@@ -1,5 +1,7 @@
 //! The answer to a client: the server's result or error in the form of the client's revision
-//! (§7, §9), or the reason for its absence (§10).
+//! (`docs/translation-rules.md`, *Shapes of results and definitions*, *Errors and authorization
+//! across legs*), or the reason for its absence (`docs/translation-rules.md`, *Visible results,
+//! exact form*).
 
 use portolan_keys::random;
 use portolan_model::registry::CallOutcome;
@@ -32,19 +34,20 @@ use crate::{
 };
 
 impl Forward<'_> {
-    /// X-72…X-74: whether the client wants a log message.
+    /// MCP-X-72…MCP-X-74: whether the client wants a log message.
     pub(super) fn wants(&self, params: &Raw) -> bool {
         let level = params.get("level").and_then(|level| level.string());
         let level = level.and_then(|level| level.parse::<Level>().ok());
         if self.asker.is_some_and(Asker::is_task) {
             // The session of a task may have changed its level; the current one applies on delivery
-            // (LG-4).
+            // (MCP-LG-4).
             return level.is_some();
         }
         matches!((level, self.level), (Some(level), Some(least)) if level >= least)
     }
 
-    /// RE-12, X-6B: a result or the parameters of a question, with the URIs that the client knows.
+    /// MCP-RE-12, MCP-X-6B: a result or the parameters of a question, with the URIs that the client
+    /// knows.
     pub(super) fn known_uris(&self, said: &Raw) -> Raw {
         match self.renamed {
             Some(renamed) => translate::uris(said, &|own| renamed.published(own)),
@@ -52,7 +55,7 @@ impl Forward<'_> {
         }
     }
 
-    /// handles a result that asks, with the server's own state.
+    /// MCP-X-20, MCP-X-29: handles a result that asks, with the server's own state.
     pub(super) async fn round(&self, result: &Raw) -> Result<(Round, Option<String>), Visible> {
         let mut asked = InputRequired::read(result).map_err(|_| Visible::Invalid)?;
         for (_, request) in &mut asked.requests {
@@ -67,7 +70,7 @@ impl Forward<'_> {
         Ok((round, state))
     }
 
-    /// steps in the browser that the client can show.
+    /// MCP-X-36: steps in the browser that the client can show.
     pub(super) fn steps(&self, error: &RpcError, from: Revision) -> Option<Vec<UrlStep>> {
         let asker = self.asker?;
         match translate::error(
@@ -104,7 +107,8 @@ impl Forward<'_> {
         }
     }
 
-    /// A result, in the form of the client's revision (§7).
+    /// A result, in the form of the client's revision (`docs/translation-rules.md`, *Shapes of
+    /// results and definitions*).
     pub(super) fn complete(&self, from: Revision, result: &Raw) -> Answered {
         if self.method == Method::ToolsCall && self.breaks_its_word(result) {
             let text = "Upstream result does not match its output schema.";
@@ -135,7 +139,7 @@ impl Forward<'_> {
         }
     }
 
-    /// X-6G: whether a result violates its schema, for clients with output schemas.
+    /// MCP-X-6G: whether a result violates its schema, for clients with output schemas.
     fn breaks_its_word(&self, result: &Raw) -> bool {
         if self.revision.facts().structured_output == StructuredOutput::Absent {
             return false;
@@ -152,10 +156,11 @@ impl Forward<'_> {
         serde_json::from_slice(structured.as_bytes()).is_ok_and(|value| !check.fits(&value))
     }
 
-    /// An error of the protocol, in the form of the client's revision (§9).
+    /// An error of the protocol, in the form of the client's revision (`docs/translation-rules.md`,
+    /// *Errors and authorization across legs*).
     pub(super) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
         if self.method == Method::Complete && error.code == -32601 {
-            // the server has no completion, so there are no suggestions.
+            // MCP-X-18: the server has no completion, so there are no suggestions.
             let result = completion::result(self.revision, self.identity, &[], None, false);
             return Answered {
                 body: Ok(jsonrpc::response(self.id, &result)),
@@ -181,7 +186,7 @@ impl Forward<'_> {
                     outcome: CallOutcome::UpstreamError,
                 }
             }
-            // After the last attempt the answer names the first step (V-6).
+            // After the last attempt the answer names the first step (MCP-V-6).
             Failed::Steps(steps) => {
                 let step = steps.into_iter().next();
                 let visible = step.map_or(Visible::Invalid, |step| Visible::BrowserStep {
@@ -196,7 +201,8 @@ impl Forward<'_> {
         }
     }
 
-    /// The answer for a request without one (§10).
+    /// The answer for a request without one (`docs/translation-rules.md`, *Visible results, exact
+    /// form*).
     pub(super) fn failed(
         &self,
         state: &McpState,
@@ -256,7 +262,7 @@ impl Forward<'_> {
     }
 }
 
-/// the error for a busy server.
+/// MCP-X-85: the error for a busy server.
 fn busy(retry_after: Option<std::time::Duration>) -> RpcError {
     let spread = random::bytes::<1>().map_or(0, |[byte]| u64::from(byte));
     let millis = retry_after.map_or(5_000, |wait| {

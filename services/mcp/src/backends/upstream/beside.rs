@@ -1,4 +1,4 @@
-//! The GET stream of a session with a server of the session era.
+//! The GET stream of a session with a server of the session era (MCP-X-23).
 //!
 //! It is read while calls are open whose clients can be asked, and a moment longer, because the
 //! next call may come soon.
@@ -101,7 +101,7 @@ impl Reader {
         }
     }
 
-    /// the only open call, else the newest.
+    /// MCP-X-23: the only open call, else the newest.
     fn newest(&self) -> Option<mpsc::Sender<Event>> {
         lock(&self.calls)
             .open

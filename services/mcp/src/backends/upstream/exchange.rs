@@ -26,8 +26,8 @@ use crate::state::McpState;
 
 pub(super) type Reply = (Revision, Result<Raw, RpcError>);
 
-/// Cancels the request at a legacy server, if the exchange is dropped before its answer (X-77,
-///
+/// Cancels the request at a legacy server, if the exchange is dropped before its answer (MCP-X-77,
+/// MCP-X-79).
 struct Cancelling<'a> {
     state: &'a McpState,
     running: Option<(Connection, RequestId)>,
@@ -57,7 +57,7 @@ pub(super) async fn exchange(
     as_task: bool,
 ) -> Result<Reply, NoConversation> {
     let who = ask.who;
-    // For servers that keep nothing of earlier requests.
+    // For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
     let can = ask.asker.map(|asker| (asker.capabilities(), as_task));
     let mut gone = None;
     let (mut again, mut renewed) = (true, false);
@@ -77,7 +77,7 @@ pub(super) async fn exchange(
         let token = signed_in.token;
         let connection = match (connected, &token) {
             (Ok(connection), _) => connection,
-            // tokens that the server refuses are renewed, once.
+            // MCP-X-86: tokens that the server refuses are renewed, once.
             (
                 Err(NoConversation::Upstream(error @ UpstreamError::Unauthorized { .. })),
                 Some(token),
@@ -115,7 +115,7 @@ pub(super) async fn exchange(
             let upstreams = &state.upstreams;
             upstreams.wants_logs(source, who, &connection, level).await;
         }
-        // before the server can send any message.
+        // MCP-X-23: before the server can send any message.
         let seat = match (&connection, ask.asker) {
             (Connection::Legacy(legacy), Some(asker)) if asker.capabilities().bits() != 0 => {
                 let whose = (who.person, account);
@@ -129,8 +129,8 @@ pub(super) async fn exchange(
                 let outcome = follow(state, source, ask, (connection, exchange), seat).await?;
                 return Ok((from, outcome));
             }
-            // The request was not processed: repeated once, in a new session or in the
-            // server's current era.
+            // The request was not processed: repeated once, in a new session (MCP-X-7) or in the
+            // server's current era (MCP-X-81).
             Err(UpstreamError::SessionGone) if again => gone = Some(connection),
             Err(UpstreamError::Version(_)) if again => state.upstreams.forget(source).await,
             Err(error @ UpstreamError::Unauthorized { .. }) if token.is_some() => {
@@ -157,7 +157,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// The number of questions of the server in one call.
+/// The number of questions of the server in one call (MCP-X-24).
 #[derive(Debug, Default)]
 struct Rounds {
     rounds: u8,
@@ -184,8 +184,8 @@ async fn follow(
     (connection, mut exchange): (Connection, Exchange),
     mut seat: Option<Seat>,
 ) -> Result<Result<Raw, RpcError>, NoConversation> {
-    // a question while none is open begins a round. Those of modern clients are counted where
-    // their call is suspended.
+    // MCP-X-24: a question while none is open begins a round. Those of modern clients are counted
+    // where their call is suspended.
     let mut rounds = Rounds::default();
     let mut cancelling = Cancelling {
         state,
@@ -210,8 +210,8 @@ async fn follow(
                 // The server is silent because it waits for the client.
                 Err(UpstreamError::Timeout(_)) if !asking.is_empty() => continue,
                 Err(error) => {
-                    // After a timeout the request is cancelled at the server (L-12); other errors
-                    // came from the server.
+                    // After a timeout the request is cancelled at the server (MCP-L-12); other
+                    // errors came from the server.
                     if !matches!(error, UpstreamError::Timeout(_)) {
                         cancelling.running = None;
                     }
@@ -224,7 +224,7 @@ async fn follow(
                 cancelling.running = None;
                 return Ok(outcome);
             }
-            // the carrier checks token and growth.
+            // MCP-X-76: the carrier checks token and growth.
             Event::Progress(progress) => {
                 if let Some(asker) = ask.asker.filter(|_| ask.progress) {
                     asker.progress(progress).await;
@@ -263,7 +263,7 @@ async fn follow(
                 Some(Method::TaskStatus | Method::TaskNotification) => {
                     state.hints.moved(source.id, &params);
                 }
-                // X-7B: the server cancels its question.
+                // MCP-X-7B: the server cancels its question.
                 Some(Method::Cancelled) => {
                     let cancelled = params.get("requestId");
                     let cancelled = cancelled.as_ref().and_then(RequestId::from_raw);
@@ -274,7 +274,7 @@ async fn follow(
                         handle.abort();
                     }
                 }
-                // EL-14, X-32: forwarded if the client's revision has it.
+                // MCP-EL-14, MCP-X-32: forwarded if the client's revision has it.
                 Some(Method::ElicitationComplete) => {
                     if let Some(asker) = ask.asker
                         && asker.revision().facts().elicitation_ids

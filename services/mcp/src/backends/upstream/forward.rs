@@ -50,7 +50,7 @@ pub(crate) struct Forward<'a> {
     pub(crate) asker: Option<&'a Asker>,
     pub(crate) traceparent: Option<String>,
     pub(crate) identity: &'a Identity,
-    /// Resources that the client knows by other URIs than the server (RE-12).
+    /// Resources that the client knows by other URIs than the server (MCP-RE-12).
     pub(crate) renamed: Option<&'a Renamed>,
 }
 
@@ -139,7 +139,7 @@ pub(crate) async fn forward(
                 }
                 return ask.complete(from, &result);
             }
-            // a client without tasks waits instead.
+            // MCP-X-52: a client without tasks waits instead.
             Err(error) if !as_task && ask.needs_task(&error, from) => as_task = true,
             Err(error) => match (ask.steps(&error, from), ask.asker) {
                 (Some(steps), Some(asker)) if steps_left > 0 => {
@@ -155,7 +155,7 @@ pub(crate) async fn forward(
     }
 }
 
-/// lets the person visit the server's pages; then the call is repeated.
+/// MCP-X-36: lets the person visit the server's pages; then the call is repeated.
 async fn visit(asker: &Asker, from: Revision, steps: &[UrlStep]) -> Result<(), Visible> {
     for step in steps {
         let answer = asker.ask(from, AskMethod::Elicit, &step.params()).await?;
@@ -186,7 +186,7 @@ fn with_earlier(params: &Raw, earlier: Option<&Earlier>) -> Raw {
     Raw::parse(out).unwrap_or_else(|_| params.clone())
 }
 
-/// A client's capabilities in the form for an upstream of `revision`.
+/// A client's capabilities in the form for an upstream of `revision` (MCP-X-14, MCP-X-15).
 ///
 /// Only extensions that pass through are included.
 pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision, as_task: bool) -> Raw {
@@ -195,7 +195,8 @@ pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision, as_tas
         .extensions
         .retain(|name, _| name == "io.modelcontextprotocol/ui");
     if as_task {
-        // on each request that may be answered with a task, and on those about it (TX-1).
+        // MCP-X-50: on each request that may be answered with a task, and on those about it
+        // (MCP-TX-1).
         let extension = TASKS_EXTENSION.to_owned();
         carried.extensions.insert(extension, Raw::empty_object());
     }

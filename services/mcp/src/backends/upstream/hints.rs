@@ -1,4 +1,4 @@
-//! Awaited tasks of servers, and the servers' notifications that one of them has moved.
+//! Awaited tasks of servers, and the servers' notifications that one of them has moved (MCP-X-58).
 //!
 //! After a notification the awaiting code polls at once instead of at its next time. A notification
 //! is only a hint: the facts are in the answer to the poll.

@@ -1,4 +1,4 @@
-//! Orphaned sessions with servers, whose clients disconnected without a DELETE (`streams.md` §13).
+//! Orphaned sessions with servers, whose clients disconnected without a DELETE (STREAM-13).
 //!
 //! The record with a session's ticket expires after a day without use, and the ticket with it. So
 //! the nodes that used a session remember it within limits, and a node that finds its record gone

@@ -1,4 +1,4 @@
-//! Refreshes of a server after its notification of a changed list.
+//! Refreshes of a server after its notification of a changed list (MCP-X-41, MCP-X-43).
 //!
 //! The request goes to the refresher of the registry.
 

@@ -1,6 +1,6 @@
 //! A request for a prompt or a resource of an upstream server.
 //!
-//! It may ask its client as a call may (RE-11, PR-6, X-22, X-28).
+//! It may ask its client as a call may (MCP-RE-11, MCP-PR-6, MCP-X-22, MCP-X-28).
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) struct Pass {
     pub(crate) level: Option<Level>,
     /// The token under which the client wants progress.
     pub(crate) progress: Option<ProgressToken>,
-    /// The state from an earlier round.
+    /// The state from an earlier round (MCP-X-29).
     pub(crate) continued: Option<Box<Continued>>,
     traceparent: Option<String>,
     /// Its permit among the tenant's running calls.

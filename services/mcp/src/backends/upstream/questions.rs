@@ -24,9 +24,9 @@ use crate::{
 /// Most progress notifications of one question that its server receives in a second.
 const A_SECOND: u32 = 10;
 
-/// Forwards a question of a legacy server to the client.
+/// Forwards a question of a legacy server to the client (MCP-X-22, MCP-X-28).
 ///
-/// A question that the client does not support is refused (X-30, X-3A, X-3F).
+/// A question that the client does not support is refused (MCP-X-30, MCP-X-3A, MCP-X-3F).
 pub(super) async fn answer(
     state: &McpState,
     source: &UpstreamSource,
@@ -35,7 +35,7 @@ pub(super) async fn answer(
     (id, method, params): (RequestId, String, Raw),
 ) -> Result<(), UpstreamError> {
     let known = AskMethod::from_name(&method);
-    // XT-12: the server's own task is not forwarded.
+    // MCP-XT-12: the server's own task is not forwarded.
     let params = tasks::unrelated(&params);
     let unknown = || RpcError {
         code: -32601,
@@ -44,7 +44,7 @@ pub(super) async fn answer(
     };
     let outcome = match (known, ask.asker) {
         (Some(known), Some(asker)) => {
-            // RE-12, X-6B: the client knows its resources by other URIs.
+            // MCP-RE-12, MCP-X-6B: the client knows its resources by other URIs.
             let params = ask.known_uris(&params);
             let asked = put((state, ask, asker), connection, known, &params);
             match asked.await {
@@ -56,7 +56,7 @@ pub(super) async fn answer(
                     Ok(answer)
                 }
                 Err(Unanswered::NotAskable(_)) => Err(unknown()),
-                // The client's own error.
+                // The client's own error (MCP-X-28).
                 Err(Unanswered::Refused(error)) => Err(refusal_of(&error)),
                 Err(why) => unanswered(known, why, ask.revision.era()),
             }
@@ -69,7 +69,7 @@ pub(super) async fn answer(
 /// Sends the question to the client.
 ///
 /// If the server wants progress, it receives that of a client with a session. Other clients have no
-/// way to send it (X-7J).
+/// way to send it (MCP-X-7J).
 async fn put(
     (state, ask, asker): (&McpState, &Forward<'_>, &Asker),
     connection: &Connection,
@@ -120,9 +120,9 @@ async fn told_so(telling: Option<&mut BoxFuture<'_, ()>>) {
     }
 }
 
-/// the result of an unanswered question for the server.
+/// MCP-X-25: the result of an unanswered question for the server.
 ///
-/// EL-8: an answer of a session-era client that does not fit is a failed elicitation, not the
+/// MCP-EL-8: an answer of a session-era client that does not fit is a failed elicitation, not the
 /// person's wish to cancel. A client of 2026-07-28 was asked again before.
 fn unanswered(method: AskMethod, why: Unanswered, client: Era) -> Result<Raw, RpcError> {
     if why == Unanswered::Unfit && client == Era::Legacy {

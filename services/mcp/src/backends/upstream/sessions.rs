@@ -1,8 +1,8 @@
 //! Conversations with upstream servers.
 //!
-//! A session of a client has its own. The id is sealed in a record beside that of the
-//! client's session, so any node can continue it (`streams.md` §13). A client without sessions
-//! shares one among its requests on each node. A connection of 2024-11-05 belongs to the
+//! A session of a client has its own (MCP-X-12). The id is sealed in a record beside that of the
+//! client's session, so any node can continue it (STREAM-13). A client without sessions
+//! shares one among its requests on each node (MCP-X-10). A connection of 2024-11-05 belongs to the
 //! node that holds it.
 
 use std::{
@@ -49,7 +49,7 @@ const POOLED: usize = 1_000;
 const IDLE: Duration = Duration::from_secs(600);
 
 /// The time until a server of 2026-07-28 is asked again for sessions, after an unclear answer
-///
+/// (MCP-X-4).
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 /// The transport of a server.
@@ -77,7 +77,7 @@ struct Eras {
 enum Sessions {
     /// No client of the session era has called.
     Unasked,
-    /// The answer was unclear: the server is asked again at this time.
+    /// The answer was unclear (MCP-X-4): the server is asked again at this time.
     Unsaid(Instant),
     /// It supports them.
     Held,
@@ -96,7 +96,7 @@ struct Owner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Speaking {
     Session([u8; 16]),
-    /// A principal with its capabilities.
+    /// A principal with its capabilities (MCP-X-10).
     Principal(Digest, u8),
 }
 
@@ -113,9 +113,9 @@ impl Speaking {
 struct Kept {
     connection: Connection,
     used: Instant,
-    /// The log level that was sent to the server.
+    /// The log level that was sent to the server (MCP-X-74).
     level: Option<Level>,
-    /// The roots that were sent to the server (X-3I).
+    /// The roots that were sent to the server (MCP-X-3I).
     roots: Option<Digest>,
 }
 
@@ -177,19 +177,19 @@ pub(crate) struct Who {
     pub(crate) client_name: Option<Arc<str>>,
     /// The declared capabilities.
     pub(crate) declared: ClientCapabilities,
-    /// The capabilities as bits: clients that differ in them do not share a session.
+    /// The capabilities as bits: clients that differ in them do not share a session (MCP-X-10).
     pub(crate) fingerprint: u8,
 }
 
 /// A client's capabilities on one request, and whether it accepts a task; `None` is no
 /// capabilities.
 ///
-/// For servers that keep nothing of earlier requests.
+/// For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
 pub(super) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
 
 /// The caller, its capabilities on this request, and the client's era.
 ///
-/// A server that supports both eras is used in that of the client.
+/// A server that supports both eras is used in that of the client (MCP-X-5).
 pub(super) type Speaks<'a> = (&'a Who, OnRequest<'a>, Era);
 
 impl Who {
@@ -231,7 +231,7 @@ pub(crate) enum NoConversation {
     /// The client's session is over.
     #[error("the session is over")]
     Over,
-    /// The server asked its client too often in one call.
+    /// The server asked its client too often in one call (MCP-X-24).
     #[error("the server asked too many times")]
     TooManyRounds,
 }
@@ -249,7 +249,7 @@ impl Upstreams {
 
     /// The conversation of `who` with a server, begun if there is none.
     ///
-    /// `gone` is one that the server has forgotten.
+    /// `gone` is one that the server has forgotten (MCP-X-7).
     pub(super) async fn connect(
         &self,
         state: &McpState,
@@ -306,7 +306,7 @@ impl Upstreams {
         begun
     }
 
-    /// a shared session has the lowest log level of its clients.
+    /// MCP-X-74: a shared session has the lowest log level of its clients.
     ///
     /// Each client's own stream leaves out the messages below its level.
     pub(super) async fn wants_logs(
@@ -333,7 +333,7 @@ impl Upstreams {
         }
     }
 
-    /// X-3I: a session whose server has other roots gets no more calls.
+    /// MCP-X-3I: a session whose server has other roots gets no more calls.
     pub(super) fn told_roots(
         &self,
         source: &UpstreamSource,
@@ -357,7 +357,7 @@ impl Upstreams {
         }
     }
 
-    /// Ends unused conversations, and sessions of clients that are gone (`streams.md` §13).
+    /// Ends unused conversations (MCP-X-10), and sessions of clients that are gone (STREAM-13).
     pub(crate) fn give_back(&self, state: &McpState) {
         self.left.look(state);
         for (_, known) in self.known.iter() {
@@ -375,7 +375,7 @@ impl Upstreams {
         self.known(source).spoken(state, client, Era::Modern).await
     }
 
-    /// Forgets the eras of a server after a mismatch: it is probed again.
+    /// Forgets the eras of a server after a mismatch: it is probed again (MCP-X-1).
     pub(crate) async fn forget(&self, source: &UpstreamSource) {
         *self.known(source).eras.lock().await = None;
     }
@@ -383,9 +383,9 @@ impl Upstreams {
 
 impl Known {
     /// The transport of the server for a client of `era`: in that era if it is supported, else in
-    /// the other.
+    /// the other (MCP-X-5).
     ///
-    /// Each probe is sent once; an unclear answer is not cached.
+    /// Each probe is sent once (MCP-X-1); an unclear answer (MCP-X-4) is not cached.
     async fn spoken(
         &self,
         state: &McpState,
@@ -579,7 +579,7 @@ pub(super) fn is_same(a: &Connection, b: &Connection) -> bool {
     }
 }
 
-/// sends the client's log level to a new session of the server.
+/// MCP-X-72: sends the client's log level to a new session of the server.
 pub(super) async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
     if level != Level::SESSION_DEFAULT && facts.has("logging") {
         say_level(connection, level).await;
@@ -598,7 +598,7 @@ async fn say_level(connection: &Connection, level: Level) {
 }
 
 impl UpstreamSource {
-    /// sends a session's new log level to the server, if they have a conversation.
+    /// MCP-X-72: sends a session's new log level to the server, if they have a conversation.
     pub(crate) async fn level_changed(&self, state: &McpState, session: OfSession) {
         if let Some(connection) = self.conversation_of(state, session).await {
             say_level(&connection, session.level).await;
@@ -618,7 +618,7 @@ impl UpstreamSource {
     }
 }
 
-/// X-3G: notifies the servers of a client's session that its roots have changed.
+/// MCP-X-3G: notifies the servers of a client's session that its roots have changed.
 pub(crate) async fn roots_changed(
     state: McpState,
     sources: Vec<Arc<UpstreamSource>>,
@@ -643,7 +643,7 @@ pub(crate) async fn roots_changed(
     }
 }
 
-/// Ends a client session's sessions with servers, after its own end.
+/// Ends a client session's sessions with servers, after its own end (MCP-X-12).
 pub(crate) async fn end_sessions(
     state: McpState,
     sources: Vec<Arc<UpstreamSource>>,

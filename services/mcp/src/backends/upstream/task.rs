@@ -1,5 +1,5 @@
 //! Awaited tasks of upstream servers: polled until they end, with their questions forwarded
-//! (X-50…X-5B, X-5F).
+//! (MCP-X-50…MCP-X-5B, MCP-X-5F).
 //!
 //! A task that is not wanted any more is cancelled. This module does not depend on whether the
 //! client waits or has a task of ours.
@@ -54,7 +54,7 @@ pub(super) enum Ended {
     Answer(Revision, Result<Raw, RpcError>),
     /// The task was cancelled at the server.
     Cancelled,
-    /// The server does not know it any more (X-5F).
+    /// The server does not know it any more (MCP-X-5F).
     Lost,
     /// The server does not answer.
     Away(NoConversation),
@@ -75,7 +75,7 @@ impl From<Violation> for Ended {
     }
 }
 
-/// Cancels the task at its server if it is dropped before its end (X-5A, X-5B).
+/// Cancels the task at its server if it is dropped before its end (MCP-X-5A, MCP-X-5B).
 struct Abandon {
     state: McpState,
     source: Arc<UpstreamSource>,
@@ -106,7 +106,7 @@ impl Drop for Abandon {
                 .await;
             let Ok(connection) = connected else { return };
             let request = Request::new(Method::TasksCancel.name(), params);
-            // The task may have ended meanwhile (X-5B).
+            // The task may have ended meanwhile (MCP-X-5B).
             if let Err(error) = connection.ask(&request).await {
                 tracing::debug!(reason = %error, "a task of an upstream server was not cancelled");
             }
@@ -172,8 +172,8 @@ pub(super) async fn follow(
 impl Forward<'_> {
     /// The parameters for a server of `revision`.
     ///
-    /// A server of 2025-11-25 is asked for a task if the tool requires it, or the
-    /// client has one.
+    /// A server of 2025-11-25 is asked for a task if the tool requires it (MCP-X-51, MCP-X-53), or
+    /// the client has one.
     pub(super) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
         let wanted = match self.tool.and_then(|tool| tool.tasks) {
             Some(TaskSupport::Required) => true,
@@ -190,7 +190,8 @@ impl Forward<'_> {
         Raw::parse(out).unwrap_or_else(|_| params.clone())
     }
 
-    /// whether a modern server requires the extension, which the client's era does not have.
+    /// MCP-X-52: whether a modern server requires the extension, which the client's era does not
+    /// have.
     pub(super) fn needs_task(&self, error: &RpcError, from: Revision) -> bool {
         let required = error
             .data
@@ -202,7 +203,7 @@ impl Forward<'_> {
             && required.is_some_and(|required| required.get(TASKS_EXTENSION).is_some())
     }
 
-    /// The answer for the end of a server's task.
+    /// The answer for the end of a server's task (MCP-X-56, MCP-X-57).
     pub(super) fn ended(
         &self,
         state: &McpState,
@@ -217,7 +218,7 @@ impl Forward<'_> {
                 body: Err(McpError::Cancelled),
                 outcome: CallOutcome::UpstreamError,
             },
-            // X-5F: the task is lost.
+            // MCP-X-5F: the task is lost.
             Ended::Lost if is_task => {
                 self.error(&Visible::Lost.error(), CallOutcome::UpstreamError)
             }
@@ -237,7 +238,7 @@ struct Following<'a> {
     hint: Hint,
     /// The stream of those notifications at a modern server.
     ear: Ear,
-    /// Keys of questions that were forwarded (TX-9).
+    /// Keys of questions that were forwarded (MCP-TX-9).
     asked: HashSet<String>,
     failures: u32,
     begun: Instant,
@@ -246,7 +247,7 @@ struct Following<'a> {
     moved: bool,
 }
 
-/// The notifications of a server of 2026-07-28 about the task (TX-13).
+/// The notifications of a server of 2026-07-28 about the task (MCP-TX-13).
 ///
 /// They are requested after the first poll that finds it running: most tasks are over by then.
 enum Ear {
@@ -314,7 +315,7 @@ impl Following<'_> {
         Box::pin(exchange(self.state, self.source, &about, params, true)).await
     }
 
-    /// Polls the task, unless its client has waited for too long.
+    /// Polls the task, unless its client has waited for too long (MCP-X-51).
     ///
     /// A task of ours has a lifetime of its own.
     async fn look(&mut self) -> Look {
@@ -330,7 +331,7 @@ impl Following<'_> {
                     Err(violation) => Look::Ended(violation.into()),
                 }
             }
-            // X-5F: the server does not know the task.
+            // MCP-X-5F: the server does not know the task.
             Ok((_, Err(error))) if error.code == -32602 => Look::Ended(Ended::Lost),
             Ok((_, Err(_))) if self.may_fail() => Look::Again,
             Ok((from, Err(error))) => Look::Ended(Ended::Answer(from, Err(error))),
@@ -393,7 +394,7 @@ impl Following<'_> {
         }));
     }
 
-    /// 2026-07-28: the answer to a poll holds questions and outcome.
+    /// 2026-07-28: the answer to a poll holds questions and outcome (MCP-X-50).
     async fn modern(mut self, mut task: Task) -> Ended {
         let mut asking = FuturesUnordered::new();
         let mut looks = 0_u32;
@@ -452,9 +453,9 @@ impl Following<'_> {
         }
     }
 
-    /// sends an answer of the client to the server by `tasks/update`.
+    /// MCP-X-58: sends an answer of the client to the server by `tasks/update`.
     ///
-    /// Errors are handled as in a round trip (X-2A…X-2C).
+    /// Errors are handled as in a round trip (MCP-X-2A…MCP-X-2C).
     async fn update(&mut self, (key, method, answer): Said) -> Result<(), Ended> {
         let answer = match answer {
             Ok(answer) => answer,
@@ -476,7 +477,7 @@ impl Following<'_> {
 
     /// 2025-11-25: polls until the task asks or ends, and then requests its result.
     ///
-    /// The result request brings its questions.
+    /// The result request brings its questions (MCP-X-56, MCP-X-59).
     async fn legacy(mut self, mut task: Task) -> Ended {
         let mut at_once = task.status != Status::Working;
         loop {

@@ -1,6 +1,6 @@
 //! The ticket of a client's session with a server, sealed in a record beside that of the session.
 //!
-//! Any node can continue the session with it (X-12, `streams.md` §13).
+//! Any node can continue the session with it (MCP-X-12, STREAM-13).
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn seal(state: &McpState, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
 /// How long a ticket is used without a read of its record.
 ///
 /// Another node replaces a ticket only after the server has forgotten it. The server then answers
-/// so, and the record is read. The reads also keep the record, which expires after a day
+/// so (MCP-X-7), and the record is read. The reads also keep the record, which expires after a day
 /// without use, for as long as its session is used.
 const TRUSTED: Duration = Duration::from_secs(60);
 
@@ -129,7 +129,7 @@ pub(super) async fn peek(
     }
 }
 
-/// The upstream session of a client's session: the same on every node (`streams.md` §13).
+/// The upstream session of a client's session: the same on every node (STREAM-13).
 pub(super) async fn of_session(
     state: &McpState,
     place: SessionKey,

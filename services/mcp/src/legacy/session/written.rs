@@ -14,7 +14,7 @@ const VERSION: u8 = 1;
 /// The partition byte of sessions of this process; other values will name shards.
 const LANE: u8 = 0;
 pub(super) const PAYLOAD_LEN: usize = 40;
-/// Set beside the six bits of the capabilities when the session uses the draft profile (D-1).
+/// Set beside the six bits of the capabilities when the session uses the draft profile (MCP-D-1).
 const DRAFT: u8 = 1 << 6;
 
 /// The contents of a valid id.
@@ -22,11 +22,11 @@ const DRAFT: u8 = 1 << 6;
 pub(crate) struct SessionId {
     /// The random part.
     pub(crate) key: SessionKey,
-    /// The revision negotiated at `initialize`; it governs for ever (T-47).
+    /// The revision negotiated at `initialize`; it governs for ever (MCP-T-47).
     pub(crate) revision: Revision,
     /// The client's capabilities, as bits.
     pub(super) capability_bits: u8,
-    /// Mirrored headers are required (D-2).
+    /// Mirrored headers are required (MCP-D-2).
     pub(crate) draft: bool,
     /// When the session was made.
     pub(crate) created_at: Timestamp,
@@ -76,13 +76,13 @@ impl SessionId {
 /// The record of a session: everything that its id does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionBody {
-    /// `notifications/initialized` was received, so notifications may be sent (L-6).
+    /// `notifications/initialized` was received, so notifications may be sent (MCP-L-6).
     pub(crate) initialized: bool,
     /// The lowest level of log messages, as an index of `Level::ALL`.
     pub(crate) level: u8,
     /// The lists that the client began with.
     pub(crate) marks: Marks,
-    /// The resources that the client subscribed to, each with its version at that time (RE-7).
+    /// The resources that the client subscribed to, each with its version at that time (MCP-RE-7).
     pub(crate) subscriptions: Vec<(String, i64)>,
 }
 

@@ -1,5 +1,5 @@
 //! Proxy between a node and the store. When the store has lost writes, the proxy reports that to
-//! each node before the next reply, like a new connection (`streams.md` §17.3). The order is
+//! each node before the next reply, like a new connection (STREAM-17.3). The order is
 //! reproducible. The proxy also injects defects, to test that the checker finds them.
 
 use std::{

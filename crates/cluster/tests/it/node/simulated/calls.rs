@@ -33,7 +33,7 @@ use crate::{
     history::{Outcome, What},
 };
 
-/// Time after which a call is answered by a stream (`streams.md` §6).
+/// Time after which a call is answered by a stream (STREAM-6).
 const QUICK: Duration = Duration::from_secs(1);
 /// Time for which a call waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,5 +1,5 @@
 //! Clients with the strictest known retry policy: two attempts to reconnect, a second after the
-//! break unless the server sent `retry`. Only a clean end resets the count (`testing.md` §2).
+//! break unless the server sent `retry`. Only a clean end resets the count (TEST-N).
 
 use std::{sync::Arc, time::Duration};
 

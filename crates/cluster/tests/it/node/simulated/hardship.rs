@@ -1,5 +1,5 @@
 //! Faults of nodes, store and network, chosen by the seed. Letters and numbers are those of the
-//! chaos test (`testing.md` §3).
+//! chaos test (TEST-X).
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,37 +13,37 @@ use super::{
 use crate::history::FaultKind;
 
 /// Time after a fault until everything works as before: a node that lost the store suspects no node
-/// for 12 s (`streams.md` §12.1).
+/// for 12 s (STREAM-12.1).
 pub(super) const RECOVERS: Duration = Duration::from_secs(14);
 
 /// Kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// F1: a node dies and is started again.
+    /// TEST-F1: a node dies and is started again.
     Kill,
-    /// F2: a node drains and is started again.
+    /// TEST-F2: a node drains and is started again.
     Drain,
-    /// F3: a node is suspended for a while.
+    /// TEST-F3: a node is suspended for a while.
     Hold,
-    /// F4: between a node and the store.
+    /// TEST-F4: between a node and the store.
     Cut,
-    /// F4: between all nodes and the store.
+    /// TEST-F4: between all nodes and the store.
     CutAll,
-    /// F4: messages to one node only.
+    /// TEST-F4: messages to one node only.
     Deafen,
-    /// F5, F6: a failover to a store that does not have the last writes.
+    /// TEST-F5, TEST-F6: a failover to a store that does not have the last writes.
     RollBack,
-    /// F7: the store refuses large writes.
+    /// TEST-F7: the store refuses large writes.
     Fill,
-    /// F8: operations and replies take up to two seconds.
+    /// TEST-F8: operations and replies take up to two seconds.
     Slow,
     /// Operations and replies are lost, and messages are late, repeated or lost.
     Lossy,
     /// The same for messages only.
     LossyMessages,
-    /// F10: between clients and a node; connections are reset and refused.
+    /// TEST-F10: between clients and a node; connections are reset and refused.
     CutClients,
-    /// F10: no data passes for a while; then connections are reset.
+    /// TEST-F10: no data passes for a while; then connections are reset.
     Silence,
 }
 

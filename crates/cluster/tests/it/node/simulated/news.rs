@@ -1,4 +1,4 @@
-//! Lists that change, and the long-lived streams of their subscribers (`streams.md` §15.1, §15.2).
+//! Lists that change, and the long-lived streams of their subscribers (STREAM-15.1, STREAM-15.2).
 //! The registry is a number that all processes read directly, like Postgres. A notification
 //! announces its change.
 

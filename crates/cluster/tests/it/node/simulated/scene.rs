@@ -167,7 +167,7 @@ impl Process {
         self.dead.is_cancelled()
     }
 
-    /// Ends the service like a signal (`streams.md` §16.4): new requests go to other nodes, and
+    /// Ends the service like a signal (STREAM-16.4): new requests go to other nodes, and
     /// running ones are cut after a while.
     pub(super) async fn drain(&self, patience: Duration) {
         self.is_ready.store(false, Ordering::Relaxed);

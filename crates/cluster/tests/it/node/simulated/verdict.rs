@@ -1,5 +1,6 @@
-//! Broken promises of a run. The checker of the chaos test judges C1 to C6, C9, C12 and C15. This
-//! module judges C7, C8, C10, calls that were given up, and durations.
+//! Broken promises of a run. The checker of the chaos test judges TEST-C1 to TEST-C6, TEST-C9,
+//! TEST-C12 and TEST-C15. This module judges TEST-C7, TEST-C8, TEST-C10, calls that were given up,
+//! and durations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +22,9 @@ const NOTICES: u64 = 1_000;
 const IN_TIME: u64 = 500;
 /// Time in which the client of an ended session reconnects and receives the error, in milliseconds.
 const COMES_BACK: u64 = 4_000;
-/// Maximum time from the reply to a cancellation to the end of the work (C8).
+/// Maximum time from the reply to a cancellation to the end of the work (TEST-C8).
 const STOPS: u64 = 2_000;
-/// Maximum time from a change to its notice (C10).
+/// Maximum time from a change to its notice (TEST-C10).
 const TELLS: u64 = 10_000;
 
 /// Findings of a run.
@@ -251,7 +252,7 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
     }
 }
 
-/// Checks C8: a cancelled call has no result, and its work ends in time.
+/// Checks TEST-C8: a cancelled call has no result, and its work ends in time.
 fn cancellation(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span]) {
     if let (Some((_, Outcome::Result { .. })), [(_, Some((_, Halt::Cancelled)))]) =
         (call.ended, call.work.as_slice())
@@ -273,7 +274,7 @@ fn cancellation(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Spa
     }
 }
 
-/// Checks C7: a call receives the answer to its own question, once.
+/// Checks TEST-C7: a call receives the answer to its own question, once.
 fn answers(verdict: &mut Verdict, facts: &[(u64, Fact)]) {
     let mut heard = BTreeSet::new();
     for (_, fact) in facts {
@@ -290,7 +291,7 @@ fn answers(verdict: &mut Verdict, facts: &[(u64, Fact)]) {
     }
 }
 
-/// Checks C10: a subscriber receives a notice of every change in time.
+/// Checks TEST-C10: a subscriber receives a notice of every change in time.
 fn notices(verdict: &mut Verdict, facts: &[(u64, Fact)], harms: &[Span]) {
     let mut changes: Vec<(u64, u64)> = Vec::new();
     // Subscribers with the time of their subscription and the known revision.

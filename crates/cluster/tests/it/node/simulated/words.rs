@@ -72,8 +72,8 @@ pub(super) fn body(own: &str, bytes: &[u8]) -> Body {
             whole: text == padding(call),
             again: false,
         }),
-        // The checker knows the owners of these two kinds (C1). All other kinds that name another
-        // call are written as one of them.
+        // The checker knows the owners of these two kinds (TEST-C1). All other kinds that name
+        // another call are written as one of them.
         _ if call != own => Body::Progress { of, n: 0 },
         Word::Question(question) => Body::Other(question),
         Word::Failure => Body::Response(Outcome::ToolError(of)),
@@ -152,7 +152,7 @@ impl Payloads for Seals {
     }
 
     fn lost(&self, about: &Bytes, why: Lost) -> Bytes {
-        // Appendix B of streams.md.
+        // STREAM-B.
         let code = match why {
             Lost::Node | Lost::Draining | Lost::Revoked => NODE_LOST,
             Lost::Stream => STREAM_LOST,
