@@ -77,7 +77,7 @@ const key = page.getByLabel("Key", { exact: true });
 await key.waitFor();
 if ((await key.inputValue()) === "") await key.fill("harbour-demo-key");
 await shoot("07-credential");
-await press("Create source");
+await press("Save and test");
 const publish = page.getByRole("link", { name: "Publish as a server" });
 await publish.waitFor();
 if (pictures) {
