@@ -60,7 +60,7 @@ async fn s1_a_workspace_that_imports_much_keeps_no_other_waiting() -> Result<()>
     let (busy, other) = (ann.console(), ben.console());
     busy.create_workspace("busy").await?;
     other.create_workspace("other").await?;
-    let heavy = heavy();
+    let (heavy, small) = (heavy(), small());
 
     let mut imports: FuturesUnordered<_> = (0..=PLACES)
         .map(|_| preview(&busy, "busy", &heavy))
@@ -72,7 +72,7 @@ async fn s1_a_workspace_that_imports_much_keeps_no_other_waiting() -> Result<()>
     let mut shortest = Duration::MAX;
     for _ in 0..3 {
         let begun = Instant::now();
-        let answer = preview(&other, "other", &small());
+        let answer = preview(&other, "other", &small);
         // The imports of the busy workspace go on meanwhile.
         let (status, body) = tokio::select! {
             answer = answer => answer?,
@@ -89,7 +89,7 @@ async fn s1_a_workspace_that_imports_much_keeps_no_other_waiting() -> Result<()>
     // The clients go away, and with them their connections.
     drop(imports);
     let begun = Instant::now();
-    let (status, body) = preview(&busy, "busy", &small()).await?;
+    let (status, body) = preview(&busy, "busy", &small).await?;
     ensure!(status == StatusCode::OK, "{status} {body}");
     let waited = begun.elapsed();
     ensure!(waited < TURN_IS_BACK, "the turn came back after {waited:?}");

@@ -1,5 +1,5 @@
 //! Decides whether a node may have missed too many revocations (AUTH-4.3.6,
-//! STREAM-17.4, ADR 25; case 136).
+//! STREAM-17.4, ADR 25; CASE-136).
 //!
 //! While Postgres is down, no process receives revocations and no user can revoke: calls go on. A
 //! node that alone receives none must not check tokens that others may revoke meanwhile. So every

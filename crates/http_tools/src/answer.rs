@@ -16,7 +16,9 @@ use serde_json::Value;
 
 use crate::{
     arguments::{ArgumentFault, ArgumentFaults, CompiledTool},
+    charset::decode,
     exchange::{Received, Sent},
+    proof::Proof,
     tree::Tree,
 };
 
@@ -93,29 +95,6 @@ pub struct ToolAnswer {
     pub received: Option<Received>,
     /// What it shows of the source's credential, if it carried one.
     pub proof: Option<Proof>,
-}
-
-/// What an answer shows of the credential that its request carried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
-    /// The API accepted the request.
-    Works,
-    /// The API, or the token endpoint of the credential, refused it with this HTTP status.
-    Refused(u16),
-}
-
-impl Proof {
-    /// From the status of the API. Most statuses show nothing: an API may look at the arguments before
-    /// it looks at the credential.
-    pub fn of_status(status: StatusCode) -> Option<Self> {
-        match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Some(Self::Refused(status.as_u16()))
-            }
-            status if status.is_success() => Some(Self::Works),
-            _ => None,
-        }
-    }
 }
 
 impl ToolAnswer {
@@ -550,21 +529,6 @@ fn is_text(essence: &str) -> bool {
                 | "application/sql"
                 | "application/toml"
         )
-}
-
-/// Bytes as text: UTF-8, or Latin-1 if the answer says so.
-pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> String {
-    let charset = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split("charset=").nth(1))
-        .map(|charset| charset.trim_matches(['"', '\'', ' ']).to_ascii_lowercase());
-    if charset.as_deref().is_some_and(|c| {
-        c.starts_with("iso-8859-1") || c.starts_with("latin1") || c.starts_with("windows-1252")
-    }) {
-        return body.iter().map(|byte| char::from(*byte)).collect();
-    }
-    String::from_utf8_lossy(body).into_owned()
 }
 
 /// Without control characters: terminal sequences in an answer must not reach a terminal

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    answer::Proof,
     parameter_style,
+    proof::Proof,
     token_source::{TokenError, TokenSource},
 };
 

@@ -10,7 +10,7 @@ use portolan_net::{
 use url::Url;
 
 use crate::{
-    answer::decode,
+    charset::decode,
     credential::{Credential, KeyPlace},
 };
 

@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::{
-    answer::{self, Proof, ToolAnswer},
+    answer::{self, ToolAnswer},
     arguments::CompiledTool,
     credential::{self, CredentialSlot},
     exchange, outgoing,
+    proof::Proof,
     request::{self, BuildError},
     token_source::TokenSource,
 };

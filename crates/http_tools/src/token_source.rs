@@ -15,9 +15,9 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::{
-    answer::Proof,
     credential::{ClientAuth, Credential, CredentialSlot},
     parameter_style,
+    proof::Proof,
 };
 
 /// Slots kept. A token costs one request to get back.

@@ -40,7 +40,7 @@ pub(super) struct Partition {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Session {
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<SessionRecord>,
     /// End of the tombstone.
     pub(super) ended_until: Option<u64>,
     pub(super) streams: Map<Nonce, Stream>,
@@ -51,7 +51,7 @@ pub(super) struct Session {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(super) struct SessionRecord {
     pub(super) principal: Principal,
     pub(super) version: Version,
     pub(super) body: Bytes,
@@ -229,7 +229,7 @@ impl Partition {
         let Some(record) = &mut session.record else {
             // Seconds, so that no later record of this session has the version of another body.
             let version = Version(u32::try_from((now / 1000) & 0xffff_ffff).unwrap_or(0));
-            session.record = Some(Record {
+            session.record = Some(SessionRecord {
                 principal,
                 version,
                 body: fresh.body.clone(),

@@ -1,4 +1,4 @@
-//! Nodes that may check tokens while revocations are not received (ADR 25; case 136).
+//! Nodes that may check tokens while revocations are not received (ADR 25; CASE-136).
 
 use std::{
     sync::{
