@@ -8,7 +8,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who is signed in, and where they belong. */
+        /** The signed-in person and their workspaces. */
         get: operations["show_me"];
         put?: never;
         post?: never;
@@ -27,7 +27,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Creates a workspace, owned by who asks. */
+        /** Creates a workspace that the signed-in person owns. */
         post: operations["create_workspace"];
         delete?: never;
         options?: never;
@@ -47,13 +47,14 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Deletes a workspace: its servers, tokens and console stop at once, and after 30 days everything in it is destroyed. For owners, with a
-         *     proof of the last ten minutes; every owner gets a message.
+         * Deletes a workspace: its servers, tokens and console stop at once, and after 30 days all its
+         *     data is destroyed. For owners, with a sign-in of the last ten minutes; every owner gets a
+         *     message.
          */
         delete: operations["delete_workspace"];
         options?: never;
         head?: never;
-        /** Changes what is given of a workspace: its name, and how its servers are reached. Its slug stays. */
+        /** Changes a workspace: its name, and the access to its servers. Its slug stays. */
         patch: operations["change_workspace"];
         trace?: never;
     };
@@ -64,10 +65,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The API keys that work, newest first: all of the workspace for admins and owners, one's own for everybody else. */
+        /**
+         * The valid API keys, newest first: all keys of the workspace for admins and owners, otherwise the
+         *     person's own.
+         */
         get: operations["list_api_keys"];
         put?: never;
-        /** Makes an API key, for clients that cannot do OAuth. */
+        /** Creates an API key, for clients that cannot do OAuth. */
         post: operations["create_api_key"];
         delete?: never;
         options?: never;
@@ -85,7 +89,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revokes a key: it is refused and its streams are closed within a second. One's own; any for admins and owners. */
+        /**
+         * Revokes a key: it is refused and its streams are closed within a second. Members revoke their
+         *     own keys; admins and owners any.
+         */
         delete: operations["revoke_api_key"];
         options?: never;
         head?: never;
@@ -99,7 +106,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The apps of a workspace, last used first: all of them for admins and owners, one's own for everybody else. */
+        /**
+         * The apps of a workspace, last used first: all of them for admins and owners, otherwise the
+         *     person's own.
+         */
         get: operations["list_connected_apps"];
         put?: never;
         post?: never;
@@ -151,8 +161,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The whole audit log as JSON Lines, newest first: one entry a line, as in the list, with its place in the chain of hashes that shows
-         *     later changes (`chain`: `seq`, `previous`, `hash`, `entry`). For admins and owners.
+         * The whole audit log as JSON Lines, newest first, one entry a line as in the list. Each line has
+         *     the entry's position in the hash chain that reveals later changes (`chain`: `seq`, `previous`,
+         *     `hash`, `entry`). For admins and owners.
          */
         get: operations["export_audit_events"];
         put?: never;
@@ -170,7 +181,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Calls of a workspace, newest first, without arguments and answers. */
+        /** Calls of a workspace, newest first, without arguments and results. */
         get: operations["list_calls"];
         put?: never;
         post?: never;
@@ -188,7 +199,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Sets the rule. What runs under clients that may not connect any more is refused within a second. */
+        /** Sets the rule. Connections of clients that may not connect any more are refused within a second. */
         put: operations["set_client_rule"];
         post?: never;
         delete?: never;
@@ -204,10 +215,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The rule of a workspace, with the clients that it has to do with. For admins and owners. */
+        /** The rule of a workspace, with the clients that it knows. For admins and owners. */
         get: operations["show_client_admission"];
         put?: never;
-        /** Allows a client before anybody connects it: by the address of its metadata document, or by the id that it got when it registered. */
+        /**
+         * Allows a client before its first connection: by the address of its metadata document, or by the
+         *     id from its registration.
+         */
         post: operations["allow_client"];
         delete?: never;
         options?: never;
@@ -225,7 +239,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Turns down those who ask for a client, without deciding about it: they may ask again. */
+        /** Rejects the requests for a client without a decision about it. People may request it again. */
         delete: operations["dismiss_askers"];
         options?: never;
         head?: never;
@@ -241,8 +255,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Decides about a client. One that may not connect any more is refused within a second, with all its connections here. Who asked for one
-         *     that is allowed gets a mail.
+         * Decides about a client. A client that may not connect any more is refused within a second, with
+         *     all its connections in this workspace. People who requested an allowed client get a mail.
          */
         put: operations["decide_client"];
         post?: never;
@@ -259,7 +273,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tries of AI clients to connect, the newest first. For admins and owners. */
+        /** Attempts of AI clients to connect, the newest first. For admins and owners. */
         get: operations["list_connects"];
         put?: never;
         post?: never;
@@ -277,7 +291,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Chooses the default server: where the workspace's own URL leads while that server is published. */
+        /** Sets the default server: the target of the workspace's own URL while that server is published. */
         put: operations["choose_default_server"];
         post?: never;
         delete?: never;
@@ -295,7 +309,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Reads a document and shows what each operation would become. Keeps nothing. */
+        /** Reads a document and shows the result for each operation. Stores nothing. */
         post: operations["preview_import"];
         delete?: never;
         options?: never;
@@ -310,12 +324,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The invitations that wait. For admins and owners. */
+        /** The pending invitations. For admins and owners. */
         get: operations["list_invitations"];
         put?: never;
         /**
-         * Invites somebody by mail; it takes a recent sign-in, whatever the role: each of them sees the workspace. A newer invitation replaces the
-         *     older one to the same address. Whether the address has an account is not told. Owners hear of invitations of admins and owners.
+         * Invites a person by mail. It requires a recent sign-in for every role, because each role can see
+         *     the workspace. A newer invitation replaces the older one to the same address. The response does
+         *     not reveal whether the address has an account. Owners get a message about invitations of admins
+         *     and owners.
          */
         post: operations["invite"];
         delete?: never;
@@ -334,7 +350,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Takes an invitation back. */
+        /** Withdraws an invitation. */
         delete: operations["revoke_invitation"];
         options?: never;
         head?: never;
@@ -348,14 +364,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The limits of a workspace, and what was used. */
+        /** The limits of a workspace, and their use. */
         get: operations["show_limits"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** Changes limits of a workspace, within what the platform allows. For admins and owners. What runs already goes on. */
+        /**
+         * Changes limits of a workspace, within the platform's bounds. For admins and owners. Running
+         *     calls and streams continue.
+         */
         patch: operations["change_limits"];
         trace?: never;
     };
@@ -386,13 +405,17 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Removes a member, or leaves. The person's AI apps lose this workspace within a second. */
+        /**
+         * Removes a member, or leaves the workspace. The person's AI apps lose access to it within a
+         *     second.
+         */
         delete: operations["remove_member"];
         options?: never;
         head?: never;
         /**
-         * Changes a member's role. Nobody gives a role above their own, and owners are changed by owners only. Tokens of the member's AI
-         *     apps are refused within a second; the apps get new ones by themselves, unless the new role may not call tools.
+         * Changes a member's role. A person cannot give a role above their own, and only owners change
+         *     owners. Tokens of the member's AI apps are refused within a second. The apps get new ones by
+         *     themselves, unless the new role may not call tools.
          */
         patch: operations["change_member"];
         trace?: never;
@@ -424,7 +447,7 @@ export interface paths {
         /** All prompts of a workspace, by name. */
         get: operations["list_prompts"];
         put?: never;
-        /** Writes a prompt. */
+        /** Creates a prompt. */
         post: operations["create_prompt"];
         delete?: never;
         options?: never;
@@ -441,7 +464,7 @@ export interface paths {
         };
         /** One prompt. */
         get: operations["show_prompt"];
-        /** Rewrites a prompt. Servers that offer it under its old name follow. */
+        /** Replaces a prompt. Servers that offer it under its old name follow. */
         put: operations["rewrite_prompt"];
         post?: never;
         /** Deletes a prompt. It can be restored for 30 days. */
@@ -461,7 +484,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes a deletion back. */
+        /** Restores a deleted prompt. */
         post: operations["restore_prompt"];
         delete?: never;
         options?: never;
@@ -476,10 +499,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The clients that were registered for a workspace, by name. For admins and owners. */
+        /** The registered clients of a workspace, by name. For admins and owners. */
         get: operations["list_registered_clients"];
         put?: never;
-        /** Registers a client. Only this workspace can be chosen with it. */
+        /** Registers a client. It can connect to this workspace only. */
         post: operations["register_client"];
         delete?: never;
         options?: never;
@@ -497,7 +520,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Deletes a client with its secrets and connections. What it held is refused within a second. */
+        /** Deletes a client with its secrets and connections. Its tokens are refused within a second. */
         delete: operations["delete_registered_client"];
         options?: never;
         head?: never;
@@ -531,7 +554,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Adds a second secret, so that the first can be replaced without a pause: put the new one into use, then revoke the old one. */
+        /**
+         * Adds a second secret, so that the first can be replaced without a pause. Put the new one into
+         *     use, then revoke the old one.
+         */
         post: operations["add_client_secret"];
         delete?: never;
         options?: never;
@@ -549,7 +575,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revokes a secret: from now on it proves nothing. Connections stay, and refresh with the other one. */
+        /**
+         * Revokes a secret: from now on it proves nothing. Connections stay, and refresh with the other
+         *     one.
+         */
         delete: operations["revoke_client_secret"];
         options?: never;
         head?: never;
@@ -566,7 +595,7 @@ export interface paths {
         /** All resources and templates of a workspace, by name. */
         get: operations["list_resources"];
         put?: never;
-        /** Makes a resource or template. */
+        /** Creates a resource or template. */
         post: operations["create_resource"];
         delete?: never;
         options?: never;
@@ -583,7 +612,10 @@ export interface paths {
         };
         /** One resource. */
         get: operations["show_resource"];
-        /** Rewrites a resource. Servers that offer it under its old URI follow, and clients that subscribed to it are told. */
+        /**
+         * Replaces a resource. Servers that offer it under its old URI follow, and subscribed clients are
+         *     notified.
+         */
         put: operations["rewrite_resource"];
         post?: never;
         /** Deletes a resource. It can be restored for 30 days. */
@@ -603,7 +635,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes a deletion back. */
+        /** Restores a deleted resource. */
         post: operations["restore_resource"];
         delete?: never;
         options?: never;
@@ -620,7 +652,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes a deletion back, within its 30 days. For owners. Apps renew their tokens by themselves, unless they tried meanwhile. */
+        /**
+         * Restores a deleted workspace within its 30 days. For owners. Apps renew their tokens by
+         *     themselves, unless they tried meanwhile.
+         */
         post: operations["restore_workspace"];
         delete?: never;
         options?: never;
@@ -635,7 +670,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the workspace asks of sign-ins. For admins. */
+        /** The workspace's rule for sign-ins. For admins. */
         get: operations["show_security"];
         put?: never;
         post?: never;
@@ -643,8 +678,9 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Changes the rule. For admins, with a proof of the last ten minutes. A stricter one ends access tokens at once; apps of members who signed in without the
-         *     factor have to be connected again.
+         * Changes the rule. For admins, with a sign-in of the last ten minutes. A stricter rule ends
+         *     access tokens at once. Apps of members who signed in without the factor have to be connected
+         *     again.
          */
         patch: operations["change_security"];
         trace?: never;
@@ -659,7 +695,7 @@ export interface paths {
         /** All servers of a workspace, by name. */
         get: operations["list_servers"];
         put?: never;
-        /** Makes a server. It is a draft until it is published. */
+        /** Creates a server. It is a draft until it is published. */
         post: operations["create_server"];
         delete?: never;
         options?: never;
@@ -674,11 +710,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One server with its tools, and what AI clients would stumble over. */
+        /** One server with its items, and with problems that AI clients would have. */
         get: operations["show_server"];
         put?: never;
         post?: never;
-        /** Deletes a server. It can be restored for 30 days; its address is not given to another. */
+        /** Deletes a server. It can be restored for 30 days. No other server gets its address. */
         delete: operations["delete_server"];
         options?: never;
         head?: never;
@@ -763,7 +799,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publishes a server: from now on AI clients get answers. The first one of a workspace becomes its default server. */
+        /**
+         * Publishes a server: from now on it answers AI clients. The first one of a workspace becomes its
+         *     default server.
+         */
         post: operations["publish_server"];
         delete?: never;
         options?: never;
@@ -797,7 +836,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes a deletion back. */
+        /** Restores a deleted server. */
         post: operations["restore_server"];
         delete?: never;
         options?: never;
@@ -832,7 +871,7 @@ export interface paths {
         /** The service accounts of a workspace, by name. For admins and owners. */
         get: operations["list_service_accounts"];
         put?: never;
-        /** Makes a service account. It belongs to the workspace and stays when its maker leaves. */
+        /** Creates a service account. It belongs to the workspace and stays when its creator leaves. */
         post: operations["create_service_account"];
         delete?: never;
         options?: never;
@@ -850,7 +889,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Deletes an account with its secrets and API keys. What it held is refused within a second. */
+        /**
+         * Deletes an account with its secrets and API keys. Its tokens and keys are refused within a
+         *     second.
+         */
         delete: operations["delete_service_account"];
         options?: never;
         head?: never;
@@ -866,7 +908,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Replaces the public keys of an account that proves itself by key. Tokens that it got with the former ones are refused. */
+        /**
+         * Replaces the public keys of an account that proves itself by key. Tokens that it got with the
+         *     former keys are refused.
+         */
         put: operations["replace_public_keys"];
         post?: never;
         delete?: never;
@@ -884,7 +929,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Adds a second secret, so that the first can be replaced without a pause: put the new one into use, then revoke the old one. */
+        /**
+         * Adds a second secret, so that the first can be replaced without a pause. Put the new one into
+         *     use, then revoke the old one.
+         */
         post: operations["add_account_secret"];
         delete?: never;
         options?: never;
@@ -902,7 +950,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revokes a secret. Tokens of the account from before are refused within a second; with its other secret it gets new ones. */
+        /**
+         * Revokes a secret. Older tokens of the account are refused within a second; with its other secret
+         *     it gets new ones.
+         */
         delete: operations["revoke_account_secret"];
         options?: never;
         head?: never;
@@ -935,7 +986,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Adds a domain. It counts when its TXT record was found. */
+        /** Adds a domain. It has an effect once its TXT record was found. */
         post: operations["add_domain"];
         delete?: never;
         options?: never;
@@ -953,7 +1004,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Removes a domain. Members stay; nobody joins by it any more. */
+        /** Removes a domain. Members stay; no new person joins by it. */
         delete: operations["remove_domain"];
         options?: never;
         head?: never;
@@ -969,7 +1020,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Looks for the TXT record of a domain. */
+        /** Checks the TXT record of a domain. */
         post: operations["check_domain"];
         delete?: never;
         options?: never;
@@ -986,8 +1037,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Makes the provider the only way in, or one of several again. Apps that members connected without it are disconnected at once (R7); API keys
-         *     and service accounts go on. Owners with a passkey get in all the same.
+         * Requires the provider, or makes it one of several sign-in methods again. Apps that members
+         *     connected without it are disconnected at once (AUTH-R7). API keys and service accounts continue.
+         *     Owners with a passkey can still sign in without it.
          */
         put: operations["enforce_single_sign_on"];
         post?: never;
@@ -1006,12 +1058,16 @@ export interface paths {
         };
         get?: never;
         /**
-         * Enters the provider; one that was off is on again. It is asked for its metadata and keys first, so that a wrong address is not kept. Another
-         *     issuer or client is another provider: whoever came by the former one connects again, and it has to be made the only way again.
+         * Saves the provider, and turns one that was off on again. Its metadata and keys are fetched
+         *     first, so that a wrong address is not stored. Another issuer or client counts as another
+         *     provider: members connect again, and the requirement has to be set again.
          */
         put: operations["set_identity_provider"];
         post?: never;
-        /** Removes the provider. Whoever came by it is signed out, and comes another way. */
+        /**
+         * Removes the provider. Members who signed in with it are signed out, and use another sign-in
+         *     method.
+         */
         delete: operations["delete_identity_provider"];
         options?: never;
         head?: never;
@@ -1027,7 +1083,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Asks the provider for its metadata and keys, and tells where to try a sign-in. */
+        /** Fetches the provider's metadata and keys, and returns the path to try a sign-in. */
         post: operations["test_identity_provider"];
         delete?: never;
         options?: never;
@@ -1081,9 +1137,12 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Begins to connect the workspace's account; in the place of another that takes a recent sign-in: by a sign-in at the source's authorization server, or at once by client credentials. */
+        /**
+         * Begins to connect the workspace's account: by a sign-in at the source's authorization server, or
+         *     at once by client credentials. Replacing an account requires a recent sign-in.
+         */
         post: operations["connect_source"];
-        /** Disconnects the workspace's account, and gives its tokens back where the server takes them. */
+        /** Disconnects the workspace's account, and revokes its tokens where the server supports it. */
         delete: operations["disconnect_source"];
         options?: never;
         head?: never;
@@ -1098,10 +1157,13 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Sets a source's credential. The secret never comes back. To put one in the place of another takes a recent sign-in. */
+        /**
+         * Sets a source's credential. The API never returns the secret. Replacing a credential requires a
+         *     recent sign-in.
+         */
         put: operations["set_credential"];
         post?: never;
-        /** Forgets a source's credential. */
+        /** Deletes a source's credential. */
         delete: operations["delete_credential"];
         options?: never;
         head?: never;
@@ -1118,9 +1180,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tests the credential of a source and keeps the state. An API gets `GET` requests without arguments,
-         *     at most three of them with the credential; a success counts if the same request fails without the
-         *     credential. An MCP server is looked at; nothing of what it offers is taken over.
+         * Tests the credential of a source and stores the state. An API gets `GET` requests without
+         *     arguments, at most three of them with the credential. A success counts if the same request fails
+         *     without the credential. An MCP server's lists are read, and nothing of them is stored.
          */
         post: operations["test_credential"];
         delete?: never;
@@ -1138,7 +1200,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Applies the document that was previewed. New tools come enabled; what the workspace wrote or switched stays. */
+        /**
+         * Applies the document that was previewed. New tools are enabled; the workspace's own texts and
+         *     switches stay.
+         */
         post: operations["apply_reimport"];
         delete?: never;
         options?: never;
@@ -1155,7 +1220,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Shows what importing a document again would change. Keeps nothing. */
+        /** Shows the changes of importing a document again. Stores nothing. */
         post: operations["preview_reimport"];
         delete?: never;
         options?: never;
@@ -1187,15 +1252,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How a source is signed in to, and the account that is connected. */
+        /** The sign-in of a source, and the connected account. */
         get: operations["show_sign_in"];
         /**
-         * Says how a source is signed in to. What is connected stays connected, unless it was connected at another authorization server; an API's
-         *     credential is forgotten.
+         * Sets the sign-in of a source. Accounts stay connected, unless they were connected at another
+         *     authorization server. An API's credential is deleted.
          */
         put: operations["set_sign_in"];
         post?: never;
-        /** The source is not signed in to by OAuth any more: the client and every account are forgotten, those of persons too. */
+        /**
+         * Removes the OAuth sign-in of a source. The client and every account are deleted, those of
+         *     persons included.
+         */
         delete: operations["delete_sign_in"];
         options?: never;
         head?: never;
@@ -1229,7 +1297,7 @@ export interface paths {
         /** Tools of one source, by name. */
         get: operations["list_source_tools"];
         put?: never;
-        /** Makes a tool by hand. The source must be of kind `http`. */
+        /** Creates a tool from a description. The source must be of kind `http`. */
         post: operations["create_tool"];
         delete?: never;
         options?: never;
@@ -1283,11 +1351,14 @@ export interface paths {
         get: operations["show_tool"];
         put?: never;
         post?: never;
-        /** Deletes a hand-made tool. Tools of a document are disabled instead. */
+        /** Deletes a tool that was described by hand. Tools of a document are disabled instead. */
         delete: operations["delete_tool"];
         options?: never;
         head?: never;
-        /** Renames, re-describes, enables or disables a tool. Servers that offer it under its old name follow. */
+        /**
+         * Changes a tool's name or texts, or enables or disables it. Servers that offer it under its old
+         *     name follow.
+         */
         patch: operations["change_tool"];
         trace?: never;
     };
@@ -1299,7 +1370,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Gives a hand-made tool another definition. */
+        /** Replaces the definition of a tool. */
         put: operations["redefine_tool"];
         post?: never;
         delete?: never;
@@ -1317,7 +1388,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Calls a tool once, enabled or not. The call stands in the log of calls, without arguments and answer. */
+        /** Calls a tool once, enabled or not. The call log records the call, without arguments and result. */
         post: operations["try_tool"];
         delete?: never;
         options?: never;
@@ -1402,31 +1473,31 @@ export interface components {
          * @enum {string}
          */
         AccountAuth: "client_secret" | "private_key_jwt";
-        /** @description What can be changed. */
+        /** @description A change of a service account. */
         AccountChange: {
             /** @description False switches it off: its tokens and keys are refused within a second. */
             enabled?: boolean | null;
-            /** @description As people call it. */
+            /** @description Display name. */
             name?: string | null;
         };
-        /** @description What a change came to. */
+        /** @description The effect of a change. */
         AdmissionChanged: {
             /** @description Connections that ended, because their client may not connect any more. */
             ended: number;
         };
         /**
-         * @description What was decided about a client.
+         * @description A decision about a client.
          * @enum {string}
          */
         AdmissionDecision: "allowed" | "blocked";
         /**
-         * @description Which clients may connect.
+         * @description The clients that may connect.
          * @enum {string}
          */
         AdmissionRule: "any" | "verified" | "list" | "approval";
-        /** @description A client that was not seen yet. */
+        /** @description A client that the workspace does not know yet. */
         AllowBody: {
-            /** @description The client on the wire: the address of its metadata document, or the id that its registration gave it. */
+            /** @description Its `client_id`: the address of its metadata document, or the id from its registration. */
             client_id: string;
         };
         /** @description An API key. */
@@ -1435,22 +1506,22 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             expires_at: string;
-            /** @description Its beginning. */
+            /** @description Its first characters. */
             hint: string;
-            /** @description For whom it speaks: a person (`usr_…`) or a service account (`svc_…`). */
+            /** @description The subject that it authenticates: a person (`usr_…`) or a service account (`svc_…`). */
             holder: string;
-            /** @description As that one is called. */
+            /** @description Display name of the holder. */
             holder_name: string;
             /** @example key_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
             /**
              * Format: date-time
-             * @description When it was last used, to five minutes.
+             * @description Time of the last use, to five minutes.
              */
             last_used_at?: string;
-            /** @description As people call it. */
+            /** @description Display name. */
             name: string;
-            /** @description From where it may be used, as CIDR blocks; empty is from everywhere. */
+            /** @description Networks from which it may be used, as CIDR blocks. Empty means everywhere. */
             networks: string[];
             /** @description URL of the one server that it opens; absent if it opens the whole workspace. */
             resource?: string;
@@ -1461,24 +1532,27 @@ export interface components {
             /** @description JSON pointer into the arguments; empty for the whole. */
             path: string;
         };
-        /** @description Who acted. */
+        /** @description The actor of an entry. */
         AuditActor: {
-            /** @description `user`, `anonymous`, `system`, or `operator`: who runs the installation; `detail.operator` says who. */
+            /**
+             * @description `user`, `anonymous`, `system`, or `operator` of the installation, whom `detail.operator`
+             *     names.
+             */
             kind: string;
-            /** @description Who, for `user`. */
+            /** @description The person, for `user`. */
             user_id?: string;
         };
         /** @description An entry of the audit log. */
         AuditEvent: {
             /**
-             * @description What, as `noun.verb`: `source.created`.
+             * @description The action, as `noun.verb`: `source.created`.
              * @example source.created
              */
             action: string;
             actor: components["schemas"]["AuditActor"];
             /** Format: date-time */
             at: string;
-            /** @description More, depending on the action. */
+            /** @description Details, which depend on the action. */
             detail: Record<string, unknown>;
             id: string;
             /** @description `ok` or `refused`. */
@@ -1488,7 +1562,7 @@ export interface components {
         };
         /** @description A body that is not empty. */
         BodyView: {
-            /** @description Bytes of the whole body. */
+            /** @description Size of the whole body in bytes. */
             bytes: number;
             /** @description The first 64 KiB; absent if the body is no text. */
             text?: string;
@@ -1537,7 +1611,7 @@ export interface components {
         };
         /** @description A tool that changes. */
         ChangedTool: {
-            /** @description Sentences. */
+            /** @description The changes as sentences. */
             changes: string[];
             key: string;
             tool_name: string;
@@ -1545,31 +1619,34 @@ export interface components {
         /** @description A prompt of a server. */
         ChosenPrompt: {
             prompt_id: string;
-            /** @description The name that clients know; the prompt's own name if absent. */
+            /** @description Its name for clients; the prompt's own name if absent. */
             published_name?: string;
         };
         /** @description A resource of a server. */
         ChosenResource: {
-            /** @description The URI or template that clients know; the resource's own if absent. A template keeps its variables. */
+            /**
+             * @description Its URI or template for clients; the resource's own if absent. A template keeps its
+             *     variables.
+             */
             published_uri?: string;
             resource_id: string;
         };
         /** @description A tool of a server. */
         ChosenTool: {
-            /** @description The name that clients call; the tool's own name if absent. */
+            /** @description Its name for clients; the tool's own name if absent. */
             published_name?: string;
             tool_id: string;
         };
-        /** @description The rule with all clients. */
+        /** @description The rule with all known clients. */
         ClientAdmission: {
-            /** @description Those that the workspace has to do with; those that somebody asks for first. */
+            /** @description The known clients; requested ones first. */
             clients: components["schemas"]["SeenClient"][];
-            /** @description What each rule would end at once, if it were set now. */
+            /** @description The connections that each rule would end at once. */
             effects: components["schemas"]["RuleEffect"][];
-            /** @description Which clients may connect. */
+            /** @description The clients that may connect. */
             rule: components["schemas"]["AdmissionRule"];
         };
-        /** @description Somebody who asks for a client. */
+        /** @description A person who requests a client. */
         ClientAsker: {
             /** Format: date-time */
             asked_at: string;
@@ -1578,32 +1655,32 @@ export interface components {
             user_name: string;
         };
         /**
-         * @description How an OAuth client names itself.
+         * @description How an OAuth client sends its secret.
          * @enum {string}
          */
         ClientAuth: "basic" | "post";
-        /** @description What can be changed. */
+        /** @description A change of a client. */
         ClientChange: {
             /** @description False switches it off: its connections are refused within a second. */
             enabled?: boolean | null;
-            /** @description As people call it. */
+            /** @description Display name. */
             name?: string | null;
-            /** @description Where it may be answered. */
+            /** @description Its redirect URIs. */
             redirect_uris?: string[] | null;
         };
-        /** @description How to connect one client. */
+        /** @description Instructions for one client. */
         ClientConnection: {
             client: components["schemas"]["ClientName"];
-            /** @description Opens the client with everything filled in. */
+            /** @description A link that opens the client with all fields filled in. */
             deep_link?: string;
             label: string;
-            /** @description Of the snippet: `text`, `shell`, `json`, `toml`, `typescript` or `python`. */
+            /** @description Language of the snippet: `text`, `shell`, `json`, `toml`, `typescript` or `python`. */
             language: string;
-            /** @description What to know before the first step, for instance that the client cannot reach this address. */
+            /** @description A note before the first step, for instance that the client cannot reach this address. */
             note?: string;
-            /** @description What to paste. */
+            /** @description The text to paste. */
             snippet: string;
-            /** @description What to do, in order. */
+            /** @description The steps, in order. */
             steps: string[];
         };
         /**
@@ -1616,146 +1693,149 @@ export interface components {
          * @enum {string}
          */
         ClientProof: "none" | "client_secret" | "private_key_jwt";
-        /** @description A secret, as far as it may be shown. */
+        /** @description The visible part of a secret. */
         ClientSecret: {
             /** Format: date-time */
             created_at: string;
-            /** @description Its beginning. */
+            /** @description Its first characters. */
             hint: string;
             id: string;
             /**
              * Format: date-time
-             * @description When it last proved the account.
+             * @description Time when it last proved the account.
              */
             last_used_at?: string;
         };
         /** @description A limit that a server exceeds. */
         ClientWarning: {
-            /** @description Which client; "All clients" when it concerns each. */
+            /** @description The client; "All clients" if it concerns each. */
             client: string;
-            /** @description What happens there, and what to do. */
+            /** @description The effect there, and the remedy. */
             message: string;
         };
-        /** @description Where to go on. */
+        /** @description The next address of the browser. */
         ConnectAnswer: {
-            /** @description The authorization server's page, for this browser and ten minutes; null if the account is connected already. */
+            /**
+             * @description The authorization server's page, valid for this browser and ten minutes. Null if the account
+             *     is connected already.
+             */
             url?: string | null;
         };
-        /** @description One try of a client to connect. */
+        /** @description One attempt of a client to connect. */
         ConnectAttempt: {
             /** Format: date-time */
             began_at: string;
-            /** @description The client on the wire. */
+            /** @description Its `client_id`. */
             client_id?: string;
-            /** @description As the client calls itself. Nothing proves it. */
+            /** @description The client's own name, which is not verified. */
             client_name?: string;
             /** Format: date-time */
             ended_at: string;
-            /** @description Stays the same while it goes on. */
+            /** @description Id that stays the same while the attempt continues. */
             id: string;
-            /** @description Faults of clients that are known and fit. */
+            /** @description Known faults of clients that match. */
             known: components["schemas"]["KnownClientFault"][];
-            /** @description The last step that it came to. */
+            /** @description The last step that it reached. */
             reached: components["schemas"]["ConnectStep"];
-            /** @description The one server that it asked for. */
+            /** @description The one server that it requested. */
             server?: string;
             state: components["schemas"]["ConnectState"];
             /** @description Its steps, in order. */
             steps: components["schemas"]["ConnectEvent"][];
-            /** @description Who decided, if they are a member. */
+            /** @description The person who decided, if they are a member. */
             user_id?: string;
             user_name?: string;
         };
-        /** @description An app that may act for a person here. */
+        /** @description An app that may act for a person in this workspace. */
         ConnectedApp: {
-            /** @description The app on the wire: the address of its document, or an id that we gave it. */
+            /** @description The app's `client_id`: the address of its document, or an id that this service assigned. */
             client_id: string;
             /** Format: date-time */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it ends by itself.
+             * @description Time when it expires.
              */
             expires_at: string;
-            /** @description What the person allowed, once. */
+            /** @description Id of the person's grant. */
             id: string;
             /**
              * Format: date-time
-             * @description Its last request at a server, to the minute.
+             * @description Time of its last request to a server, to the minute.
              */
             last_used_at?: string | null;
-            /** @description As the app calls itself. Nothing proves it. */
+            /** @description The app's own name, which is not verified. */
             name: string;
             /**
              * Format: int32
-             * @description How often it renewed its token.
+             * @description Number of token refreshes.
              */
             refreshes: number;
             /**
              * Format: date-time
-             * @description When a renewal of its token was last repeated from another network than before.
+             * @description Last time when another network than before repeated a refresh of its token.
              */
             repeated_elsewhere_at?: string | null;
             /** @description The address of the server, or of all of them. */
             resource: string;
-            /** @description What it may do. */
+            /** @description The granted scopes. */
             scopes: string[];
             user_email: string;
-            /** @description For whom it acts. */
+            /** @description The person for whom it acts. */
             user_id: string;
             user_name: string;
         };
-        /** @description What happened at one step. */
+        /** @description The record of one step. */
         ConnectEvent: {
-            /** @description What it says that it is. */
+            /** @description Its `User-Agent`. */
             agent?: string;
             /** Format: date-time */
             at: string;
-            /** @description What the client, or its user, was told. */
+            /** @description The error text that the client or its user received. */
             fault?: string;
             /**
              * Format: date-time
-             * @description When it came again last.
+             * @description Time of the last repetition.
              */
             last_at?: string;
-            /** @description Network of whoever took the step. */
+            /** @description Network of the requester. */
             network?: string;
             outcome: components["schemas"]["ConnectOutcome"];
             /**
              * Format: int32
-             * @description How often it came again just so, if it did: a refresh that is refused.
+             * @description Number of identical repetitions, if there were any: a refresh that is refused.
              */
             repeats?: number;
-            /** @description Id of the request, as pages of faults show it. */
+            /** @description Id of the request, as error pages show it. */
             request_id?: string;
-            /** @description The rule that decided. */
+            /** @description The id of the rule that decided. */
             rule?: string;
-            /** @description What that rule says. */
+            /** @description The text of that rule. */
             rule_says?: string;
-            /** @description What it sent: redirect URI, scope, resource, PKCE method. Never a secret. */
+            /** @description Its parameters: redirect URI, scope, resource, PKCE method. Never a secret. */
             sent: Record<string, unknown>;
             step: components["schemas"]["ConnectStep"];
         };
-        /** @description How to connect. */
+        /** @description Instructions for one server. */
         Connection: {
             clients: components["schemas"]["ClientConnection"][];
-            /** @description The same by the workspace's own URL, if it leads to this server. */
+            /** @description The same with the workspace's own URL, if it leads to this server. */
             short?: components["schemas"]["ShortConnection"];
             /** @description The server's URL. */
             url: string;
         };
         /**
-         * @description How a step ended.
+         * @description The result of a step.
          * @enum {string}
          */
         ConnectOutcome: "ok" | "waiting" | "refused" | "failed";
         /**
-         * @description How an attempt stands.
+         * @description The state of an attempt.
          * @enum {string}
          */
         ConnectState: "connected" | "waiting" | "refused" | "failed" | "stopped";
         /**
-         * @description A step of a client's way.
+         * @description A step of a connection.
          * @enum {string}
          */
         ConnectStep: "challenge" | "resource_metadata" | "server_metadata" | "register" | "client_document" | "authorize" | "sign_in" | "consent" | "token" | "refresh" | "request";
@@ -1785,32 +1865,32 @@ export interface components {
             /** @enum {string} */
             type: "resource";
         };
-        /** @description What was made. */
+        /** @description A service account that was just created. */
         CreatedAccount: {
             /** @description The account. */
             account: components["schemas"]["ServiceAccount"];
-            /** @description Its secret, shown this once; absent if it proves itself by key. */
+            /** @description Its secret, shown only once; absent if it proves itself by key. */
             client_secret?: string;
-            /** @description Where it gets its tokens. */
+            /** @description The address of the token endpoint. */
             token_endpoint: string;
         };
-        /** @description A key that was just made. */
+        /** @description A key that was just created. */
         CreatedApiKey: {
-            /** @description As it is listed from now on. */
+            /** @description The key as lists show it. */
             key: components["schemas"]["ApiKey"];
-            /** @description The key itself, shown this once. */
+            /** @description The secret, shown only once. */
             secret: string;
         };
-        /** @description What was made. */
+        /** @description A client that was just created. */
         CreatedClient: {
             /** @description The client. */
             client: components["schemas"]["RegisteredClient"];
-            /** @description Its secret, shown this once; absent if it has none. */
+            /** @description Its secret, shown only once; absent if it has none. */
             client_secret?: string;
         };
-        /** @description A credential to be set. */
+        /** @description A new credential. */
         Credential: {
-            /** @description Where it travels. */
+            /** @description The place of the key in a request. */
             in: components["schemas"]["KeyPlace"];
             /** @enum {string} */
             kind: "api_key";
@@ -1836,7 +1916,7 @@ export interface components {
             /** @enum {string} */
             kind: "headers";
         } | {
-            /** @description How the client names itself; `basic` if absent. */
+            /** @description How the client sends its secret; `basic` if absent. */
             auth?: components["schemas"]["ClientAuth"];
             /** @description Client id. */
             client_id: string;
@@ -1861,7 +1941,7 @@ export interface components {
          * @enum {string}
          */
         CredentialKind: "api_key" | "bearer" | "basic" | "headers" | "oauth_client_credentials";
-        /** @description What the last request that carried a credential showed. */
+        /** @description The state of a credential after the last request that carried it. */
         CredentialState: {
             /** @enum {string} */
             state: "never_tried";
@@ -1897,7 +1977,7 @@ export interface components {
             /** @enum {string} */
             state: "inconclusive";
         };
-        /** @description What may be shown of a credential. */
+        /** @description The visible part of a credential. */
         CredentialSummary: {
             /**
              * @description Enough to recognise it, too little to use it.
@@ -1910,14 +1990,14 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
-        /** @description What a test showed. */
+        /** @description The result of a test. */
         CredentialTest: {
             /** @description The credential with its state. */
             credential: components["schemas"]["CredentialSummary"];
             /** @description The tool whose answer decided; absent if none did. */
             tool?: components["schemas"]["TestedTool"];
         };
-        /** @description What to test a credential with. */
+        /** @description The parameters of a test. */
         CredentialTestRequest: {
             /** @description A `GET` tool of the source that can be called without arguments. Absent: the first ones. */
             tool?: string;
@@ -1926,25 +2006,25 @@ export interface components {
         DecisionBody: {
             decision?: components["schemas"]["AdmissionDecision"] | null;
         };
-        /** @description Which server is the default one. */
+        /** @description The choice of the default server. */
         DefaultServer: {
-            /** @description Null is none: the workspace's own URL answers like one that leads nowhere. */
+            /** @description Null means none: the workspace's own URL then answers as for an unknown server. */
             server_id: string | null;
         };
-        /** @description What a deletion answers. */
+        /** @description The response to a deletion. */
         Deleted: {
             /**
              * Format: date-time
-             * @description Until then it can be restored.
+             * @description End of the time in which it can be restored.
              */
             undo_until: string;
         };
         /**
-         * @description What was deleted.
+         * @description The kind of a deleted item.
          * @enum {string}
          */
         DeletedKind: "source" | "server" | "prompt" | "resource";
-        /** @description A deleted thing. `POST …/{kind}s/{id}/restore` brings it back. */
+        /** @description A deleted item. `POST …/{kind}s/{id}/restore` restores it. */
         DeletedThing: {
             /** Format: date-time */
             deleted_at: string;
@@ -1953,7 +2033,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description Then it is removed for good.
+             * @description Time when it is removed permanently.
              */
             restorable_until: string;
         };
@@ -1970,7 +2050,7 @@ export interface components {
             /** @description What it calls itself. */
             title: string;
         };
-        /** @description An OpenAPI document, pasted or by its address. */
+        /** @description An OpenAPI document, as text or by its address. */
         DocumentInput: {
             /** @enum {string} */
             kind: "text";
@@ -1982,24 +2062,24 @@ export interface components {
             /** @description http(s) address of the document. */
             url: string;
         };
-        /** @description Bytes inside an answer. */
+        /** @description Bytes in a result. */
         EmbeddedResource: {
             /** @description Base64. */
             blob: string;
             mimeType: string;
             uri: string;
         };
-        /** @description Whether a prompt or resource can be published. */
+        /** @description A change of whether a prompt or resource can be published. */
         EnabledChange: {
             enabled: boolean;
         };
-        /** @description Whether members have to come by the provider. */
+        /** @description Whether members must use the provider. */
         Enforcement: {
             enforced: boolean;
         };
-        /** @description A client that the authorization server's operator gave the workspace. */
+        /** @description A client that the authorization server's operator registered for the workspace. */
         EnteredClient: {
-            /** @description How its secret is sent; if absent, as the server says that it takes it, or `basic`. */
+            /** @description How its secret is sent. If absent, the server's metadata decides, or `basic`. */
             auth?: components["schemas"]["ClientAuth"];
             client_id: string;
             /** @description Its secret, if it has one. */
@@ -2007,17 +2087,20 @@ export interface components {
             /** @description Its private key in PEM, for servers that know it by its public key. */
             private_key?: string;
         };
-        /** @description The authorization server of an API: its issuer, whose metadata say the rest (RFC 8414, OpenID Connect), or its addresses. */
+        /**
+         * @description The authorization server of an API: its issuer, whose metadata has the rest (RFC 8414, OpenID
+         *     Connect), or its addresses.
+         */
         EnteredServer: {
-            /** @description Where browsers go. */
+            /** @description The authorization endpoint. */
             authorization_endpoint?: string;
             issuer?: string;
-            /** @description Where tokens are given back, if there is such a place. */
+            /** @description The revocation endpoint, if there is one. */
             revocation_endpoint?: string;
-            /** @description Where tokens come from. */
+            /** @description The token endpoint. */
             token_endpoint?: string;
         };
-        /** @description What is sent. */
+        /** @description The body of a refusal. */
         ErrorAnswer: {
             error: components["schemas"]["ErrorBody"];
         };
@@ -2025,11 +2108,11 @@ export interface components {
         ErrorBody: {
             /** @description For programs: `slug_taken`, `not_found`. */
             code: string;
-            /** @description More, depending on `code`. */
+            /** @description Details that depend on `code`. */
             details?: Record<string, unknown>;
             /** @description The member of the request that is at fault, as a dotted path. */
             field?: string;
-            /** @description For people: what is wrong and what to do. */
+            /** @description For people: the fault and the remedy. */
             message: string;
         };
         /**
@@ -2037,7 +2120,7 @@ export interface components {
          * @enum {string}
          */
         FollowRedirects: "none" | "same_origin";
-        /** @description The body of a tool made by hand. */
+        /** @description The body of a tool that is described by hand. */
         HandMadeBody: {
             /** @example application/json */
             content_type: string;
@@ -2045,21 +2128,21 @@ export interface components {
             /** @description JSON Schema. */
             schema: Record<string, unknown>;
         };
-        /** @description A parameter of a tool made by hand. */
+        /** @description A parameter of a tool that is described by hand. */
         HandMadeParameter: {
             description?: string;
             in: components["schemas"]["ParameterPlace"];
-            /** @description As sent. */
+            /** @description Its name in the request. */
             name: string;
-            /** @description Path parameters always are. */
+            /** @description Always true for path parameters. */
             required?: boolean;
             /** @description JSON Schema. */
             schema: Record<string, unknown>;
         };
-        /** @description A tool made by hand. */
+        /** @description A tool that is described by hand. */
         HandMadeTool: {
             body?: components["schemas"]["HandMadeBody"];
-            /** @description What it does: the model decides by this text. */
+            /** @description Its function. The model chooses tools by this text. */
             description: string;
             /** @description Enabled if absent. Not part of the stored definition. */
             enabled?: boolean;
@@ -2072,11 +2155,11 @@ export interface components {
             name: string;
             parameters?: components["schemas"]["HandMadeParameter"][];
             /**
-             * @description Below the source's base URL; parameters in braces.
+             * @description Path below the source's base URL, with parameters in braces.
              * @example /pets/{id}
              */
             path: string;
-            /** @description For people. */
+            /** @description Display name. */
             title?: string;
         };
         /** @description A header. */
@@ -2106,21 +2189,21 @@ export interface components {
         };
         /** @description A provider. */
         IdentityProvider: {
-            /** @description What has to be entered at the provider as redirect URI. */
+            /** @description The redirect URI to enter at the provider. */
             callback_url: string;
             client_id: string;
-            /** @description Whether members have to come this way. */
+            /** @description True if members must sign in this way. */
             enforced: boolean;
-            /** @description Whether a secret is kept. It is never shown. */
+            /** @description True if a secret is stored. The API never returns it. */
             has_secret: boolean;
             issuer: string;
             name: string;
-            /** @description Whether an operator turned it off: nobody signs in with it until it is saved again. */
+            /** @description True if an operator turned it off. It admits no sign-in until it is saved again. */
             turned_off: boolean;
         };
-        /** @description A document before it is kept. */
+        /** @description A document before it is stored. */
         ImportPreview: {
-            /** @description The server that would be taken. */
+            /** @description The server that the import would use. */
             base_url?: string;
             description?: string;
             /** @description SHA-256 of the document, hexadecimal. */
@@ -2134,35 +2217,35 @@ export interface components {
             title: string;
             version: string;
         };
-        /** @description An invitation that waits. */
+        /** @description A pending invitation. */
         Invitation: {
             /** Format: date-time */
             created_at: string;
-            /** @description To whom. */
+            /** @description The invited address. */
             email: string;
             /**
              * Format: date-time
-             * @description Until then it works.
+             * @description Time when it expires.
              */
             expires_at: string;
             id: string;
-            /** @description Who invited. */
+            /** @description The person who invited. */
             invited_by: string;
-            /** @description As what. */
+            /** @description The role after acceptance. */
             role: components["schemas"]["Role"];
         };
         /**
-         * @description Where an API key travels.
+         * @description The place of an API key in a request.
          * @enum {string}
          */
         KeyPlace: "header" | "query" | "cookie";
-        /** @description A fault of a client that is known. */
+        /** @description A known fault of a client. */
         KnownClientFault: {
-            /** @description Whose. */
+            /** @description The client with the fault. */
             client: string;
-            /** @description Where it is told. */
+            /** @description Address of a description. */
             source: string;
-            /** @description What happens, and what to do. */
+            /** @description The effect, and the remedy. */
             text: string;
         };
         /** @description One limit. */
@@ -2174,23 +2257,24 @@ export interface components {
             default: number | null;
             /**
              * Format: int64
-             * @description What is there now, over all nodes, some seconds old. Null for limits a minute, and where it is not known.
+             * @description Present use over all nodes, some seconds old. Null for limits per minute, and if it is
+             *     unknown.
              */
             in_use: number | null;
             /**
              * Format: int32
-             * @description The most that can be set.
+             * @description The greatest value that can be set.
              */
             maximum: number;
             /**
              * Format: int32
-             * @description The least that can be set.
+             * @description The least value that can be set.
              */
             minimum: number;
             name: components["schemas"]["LimitName"];
             /**
              * Format: int32
-             * @description What the workspace has set; null = the default holds.
+             * @description The workspace's own value; null = the default applies.
              */
             own: number | null;
             /**
@@ -2201,84 +2285,84 @@ export interface components {
             unit: components["schemas"]["LimitUnit"];
             /**
              * Format: int32
-             * @description What holds; null = no limit.
+             * @description The effective value; null = no limit.
              */
             value: number | null;
         };
         /**
-         * @description Which limit.
+         * @description The name of a limit.
          * @enum {string}
          */
         LimitName: "tenant_calls" | "client_requests" | "tool_calls" | "running_calls" | "open_streams" | "stream_opens" | "session_streams" | "listens" | "parked_calls" | "tasks";
-        /** @description The limits of a workspace, and what they did. */
+        /** @description The limits of a workspace, and their effects. */
         Limits: {
             /** @description One for each name, always in the same order. */
             limits: components["schemas"]["Limit"][];
             usage: components["schemas"]["LimitUsage"];
         };
-        /** @description What to change. Absent = leave, null = back to the platform's default. */
+        /** @description A change of limits. Absent = leave, null = back to the platform's default. */
         LimitsChange: {
             /**
              * Format: int32
-             * @description Requests of one person with one AI client, a minute.
+             * @description Requests of one person with one AI client per minute.
              */
             client_requests?: number | null;
             /**
              * Format: int32
-             * @description `subscriptions/listen` streams of one person with one AI client that are open at once.
+             * @description Concurrent `subscriptions/listen` streams of one person with one AI client.
              */
             listens?: number | null;
             /**
              * Format: int32
-             * @description Event streams that are open at once.
+             * @description Concurrent event streams.
              */
             open_streams?: number | null;
             /**
              * Format: int32
-             * @description Calls of one person with one AI client that wait for its answer at once.
+             * @description Concurrent calls of one person with one AI client that wait for its answer.
              */
             parked_calls?: number | null;
             /**
              * Format: int32
-             * @description Calls that run at once.
+             * @description Concurrent calls.
              */
             running_calls?: number | null;
             /**
              * Format: int32
-             * @description Event streams of one session that are open at once.
+             * @description Concurrent event streams of one session.
              */
             session_streams?: number | null;
             /**
              * Format: int32
-             * @description New event streams of one person with one AI client, a minute.
+             * @description New event streams of one person with one AI client per minute.
              */
             stream_opens?: number | null;
             /**
              * Format: int32
-             * @description Tasks of one person with one AI client on one server that are kept at once.
+             * @description Stored tasks of one person with one AI client on one server.
              */
             tasks?: number | null;
             /**
              * Format: int32
-             * @description Calls of the whole workspace, a minute.
+             * @description Calls of the whole workspace per minute.
              */
             tenant_calls?: number | null;
             /**
              * Format: int32
-             * @description Calls of one tool, a minute.
+             * @description Calls of one tool per minute.
              */
             tool_calls?: number | null;
         };
         /**
-         * @description What a limit counts.
+         * @description The unit of a limit.
          * @enum {string}
          */
         LimitUnit: "per_minute" | "at_once";
-        /** @description What happened in the last six hours. */
+        /** @description Use in the last six hours. */
         LimitUsage: {
             /** Format: int64 */
             bucket_minutes: number;
-            /** @description Oldest first, the present one last, empty ones too. */
+            /** @description Oldest first, the present one last, empty ones included. */
             buckets: components["schemas"]["UsageBucket"][];
             /**
              * Format: date-time
@@ -2294,27 +2378,27 @@ export interface components {
                 created_at: string;
                 /** Format: date-time */
                 expires_at: string;
-                /** @description Its beginning. */
+                /** @description Its first characters. */
                 hint: string;
-                /** @description For whom it speaks: a person (`usr_…`) or a service account (`svc_…`). */
+                /** @description The subject that it authenticates: a person (`usr_…`) or a service account (`svc_…`). */
                 holder: string;
-                /** @description As that one is called. */
+                /** @description Display name of the holder. */
                 holder_name: string;
                 /** @example key_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
                 id: string;
                 /**
                  * Format: date-time
-                 * @description When it was last used, to five minutes.
+                 * @description Time of the last use, to five minutes.
                  */
                 last_used_at?: string;
-                /** @description As people call it. */
+                /** @description Display name. */
                 name: string;
-                /** @description From where it may be used, as CIDR blocks; empty is from everywhere. */
+                /** @description Networks from which it may be used, as CIDR blocks. Empty means everywhere. */
                 networks: string[];
                 /** @description URL of the one server that it opens; absent if it opens the whole workspace. */
                 resource?: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2322,14 +2406,14 @@ export interface components {
             /** @description In the order of the list. */
             items: {
                 /**
-                 * @description What, as `noun.verb`: `source.created`.
+                 * @description The action, as `noun.verb`: `source.created`.
                  * @example source.created
                  */
                 action: string;
                 actor: components["schemas"]["AuditActor"];
                 /** Format: date-time */
                 at: string;
-                /** @description More, depending on the action. */
+                /** @description Details, which depend on the action. */
                 detail: Record<string, unknown>;
                 id: string;
                 /** @description `ok` or `refused`. */
@@ -2337,7 +2421,7 @@ export interface components {
                 target_id: string;
                 target_kind: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2362,7 +2446,7 @@ export interface components {
                 /** @description Absent for somebody who is no member any more. */
                 user_name?: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2371,72 +2455,72 @@ export interface components {
             items: {
                 /** Format: date-time */
                 began_at: string;
-                /** @description The client on the wire. */
+                /** @description Its `client_id`. */
                 client_id?: string;
-                /** @description As the client calls itself. Nothing proves it. */
+                /** @description The client's own name, which is not verified. */
                 client_name?: string;
                 /** Format: date-time */
                 ended_at: string;
-                /** @description Stays the same while it goes on. */
+                /** @description Id that stays the same while the attempt continues. */
                 id: string;
-                /** @description Faults of clients that are known and fit. */
+                /** @description Known faults of clients that match. */
                 known: components["schemas"]["KnownClientFault"][];
-                /** @description The last step that it came to. */
+                /** @description The last step that it reached. */
                 reached: components["schemas"]["ConnectStep"];
-                /** @description The one server that it asked for. */
+                /** @description The one server that it requested. */
                 server?: string;
                 state: components["schemas"]["ConnectState"];
                 /** @description Its steps, in order. */
                 steps: components["schemas"]["ConnectEvent"][];
-                /** @description Who decided, if they are a member. */
+                /** @description The person who decided, if they are a member. */
                 user_id?: string;
                 user_name?: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
         Listing_ConnectedApp: {
             /** @description In the order of the list. */
             items: {
-                /** @description The app on the wire: the address of its document, or an id that we gave it. */
+                /** @description The app's `client_id`: the address of its document, or an id that this service assigned. */
                 client_id: string;
                 /** Format: date-time */
                 created_at: string;
                 /**
                  * Format: date-time
-                 * @description When it ends by itself.
+                 * @description Time when it expires.
                  */
                 expires_at: string;
-                /** @description What the person allowed, once. */
+                /** @description Id of the person's grant. */
                 id: string;
                 /**
                  * Format: date-time
-                 * @description Its last request at a server, to the minute.
+                 * @description Time of its last request to a server, to the minute.
                  */
                 last_used_at?: string | null;
-                /** @description As the app calls itself. Nothing proves it. */
+                /** @description The app's own name, which is not verified. */
                 name: string;
                 /**
                  * Format: int32
-                 * @description How often it renewed its token.
+                 * @description Number of token refreshes.
                  */
                 refreshes: number;
                 /**
                  * Format: date-time
-                 * @description When a renewal of its token was last repeated from another network than before.
+                 * @description Last time when another network than before repeated a refresh of its token.
                  */
                 repeated_elsewhere_at?: string | null;
                 /** @description The address of the server, or of all of them. */
                 resource: string;
-                /** @description What it may do. */
+                /** @description The granted scopes. */
                 scopes: string[];
                 user_email: string;
-                /** @description For whom it acts. */
+                /** @description The person for whom it acts. */
                 user_id: string;
                 user_name: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2450,11 +2534,11 @@ export interface components {
                 name: string;
                 /**
                  * Format: date-time
-                 * @description Then it is removed for good.
+                 * @description Time when it is removed permanently.
                  */
                 restorable_until: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2463,27 +2547,27 @@ export interface components {
             items: {
                 /** Format: date-time */
                 created_at: string;
-                /** @description To whom. */
+                /** @description The invited address. */
                 email: string;
                 /**
                  * Format: date-time
-                 * @description Until then it works.
+                 * @description Time when it expires.
                  */
                 expires_at: string;
                 id: string;
-                /** @description Who invited. */
+                /** @description The person who invited. */
                 invited_by: string;
-                /** @description As what. */
+                /** @description The role after acceptance. */
                 role: components["schemas"]["Role"];
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
         Listing_Member: {
             /** @description In the order of the list. */
             items: {
-                /** @description As they call themselves. */
+                /** @description The person's own display name. */
                 display_name: string;
                 /** @description Primary address. */
                 email: string;
@@ -2491,16 +2575,16 @@ export interface components {
                 role: components["schemas"]["Role"];
                 /**
                  * Format: date-time
-                 * @description Since when.
+                 * @description Beginning of the membership.
                  */
                 since: string;
                 /**
-                 * @description Who.
+                 * @description The person.
                  * @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
                  */
                 user_id: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2512,9 +2596,9 @@ export interface components {
                 enabled: boolean;
                 /** @example prm_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
                 id: string;
-                /** @description As AI clients know it, unless a server says otherwise. */
+                /** @description Its name for AI clients, unless a server publishes it under another. */
                 name: string;
-                /** @description The upstream it was found at; absent if it was written here. */
+                /** @description The upstream server that has it; absent if it was written here. */
                 source_name?: string;
                 state: components["schemas"]["ToolState"];
                 title: string;
@@ -2523,7 +2607,7 @@ export interface components {
                 /** @description Slugs of the servers that offer it. */
                 used_by_servers: string[];
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2532,41 +2616,41 @@ export interface components {
             items: {
                 /**
                  * Format: int64
-                 * @description Connections that people allowed it.
+                 * @description Number of its present connections.
                  */
                 apps: number;
-                /** @description What is typed into the program. */
+                /** @description The `client_id` that is typed into the program. */
                 client_id: string;
                 /** Format: date-time */
                 created_at: string;
                 /** @description False while it is switched off. */
                 enabled: boolean;
                 /**
-                 * @description Our id of it.
+                 * @description Internal id of the client.
                  * @example cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
                  */
                 id: string;
                 /** @description Its public keys. */
                 jwks?: Record<string, unknown>;
-                /** @description Where its public keys stand. */
+                /** @description The address of its public keys. */
                 jwks_uri?: string;
                 /**
                  * Format: date-time
-                 * @description When somebody last allowed it to connect.
+                 * @description Time when a person last allowed it to connect.
                  */
                 last_used_at?: string;
-                /** @description As people call it. */
+                /** @description Display name. */
                 name: string;
                 /** @description How it proves itself. */
                 proof: components["schemas"]["ClientProof"];
-                /** @description Where it may be answered. */
+                /** @description Its redirect URIs. */
                 redirect_uris: string[];
                 /** @description Its secrets, oldest first. */
                 secrets: components["schemas"]["ClientSecret"][];
                 /** @description Blocked by the operator of this installation. */
                 stopped: boolean;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2586,20 +2670,20 @@ export interface components {
                  * @description Bytes of a text or file.
                  */
                 size?: number;
-                /** @description The HTTP source that answers, or the upstream it was found at. */
+                /** @description The HTTP source that answers, or the upstream server that has it. */
                 source_name?: string;
                 state: components["schemas"]["ToolState"];
                 title: string;
                 /** Format: date-time */
                 updated_at: string;
-                /** @description URI, or URI template, as AI clients know it unless a server says otherwise. */
+                /** @description URI, or URI template, for AI clients, unless a server publishes it under another. */
                 uri: string;
                 /** @description Slugs of the servers that offer it. */
                 used_by_servers: string[];
                 /** @description Variables of a template. */
                 variables: components["schemas"]["PromptArgument"][];
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2611,27 +2695,27 @@ export interface components {
                 description?: string;
                 /** @example srv_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
                 id: string;
-                /** @description For models. */
+                /** @description Instructions for models. */
                 instructions?: string;
                 name: string;
                 /** Format: date-time */
                 published_at?: string;
-                /** @description Its part of the URL. */
+                /** @description Its segment of the URL. */
                 slug: string;
                 status: components["schemas"]["ServerStatus"];
                 /**
                  * Format: int64
-                 * @description Tools that clients see.
+                 * @description Number of tools that clients see.
                  */
                 tool_count: number;
                 /** Format: date-time */
                 updated_at: string;
-                /** @description What people give to their AI client. */
+                /** @description The URL that people enter in their AI client. */
                 url: string;
-                /** @description The workspace's own URL, if it leads to this server: it is the default one. */
+                /** @description The workspace's own URL, if this server is the default one. */
                 workspace_url?: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2642,32 +2726,32 @@ export interface components {
                 auth: components["schemas"]["AccountAuth"];
                 /** Format: date-time */
                 created_at: string;
-                /** @description Who made it, if they still have an account. */
+                /** @description The person who created it, if they still have an account. */
                 created_by?: string;
                 /** @description False while it is switched off. */
                 enabled: boolean;
                 /**
-                 * @description Its id, which is its `client_id` too.
+                 * @description Its id, which is also its `client_id`.
                  * @example svc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
                  */
                 id: string;
                 /** @description Its public keys. */
                 jwks?: Record<string, unknown>;
-                /** @description Where its public keys stand. */
+                /** @description The address of its public keys. */
                 jwks_uri?: string;
                 /**
                  * Format: date-time
-                 * @description When it last got a token.
+                 * @description Time of its last token.
                  */
                 last_used_at?: string;
-                /** @description As people call it. */
+                /** @description Display name. */
                 name: string;
                 /** @description URL of the one server that it may use; absent if it may use the whole workspace. */
                 resource?: string;
                 /** @description Its secrets, oldest first; none if it proves itself by key. */
                 secrets: components["schemas"]["ClientSecret"][];
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2699,7 +2783,7 @@ export interface components {
                 /** Format: date-time */
                 updated_at: string;
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
         /** @description One page of a list. */
@@ -2707,14 +2791,14 @@ export interface components {
             /** @description In the order of the list. */
             items: {
                 annotations: components["schemas"]["ToolAnnotations"];
-                /** @description The workspace wrote its own name, title or description. */
+                /** @description True if the workspace set its own name, title or description. */
                 customised: boolean;
                 description: string;
                 enabled: boolean;
                 /** @example tol_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
                 id: string;
                 method: string;
-                /** @description As AI clients call it, unless a server says otherwise. */
+                /** @description Its name for AI clients, unless a server publishes it under another. */
                 name: string;
                 path: string;
                 source_id: string;
@@ -2724,16 +2808,19 @@ export interface components {
                 /** @description Slugs of the servers that offer it. */
                 used_by_servers: string[];
             }[];
-            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
-        /** @description Who is signed in. */
+        /** @description The signed-in person. */
         Me: {
-            /** @description API that runs beside a development server, for a first import. */
+            /** @description The API that runs beside a development server, for a first import. */
             demo_api?: components["schemas"]["DemoApi"];
-            /** @description Page with the mail of a development server. */
+            /** @description The page of a development server that shows mail. */
             dev_mailbox_url?: string;
-            /** @description Workspaces of the person that do not work now: suspended, or deleted less than 30 days ago. Absent if there are none. */
+            /**
+             * @description Workspaces of the person that are stopped now: suspended, or deleted less than 30 days ago.
+             *     Absent if there are none.
+             */
             stopped_workspaces?: components["schemas"]["StoppedWorkspace"][];
             user: components["schemas"]["Person"];
             /** @description Workspaces of the person, by name. */
@@ -2741,7 +2828,7 @@ export interface components {
         };
         /** @description A member. */
         Member: {
-            /** @description As they call themselves. */
+            /** @description The person's own display name. */
             display_name: string;
             /** @description Primary address. */
             email: string;
@@ -2749,21 +2836,21 @@ export interface components {
             role: components["schemas"]["Role"];
             /**
              * Format: date-time
-             * @description Since when.
+             * @description Beginning of the membership.
              */
             since: string;
             /**
-             * @description Who.
+             * @description The person.
              * @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
              */
             user_id: string;
         };
-        /** @description What can be changed. */
+        /** @description A change of a member. */
         MemberChange: {
             /** @description Role. */
             role: components["schemas"]["Role"];
         };
-        /** @description A workspace in the list of one's own. */
+        /** @description A workspace in the person's own list. */
         MyWorkspace: {
             /** @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
@@ -2772,77 +2859,77 @@ export interface components {
             /** @example acme */
             slug: string;
         };
-        /** @description What a new account is made of. */
+        /** @description A new service account. */
         NewAccountBody: {
-            /** @description How it is to prove itself. */
+            /** @description How it proves itself. */
             auth: components["schemas"]["AccountAuth"];
             /** @description Its public keys as a JWK set, for `private_key_jwt`. */
             jwks?: Record<string, unknown> | null;
-            /** @description Or where they stand: `https`, without query. */
+            /** @description Or the address of its public keys: `https`, without query. */
             jwks_uri?: string | null;
-            /** @description As people call it: 1 to 80 characters. */
+            /** @description Display name: 1 to 80 characters. */
             name: string;
             /** @description The one server that it may use; absent for the whole workspace. */
             server_id?: string | null;
         };
-        /** @description What a new key is made of. */
+        /** @description A new API key. */
         NewApiKeyBody: {
             /**
              * Format: int64
-             * @description Days until it ends: 1 to 366, 90 if absent.
+             * @description Days until it expires: 1 to 366, 90 if absent.
              */
             days?: number | null;
-            /** @description As people call it: 1 to 80 characters. */
+            /** @description Display name: 1 to 80 characters. */
             name: string;
-            /** @description From where it may be used: addresses or CIDR blocks. Empty is from everywhere. */
+            /** @description Networks from which it may be used: addresses or CIDR blocks. Empty means everywhere. */
             networks?: string[];
             /** @description The one server that it opens; absent for the whole workspace. */
             server_id?: string | null;
-            /** @description For which service account it speaks; absent for oneself. Admins and owners only. */
+            /** @description The service account that it authenticates; absent for the person. Admins and owners only. */
             service_account_id?: string | null;
         };
-        /** @description What a new client is made of. */
+        /** @description A new client. */
         NewClientBody: {
             /** @description Its public keys as a JWK set, for `private_key_jwt`. */
             jwks?: Record<string, unknown> | null;
-            /** @description Or where they stand: `https`, without query. */
+            /** @description Or the address of its public keys: `https`, without query. */
             jwks_uri?: string | null;
-            /** @description As people call it, and as the consent page shows it: 1 to 80 characters. */
+            /** @description Display name, also on the consent page: 1 to 80 characters. */
             name: string;
-            /** @description How it is to prove itself. */
+            /** @description How it proves itself. */
             proof: components["schemas"]["ClientProof"];
-            /** @description Where it may be answered: 1 to 20 addresses. */
+            /** @description Its redirect URIs: 1 to 20 addresses. */
             redirect_uris: string[];
         };
-        /** @description A domain to be added. */
+        /** @description A new domain. */
         NewDomain: {
-            /** @description What stands behind the @ of addresses. */
+            /** @description The part of addresses behind the @. */
             domain: string;
         };
-        /** @description Whom to invite. */
+        /** @description A new invitation. */
         NewInvitationBody: {
             /** @description Address. */
             email: string;
-            /** @description Role, no stronger than one's own. */
+            /** @description Role, no stronger than that of the inviter. */
             role: components["schemas"]["Role"];
         };
-        /** @description A secret that was just made. It is shown this once. */
+        /** @description A secret that was just created. It is shown only once. */
         NewSecret: {
             /** @description The secret itself. */
             client_secret: string;
-            /** @description As it is listed from now on. */
+            /** @description The secret as lists show it. */
             secret: components["schemas"]["ClientSecret"];
         };
-        /** @description A server to be made. */
+        /** @description A new server. */
         NewServer: {
-            /** @description For people. */
+            /** @description Description for people. */
             description?: string;
-            /** @description For models: what the server is good for. */
+            /** @description Instructions for models: the purpose of the server. */
             instructions?: string;
-            /** @description What people call it. */
+            /** @description Display name. */
             name: string;
             /**
-             * @description Its part of the URL, for ever.
+             * @description Its segment of the URL, which never changes.
              * @example petstore
              */
             slug: string;
@@ -2889,17 +2976,17 @@ export interface components {
             /** @description Address of its MCP endpoint. */
             url: string;
         };
-        /** @description What a new workspace is made of. */
+        /** @description A new workspace. */
         NewWorkspace: {
-            /** @description What people call it: 1 to 80 characters. */
+            /** @description Display name: 1 to 80 characters. */
             name: string;
             /**
-             * @description Its name in URLs, for ever: 3 to 40 of a–z, 0–9 and hyphens.
+             * @description Its name in URLs, which never changes: 3 to 40 of a–z, 0–9 and hyphens.
              * @example acme
              */
             slug: string;
         };
-        /** @description What became of an operation. */
+        /** @description The result for an operation. */
         OperationPreview: {
             deprecated: boolean;
             description: string;
@@ -2912,7 +2999,7 @@ export interface components {
             method: string;
             path: string;
             read_only: boolean;
-            /** @description Why it was left out. */
+            /** @description The reason why it is left out. */
             reason?: string;
             status: components["schemas"]["OperationStatus"];
             tags: string[];
@@ -2952,15 +3039,15 @@ export interface components {
              */
             tools_enabled: number;
         };
-        /** @description Somebody's own account at a source. */
+        /** @description A person's own account at a source. */
         OwnAccount: {
-            /** @description Where they connect it, and nobody else. */
+            /** @description The page where this person, and no other, connects it. */
             connect_url: string;
             /** @description `ok` or `needs_sign_in`; null if none is connected. */
             status?: string | null;
         };
         /**
-         * @description Where a parameter travels.
+         * @description The place of a parameter in a request.
          * @enum {string}
          */
         ParameterPlace: "path" | "query" | "header" | "cookie";
@@ -2983,12 +3070,12 @@ export interface components {
             /** @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
         };
-        /** @description What to look at. */
+        /** @description The document to preview. */
         PreviewRequest: {
             /** @description The document. */
             input: components["schemas"]["DocumentInput"];
         };
-        /** @description What is wrong with a document, and where. */
+        /** @description A problem of a document, and its position. */
         Problem: {
             column?: number;
             line?: number;
@@ -3003,18 +3090,18 @@ export interface components {
         };
         /** @description An argument of a prompt, or a variable of a template. */
         PromptArgument: {
-            /** @description What it means. */
+            /** @description Its meaning. */
             description?: string;
-            /** @description As placeholders name it: 1 to 64 letters, digits, `_`, `-` or `.`. */
+            /** @description Its name in placeholders: 1 to 64 letters, digits, `_`, `-` or `.`. */
             name: string;
-            /** @description Variables of a template always are. */
+            /** @description Always true for variables of a template. */
             required?: boolean;
-            /** @description For people. */
+            /** @description Display name. */
             title?: string;
-            /** @description What completion offers, in this order. */
+            /** @description The values that completion offers, in this order. */
             values?: components["schemas"]["SuggestedValue"][];
         };
-        /** @description What a message holds. Texts and URIs may have placeholders: `{{name}}`. */
+        /** @description The content of a message. Texts and URIs may have placeholders: `{{name}}`. */
         PromptBlock: {
             text: string;
             /** @enum {string} */
@@ -3035,7 +3122,7 @@ export interface components {
             /** @description Base64. */
             blob?: string;
             mime_type?: string;
-            /** @description This or `blob`. */
+            /** @description Either this or `blob`. */
             text?: string;
             /** @enum {string} */
             type: "resource";
@@ -3053,17 +3140,17 @@ export interface components {
         PromptChoice: {
             prompts: components["schemas"]["ChosenPrompt"][];
         };
-        /** @description A prompt to be made, or what it is to be. */
+        /** @description A new prompt, or the new content of one. */
         PromptDefinition: {
             arguments?: components["schemas"]["PromptArgument"][];
-            /** @description What it is for. */
+            /** @description Its purpose. */
             description?: string;
             /** @description Enabled if absent. */
             enabled?: boolean;
             messages: components["schemas"]["PromptMessage"][];
             /** @description 1 to 64 letters, digits, `_` or `-`. */
             name: string;
-            /** @description For people. */
+            /** @description Display name. */
             title?: string;
         };
         /** @description A message of a prompt. */
@@ -3072,7 +3159,7 @@ export interface components {
             role: components["schemas"]["PromptRole"];
         };
         /**
-         * @description Who speaks.
+         * @description The role of a message.
          * @enum {string}
          */
         PromptRole: "user" | "assistant";
@@ -3083,9 +3170,9 @@ export interface components {
             enabled: boolean;
             /** @example prm_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
-            /** @description As AI clients know it, unless a server says otherwise. */
+            /** @description Its name for AI clients, unless a server publishes it under another. */
             name: string;
-            /** @description The upstream it was found at; absent if it was written here. */
+            /** @description The upstream server that has it; absent if it was written here. */
             source_name?: string;
             state: components["schemas"]["ToolState"];
             title: string;
@@ -3094,32 +3181,32 @@ export interface components {
             /** @description Slugs of the servers that offer it. */
             used_by_servers: string[];
         };
-        /** @description A provider to be entered. */
+        /** @description A provider to save. */
         ProviderBody: {
             client_id: string;
-            /** @description Absent: the one that is kept, if issuer and client stay the same; else none. */
+            /** @description If absent, the stored secret stays as long as issuer and client do; otherwise there is none. */
             client_secret?: string | null;
             /** @description As the provider writes it, such as `https://login.example.com`. */
             issuer: string;
-            /** @description On the button: "Continue with …". */
+            /** @description Name on the button: "Continue with …". */
             name: string;
         };
-        /** @description What a test found. */
+        /** @description The result of a test. */
         ProviderTest: {
-            /** @description Where people would be sent, with a browser that is signed in here. */
+            /** @description The path to try a sign-in, for a browser that is signed in here. */
             sign_in_path: string;
         };
-        /** @description Where an account's public keys are. */
+        /** @description The public keys of an account, or their address. */
         PublicKeysBody: {
             /** @description A JWK set. */
             jwks?: Record<string, unknown> | null;
             /** @description Or its address. */
             jwks_uri?: string | null;
         };
-        /** @description The answer of the API as it was received. */
+        /** @description The response of the API as it was received. */
         ReceivedResponse: {
             body?: components["schemas"]["BodyView"];
-            /** @description In the order in which they arrived. Cookies, and what repeats the credential, are masked. */
+            /** @description In the order of the response. Cookies, and values that repeat the credential, are masked. */
             headers: components["schemas"]["HeaderLine"][];
             /**
              * Format: int32
@@ -3139,81 +3226,81 @@ export interface components {
              */
             status: number;
         };
-        /** @description A client that was registered here. */
+        /** @description A client that this workspace registered. */
         RegisteredClient: {
             /**
              * Format: int64
-             * @description Connections that people allowed it.
+             * @description Number of its present connections.
              */
             apps: number;
-            /** @description What is typed into the program. */
+            /** @description The `client_id` that is typed into the program. */
             client_id: string;
             /** Format: date-time */
             created_at: string;
             /** @description False while it is switched off. */
             enabled: boolean;
             /**
-             * @description Our id of it.
+             * @description Internal id of the client.
              * @example cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
              */
             id: string;
             /** @description Its public keys. */
             jwks?: Record<string, unknown>;
-            /** @description Where its public keys stand. */
+            /** @description The address of its public keys. */
             jwks_uri?: string;
             /**
              * Format: date-time
-             * @description When somebody last allowed it to connect.
+             * @description Time when a person last allowed it to connect.
              */
             last_used_at?: string;
-            /** @description As people call it. */
+            /** @description Display name. */
             name: string;
             /** @description How it proves itself. */
             proof: components["schemas"]["ClientProof"];
-            /** @description Where it may be answered. */
+            /** @description Its redirect URIs. */
             redirect_uris: string[];
             /** @description Its secrets, oldest first. */
             secrets: components["schemas"]["ClientSecret"][];
             /** @description Blocked by the operator of this installation. */
             stopped: boolean;
         };
-        /** @description What importing again would change. */
+        /** @description The changes of importing a document again. */
         ReimportPreview: {
             added: components["schemas"]["OperationPreview"][];
             changed: components["schemas"]["ChangedTool"][];
-            /** @description SHA-256 of the document, hexadecimal: send it back to apply this very document. */
+            /** @description SHA-256 of the document, hexadecimal. Send it to apply this very document. */
             digest: string;
             problems: components["schemas"]["Problem"][];
             removed: components["schemas"]["RemovedTool"][];
-            /** @description Tools that stay as they are. */
+            /** @description Number of tools that do not change. */
             unchanged: number;
         };
-        /** @description A document to be applied. */
+        /** @description A document to apply. */
         ReimportRequest: {
             /** @description `digest` of the preview. */
             digest: string;
             input: components["schemas"]["DocumentInput"];
         };
-        /** @description A tool whose operation is gone. */
+        /** @description A tool whose operation is removed. */
         RemovedTool: {
             key: string;
-            /** @description Why, if the operation is still there but cannot be a tool any more. */
+            /** @description The reason, if the operation is still there but cannot be a tool any more. */
             reason?: string;
             tool_name: string;
             /** @description Slugs of the servers that lose it. */
             used_by_servers: string[];
         };
-        /** @description A resource with what it holds, but for files. */
+        /** @description A resource with its content, except the bytes of files. */
         Resource: components["schemas"]["ResourceSummary"] & {
             /** @description Path below that source's base URL. */
             http_path?: string;
             /** @description The source that answers reads. */
             http_source_id?: string;
-            /** @description Of a text. */
+            /** @description The text, for a text. */
             text?: string;
         };
         /**
-         * @description Where what a resource holds comes from.
+         * @description The origin of a resource's content.
          * @enum {string}
          */
         ResourceBody: "text" | "file" | "http" | "upstream";
@@ -3221,7 +3308,7 @@ export interface components {
         ResourceChoice: {
             resources: components["schemas"]["ChosenResource"][];
         };
-        /** @description A resource to be made, or what it is to be. */
+        /** @description A new resource, or the new content of one. */
         ResourceDefinition: {
             description?: string;
             /** @description Enabled if absent. */
@@ -3229,30 +3316,33 @@ export interface components {
             holds: components["schemas"]["ResourceHolds"];
             mime_type?: string;
             name: string;
-            /** @description For people. */
+            /** @description Display name. */
             title?: string;
             /** @description A URI, or a URI template (RFC 6570, levels 1 and 2) with variables in braces. */
             uri: string;
-            /** @description What is said about variables of a template. Each is in the template. */
+            /** @description Descriptions of variables. Each variable is in the template. */
             variables?: components["schemas"]["PromptArgument"][];
         };
-        /** @description What a resource holds. */
+        /** @description The content of a resource. */
         ResourceHolds: {
             /** @enum {string} */
             kind: "text";
             /** @description Up to 2 MiB. */
             text: string;
         } | {
-            /** @description Base64. Absent keeps the file that is there. */
+            /** @description Base64. If absent, the stored file stays. */
             data?: string;
             /** @enum {string} */
             kind: "file";
         } | {
             /** @enum {string} */
             kind: "http";
-            /** @description Below the source's base URL; variables of the template in braces: `/pets/{id}?lang={lang}`. */
+            /**
+             * @description Path below the source's base URL, with variables of the template in braces:
+             *     `/pets/{id}?lang={lang}`.
+             */
             path: string;
-            /** @description Its credential is used, too. */
+            /** @description The source, whose credential the request uses. */
             source_id: string;
         };
         /**
@@ -3275,13 +3365,13 @@ export interface components {
              * @description Bytes of a text or file.
              */
             size?: number;
-            /** @description The HTTP source that answers, or the upstream it was found at. */
+            /** @description The HTTP source that answers, or the upstream server that has it. */
             source_name?: string;
             state: components["schemas"]["ToolState"];
             title: string;
             /** Format: date-time */
             updated_at: string;
-            /** @description URI, or URI template, as AI clients know it unless a server says otherwise. */
+            /** @description URI, or URI template, for AI clients, unless a server publishes it under another. */
             uri: string;
             /** @description Slugs of the servers that offer it. */
             used_by_servers: string[];
@@ -3293,54 +3383,54 @@ export interface components {
          * @enum {string}
          */
         Role: "owner" | "admin" | "developer" | "member" | "viewer";
-        /** @description Another rule. */
+        /** @description A new rule. */
         RuleBody: {
-            /** @description Which clients may connect. */
+            /** @description The clients that may connect. */
             rule: components["schemas"]["AdmissionRule"];
         };
-        /** @description What a rule would end. */
+        /** @description The effect of a rule on present connections. */
         RuleEffect: {
             /**
              * Format: int64
              * @description Their connections.
              */
             apps: number;
-            /** @description Clients that are connected and could not connect any more. */
+            /** @description Connected clients that could not connect any more. */
             clients: number;
             rule: components["schemas"]["AdmissionRule"];
         };
         /**
-         * @description What a workspace asks of its members.
+         * @description The second factor that a workspace requires.
          * @enum {string}
          */
         SecondFactorRule: "off" | "required" | "passkey";
-        /** @description The rule, and who could meet it today. */
+        /** @description The rule, and the number of members that meet it today. */
         Security: {
             /**
              * Format: int64
-             * @description How many active members there are.
+             * @description Number of active members.
              */
             members: number;
             /**
              * Format: int64
-             * @description Of these, how many have an authenticator app or a passkey.
+             * @description Number of these with an authenticator app or a passkey.
              */
             members_with_factor: number;
             /**
              * Format: int64
-             * @description Of these, how many have a passkey.
+             * @description Number of these with a passkey.
              */
             members_with_passkey: number;
-            /** @description Whether passkeys can be used at this service: it has to be reached by a name. */
+            /** @description True if this service can use passkeys, which needs a host name. */
             passkeys_possible: boolean;
-            /** @description What members have to sign in with, beside their password. */
+            /** @description The factor that members need beside their password. */
             second_factor: components["schemas"]["SecondFactorRule"];
         };
-        /** @description What to change. */
+        /** @description A change of the rule. */
         SecurityChange: {
             second_factor: components["schemas"]["SecondFactorRule"];
         };
-        /** @description A credential that the API seems to want. */
+        /** @description A credential that the API seems to require. */
         SecurityHint: {
             authorization_url?: string;
             description?: string;
@@ -3349,41 +3439,41 @@ export interface components {
             /** @description `header`, `query` or `cookie`. */
             location?: string;
             name?: string;
-            /** @description Scopes that the document knows. */
+            /** @description Scopes in the document. */
             scopes?: string[];
             token_url?: string;
         };
         /**
-         * @description Kinds of credentials that a document can ask for.
+         * @description Kinds of credentials that a document can require.
          * @enum {string}
          */
         SecurityKind: "api_key" | "bearer" | "basic" | "oauth_client_credentials" | "oauth_authorization_code";
-        /** @description A client that the workspace has to do with. */
+        /** @description A client that the workspace knows. */
         SeenClient: {
-            /** @description Whether it may connect now. */
+            /** @description True if it may connect now. */
             admitted: boolean;
-            /** @description Who asks for it, first come first. */
+            /** @description The people who request it, in the order of their requests. */
             askers: components["schemas"]["ClientAsker"][];
-            /** @description The client on the wire: the address of its document, or an id that we gave it. */
+            /** @description Its `client_id`: the address of its document, or an id that this service assigned. */
             client_id: string;
-            /** @description What was decided about it. */
+            /** @description The decision about it. */
             decision?: components["schemas"]["AdmissionDecision"];
-            /** @description The host of its document; absent for one that registered itself. */
+            /** @description The host of its document; absent for a client that registered itself. */
             host?: string;
             /**
-             * @description Our id of it.
+             * @description Internal id of the client.
              * @example cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
              */
             id: string;
-            /** @description It calls itself like a known client, and nothing proves it. */
+            /** @description True if its name imitates a known client and no host proves it. */
             imitates: boolean;
             /** Format: date-time */
             last_used_at?: string;
-            /** @description As it calls itself. Nothing proves it. */
+            /** @description The client's own name, which is not verified. */
             name: string;
             /**
              * Format: int64
-             * @description People whom it acts for.
+             * @description Number of people for whom it acts.
              */
             people: number;
             /** @description Its maker, if a host proves it. */
@@ -3391,13 +3481,16 @@ export interface components {
         };
         /** @description An invitation that was just sent. */
         SentInvitation: components["schemas"]["Invitation"] & {
-            /** @description It takes the place of one that waited for the same address: the link in the older message does not work any more. */
+            /**
+             * @description True if it replaces a pending one for the same address. The link in the older message does
+             *     not work any more.
+             */
             sent_again: boolean;
         };
         /** @description The request as it was sent. */
         SentRequest: {
             body?: components["schemas"]["BodyView"];
-            /** @description In the order in which they were sent. Values of the credential are masked. */
+            /** @description In the order of the request. Values of the credential are masked. */
             headers: components["schemas"]["HeaderLine"][];
             method: string;
             /** @description The value of a key in the query is masked. */
@@ -3410,27 +3503,30 @@ export interface components {
             description?: string;
             /** @example srv_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
-            /** @description For models. */
+            /** @description Instructions for models. */
             instructions?: string;
             name: string;
             /** Format: date-time */
             published_at?: string;
-            /** @description Its part of the URL. */
+            /** @description Its segment of the URL. */
             slug: string;
             status: components["schemas"]["ServerStatus"];
             /**
              * Format: int64
-             * @description Tools that clients see.
+             * @description Number of tools that clients see.
              */
             tool_count: number;
             /** Format: date-time */
             updated_at: string;
-            /** @description What people give to their AI client. */
+            /** @description The URL that people enter in their AI client. */
             url: string;
-            /** @description The workspace's own URL, if it leads to this server: it is the default one. */
+            /** @description The workspace's own URL, if this server is the default one. */
             workspace_url?: string;
         };
-        /** @description What can be changed: absent stays, null empties. The address stays for ever: AI clients know it. */
+        /**
+         * @description A change of a server: absent members stay, null clears one. The address never changes, because
+         *     AI clients store it.
+         */
         ServerChange: {
             description?: string | null;
             instructions?: string | null;
@@ -3441,15 +3537,15 @@ export interface components {
             description?: string;
             url: string;
         };
-        /** @description A server with what it offers. */
+        /** @description A server with its tools, prompts and resources. */
         ServerDetail: components["schemas"]["Server"] & {
             /** @description By published name. */
             prompts: components["schemas"]["ServerPrompt"][];
-            /** @description By published URI, templates among them. */
+            /** @description By published URI, including templates. */
             resources: components["schemas"]["ServerResource"][];
             /** @description By published name. */
             tools: components["schemas"]["ServerTool"][];
-            /** @description What some AI clients would stumble over. */
+            /** @description Problems that some AI clients would have. */
             warnings: components["schemas"]["ClientWarning"][];
         };
         /** @description A prompt as a server offers it. */
@@ -3457,9 +3553,9 @@ export interface components {
             enabled: boolean;
             name: string;
             prompt_id: string;
-            /** @description The name that clients know. */
+            /** @description Its name for clients. */
             published_name: string;
-            /** @description The upstream it was found at. */
+            /** @description The upstream server that has it. */
             source_name?: string;
             state: components["schemas"]["ToolState"];
             title: string;
@@ -3468,17 +3564,17 @@ export interface components {
         ServerResource: {
             enabled: boolean;
             name: string;
-            /** @description The URI or template that clients know. */
+            /** @description Its URI or template for clients. */
             published_uri: string;
             resource_id: string;
             shape: components["schemas"]["ResourceShape"];
-            /** @description The HTTP source that answers, or the upstream it was found at. */
+            /** @description The HTTP source that answers, or the upstream server that has it. */
             source_name?: string;
             state: components["schemas"]["ToolState"];
             title: string;
         };
         /**
-         * @description Whether a server answers.
+         * @description The state of a server.
          * @enum {string}
          */
         ServerStatus: "draft" | "published" | "paused";
@@ -3487,7 +3583,7 @@ export interface components {
             enabled: boolean;
             method: string;
             path: string;
-            /** @description The name that clients call. */
+            /** @description Its name for clients. */
             published_name: string;
             source_name: string;
             state: components["schemas"]["ToolState"];
@@ -3500,25 +3596,25 @@ export interface components {
             auth: components["schemas"]["AccountAuth"];
             /** Format: date-time */
             created_at: string;
-            /** @description Who made it, if they still have an account. */
+            /** @description The person who created it, if they still have an account. */
             created_by?: string;
             /** @description False while it is switched off. */
             enabled: boolean;
             /**
-             * @description Its id, which is its `client_id` too.
+             * @description Its id, which is also its `client_id`.
              * @example svc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
              */
             id: string;
             /** @description Its public keys. */
             jwks?: Record<string, unknown>;
-            /** @description Where its public keys stand. */
+            /** @description The address of its public keys. */
             jwks_uri?: string;
             /**
              * Format: date-time
-             * @description When it last got a token.
+             * @description Time of its last token.
              */
             last_used_at?: string;
-            /** @description As people call it. */
+            /** @description Display name. */
             name: string;
             /** @description URL of the one server that it may use; absent if it may use the whole workspace. */
             resource?: string;
@@ -3535,25 +3631,25 @@ export interface components {
             has_source: boolean;
         };
         /**
-         * @description How bad a problem is.
+         * @description The severity of a problem.
          * @enum {string}
          */
         Severity: "error" | "warning";
         /**
-         * @description Whose accounts calls use.
+         * @description The accounts that calls use.
          * @enum {string}
          */
         Sharing: "workspace" | "person";
-        /** @description How to connect to whatever is the default server of a workspace. */
+        /** @description Instructions for the present default server of a workspace. */
         ShortConnection: {
             clients: components["schemas"]["ClientConnection"][];
             /** @description The workspace's own URL. */
             url: string;
         };
-        /** @description Who the workspace is at the authorization server. */
+        /** @description The workspace's OAuth client at the authorization server. */
         SignInClient: {
             client_id: string;
-            /** @description Where it is known. */
+            /** @description The issuer that knows it. */
             issuer?: string | null;
             /** @description `document`, `registered` or `entered`. */
             kind: string;
@@ -3562,40 +3658,46 @@ export interface components {
         SignInConnection: {
             /** Format: date-time */
             connected_at: string;
-            /** @description Who connected it. */
+            /** @description The person who connected it. */
             connected_by?: string | null;
             /**
              * Format: date-time
              * @description End of the access token.
              */
             expires_at: string;
-            /** @description Who issued the tokens. */
+            /** @description The issuer of the tokens. */
             issuer: string;
-            /** @description Why somebody has to sign in again: `expired`, `ended`, `refused`, or `client` if the server does not know the client any more. */
+            /**
+             * @description Why a person has to sign in again: `expired`, `ended`, `refused`, or `client` if the server
+             *     does not know the client any more.
+             */
             reason?: string | null;
             /**
              * Format: date-time
-             * @description When the tokens were last renewed.
+             * @description Time of the last renewal.
              */
             refreshed_at?: string | null;
-            /** @description Tokens are renewed without a person. */
+            /** @description True if tokens are renewed without a person. */
             renewable: boolean;
-            /** @description What was granted. */
+            /** @description The granted scopes. */
             scope?: string | null;
             /** @description `ok` or `needs_sign_in`. */
             status: string;
-            /** @description What the server asked for beyond it: connecting again asks for that too. */
+            /** @description Further scopes that the server required. Connecting again requests them too. */
             wanted_scope?: string | null;
         };
-        /** @description How a source is to be signed in to. */
+        /** @description The sign-in of a source. */
         SignInForm: {
-            /** @description A client that was registered by hand; what is known stays if absent. */
+            /** @description A client that was registered by hand; if absent, the known one stays. */
             client?: components["schemas"]["EnteredClient"];
-            /** @description An API is signed in to by `code` only: for the other way there is a kind of credential. */
+            /** @description An API supports `code` only: client credentials are a kind of credential there. */
             method?: components["schemas"]["SignInMethod"];
-            /** @description Scopes to ask for, separated by spaces; what the server names if absent. */
+            /** @description Scopes to request, separated by spaces; those that the server names if absent. */
             scope?: string;
-            /** @description The authorization server of an API; the one that is known stays if absent. An MCP server names its own. */
+            /**
+             * @description The authorization server of an API; if absent, the known one stays. An MCP server names its
+             *     own.
+             */
             server?: components["schemas"]["EnteredServer"];
             sharing: components["schemas"]["Sharing"];
         };
@@ -3604,42 +3706,48 @@ export interface components {
          * @enum {string}
          */
         SignInMethod: "code" | "client_credentials";
-        /** @description An authorization server that somebody named. */
+        /** @description An authorization server that a person entered. */
         SignInServer: {
-            /** @description Where browsers go. */
+            /** @description The authorization endpoint. */
             authorization_endpoint?: string | null;
-            /** @description What it calls itself; null if only its addresses were entered. */
+            /** @description Its issuer; null if only its addresses were entered. */
             issuer?: string | null;
-            /** @description Where tokens are given back, if there is such a place. */
+            /** @description The revocation endpoint, if there is one. */
             revocation_endpoint?: string | null;
-            /** @description Where tokens come from. */
+            /** @description The token endpoint. */
             token_endpoint: string;
         };
-        /** @description How a source is signed in to. */
+        /** @description The sign-in of a source. */
         SignInView: {
             client?: components["schemas"]["SignInClient"] | null;
             connection?: components["schemas"]["SignInConnection"] | null;
             /**
              * Format: int64
-             * @description How many persons have linked their own account.
+             * @description Number of persons with a connected account of their own.
              */
             linked_persons: number;
             method: components["schemas"]["SignInMethod"];
-            /** @description The own account of who asks, where calls use it. */
+            /** @description The person's own account, where calls use it. */
             own?: components["schemas"]["OwnAccount"];
-            /** @description For clients that are registered by hand. */
+            /** @description Redirect URI, for clients that are registered by hand. */
             redirect_uri: string;
-            /** @description Scopes that are asked for; what the server names if null. */
+            /** @description Requested scopes; null means those that the server names. */
             scope?: string | null;
-            /** @description The authorization server that was named for an API; absent for an MCP server, which names its own. */
+            /**
+             * @description The authorization server that was entered for an API. Absent for an MCP server, which names
+             *     its own.
+             */
             server?: components["schemas"]["SignInServer"];
             sharing?: components["schemas"]["Sharing"] | null;
         };
-        /** @description How members of a workspace sign in with its own provider. */
+        /** @description Sign-in of members with the workspace's own provider. */
         SingleSignOn: {
             /** @description Domains of mail addresses, by name. */
             domains: components["schemas"]["TenantDomain"][];
-            /** @description Whether the person who asks could make it the only way now: they came by the provider, or are an owner with a passkey. */
+            /**
+             * @description True if this person could require the provider now: they signed in with it, or are an owner
+             *     with a passkey.
+             */
             may_enforce: boolean;
             provider: components["schemas"]["IdentityProvider"] | null;
         };
@@ -3698,16 +3806,16 @@ export interface components {
              */
             timeout_ms: number;
         };
-        /** @description A workspace of the person that does not work now. */
+        /** @description A workspace of the person that is stopped now. */
         StoppedWorkspace: {
             /**
              * Format: date-time
-             * @description When it will be destroyed, if it was deleted. Until then an owner can restore it.
+             * @description Time of its destruction, if it was deleted. Until then an owner can restore it.
              */
             delete_after?: string;
             /** @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
-            /** @description Why, in the words of who runs this service; it was stopped by them if there are any. */
+            /** @description The operator's reason. Present only if the operator stopped the workspace. */
             message?: string;
             name: string;
             role: components["schemas"]["Role"];
@@ -3717,19 +3825,19 @@ export interface components {
         /** @description A value that completion offers. */
         SuggestedValue: {
             value: string;
-            /** @description Offered only while these other arguments have these values, or are not chosen yet. */
+            /** @description Offered only while these other arguments have these values, or have none yet. */
             when?: {
                 [key: string]: string;
             };
         };
-        /** @description How many tools were switched. */
+        /** @description The tools that were enabled or disabled. */
         Switched: {
-            /** @description Tools that were not so before. */
+            /** @description Number of tools whose state changed. */
             changed: number;
-            /** @description Their ids, so that it can be undone. */
+            /** @description Their ids, with which a client can undo the change. */
             ids: string[];
         };
-        /** @description Which tools to switch. */
+        /** @description The tools to enable or disable. */
         SwitchTools: {
             enabled: boolean;
             /** @description Up to 3 000. */
@@ -3752,14 +3860,15 @@ export interface components {
         TenantDomain: {
             /**
              * Format: date-time
-             * @description When the record was last looked for.
+             * @description Time of the last check of the record.
              */
             checked_at: string | null;
             domain: string;
             id: string;
             /**
              * Format: date-time
-             * @description Since when the record of a proved domain is missing; after three days it is proved no more.
+             * @description Time since when the record of a proved domain is missing. After three days the domain is not
+             *     proved any more.
              */
             missing_since: string | null;
             /** @description Name of the TXT record that proves it. */
@@ -3768,7 +3877,7 @@ export interface components {
             record_text: string;
             /**
              * Format: date-time
-             * @description Since when it is proved; null if it is not.
+             * @description Time of the proof; null if it is not proved.
              */
             verified_at: string | null;
         };
@@ -3777,20 +3886,20 @@ export interface components {
             id: string;
             name: string;
         };
-        /** @description A tool with everything about it. */
+        /** @description A tool with all details. */
         Tool: components["schemas"]["ToolSummary"] & {
-            /** @description The form, for a tool made by hand. */
+            /** @description The definition of a tool that is described by hand. */
             definition?: components["schemas"]["HandMadeTool"];
             /** @description JSON Schema 2020-12 of the arguments. */
             input_schema: Record<string, unknown>;
-            /** @description As imported. */
+            /** @description Imported texts. */
             original: components["schemas"]["OriginalWording"];
-            /** @description JSON Schema of the structured answer. */
+            /** @description JSON Schema of the structured result. */
             output_schema?: Record<string, unknown>;
-            /** @description What the import repaired or left out. */
+            /** @description Repairs and omissions of the import. */
             warnings: string[];
         };
-        /** @description Hints about what a tool does, as AI clients get them. */
+        /** @description Hints about a tool's effects, as AI clients receive them. */
         ToolAnnotations: {
             /** @default false */
             destructiveHint: boolean;
@@ -3801,7 +3910,7 @@ export interface components {
             /** @default false */
             readOnlyHint: boolean;
         };
-        /** @description What can be changed: absent stays, null goes back to the imported wording. */
+        /** @description A change of a tool: absent members stay, null restores the imported text. */
         ToolChange: {
             /** @description Up to 4 000 characters. */
             description?: string | null;
@@ -3823,14 +3932,14 @@ export interface components {
         /** @description A tool in a list. */
         ToolSummary: {
             annotations: components["schemas"]["ToolAnnotations"];
-            /** @description The workspace wrote its own name, title or description. */
+            /** @description True if the workspace set its own name, title or description. */
             customised: boolean;
             description: string;
             enabled: boolean;
             /** @example tol_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
             method: string;
-            /** @description As AI clients call it, unless a server says otherwise. */
+            /** @description Its name for AI clients, unless a server publishes it under another. */
             name: string;
             path: string;
             source_id: string;
@@ -3840,7 +3949,7 @@ export interface components {
             /** @description Slugs of the servers that offer it. */
             used_by_servers: string[];
         };
-        /** @description What a trial gave: the same that an AI client would get, and what was sent for it. */
+        /** @description The result of a trial: the same as an AI client would receive, and the request that was sent. */
         Trial: {
             content: components["schemas"]["ContentBlock"][];
             /**
@@ -3848,15 +3957,15 @@ export interface components {
              * @description Milliseconds.
              */
             duration_ms: number;
-            /** @description Faults of the arguments; nothing was sent. */
+            /** @description Faults of the arguments; no request was sent. */
             errors?: components["schemas"]["ArgumentFault"][];
-            /** @description The AI client would be told of an error. */
+            /** @description True if the AI client would receive an error. */
             is_error: boolean;
-            /** @description The API answered with success. */
+            /** @description True if the API answered with success. */
             ok: boolean;
-            /** @description Without the credential; absent if nothing was sent, and for the tools of an MCP server. */
+            /** @description The request without the credential; absent if none was sent, and for tools of an MCP server. */
             request?: components["schemas"]["SentRequest"];
-            /** @description Without the credential; absent if no answer arrived, and for the tools of an MCP server. */
+            /** @description The response without the credential; absent if none arrived, and for tools of an MCP server. */
             response?: components["schemas"]["ReceivedResponse"];
             /**
              * Format: int32
@@ -3867,7 +3976,7 @@ export interface components {
         };
         /** @description Arguments to try. */
         TrialRequest: {
-            /** @description An object, as a model would give it. */
+            /** @description An object, as a model would send it. */
             arguments?: Record<string, unknown>;
         };
         /** @description What is known of a source's server. */
@@ -3957,7 +4066,7 @@ export interface components {
         UsageBucket: {
             /**
              * Format: date-time
-             * @description Their beginning.
+             * @description Beginning of the bucket.
              */
             at: string;
             /**
@@ -3980,48 +4089,54 @@ export interface components {
         Workspace: {
             /**
              * Format: date-time
-             * @description Since when.
+             * @description Time of its creation.
              */
             created_at: string;
-            /** @description Its servers are served by HTTP+SSE too, the transport of 2024-11-05. */
+            /** @description True if its servers also support HTTP+SSE, the transport of 2024-11-05. */
             http_sse: boolean;
             /**
              * @description Its id.
              * @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
              */
             id: string;
-            /** @description What people call it. */
+            /** @description Display name. */
             name: string;
-            /** @description The role of who asks. */
+            /** @description The role of the person who reads it. */
             role: components["schemas"]["Role"];
             /**
              * @description Its name in URLs.
              * @example acme
              */
             slug: string;
-            /** @description Tokens and keys that name no server open all of them; if not, the default one. */
+            /**
+             * @description True if tokens and keys that name no server open all servers; otherwise they open the
+             *     default one.
+             */
             workspace_tokens: boolean;
         };
-        /** @description What can be changed. */
+        /** @description A change of a workspace. */
         WorkspaceChange: {
-            /** @description Whether its servers are served by HTTP+SSE too, the transport of 2024-11-05. */
+            /** @description Whether its servers also support HTTP+SSE, the transport of 2024-11-05. */
             http_sse?: boolean;
-            /** @description What people call it: 1 to 80 characters. */
+            /** @description Display name: 1 to 80 characters. */
             name?: string;
-            /** @description Whether tokens and keys that name no server open all of them; if not, the default one. */
+            /**
+             * @description Whether tokens and keys that name no server open all servers; otherwise they open the
+             *     default one.
+             */
             workspace_tokens?: boolean;
         };
-        /** @description What came of it. */
+        /** @description The result of a deletion. */
         WorkspaceDeleted: {
             /**
              * Format: date-time
-             * @description Until then an owner can restore it.
+             * @description End of the time in which an owner can restore it.
              */
             delete_after: string;
         };
-        /** @description What a deletion has to say. */
+        /** @description The confirmation of a deletion. */
         WorkspaceDeletion: {
-            /** @description The slug of the workspace, typed, so that nobody deletes the wrong one. */
+            /** @description The slug of the workspace, typed, which prevents the deletion of a wrong one. */
             slug: string;
         };
     };
@@ -4640,11 +4755,11 @@ export interface operations {
     list_connects: {
         parameters: {
             query?: {
-                /** @description Of this client, by its id on the wire. */
+                /** @description Selects attempts of this client, by its `client_id`. */
                 client_id?: string;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string;
-                /** @description The number on a page of a fault: the attempt in which that happened. */
+                /** @description The request id of an error page: selects the attempt with that request. */
                 request_id?: string;
             };
             header?: never;
