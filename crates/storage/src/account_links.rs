@@ -8,7 +8,7 @@ use time::Duration;
 
 use crate::{StorageError, SystemTx};
 
-/// What a link opens.
+/// The action that a link allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Choosing a new password without the old one.
@@ -124,7 +124,7 @@ pub async fn consume(tx: &mut SystemTx, id: LinkId, now: Timestamp) -> Result<bo
     Ok(done.rows_affected() == 1)
 }
 
-/// Uses up every link of a person: whoever changed the password by other means needs none that waits in a mailbox.
+/// Uses up every open link of a person, for example after they changed the password by other means.
 pub async fn consume_all(
     tx: &mut SystemTx,
     purpose: Purpose,

@@ -93,7 +93,8 @@ pub async fn links(
         .collect()
 }
 
-/// How many entries stand in no chain, by tenant. None does, unless somebody wrote them around it.
+/// Counts the entries that stand in no chain, by tenant. A count above zero means that an entry was
+/// written around the chain.
 pub async fn unchained(
     tx: &mut SystemTx,
     tenant: Option<TenantId>,

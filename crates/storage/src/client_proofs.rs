@@ -52,8 +52,8 @@ pub async fn key_set(
     }))
 }
 
-/// Takes the turn to ask for a key set again because a key id is unknown: one a `pause` in the whole cluster (CASE-72). True for
-/// whoever may ask.
+/// Claims the right to fetch a key set again because a key id is unknown. The cluster grants one
+/// claim per `pause` (CASE-72). True if the caller may fetch.
 pub async fn may_ask(
     tx: &mut SystemTx,
     client: ClientId,

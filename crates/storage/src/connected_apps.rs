@@ -30,7 +30,7 @@ pub struct ConnectedApp {
     pub client_id: String,
     /// As the client calls itself, cleaned.
     pub client_name: String,
-    /// What it may do.
+    /// The granted scopes.
     pub scopes: Vec<String>,
     /// Which servers.
     pub resource: String,
@@ -50,7 +50,7 @@ pub struct ConnectedApp {
     pub refreshes: i32,
 }
 
-/// Which grants are meant. What is `None` does not narrow.
+/// A filter of grants. A field that is `None` does not narrow it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Which {
     /// Of this tenant.
@@ -145,7 +145,8 @@ pub async fn ended_by_reuse(
     .await?)
 }
 
-/// What was ended, each with its tenant, in the order of tenants: the one in which the audit log is written.
+/// The ended grants, each with its tenant, in the order of tenants, which is the order of writes to
+/// the audit log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ended {
     /// The grants that were live.
@@ -161,8 +162,9 @@ impl Ended {
     }
 }
 
-/// Ends grants with their refresh families and access tokens, each once; the nodes hear of it when the caller commits. Where all apps
-/// of a person are meant, the person's API keys go too. At least one part of `which` must be given.
+/// Ends grants with their refresh families and access tokens, each once. The nodes are notified
+/// when the caller commits. If all apps of a person are selected, the person's API keys are ended
+/// too. At least one field of `which` must be given.
 pub async fn end(
     tx: &mut SystemTx,
     which: Which,

@@ -8,7 +8,7 @@ use crate::{StorageError, TenantTx};
 /// Most characters of a reason.
 const LONGEST_REASON: usize = 1000;
 
-/// What a request showed of a credential.
+/// The state of a credential, as the response to a request showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// The API answered with success.
@@ -47,7 +47,7 @@ pub struct Seen {
     pub source: SourceId,
     /// Which version of it.
     pub version: i32,
-    /// What the answer shows.
+    /// The state that the response shows.
     pub state: State,
     /// When it came.
     pub at: Timestamp,

@@ -1,4 +1,5 @@
-//! Sealed credentials of sources, and the data keys they are sealed under. This room never sees a secret in clear.
+//! Sealed credentials of sources, and the data keys they are sealed under. This module never sees a
+//! secret in clear.
 
 use portolan_model::{Timestamp, id::SourceId};
 use uuid::Uuid;

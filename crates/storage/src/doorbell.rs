@@ -1,4 +1,5 @@
-//! Channels of the database that say no more than that something was committed: whoever hears it looks at the rows.
+//! Listens on database channels whose notifications say only that a transaction committed. The
+//! receiver reads the rows.
 
 use std::time::Duration;
 

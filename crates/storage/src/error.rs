@@ -1,4 +1,4 @@
-//! What can go wrong with Postgres, sorted by what the caller can do about it.
+//! Failures of Postgres, sorted by how the caller can react.
 
 /// A storage failure.
 #[derive(Debug, thiserror::Error)]

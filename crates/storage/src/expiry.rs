@@ -1,5 +1,5 @@
-//! What is over is purged, a batch at a time, so that no purge holds locks for long. (Short-lived OAuth rows are purged by the
-//! nouns themselves.)
+//! Purges expired rows in batches, so that no purge holds locks for long. The modules of
+//! short-lived OAuth rows purge their own.
 
 use portolan_model::Timestamp;
 use time::Duration;
@@ -18,7 +18,7 @@ pub enum Expired {
     Verifications,
     /// Links of mails: 7 d.
     AccountLinks,
-    /// Changes of address that nobody finished: 1 d.
+    /// Unfinished changes of address: 1 d.
     EmailChanges,
     /// Invitations: 90 d.
     Invitations,
@@ -47,15 +47,15 @@ pub enum Expired {
     ToolCalls,
     /// What limits refused: 30 d.
     LimitRefusals,
-    /// Ways to authorization servers of others that nobody came back from: 1 d.
+    /// Unfinished sign-ins at upstream authorization servers: 1 d.
     UpstreamAttempts,
-    /// Steps of the flight recorder: 7 d.
+    /// Steps of connection diagnostics: 7 d.
     ConnectEvents,
     /// Fetches whose node died: 1 h.
     ClientFetches,
     /// Ways to providers of people's accounts: 1 d.
     LoginAttempts,
-    /// Identities that nobody took: 1 d.
+    /// Unclaimed identities: 1 d.
     IdentityOffers,
     /// What authenticators were asked to sign: at its end.
     PasskeyChallenges,

@@ -35,8 +35,9 @@ pub async fn own(tx: &mut TenantTx) -> Result<SecondFactor, StorageError> {
     read(word.flatten().as_deref())
 }
 
-/// Sets the rule of a tenant, and returns the one before. A stricter one raises the tenant's epoch: every access token of before is refused
-/// as soon as the nodes hear of it, and the refresh that follows looks at the rule.
+/// Sets the rule of a tenant, and returns the previous one. A stricter rule raises the tenant's
+/// epoch. Nodes then refuse every older access token as soon as they receive the epoch, and the
+/// refresh that follows checks the rule.
 pub async fn set(
     tx: &mut SystemTx,
     tenant: TenantId,

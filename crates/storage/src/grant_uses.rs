@@ -4,7 +4,8 @@ use portolan_model::{Timestamp, id::GrantId};
 
 use crate::{StorageError, TenantTx};
 
-/// Notes the last use of many grants in one statement. What is no grant (an API key, a service account) or is gone is left out.
+/// Records the last use of many grants in one statement. Ids of deleted grants, API keys and
+/// service accounts are ignored.
 pub async fn note(tx: &mut TenantTx, uses: &[(GrantId, Timestamp)]) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     let (grants, times): (Vec<_>, Vec<_>) = uses.iter().map(|(id, at)| (id.uuid(), *at)).unzip();

@@ -25,9 +25,9 @@ pub struct Grant {
     pub tenant: TenantId,
     /// Who allowed it.
     pub user: UserId,
-    /// Who may act.
+    /// The client that may act.
     pub client: ClientId,
-    /// What was allowed.
+    /// The granted scopes.
     pub scopes: ScopeSet,
     /// Canonical resource.
     pub resource: String,
@@ -46,7 +46,7 @@ pub struct Grant {
 pub struct NewGrant<'a> {
     /// The grant itself.
     pub grant: &'a Grant,
-    /// What the person saw of the client.
+    /// The client's details as the person saw them.
     pub client_snapshot: &'a Value,
     /// The session in which they decided.
     pub session: SessionId,
@@ -125,8 +125,8 @@ pub async fn touch(tx: &mut SystemTx, id: GrantId, now: Timestamp) -> Result<(),
     Ok(())
 }
 
-/// Revokes a grant with its refresh family and every access token, once; the nodes hear of it when
-/// the caller commits (AUTH-4.3).
+/// Revokes a grant with its refresh family and every access token, once. The nodes are notified
+/// when the caller commits (AUTH-4.3).
 pub async fn revoke(
     tx: &mut SystemTx,
     id: GrantId,
@@ -192,7 +192,7 @@ pub async fn beyond_cap(
 pub struct Code {
     /// The grant it stands for.
     pub grant: GrantId,
-    /// Who may redeem it.
+    /// The client that may redeem it.
     pub client: ClientId,
     /// The tenant of the grant.
     pub tenant: TenantId,

@@ -1,4 +1,4 @@
-//! Who belongs to which tenant, and as what.
+//! Members of tenants, and their roles.
 
 use portolan_model::{
     Timestamp,
@@ -31,7 +31,7 @@ pub struct Stopped {
     pub role: Role,
     /// Stopped by an operator: no owner takes that back.
     pub is_by_operator: bool,
-    /// What an operator tells its members.
+    /// The operator's message to the members.
     pub message: Option<String>,
     /// When it will be destroyed, if it was deleted.
     pub delete_after: Option<Timestamp>,
@@ -192,8 +192,8 @@ pub async fn list(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Member>, St
         .collect()
 }
 
-/// What a refused [`set_role`] or [`end`] violates at commit when it would leave the tenant without
-/// an owner (AUTH-M1, CASE-162).
+/// The constraint that [`set_role`] or [`end`] violates at commit when it would leave the tenant
+/// without an owner (AUTH-M1, CASE-162).
 pub const LAST_OWNER: &str = "memberships_owner";
 
 /// Adds a member, or lets a former one back in. Raises the membership's epoch when it existed.
@@ -242,7 +242,7 @@ pub async fn end(
     user: UserId,
     now: Timestamp,
 ) -> Result<Option<i32>, StorageError> {
-    // Accounts that the person linked for calls here are nobody's any more.
+    // Delete accounts that the person linked for calls here.
     sqlx::query!(
         "delete from upstream_connections where tenant_id = $1 and owner_id = $2",
         tenant.uuid(),
@@ -268,7 +268,7 @@ pub(crate) fn read_role(text: &str) -> Result<Role, StorageError> {
     })
 }
 
-/// Whether somebody with this proved address is an active member.
+/// Returns whether a person with this proved address is an active member.
 pub async fn is_member(
     tx: &mut SystemTx,
     tenant: TenantId,

@@ -34,8 +34,8 @@ pub async fn migrate(owner_url: &str) -> Result<(), MigrateError> {
         .map_err(MigrateError::Migrate)
 }
 
-/// Makes an empty database on a server of our own, unless it is there. `server_url` connects to an existing database as a superuser.
-/// `name` is an identifier of ours, never somebody's input.
+/// Creates an empty database on our own server, unless it exists. `server_url` connects to an
+/// existing database as a superuser. `name` is a trusted identifier, never user input.
 pub async fn bootstrap(server_url: &str, name: &str) -> Result<(), StorageError> {
     let mut connection = PgConnection::connect(server_url).await?;
     let there: bool =

@@ -24,7 +24,7 @@ pub struct Prompt {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Declared arguments.
     pub arguments: Vec<Argument>,
@@ -40,14 +40,14 @@ pub struct Prompt {
     pub updated_at: Timestamp,
 }
 
-/// What a person writes.
+/// A prompt as a person writes it.
 #[derive(Debug, Clone)]
 pub struct Definition<'a> {
     /// Unique among the prompts that were written here: a taken one violates [`NAME_TAKEN`].
     pub name: &'a str,
     /// For people.
     pub title: &'a str,
-    /// What it is for.
+    /// Its purpose.
     pub description: &'a str,
     /// Declared arguments.
     pub arguments: &'a [Argument],
@@ -347,7 +347,7 @@ pub struct Published {
     pub name: String,
     /// Display name; may be empty.
     pub title: String,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
     /// Declared arguments.
     pub arguments: Vec<Argument>,
@@ -360,7 +360,8 @@ pub struct Published {
 /// Bytes of messages or contents that a node keeps with its catalogue; what is larger is read when it is asked for.
 pub const KEPT_BYTES: i32 = 16 * 1024;
 
-/// What a published server offers, by published name in byte order. For the node's door too.
+/// Reads the prompts of a published server, by published name in byte order. A transaction of
+/// [`crate::Store::node`] can call it too.
 pub(crate) async fn published(
     tx: &mut TenantTx,
     server: Uuid,

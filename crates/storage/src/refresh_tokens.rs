@@ -193,8 +193,9 @@ pub async fn rotate(tx: &mut SystemTx, rotation: &Rotation) -> Result<bool, Stor
     Ok(rotated == [true])
 }
 
-/// The same as a transaction of its own, committed when this returns. False if somebody was faster since the family was seen, with another
-/// refresh or with its end, or holds the family now: nothing is changed then.
+/// The same as a transaction of its own, committed when this returns. False if another refresh or
+/// the family's end came first, or another transaction has locked the family. Nothing is changed
+/// then.
 pub async fn rotate_at_once(store: &Store, rotation: Rotation) -> Result<bool, StorageError> {
     store.rotations.ask(rotation).await
 }

@@ -28,7 +28,7 @@ pub struct Resource {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
     /// Media type.
     pub mime_type: Option<String>,
@@ -54,7 +54,7 @@ pub struct Resource {
     pub updated_at: Timestamp,
 }
 
-/// What a person gives.
+/// A resource as a person defines it.
 #[derive(Debug, Clone)]
 pub struct Definition<'a> {
     /// One, or many by a template.
@@ -65,7 +65,7 @@ pub struct Definition<'a> {
     pub name: &'a str,
     /// For people.
     pub title: &'a str,
-    /// What it is.
+    /// Its description.
     pub description: &'a str,
     /// Media type.
     pub mime_type: Option<&'a str>,
@@ -73,13 +73,13 @@ pub struct Definition<'a> {
     pub annotations: &'a Value,
     /// Declared variables of a template.
     pub variables: &'a [Argument],
-    /// What it holds.
+    /// Its content.
     pub holds: Holds<'a>,
     /// Can it be published?
     pub enabled: bool,
 }
 
-/// What a resource holds.
+/// The content of a resource.
 #[derive(Debug, Clone, Copy)]
 pub enum Holds<'a> {
     /// A text.
@@ -88,7 +88,7 @@ pub enum Holds<'a> {
     File(&'a [u8]),
     /// Whatever file it held before.
     SameFile,
-    /// What an HTTP source answers.
+    /// The response of an HTTP source.
     Http {
         /// The source.
         source: SourceId,
@@ -203,8 +203,8 @@ pub async fn replace(
     Ok(done.rows_affected() == 1)
 }
 
-/// Raises the version of what an upstream says has changed, so that who subscribed is told on every
-/// node (MCP-RE-7).
+/// Raises the version of a resource that an upstream reports as changed, so that subscribers on
+/// every node are notified (MCP-RE-7).
 pub async fn touch(
     tx: &mut TenantTx,
     source: SourceId,
@@ -501,7 +501,7 @@ pub struct Published {
     pub name: String,
     /// Display name; may be empty.
     pub title: String,
-    /// What it is; may be empty.
+    /// Its description; may be empty.
     pub description: String,
     /// Media type.
     pub mime_type: Option<String>,
@@ -521,7 +521,8 @@ pub struct Published {
     pub version: i64,
 }
 
-/// What a published server offers, by published URI in byte order. For the node's door too.
+/// Reads the resources of a published server, by published URI in byte order. A transaction of
+/// [`crate::Store::node`] can call it too.
 pub(crate) async fn published(
     tx: &mut TenantTx,
     server: Uuid,

@@ -7,7 +7,7 @@ use crate::{StorageError, SystemTx};
 /// An authenticator app.
 #[derive(Debug, Clone)]
 pub struct Totp {
-    /// What it shares with us, sealed with the person's id as associated data.
+    /// The shared secret, sealed with the person's id as associated data.
     pub secret_sealed: Vec<u8>,
     /// Whether one of its codes was right once. Until then it does not count.
     pub is_confirmed: bool,
@@ -104,8 +104,8 @@ pub async fn remove(tx: &mut SystemTx, user: UserId) -> Result<bool, StorageErro
     Ok(done.rows_affected() == 1)
 }
 
-/// Removes an app that was taken into use since, and every recovery code: whoever made them may not be the person. True if there was
-/// such an app.
+/// Removes an app that was confirmed or created since `since`, and every recovery code, because
+/// another person may have made them. True if there was such an app.
 pub async fn remove_since(
     tx: &mut SystemTx,
     user: UserId,

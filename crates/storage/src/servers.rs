@@ -122,7 +122,7 @@ pub async fn find(tx: &mut TenantTx, id: ServerId) -> Result<Option<Server>, Sto
     Ok(select(tx, Some(id)).await?.pop())
 }
 
-/// What can be changed by hand. `description` and `instructions`: `Some(None)` empties.
+/// The fields that a person can change. `description` and `instructions`: `Some(None)` empties.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Changes<'a> {
     /// New name.

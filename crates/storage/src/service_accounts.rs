@@ -52,8 +52,8 @@ pub struct NewServiceAccount<'a> {
     pub created_by: UserId,
 }
 
-/// Takes the turn to make an account or an API key in a tenant, until the transaction ends: of two that count at once, both would find
-/// room.
+/// Locks the creation of accounts and API keys in a tenant until the transaction ends. Without the
+/// lock, two concurrent counts could both be below the limit.
 pub async fn take_turn(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     sqlx::query_scalar!(
         "select id from tenants where id = $1 for no key update",

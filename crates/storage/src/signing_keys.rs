@@ -1,4 +1,5 @@
-//! Signing keys at rest (AUTH-J1, AUTH-J2). The state of a key follows from its four times; this room only keeps them.
+//! Signing keys at rest (AUTH-J1, AUTH-J2). The state of a key follows from its four times; this
+//! module only stores them.
 
 use portolan_model::Timestamp;
 use serde_json::Value;

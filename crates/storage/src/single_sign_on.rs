@@ -15,7 +15,7 @@ pub struct Provider {
     pub id: IdentityProviderId,
     /// On buttons.
     pub name: String,
-    /// Who it is.
+    /// Issuer identifier of the provider.
     pub issuer: String,
     /// Who we are there.
     pub client_id: String,
@@ -131,7 +131,8 @@ pub async fn turn_off(
     .map(IdentityProviderId::from_uuid))
 }
 
-/// Whether somebody gets in when the provider fails: an owner with a passkey of this host.
+/// Returns whether a sign-in remains possible when the provider fails: an owner with a passkey of
+/// this host.
 pub async fn has_break_glass(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -353,7 +354,7 @@ pub async fn end_confined(
     Ok(done.rows_affected())
 }
 
-/// What was proved of a person in a session holds in the one that takes its place.
+/// Copies the provider steps that a person completed from a session to its successor.
 pub async fn carry_steps(
     tx: &mut SystemTx,
     from: SessionId,
@@ -370,8 +371,8 @@ pub async fn carry_steps(
     Ok(())
 }
 
-/// Makes a person a member on the word of this provider of a working tenant, unless they ever were one: who was removed is invited again, or
-/// stays away. False then.
+/// Makes a person a member because this provider of an active tenant vouches for them. False if
+/// they ever were a member: a removed person needs an invitation.
 pub async fn join(
     tx: &mut SystemTx,
     tenant: TenantId,

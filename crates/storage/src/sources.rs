@@ -17,7 +17,7 @@ pub struct Source {
     pub id: SourceId,
     /// OpenAPI document or hand-made.
     pub kind: SourceKind,
-    /// What the tenant calls it.
+    /// Name that the tenant gave it.
     pub name: String,
     /// Prefix of every call.
     pub base_url: String,
@@ -47,7 +47,7 @@ pub struct Source {
     pub updated_at: Timestamp,
 }
 
-/// What may be shown of a credential.
+/// The facts about a credential that may be shown.
 #[derive(Debug, Clone)]
 pub struct CredentialNote {
     /// Its kind.
@@ -58,7 +58,7 @@ pub struct CredentialNote {
     pub version: i32,
     /// When it was set.
     pub updated_at: Timestamp,
-    /// What the last request that carried it showed, and when; none if it was never tried.
+    /// State shown by the last request that carried it, and when; `None` if it was never tried.
     pub state: Option<(State, Timestamp)>,
 }
 

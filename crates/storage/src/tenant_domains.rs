@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::days(7);
 const SOON: Duration = Duration::days(1);
 /// It is given up when the record has been missing for so long.
 const PATIENCE: Duration = Duration::days(3);
-/// Or when nobody could be asked for so long.
+/// Proof also ends when no DNS server has answered for this long.
 const SILENCE: Duration = Duration::days(30);
 
 /// A domain.
@@ -26,7 +26,7 @@ pub struct Domain {
     pub id: TenantDomainId,
     /// In small letters and punycode.
     pub domain: String,
-    /// What the record has to say.
+    /// Token that the DNS record must hold.
     pub token: String,
     /// Since when it is proved.
     pub verified_at: Option<Timestamp>,
@@ -135,7 +135,7 @@ pub async fn missed(
     Ok(given_up.unwrap_or_default())
 }
 
-/// A proved domain that is due to be looked at, for the caller alone: nobody else gets it for a day.
+/// Claims a proved domain that is due for a check. No other caller gets it for a day.
 pub async fn due(
     tx: &mut SystemTx,
     now: Timestamp,
@@ -164,7 +164,8 @@ pub async fn due(
     }))
 }
 
-/// Notes that nobody could be asked. A domain of which nothing was heard for thirty days is proved no more: true then.
+/// Records that no DNS server answered. A domain without an answer for thirty days loses its proof;
+/// true then.
 pub async fn unanswered(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -182,7 +183,7 @@ pub async fn unanswered(
     Ok(done.rows_affected() == 1)
 }
 
-/// Who has proved a domain, and what their record says.
+/// The tenant that has proved a domain, and the token in its record.
 pub async fn holder(
     tx: &mut SystemTx,
     domain: &str,

@@ -144,7 +144,7 @@ impl Default for Reach {
     }
 }
 
-/// What is to change of that: absent stays.
+/// The changes to that; an absent field stays.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReachChange {
     /// Of [`Reach::http_sse`].
@@ -168,7 +168,7 @@ pub async fn reach(tx: &mut TenantTx) -> Result<Reach, StorageError> {
     })
 }
 
-/// Changes what is given. Nodes hear of it by the registry's news, which is the caller's to raise.
+/// Applies the given fields. The caller must raise the registry revision, which notifies the nodes.
 pub async fn change_reach(tx: &mut TenantTx, change: ReachChange) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(

@@ -26,7 +26,7 @@ pub struct Tool {
     pub operation_key: String,
     /// Name, title and description as imported.
     pub original: Wording,
-    /// What the tenant wrote instead.
+    /// The tenant's replacements.
     pub overrides: Overrides,
     /// Can it be published?
     pub enabled: bool,
@@ -87,7 +87,7 @@ pub struct Wording {
     pub description: String,
 }
 
-/// What a tenant wrote instead of the import's wording.
+/// A tenant's replacements for the wording of the import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Instead of the name.

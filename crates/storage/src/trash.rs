@@ -36,7 +36,7 @@ pub enum Kind {
 /// A deleted thing that can be restored.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its id within its kind.
     pub id: Uuid,
@@ -46,7 +46,7 @@ pub struct Entry {
     pub deleted_at: Timestamp,
 }
 
-/// What can be restored, newest deletion first; 500 at most.
+/// Lists the restorable items, newest deletion first; 500 at most.
 pub async fn list(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Entry>, StorageError> {
     let tenant = tx.tenant().uuid();
     Ok(sqlx::query_as!(

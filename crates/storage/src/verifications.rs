@@ -46,7 +46,7 @@ pub struct Verification {
     pub expires_at: Timestamp,
 }
 
-/// What a new verification is made of.
+/// The columns of a new verification.
 #[derive(Debug, Clone)]
 pub struct NewVerification<'a> {
     /// Its id, chosen by the caller, because the code's MAC covers it.
@@ -158,7 +158,7 @@ pub async fn count_attempt(
     .transpose()
 }
 
-/// Uses the verification up, once. False if somebody else did.
+/// Uses the verification up, once. False if it was used already.
 pub async fn consume(
     tx: &mut SystemTx,
     id: VerificationId,

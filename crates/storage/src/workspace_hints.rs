@@ -10,7 +10,7 @@ use portolan_model::{
 
 use crate::{StorageError, SystemTx};
 
-/// A workspace of which the person is an active member.
+/// A workspace with the person as an active member.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// The tenant.
