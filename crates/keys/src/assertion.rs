@@ -39,7 +39,7 @@ pub enum AssertionError {
     Claims,
     /// `iss` and `sub` are not the same client.
     Issuer,
-    /// It is meant for somebody else as well, or only.
+    /// Its audience is or includes another party.
     Audience,
     /// Past `exp`, or `exp` too far ahead, or from the future.
     Time,
@@ -300,7 +300,7 @@ impl std::fmt::Debug for Assertion<'_> {
     }
 }
 
-/// What a good assertion is known by: it is good once.
+/// The identity of a valid assertion, which may be used once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     /// Its name, for the replay guard.

@@ -1,7 +1,9 @@
-//! ID tokens: what an OpenID provider says of who signed in there (OpenID Connect Core §3.1.3.7; AUTH-F2).
+//! ID tokens: an OpenID provider's statement about a signed-in person (OpenID Connect Core
+//! §3.1.3.7; AUTH-F2).
 //!
-//! Each check is written out here. A library that is told which issuer and audience to expect still lets a token pass that names none,
-//! unless it is told to require them as well.
+//! Each check is written out here. A library that is configured with the expected issuer and
+//! audience still accepts a token without these claims, unless it is configured to require them as
+//! well.
 
 use aws_lc_rs::digest::{SHA256, SHA512, digest};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -35,10 +37,10 @@ pub enum IdTokenError {
     /// A claim is absent or of the wrong form.
     #[error("a claim is missing or malformed")]
     Claims,
-    /// From somebody else.
+    /// Issued by another provider.
     #[error("it is of another issuer")]
     Issuer,
-    /// For somebody else.
+    /// Meant for another client.
     #[error("it is for another client")]
     Audience,
     /// Expired, too old, or from the future.
@@ -53,19 +55,19 @@ pub enum IdTokenError {
     /// The provider has no such key.
     #[error("its key is unknown")]
     UnknownKey,
-    /// Signed by nobody who is known.
+    /// Its signature fits no known key.
     #[error("its signature is wrong")]
     Signature,
 }
 
-/// What a token has to say.
+/// The values that a token must hold.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
     /// Who issues it, byte for byte.
     pub issuer: &'a str,
     /// Who we are there.
     pub client_id: &'a str,
-    /// What was sent along.
+    /// The nonce of the authorization request.
     pub nonce: &'a str,
     /// The access token that came with it.
     pub access_token: &'a str,
@@ -73,7 +75,7 @@ pub struct Expected<'a> {
     pub algorithms: &'a [String],
 }
 
-/// What a good token says.
+/// The claims of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IdToken {
     /// Who, at this issuer.

@@ -193,7 +193,8 @@ impl Verifier {
     }
 }
 
-/// Members that would change which bytes or which key are verified; nobody who talks to us needs them (CASE-112).
+/// Members that would change which bytes or which key are verified. No legitimate client needs them
+/// (CASE-112).
 const REFUSED_MEMBERS: [&str; 8] = ["crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc"];
 
 fn checked_header(token: &str) -> Result<String, VerifyError> {

@@ -20,7 +20,7 @@ use crate::{KeysError, Secret, random};
 pub const MIN_CODE_POINTS: usize = 12;
 /// Most code points of a password.
 pub const MAX_CODE_POINTS: usize = 128;
-/// Requests that may wait for a permit; the next one is told to come back.
+/// Requests that may wait for a permit; the next one is refused and may retry.
 const QUEUE: usize = 32;
 /// Longest wait for a permit.
 const MAX_WAIT: Duration = Duration::from_secs(2);
@@ -30,11 +30,11 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 #[cfg(target_os = "linux")]
 const BEHIND: i32 = 10;
 
-/// What a hash costs.
+/// The cost of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PasswordCost {
-    /// 64 MiB, two passes, one lane (AUTH-L1).
+    /// 64 MiB, two passes, parallelism 1 (AUTH-L1).
     #[default]
     Standard,
     /// 1 MiB: for test suites. Refused by release builds.
@@ -88,7 +88,7 @@ pub struct PasswordHasher {
     places: Arc<Semaphore>,
     /// Work alone.
     permits: Arc<Semaphore>,
-    /// A hash that nobody's password has, with today's parameters (AUTH-L5).
+    /// A hash of no real password, with the current parameters (AUTH-L5).
     decoy: Arc<str>,
 }
 
@@ -157,8 +157,9 @@ impl PasswordHasher {
             return Err(PasswordError::Busy);
         };
         let (result, done) = oneshot::channel();
-        // A thread that stands behind the others cannot come forward again, so it ends with its work; beside a hash it costs nothing. The permits
-        // travel with the work: a caller that goes away does not make room for more than the cores can do.
+        // Start a thread per hash: a lowered thread priority cannot be raised again, so the thread
+        // ends with its work. Its cost is small beside a hash. The permit moves into the thread: a
+        // caller that goes away must not admit more hashes than the cores can run.
         let started = thread::Builder::new()
             .name("password".to_owned())
             .spawn(move || {
@@ -212,7 +213,7 @@ fn verify_blocking(params: &Params, password: &[u8], phc: &str) -> Result<Verifi
     }
 }
 
-/// Why a new password is refused. The message tells a person what to do (AUTH-L3).
+/// The reason why a new password is refused. The message explains how to correct it (AUTH-L3).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordRule {
     /// Fewer than 12 characters.

@@ -1,4 +1,4 @@
-//! What a derived key is for (AUTH-J5).
+//! The purposes of derived keys (AUTH-J5).
 
 /// Each purpose has its own key, so that a value made for one never passes for another. Labels are part of the key: they never
 /// change, and a retired one is not used again.

@@ -229,8 +229,9 @@ impl Keys {
             })
     }
 
-    /// An opaque value that can be read by whoever holds it, and made by nobody but us: base64url of `payload | MAC`.
-    /// For pagination cursors and form tokens. `scope` is not in the value, but must be given again to read it.
+    /// Makes an opaque value that any holder can read and only we can make: base64url of `payload |
+    /// MAC`. For pagination cursors and form tokens. `scope` is not in the value, but must be given
+    /// again to read it.
     pub fn stamp(&self, purpose: Purpose, scope: &[u8], payload: &[u8]) -> String {
         let tag = self.mac(purpose, &associated(payload, "stamp", scope));
         let mut out = Vec::with_capacity(payload.len() + STAMP_LEN);

@@ -8,7 +8,8 @@ use portolan_model::Digest;
 
 use crate::{KeysError, Secret, random};
 
-/// What a bearer value opens. The prefix makes a leaked one recognisable and keeps kinds from being mistaken for each other.
+/// The kind of a bearer value. The prefix makes a leaked value recognisable and keeps kinds from
+/// being mistaken for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenForm {
     /// Authorization code.
@@ -102,7 +103,7 @@ impl SecretToken {
         })
     }
 
-    /// What it opens.
+    /// Returns its kind.
     pub const fn form(&self) -> TokenForm {
         self.form
     }
@@ -117,7 +118,7 @@ impl SecretToken {
         &self.expose()[..self.form.prefix().len() + 6]
     }
 
-    /// What it is known by at rest.
+    /// Returns the digest by which it is stored.
     pub fn digest(&self) -> Digest {
         digest(self.expose().as_bytes())
     }

@@ -14,7 +14,7 @@ const SECRET_LEN: usize = 20;
 /// RFC 4648 §6.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// What an app and we share.
+/// The secret shared with an authenticator app.
 #[derive(Debug, Clone)]
 pub struct TotpSecret(Secret<Vec<u8>>);
 

@@ -96,7 +96,7 @@ pub fn credential_place(tenant: [u8; 16], source: [u8; 16], version: i32) -> Vec
     [&tenant[..], &source[..], &version.to_be_bytes()[..]].concat()
 }
 
-/// What a data key is bound to.
+/// Returns the associated data that binds a data key to its tenant and id.
 pub fn data_key_owner(tenant: [u8; 16], key: [u8; 16]) -> Vec<u8> {
     [&tenant[..], &key[..]].concat()
 }
