@@ -1,4 +1,4 @@
-//! What a secret is known by at rest.
+//! The digest by which a secret is stored and found.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a tenant publishes: sources give tools, servers choose among tools.
+//! The registry of a tenant: sources give tools, and servers choose among tools.
 
 use std::str::FromStr;
 
@@ -37,7 +37,7 @@ words! {
         Openapi = "openapi",
         /// Written by hand in the console.
         Http = "http",
-        /// An MCP server of somebody else.
+        /// An external MCP server.
         Mcp = "mcp",
     }
 }

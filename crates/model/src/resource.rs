@@ -84,7 +84,7 @@ impl Resource {
     }
 }
 
-/// What the `resource` parameter asks for.
+/// The resource that the `resource` parameter names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// The bare origin: some clients send it when they know no better. Treated as if absent.
@@ -175,7 +175,8 @@ impl Site {
     /// Reads a `resource` parameter in any spelling of the same URL (AUTH-5.4). The stream of
     /// 2024-11-05 is another address of the same server (MCP-O-1), so that its tokens open both.
     pub fn read(&self, text: &str) -> Result<Asked, InvalidTarget> {
-        // What the parser would silently repair is refused before it sees it: escapes, dot segments, tabs, backslashes.
+        // Refuse text that the parser would silently repair: escapes, dot segments, tabs,
+        // backslashes.
         if text.len() > 2048
             || !text.bytes().all(|b| matches!(b, 0x21..=0x7e))
             || text.contains(['%', '\\', '#', '?', '@'])

@@ -50,7 +50,7 @@ const RESERVED: &[&str] = &[
     "www",
 ];
 
-/// Why a text is not a slug. The message tells a person what to change.
+/// The reason why a text is not a slug. The message explains how to correct it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSlug {
     /// Shorter than 3 or longer than 40 characters.

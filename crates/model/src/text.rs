@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// True for characters that nobody sees: controls but tab and line ends, and marks that override the direction of text (UAX #9).
+/// Returns whether a character is invisible: controls but tab and line ends, and marks that
+/// override the direction of text (UAX #9).
 pub const fn is_hidden(c: char) -> bool {
     matches!(
         c,

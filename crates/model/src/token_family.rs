@@ -21,7 +21,7 @@ pub const IDLE_LIFE: Duration = Duration::days(30);
 /// A family ends after this long in any case (AUTH-K13).
 pub const ABSOLUTE_LIFE: Duration = Duration::days(90);
 
-/// What is known of a presented token and its family, read under the family's lock.
+/// The state of a presented token and its family, read under the family's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Presented {
     /// Its place in the chain.
