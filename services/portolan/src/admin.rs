@@ -86,7 +86,7 @@ pub enum Noun {
     /// Keys that sign access tokens.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// What is sealed under the master secret.
+    /// Secrets that are sealed under the master secret.
     #[command(subcommand)]
     Vault(vault::Command),
     /// The audit log.
@@ -126,7 +126,7 @@ pub fn run(
         }
         let clock = Clock::system();
         let skew = store.clock_skew_seconds(clock.now()).await?;
-        // What is written here says when it ends, and nodes believe it.
+        // Rows that this command writes hold end times, which nodes compare with their own clocks.
         if skew.abs() > LONGEST_SKEW_SECONDS {
             anyhow::bail!(
                 "this machine's clock is {skew:.1} s from the database's: synchronise both machines"
@@ -162,7 +162,7 @@ pub fn run(
     }
 }
 
-/// Who works here, as this machine knows them; behind `sudo` whoever called it.
+/// Returns the operator's name from the environment; behind `sudo`, the user who called it.
 fn operator(environment: impl Iterator<Item = (String, String)>) -> String {
     const NAMES: [&str; 3] = ["SUDO_USER", "USER", "LOGNAME"];
     let mut found = [None, None, None];

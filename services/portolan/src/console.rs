@@ -42,8 +42,8 @@ async fn asset(uri: Uri, asked: HeaderMap) -> Response {
     }
 }
 
-/// Files beside the page (the icon), the page with 404 for a person who mistyped, JSON for
-/// everybody else (AUTH-E4).
+/// Serves files beside the page (the icon). Other paths get the page with 404 for browsers, and
+/// JSON for other clients (AUTH-E4).
 async fn other(request: Request) -> Response {
     let path = request.uri().path();
     if request.method() != Method::GET && request.method() != Method::HEAD {

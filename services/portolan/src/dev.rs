@@ -85,7 +85,7 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     raw.set_default("log_filter", "info");
     // No balancer has to notice first.
     raw.set_default("drain_accept_secs", "0");
-    // Everybody is 127.0.0.1.
+    // All clients share the address 127.0.0.1.
     raw.set_default("address_requests_per_minute", "0");
     raw.set_default("listen_max_connections_per_address", "0");
     let allowed = raw

@@ -1,7 +1,8 @@
-//! What every process must know of the others: verification keys and revocations.
+//! Reads the shared state that every process needs: verification keys and revocations.
 //!
-//! Both are read from Postgres, in one process and in separate ones alike. In one process the authorization service tells its own
-//! node at once as well; the feed is what the other nodes hear, and where each hears of an operator's commands.
+//! Both are read from Postgres, in one process and in separate ones alike. In a single process the
+//! authorization service also notifies its own node at once. Other nodes learn of changes from the
+//! feed. Every node learns of an operator's commands from it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +23,8 @@ use tokio::{
 
 use crate::lifecycle::Lifecycle;
 
-/// Between two looks at the revocations when no doorbell rings (AUTH-4.3: refused everywhere within a second).
+/// Poll interval for revocations when no notification arrives (AUTH-4.3: refused everywhere within
+/// a second).
 const REVOCATIONS: Duration = Duration::from_millis(500);
 /// A look takes no longer.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -38,7 +40,7 @@ pub(crate) struct Feed {
     pub(crate) clock: Clock,
     pub(crate) verifier: Verifier,
     pub(crate) revocations: Revocations,
-    /// Told whenever the keys were read: whoever signs reads its own, too.
+    /// Notified after each read of the keys, so that the signer reads its own keys, too.
     pub(crate) keys_were_read: Arc<Notify>,
 }
 
@@ -71,7 +73,7 @@ impl Feed {
         Ok(())
     }
 
-    /// `channel` as [`portolan_storage::Doorbell::rang`] tells it.
+    /// Reads after a notification; `channel` as returned by [`portolan_storage::Doorbell::rang`].
     async fn hear(&self, channel: Option<&str>, seen: &mut Timestamp) -> anyhow::Result<()> {
         if channel != Some(revocations::REVOKED) {
             in_time(self.read_keys()).await?;

@@ -11,9 +11,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// What comes after the running calls takes no longer than this, all in all (STREAM-16.4: 25 s, and gone after 30 s).
+/// Total time for the steps after the running calls (STREAM-16.4: 25 s, and gone after 30 s).
 const AFTERWARDS: Duration = Duration::from_secs(4);
-/// Of that, for telling the clients of unfinished calls and leaving the other nodes.
+/// The part of it for notifying the clients of unfinished calls and leaving the cluster.
 const LAST_WORDS: Duration = Duration::from_millis(2500);
 /// For the last bytes of connections whose answer is complete.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -84,7 +84,7 @@ pub struct DrainTimes {
     pub calls: Duration,
 }
 
-/// What a drain came to.
+/// The result of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
     /// Requests that still ran when their time was over.
@@ -152,8 +152,9 @@ impl Lifecycle {
         });
     }
 
-    /// The order of a stop (STREAM-16.4). Everything shares one budget of time. `detached` counts the calls that run without a
-    /// connection here; `last_words` tells the clients of calls that still run, and leaves the other nodes.
+    /// Runs the steps of a stop in order (STREAM-16.4). All steps share one time budget. `detached`
+    /// counts the calls that run without a connection here. `last_words` notifies the clients of
+    /// calls that still run, and leaves the cluster.
     pub async fn drain(
         &self,
         times: DrainTimes,
@@ -173,7 +174,7 @@ impl Lifecycle {
         };
         let cut = match timeout_at(calls_end, all_over).await {
             Ok(()) => 0,
-            // What is left of the connections has a running request: idle ones were closed.
+            // Each remaining connection has a running request: idle ones were closed.
             Err(_elapsed) => self.connections.len().max(detached()),
         };
         let took = began.elapsed();

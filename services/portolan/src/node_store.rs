@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What was opened.
+/// The opened store.
 #[derive(Debug)]
 pub(crate) struct NodeStore {
     pub(crate) store: Arc<dyn Store>,
@@ -153,7 +153,8 @@ pub(crate) fn check(store: Arc<dyn Store>) -> Check {
     })
 }
 
-/// Tries what a node does first: connect, be recognised, load the scripts, hear of other nodes. `None` if there is no Redis.
+/// Tries a node's first steps: connect, authenticate, load the scripts, receive from other nodes.
+/// `None` if there is no Redis.
 pub(crate) async fn examine(settings: &Settings) -> Option<Result<(), String>> {
     /// Never the name of a real one, which is random.
     const DOCTOR: NodeId = NodeId(*b"ndoctordoctord");
@@ -167,7 +168,7 @@ pub(crate) async fn examine(settings: &Settings) -> Option<Result<(), String>> {
     Some(outcome.await.map_err(|error| explain(&error)))
 }
 
-/// What is wrong, and what to do about it.
+/// Describes the fault and its remedy.
 fn explain(error: &StoreError) -> String {
     let (StoreError::Down(fault) | StoreError::Refused(fault) | StoreError::Corrupt(fault)) = error;
     let advice = match error {

@@ -2,7 +2,8 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Fewer than this leave no room for the database, Redis, and the connections of a small installation.
+/// A limit below this is too small for the database, Redis, and the connections of a small
+/// installation.
 pub const FEW: u64 = 4_096;
 
 /// Raises what the process may have open to what the system lets it, as a shell's default (1,024) is for people and not for servers.

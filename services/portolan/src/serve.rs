@@ -201,7 +201,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     tokio::select! {
         biased;
         () = stop => {}
-        // Only somebody who took the address meanwhile.
+        // Fails only if another process took the address meanwhile.
         failed = opened => match failed? {},
     }
     health.set_ready(false);

@@ -158,7 +158,8 @@ pub struct Settings {
     pub page_size: usize,
     /// Limits of tenants, addresses and nodes.
     pub limits: LimitSettings,
-    /// Seconds for which a node judges tokens while it hears of no revocations, and others may.
+    /// Longest time in seconds that a node accepts tokens while it receives no revocations and
+    /// other nodes may receive them.
     pub revocation_max_staleness_secs: u64,
     /// Seconds from SIGTERM to the end of running calls.
     pub drain_secs: u64,
@@ -170,7 +171,7 @@ pub struct Settings {
     pub breached_passwords_file: Option<PathBuf>,
     /// Service that is asked for ranges of such a list.
     pub breached_passwords_url: Option<Url>,
-    /// Who else can say who somebody is.
+    /// External providers of identities.
     pub login_providers: Vec<LoginProvider>,
     /// Cheap argon2id for test suites.
     pub cheap_passwords: bool,
@@ -290,7 +291,7 @@ impl Raw {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// The text of a setting, if somebody set it.
+    /// Returns the text of a setting, if it is set.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0
             .get(name)

@@ -92,7 +92,8 @@ impl Wiring {
         let (recorder, record_writer) = Recorder::new(store.clone());
         let clock = Clock::system();
         let watch = ClockWatch::new(store.clone(), clock.clone());
-        // Before anything is done by it. What was found is logged, and told by the readiness probe.
+        // Check the clock before any work that depends on it. The result is logged, and reported by
+        // the readiness probe.
         let _ = watch.look().await;
         Ok(Self {
             recorder,
@@ -130,7 +131,8 @@ impl Wiring {
         }
     }
 
-    /// Begins to hear of keys and revocations. Before anything is served: what is revoked is known then.
+    /// Starts to receive keys and revocations. Call it before anything is served, so that
+    /// revocations are known then.
     pub(crate) async fn listen(&self, life: &Lifecycle) -> Result<()> {
         let feed = Feed {
             store: self.store.clone(),
@@ -251,7 +253,7 @@ impl Wiring {
                     () = news.notified() => {}
                 }
                 if let Err(error) = portolan_auth::jwks::reload(&reading).await {
-                    // What was read last goes on signing: its times are known.
+                    // The keys that were read last keep signing, because their times are known.
                     tracing::warn!("signing keys: {:#}", anyhow::Error::from(error));
                 }
             }
@@ -350,8 +352,9 @@ impl Wiring {
         })
     }
 
-    /// The console of a process without MCP endpoints looks at what the nodes share, as soon as that answers: nothing waits for it. The nodes
-    /// learn from there that this process hears of revocations.
+    /// Connects the console of a process without MCP endpoints to the store that nodes share, as
+    /// soon as it is available. No start-up step waits for it. The nodes learn from the store that
+    /// this process receives revocations.
     pub(crate) fn look_on(&self, settings: &Settings, life: &Lifecycle) {
         let (in_use, calls) = (self.in_use.clone(), self.calls.clone());
         let tries = self.tries.clone();
@@ -479,7 +482,7 @@ pub(crate) fn proxies(settings: &Settings) -> Result<TrustedProxies> {
     Ok(TrustedProxies::new(nets, header))
 }
 
-/// Passwords that nobody may choose.
+/// Reads the list of breached passwords, which are refused.
 fn breached(settings: &Settings) -> Result<BreachedPasswords> {
     let ranges = settings.breached_passwords_url.clone();
     let known = match &settings.breached_passwords_file {
@@ -526,7 +529,7 @@ pub(crate) fn hosts(settings: &Settings, is_dev: bool) -> AllowedHosts {
     hosts.also(others, settings.origin())
 }
 
-/// What stands in `Host` when somebody asks for our origin.
+/// Returns the `Host` header of requests to our origin.
 fn authority(settings: &Settings) -> String {
     let host = settings.public_url.host_str().unwrap_or_default();
     match settings.public_url.port() {

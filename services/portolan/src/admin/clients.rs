@@ -18,7 +18,7 @@ use super::{
 };
 use crate::output::say;
 
-/// What can be done.
+/// Commands for clients.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Lists clients, those in most use first.
@@ -47,7 +47,7 @@ pub enum Command {
     },
 }
 
-/// What can be done.
+/// Commands for grants.
 #[derive(Debug, clap::Subcommand)]
 pub enum GrantCommand {
     /// Lists live grants; at least one part must be named.

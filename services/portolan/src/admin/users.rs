@@ -24,7 +24,7 @@ use super::{
 };
 use crate::output::say;
 
-/// What can be done.
+/// Commands for people.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Lists people, the newest first.

@@ -1,4 +1,5 @@
-//! What is sealed under the master secret, and the change of that (AUTH-3.5, AUTH-J5).
+//! Counts the secrets that are sealed under the master secret, and reseals them when it changes
+//! (AUTH-3.5, AUTH-J5).
 
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ use crate::output::say;
 /// Rows in one transaction.
 const BATCH: i64 = 200;
 
-/// What can be done.
+/// Commands for sealed secrets.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Says how much is sealed under the present master secret, and how much under a former one.
@@ -25,7 +26,7 @@ pub enum Command {
     Rewrap,
 }
 
-/// What was found of one kind.
+/// The counts for one kind.
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
     current: u64,

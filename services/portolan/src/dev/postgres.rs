@@ -283,7 +283,8 @@ fn check_version(bin: &Path, data: &Path, user: Option<u32>) -> Result<()> {
     Ok(())
 }
 
-/// A process that was killed leaves its Postgres running. The lock on the data folder says nobody else uses it.
+/// Stops the Postgres that a killed process left running. The lock on the data folder ensures that
+/// no other process uses it.
 fn stop_left_over(bin: &Path, data: &Path, user: Option<u32>) {
     if data.join("postmaster.pid").exists() {
         let _ = as_user(Command::new(bin.join("pg_ctl")), user)
