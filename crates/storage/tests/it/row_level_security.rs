@@ -76,7 +76,8 @@ async fn every_table_with_a_tenant_forces_row_level_security_and_has_its_policie
     }
 }
 
-/// What a door sets begins and ends with its transaction, so that a connection may be anybody's afterwards.
+/// A scope's settings begin and end with its transaction, so that the connection can be reused for
+/// any tenant.
 #[tokio::test]
 async fn role_and_tenant_of_a_door_are_gone_with_its_transaction() {
     // All doors get the same connection.
