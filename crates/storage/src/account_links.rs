@@ -1,4 +1,5 @@
-//! Links that were mailed to a person: for a new password, and to undo a change of address (AUTH-L9, AUTH-L10).
+//! Links that were mailed to a person: for a new password, and to undo a change of address
+//! (AUTH-L9, AUTH-L10).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -49,7 +50,8 @@ pub struct Link {
     pub created_at: Timestamp,
 }
 
-/// Opens a link; an open one of the same person and purpose is used up, so that the newest is the only one (CASE-152).
+/// Creates a link. An open link of the same person and purpose is used up, so that only the newest
+/// is valid (CASE-152).
 pub async fn open(
     tx: &mut SystemTx,
     purpose: Purpose,

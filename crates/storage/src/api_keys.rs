@@ -1,4 +1,5 @@
-//! API keys: for clients that cannot do OAuth, in the name of a person or of a service account (AUTH-C17, AUTH-4.8).
+//! API keys: for clients that cannot do OAuth, in the name of a person or of a service account
+//! (AUTH-C17, AUTH-4.8).
 
 use portolan_model::{
     Digest, Timestamp,

@@ -114,8 +114,8 @@ pub async fn address(tx: &mut TenantTx) -> Result<Option<Address>, StorageError>
     }))
 }
 
-/// The published server of that slug; without one, the default server of the tenant. Drafts, paused and deleted ones are `None`, like
-/// unknown ones.
+/// Finds the published server of that slug; without a slug, the tenant's default server. `None` for
+/// drafts, paused, deleted and unknown servers alike.
 pub async fn published(
     tx: &mut TenantTx,
     server_slug: Option<&str>,

@@ -1,5 +1,5 @@
-//! Which AI clients may connect to a tenant: its rule, what was decided about single clients, and who asked (AUTH-M7). What
-//! follows from it says [`portolan_model::admission`].
+//! The AI clients that may connect to a tenant: its rule, its decisions about single clients, and
+//! open requests (AUTH-M7). [`portolan_model::admission`] evaluates them.
 
 use portolan_model::{
     Timestamp,
@@ -126,7 +126,8 @@ pub async fn hold_still(tx: &mut SystemTx, tenant: TenantId) -> Result<(), Stora
     Ok(())
 }
 
-/// Waits for those who [`hold_still`], and keeps further ones waiting until the transaction ends. To be called before anything is locked.
+/// Waits for the transactions in [`hold_still`], and blocks further ones until this transaction
+/// ends. Call it before any other lock.
 pub async fn take_turn(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('client admission', 0) # hashtextextended($1, 0))",
@@ -181,7 +182,8 @@ pub async fn decide(
     read_decision(before.as_deref())
 }
 
-/// Notes that a person asks for a client. False if they did before, or if too many wait already, of theirs or in all.
+/// Records a person's request for a client. False if they requested it before, or if too many
+/// requests are open, theirs or in all.
 pub async fn ask(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -279,7 +281,8 @@ pub async fn administrators(
         .collect())
 }
 
-/// A client that has a grant in a tenant, or had one until it was not admitted any more, or about which something was decided or asked.
+/// A client that has a grant in a tenant, or had one until it was not admitted any more, or about
+/// which something was decided or asked.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Which.
@@ -294,7 +297,8 @@ pub struct Seen {
     pub last_used_at: Option<Timestamp>,
 }
 
-/// The clients that a tenant has to do with, at most a thousand; those in most use first. Its own are not among them.
+/// Lists the clients that a tenant has to do with, those in most use first, at most a thousand. The
+/// tenant's own clients are left out.
 pub async fn seen(
     tx: &mut SystemTx,
     tenant: TenantId,

@@ -1,4 +1,5 @@
-//! Secrets of OAuth clients: known by digest, two at a time at most, so that one can be replaced without a pause (AUTH-C16).
+//! Secrets of OAuth clients: known by digest, two at a time at most, so that one can be replaced
+//! without a pause (AUTH-C16).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -10,7 +11,8 @@ use crate::{StorageError, SystemTx};
 
 /// Live secrets of one client: the present one and the one that takes its place.
 pub const MOST: i64 = 2;
-/// Between two notes that one secret, or one account, was used: a busy program is not a write a request.
+/// Between two notes that one secret, or one account, was used: a busy program is not a write a
+/// request.
 pub(crate) const NOTED_EVERY: Duration = Duration::seconds(10);
 
 /// The facts about a secret that may be shown.

@@ -343,7 +343,8 @@ pub async fn repeated(tx: &mut impl Tx, repeats: &[Repeat]) -> Result<Vec<Repeat
     if repeats.is_empty() {
         return Ok(Vec::new());
     }
-    // Of several processes that see the first round at once one writes it: "loop" in ASCII, a number of our own among advisory locks.
+    // Of several processes that see the first round at once one writes it: "loop" in ASCII, a
+    // number of our own among advisory locks.
     sqlx::query!("select pg_advisory_xact_lock(1819242352)")
         .execute(tx.raw())
         .await?;

@@ -1,5 +1,5 @@
-//! Which client may act for whom and where: the live grants, as people and admins see them, and the end of many at once
-//! (AUTH-R5 to AUTH-R7).
+//! The live grants, as people and admins see them, and the end of many at once (AUTH-R5 to
+//! AUTH-R7).
 
 use portolan_model::{
     Timestamp,
@@ -63,7 +63,8 @@ pub struct Which {
     pub grant: Option<GrantId>,
 }
 
-/// The live grants, last used first, at most a thousand. At least one part of `which` must be given.
+/// The live grants, last used first, at most a thousand. At least one part of `which` must be
+/// given.
 pub async fn list(
     tx: &mut SystemTx,
     which: Which,
@@ -174,7 +175,8 @@ pub async fn end(
     end_at_most(tx, which, None, reason, now).await
 }
 
-/// The same for so many grants that one transaction is short: to be called until nothing is ended any more.
+/// The same for so many grants that one transaction is short: to be called until nothing is ended
+/// any more.
 pub async fn end_some(
     tx: &mut SystemTx,
     which: Which,

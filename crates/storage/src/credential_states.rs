@@ -1,4 +1,5 @@
-//! Whether the APIs accept the credentials of sources. One row a credential: the last state, no history.
+//! Whether the APIs accept the credentials of sources. One row a credential: the last state, no
+//! history.
 
 use portolan_model::{Timestamp, id::SourceId};
 use uuid::Uuid;
@@ -54,8 +55,8 @@ pub struct Seen {
 }
 
 /// Writes the states that changed in one statement. At most one entry a source. Without `always`, a
-/// row that says the same is written again after ten minutes only. A credential that was replaced or
-/// removed meanwhile keeps its own state.
+/// row that says the same is written again after ten minutes only. A credential that was replaced
+/// or removed meanwhile keeps its own state.
 pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), StorageError> {
     if seen.is_empty() {
         return Ok(());

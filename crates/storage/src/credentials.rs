@@ -85,8 +85,9 @@ pub async fn find(
     }))
 }
 
-/// The version that the next [`put`] of this source must be sealed for. Locks the source until the transaction ends, so that two
-/// changes at once do not seal for the same version. `None` if there is no such source.
+/// The version that the next [`put`] of this source must be sealed for. Locks the source until the
+/// transaction ends, so that two changes at once do not seal for the same version. `None` if there
+/// is no such source.
 pub async fn next_version(
     tx: &mut TenantTx,
     source: SourceId,

@@ -24,9 +24,11 @@ pub enum Ending<'a> {
     Resume,
     /// Nothing works, and after [`GRACE`] it is gone. Its owner can take that back.
     Delete,
-    /// The deletion is taken back by an owner, while it can be, unless an operator stopped the tenant.
+    /// The deletion is taken back by an owner, while it can be, unless an operator stopped the
+    /// tenant.
     TakeBack,
-    /// Deleted by an operator: only an operator restores it. If it was deleted already, it is gone as soon as it would have been.
+    /// Deleted by an operator: only an operator restores it. A tenant that was deleted already
+    /// keeps its date of destruction.
     Evict,
     /// Any deletion is taken back, while it can be.
     Restore,
@@ -111,8 +113,8 @@ pub async fn overdue(
     Ok(tenant.map(TenantId::from_uuid))
 }
 
-/// Destroys the data keys of a tenant that is [`overdue`], and what is sealed under them: to be committed before the rest, which is much
-/// and can fail.
+/// Destroys the data keys of a tenant that is [`overdue`], and the secrets sealed under them.
+/// Commit this before the rest of the deletion, which is large and can fail.
 pub async fn shred(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     sqlx::query!(
         "delete from source_credentials where tenant_id = $1",

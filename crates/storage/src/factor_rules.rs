@@ -75,7 +75,8 @@ pub async fn set(
     Ok(before)
 }
 
-/// Members of a tenant who have what the rule asks for, and those who do not, as counts: for who is about to set it.
+/// Counts of a tenant's members who meet the rule and who do not, for an admin who is about to set
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
     /// Active members.
@@ -86,7 +87,8 @@ pub struct Readiness {
     pub with_any: i64,
 }
 
-/// Counts them. Crosses to people's factors, which the tenant's role cannot read: the tenant is an argument and comes from a checked workspace.
+/// Counts them. Crosses to people's factors, which the tenant's role cannot read: the tenant is an
+/// argument and comes from a checked workspace.
 pub async fn readiness(
     tx: &mut SystemTx,
     tenant: TenantId,

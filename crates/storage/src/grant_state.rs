@@ -26,17 +26,18 @@ use crate::{
 pub struct GrantState {
     /// The grant.
     pub grant: Grant,
-    /// Of its person in its tenant, as [`crate::grants::standing`] reads it; `None` if they never were a member.
+    /// Of its person in its tenant, as [`crate::grants::standing`] reads it; `None` if they never
+    /// were a member.
     pub standing: Option<Standing>,
-    /// Whether the rule by which provider members have to come lets it act: the person had come by the provider that is required, or is an
-    /// owner who had come with a passkey (AUTH-F7).
+    /// Whether the rule by which provider members have to come lets it act: the person had come by
+    /// the provider that is required, or is an owner who had come with a passkey (AUTH-F7).
     pub is_admitted_by_provider: bool,
     /// How the person had proved themselves.
     amr: Vec<String>,
     /// They had come by the tenant's own provider, in a session that opens nothing else.
     is_by_provider: bool,
-    /// The tenant's rules and its decision about the client, as they are written. They are parsed when they are asked for: one that cannot be
-    /// read must not stand in the way of a refusal that does not depend on it.
+    /// The tenant's rules and its decision about the client, as stored. They are parsed on use, so
+    /// that an unreadable one does not block a refusal that does not depend on it.
     second_factor: Option<String>,
     client_rule: Option<String>,
     client_decision: Option<String>,

@@ -1,4 +1,5 @@
-//! When apps last did something: the last request of each grant at an MCP endpoint, to the minute. Nodes write it in batches.
+//! The last use of each grant: its last request at an MCP endpoint, to the minute. Nodes write it
+//! in batches.
 
 use portolan_model::{Timestamp, id::GrantId};
 
@@ -9,8 +10,8 @@ use crate::{StorageError, TenantTx};
 pub async fn note(tx: &mut TenantTx, uses: &[(GrantId, Timestamp)]) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     let (grants, times): (Vec<_>, Vec<_>) = uses.iter().map(|(id, at)| (id.uuid(), *at)).unzip();
-    // In the order of ids: two nodes that write the same rows wait for each other in one direction only. One row each: a statement changes no
-    // row twice.
+    // Write in the order of ids, so that two nodes with the same rows do not deadlock. Each row
+    // occurs once: a statement changes no row twice.
     sqlx::query!(
         "insert into grant_uses (tenant_id, grant_id, used_at)
          select g.tenant_id, g.id, max(u.at) from unnest($2::uuid[], $3::timestamptz[]) as u(id, at)

@@ -1,7 +1,8 @@
 //! Grants and authorization codes (AUTH-1.3, AUTH-N10, AUTH-3.4).
 //!
-//! A grant is what a person allowed a client to do in a tenant; it is the root of everything that is revoked. A code stands for
-//! it once: [`redeem_code`] is one guarded `update`, so of two nodes that try at the same instant one wins.
+//! A grant is a person's permission for a client in a tenant, and the root of every revocation. A
+//! code stands for it once: [`redeem_code`] is one guarded `update`, so one of two nodes that try
+//! at the same instant wins.
 
 use portolan_model::{
     Digest, Timestamp,

@@ -124,7 +124,8 @@ pub struct Store {
 /// Which doors a process opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// All: the authorization service, alone or with MCP endpoints, and operators' commands. A login in `portolan_app`.
+    /// All: the authorization service, alone or with MCP endpoints, and operators' commands. The
+    /// login role is a member of `portolan_app`.
     EveryDoor,
     /// MCP endpoints alone. A login in `portolan_mcp`.
     Nodes,
@@ -167,7 +168,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the pool without a connection: until the database answers, everything is [`StorageError::Unavailable`].
+    /// Opens the pool without a connection: until the database answers, everything is
+    /// [`StorageError::Unavailable`].
     pub fn connect_later(config: &StorageConfig) -> Result<Self, StorageError> {
         let options = PgConnectOptions::from_str(&config.url)?
             .application_name("portolan")
@@ -289,7 +291,8 @@ impl Store {
         Ok(faults)
     }
 
-    /// Difference between the database's clock and `now`, in seconds (AUTH-4.7: refuse to be ready above 5 s).
+    /// Difference between the database's clock and `now`, in seconds (AUTH-4.7: refuse to be ready
+    /// above 5 s).
     pub async fn clock_skew_seconds(
         &self,
         now: portolan_model::Timestamp,
@@ -351,7 +354,8 @@ impl SystemTx {
     }
 }
 
-/// A transaction of a node that spans tenants, and sees nothing of people. Rolled back unless [`EdgeTx::commit`] is called.
+/// A transaction of a node that spans tenants, and sees nothing of people. Rolled back unless
+/// [`EdgeTx::commit`] is called.
 #[derive(Debug)]
 pub struct EdgeTx {
     tx: Transaction<'static, Postgres>,

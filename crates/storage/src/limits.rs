@@ -96,7 +96,8 @@ pub struct Bucket {
     pub refused: i64,
 }
 
-/// The time from `from` to `until` in steps of five minutes, empty ones too. `from` is the beginning of a minute.
+/// The time from `from` to `until` in steps of five minutes, empty ones too. `from` is the
+/// beginning of a minute.
 pub async fn usage(
     tx: &mut TenantTx,
     from: Timestamp,

@@ -121,7 +121,8 @@ pub async fn begin(
     Ok(())
 }
 
-/// Uses a way up: of this state, this provider and this browser, once, in its time (CASE-158). `None` for all else.
+/// Uses up the attempt with this state, provider and browser, once, before it expires (CASE-158).
+/// `None` if there is none.
 pub async fn take(
     tx: &mut SystemTx,
     state: &Digest,

@@ -166,8 +166,9 @@ pub async fn role_of(
     role.as_deref().map(read_role).transpose()
 }
 
-/// Active members of a tenant, strongest role first, then by name. Crosses to people's names, which the tenant's role cannot read, hence
-/// the system door: the tenant is an argument and comes from a checked [`Workspace`].
+/// Active members of a tenant, strongest role first, then by name. Crosses to people's names, which
+/// the tenant's role cannot read, hence the system door: the tenant is an argument and comes from a
+/// checked [`Workspace`].
 pub async fn list(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Member>, StorageError> {
     let rows = sqlx::query!(
         "select m.user_id, u.display_name, e.address, m.role, m.created_at
@@ -218,7 +219,8 @@ pub async fn add(
     Ok(())
 }
 
-/// Changes a member's role and raises the membership's epoch, which is returned; `None` for a stranger.
+/// Changes a member's role and raises the membership's epoch, which is returned; `None` for a
+/// stranger.
 pub async fn set_role(
     tx: &mut SystemTx,
     tenant: TenantId,

@@ -57,8 +57,8 @@ pub async fn find(
     .transpose()
 }
 
-/// The enabled tools of one server, or of every published server of the tenant: those that can change something first, then by name. At
-/// most two thousand.
+/// Lists the enabled tools of one server, or of every published server of the tenant. Tools that
+/// can change data come first, then by name; at most two thousand.
 pub async fn tools(
     tx: &mut SystemTx,
     tenant: TenantId,

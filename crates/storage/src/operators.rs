@@ -92,8 +92,8 @@ pub async fn people(
         .collect())
 }
 
-/// Locks or unlocks a person and raises their epoch, which is returned; `None` if they were in that state already, or never
-/// can be.
+/// Locks or unlocks a person and raises their epoch, which is returned; `None` if they were in that
+/// state already, or never can be.
 pub async fn set_locked(
     tx: &mut SystemTx,
     user: UserId,

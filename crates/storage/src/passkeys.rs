@@ -1,5 +1,5 @@
-//! Passkeys and what authenticators are asked to sign (AUTH-L13). A challenge is good once and a count only grows: guarded updates
-//! decide, on whichever node.
+//! Passkeys and the challenges that authenticators sign (AUTH-L13). A challenge is valid once and a
+//! signature count only grows. Guarded updates ensure both on every node.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -84,7 +84,8 @@ pub async fn ask(
     Ok(())
 }
 
-/// Uses a challenge up, whatever becomes of its answer. False if it was not asked so, was used, or is too old (CASE-156).
+/// Uses up a challenge, whether or not its answer is valid. False if it was never issued for this,
+/// was used, or is too old (CASE-156).
 pub async fn use_challenge(
     tx: &mut SystemTx,
     challenge: &Digest,
@@ -220,7 +221,8 @@ pub async fn count(
     .await?)
 }
 
-/// The passkey with this id at its authenticator, bound to this host, of a person who may still sign in.
+/// The passkey with this id at its authenticator, bound to this host, of a person who may still
+/// sign in.
 pub async fn find(
     tx: &mut SystemTx,
     credential_id: &[u8],

@@ -204,7 +204,8 @@ pub async fn delete(tx: &mut TenantTx, id: PromptId, now: Timestamp) -> Result<b
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a deletion back within [`crate::trash::KEPT`]. A name that was taken meanwhile violates [`NAME_TAKEN`].
+/// Restores a deleted prompt within [`crate::trash::KEPT`]. A name that was taken meanwhile
+/// violates [`NAME_TAKEN`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: PromptId,
@@ -273,8 +274,8 @@ pub async fn of_server(tx: &mut TenantTx, server: ServerId) -> Result<Vec<Offere
         .collect()
 }
 
-/// Replaces a server's choice of prompts. Two under one name violate [`NAME_CLASH`]; a foreign or unknown prompt is refused by the
-/// composite foreign key.
+/// Replaces a server's choice of prompts. Two under one name violate [`NAME_CLASH`]; a foreign or
+/// unknown prompt is refused by the composite foreign key.
 pub async fn choose(
     tx: &mut TenantTx,
     server: ServerId,
@@ -312,7 +313,8 @@ pub async fn choose(
     Ok(())
 }
 
-/// Lets the servers that offer a prompt under its old name follow a rename. A clash violates [`NAME_CLASH`].
+/// Lets the servers that offer a prompt under its old name follow a rename. A clash violates
+/// [`NAME_CLASH`].
 pub async fn rename(
     tx: &mut TenantTx,
     id: PromptId,
@@ -357,7 +359,8 @@ pub struct Published {
     pub messages: Option<Value>,
 }
 
-/// Bytes of messages or contents that a node keeps with its catalogue; what is larger is read when it is asked for.
+/// Bytes of messages or contents that a node keeps with its catalogue; what is larger is read when
+/// it is asked for.
 pub const KEPT_BYTES: i32 = 16 * 1024;
 
 /// Reads the prompts of a published server, by published name in byte order. A transaction of

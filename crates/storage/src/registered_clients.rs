@@ -1,5 +1,6 @@
-//! Clients that administrators of a tenant registered for it (AUTH-C16). Secrets are in [`crate::client_secrets`]; whether one is
-//! switched off is a decision of [`crate::client_admission`], so that it means the same as with every other client.
+//! Clients that administrators of a tenant registered for it (AUTH-C16). Secrets are in
+//! [`crate::client_secrets`]; whether one is switched off is a decision of
+//! [`crate::client_admission`], so that it means the same as with every other client.
 
 use portolan_model::{
     Timestamp,

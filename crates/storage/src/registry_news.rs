@@ -54,9 +54,11 @@ pub enum News {
     Everything,
 }
 
-/// A connection that listens. It connects by itself, with [`News::Everything`] after each gap and at the start.
+/// A connection that listens. It connects by itself, with [`News::Everything`] after each gap and
+/// at the start.
 ///
-/// It measures `listen_connected`, and `registry_stale_seconds`: for how long it has not been known that nothing was missed.
+/// It measures `listen_connected`, and `registry_stale_seconds`: for how long it has not been known
+/// that nothing was missed.
 #[derive(Debug)]
 pub struct NewsListener {
     store: Store,
@@ -80,7 +82,8 @@ impl NewsListener {
         }
     }
 
-    /// Waits for the next piece of news. Cancel safe. Never ends: while the database is away it tries once a second.
+    /// Waits for the next message. Cancel safe. Never ends: while the database does not answer, it
+    /// retries every second.
     pub async fn next(&mut self) -> News {
         loop {
             let Some(listener) = &mut self.listener else {

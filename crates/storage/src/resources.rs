@@ -1,4 +1,5 @@
-//! Resources and templates of resources: written in the console, or found at an upstream MCP server.
+//! Resources and templates of resources: written in the console, or found at an upstream MCP
+//! server.
 
 use portolan_model::{
     Timestamp,
@@ -122,7 +123,8 @@ pub const URI_TAKEN: &str = "resources_own_uri";
 /// The constraint that two resources of one server under one URI violate.
 pub const URI_CLASH: &str = "server_resources_uri";
 
-/// Adds a resource that was written here. An unknown HTTP source is refused by the composite foreign key.
+/// Adds a resource that was written here. An unknown HTTP source is refused by the composite
+/// foreign key.
 pub async fn insert(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -161,7 +163,8 @@ pub async fn insert(
     Ok(())
 }
 
-/// Gives a resource that was written here another definition. [`Holds::SameFile`] of one that holds no file violates a check.
+/// Replaces the definition of a resource that was written here. [`Holds::SameFile`] of one that
+/// holds no file violates a check.
 pub async fn replace(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -282,7 +285,8 @@ pub async fn find(tx: &mut TenantTx, id: ResourceId) -> Result<Option<Resource>,
     Ok(select(tx, Some(id)).await?.pop())
 }
 
-/// The bytes of a text or file with its version, for the console and for a node that has not kept them.
+/// The bytes of a text or file with its version, for the console and for a node that has not kept
+/// them.
 pub async fn content(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -350,7 +354,8 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a deletion back within [`crate::trash::KEPT`]. A URI that was taken meanwhile violates [`URI_TAKEN`].
+/// Restores a deleted resource within [`crate::trash::KEPT`]. A URI that was taken meanwhile
+/// violates [`URI_TAKEN`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -423,8 +428,8 @@ pub async fn of_server(tx: &mut TenantTx, server: ServerId) -> Result<Vec<Offere
         .collect()
 }
 
-/// Replaces a server's choice of resources. Two under one URI violate [`URI_CLASH`]; a foreign or unknown resource is refused by the
-/// composite foreign key.
+/// Replaces a server's choice of resources. Two under one URI violate [`URI_CLASH`]; a foreign or
+/// unknown resource is refused by the composite foreign key.
 pub async fn choose(
     tx: &mut TenantTx,
     server: ServerId,
@@ -462,7 +467,8 @@ pub async fn choose(
     Ok(())
 }
 
-/// Lets the servers that offer a resource under its old URI follow a change. A clash violates [`URI_CLASH`].
+/// Lets the servers that offer a resource under its old URI follow a change. A clash violates
+/// [`URI_CLASH`].
 pub async fn move_to(
     tx: &mut TenantTx,
     id: ResourceId,

@@ -89,8 +89,8 @@ pub struct Revocation {
     pub created_at: Timestamp,
 }
 
-/// Writes an entry in the transaction that revokes. When that was says the database: of many writers each has a clock of its own, and
-/// an entry from the past would be one that no reader looks back to.
+/// Writes an entry in the transaction that revokes. The database sets its time, because writers'
+/// clocks differ. Readers would miss an entry that is dated in the past.
 pub async fn insert(tx: &mut SystemTx, new: &New<'_>) -> Result<(), StorageError> {
     sqlx::query!(
         "insert into revocations (kind, ref, tenant_id, epoch, expires_at, created_at) values ($1, $2, $3, $4, $5, clock_timestamp())",
@@ -150,7 +150,8 @@ pub async fn clock(tx: &mut impl Tx) -> Result<Timestamp, StorageError> {
     Ok(now.fetch_one(tx.raw()).await?)
 }
 
-/// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its own.
+/// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its
+/// own.
 pub async fn names_any(
     tx: &mut SystemTx,
     entries: &[(Kind, String)],

@@ -47,7 +47,8 @@ pub async fn list_public(tx: &mut EdgeTx, now: Timestamp) -> Result<Vec<Value>, 
     .await?)
 }
 
-/// Holds the rotation lock until the transaction ends: of several nodes that start at once, one makes the keys.
+/// Holds the rotation lock until the transaction ends: of several nodes that start at once, one
+/// makes the keys.
 pub async fn lock_rotation(tx: &mut SystemTx) -> Result<(), StorageError> {
     // A number of our own among advisory locks: "keys" in ASCII.
     sqlx::query!("select pg_advisory_xact_lock(1801812339)")

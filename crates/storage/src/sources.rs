@@ -274,7 +274,8 @@ pub async fn update(
     Ok(done.rows_affected() == 1)
 }
 
-/// Puts a new document in the place of the one whose digest is `expected`. False if another import came between.
+/// Puts a new document in the place of the one whose digest is `expected`. False if another import
+/// came between.
 pub async fn replace_document(
     tx: &mut TenantTx,
     id: SourceId,
@@ -303,7 +304,8 @@ pub async fn replace_document(
     Ok(done.rows_affected() == 1)
 }
 
-/// Marks a source deleted: its tools are published no more. It can be restored for [`crate::trash::KEPT`].
+/// Marks a source deleted: its tools are published no more. It can be restored for
+/// [`crate::trash::KEPT`].
 pub async fn delete(tx: &mut TenantTx, id: SourceId, now: Timestamp) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(

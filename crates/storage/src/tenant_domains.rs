@@ -58,7 +58,8 @@ pub async fn list(tx: &mut TenantTx) -> Result<Vec<Domain>, StorageError> {
         .collect())
 }
 
-/// Adds one, unproved. [`StorageError::is_conflict_on`] `tenant_domains_tenant_id_domain_key` when it is there.
+/// Adds one, unproved. [`StorageError::is_conflict_on`] `tenant_domains_tenant_id_domain_key` when
+/// it is there.
 pub async fn add(
     tx: &mut TenantTx,
     domain: &str,
@@ -91,7 +92,8 @@ pub async fn remove(tx: &mut TenantTx, id: TenantDomainId) -> Result<Option<Stri
     .await?)
 }
 
-/// Notes that the record is there. [`StorageError::is_conflict_on`] `tenant_domains_verified` when another tenant has proved the domain.
+/// Records that the DNS record is there. [`StorageError::is_conflict_on`] `tenant_domains_verified`
+/// when another tenant has proved the domain.
 pub async fn found(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -111,7 +113,8 @@ pub async fn found(
     Ok(())
 }
 
-/// Notes that it is not. A domain that was proved is one no more when the record has been missing for three days: true then.
+/// Records that the DNS record is missing. A proved domain loses its proof when the record has been
+/// missing for three days; true then.
 pub async fn missed(
     tx: &mut SystemTx,
     tenant: TenantId,

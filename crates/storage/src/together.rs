@@ -20,7 +20,8 @@ const MOST: usize = 64;
 pub(crate) trait Question: Send + Sync + Sized + 'static {
     type Answer: Send;
 
-    /// Answers all, each in its place. A question must not be answered otherwise because of those beside it.
+    /// Answers all, each in its place. A question must not be answered otherwise because of those
+    /// beside it.
     fn ask(
         way: &mut Way,
         all: &[Self],

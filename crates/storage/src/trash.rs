@@ -1,8 +1,9 @@
 //! Deleted sources, servers, prompts and resources: kept for a time, listed, and brought back.
 //!
 //! A deletion marks a row. `restore` of each subject takes the mark away while [`KEPT`] lasts;
-//! [`crate::expiry`] removes the row afterwards. The trash of one workspace is bounded, so that deleting
-//! and making anew cannot fill the database: beyond [`MOST`] of a kind the oldest go at once.
+//! [`crate::expiry`] removes the row afterwards. The trash of one workspace is bounded, so that
+//! deleting and making anew cannot fill the database: beyond [`MOST`] of a kind the oldest go at
+//! once.
 
 use portolan_model::Timestamp;
 use time::Duration;
@@ -70,8 +71,8 @@ pub async fn list(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Entry>, Stora
     .await?)
 }
 
-/// Removes the oldest deleted rows of a workspace beyond [`MOST`] of each kind. Call it in the transaction
-/// of a deletion. Servers stay as tombstones in any case and are not counted.
+/// Removes the oldest deleted rows of a workspace beyond [`MOST`] of each kind. Call it in the
+/// transaction of a deletion. Servers stay as tombstones in any case and are not counted.
 pub(crate) async fn bound(tx: &mut TenantTx) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(

@@ -112,7 +112,8 @@ pub async fn set_sign_in(
     Ok(())
 }
 
-/// The version that the next [`put_client`] must be sealed for. Locks the row until the transaction ends.
+/// The version that the next [`put_client`] must be sealed for. Locks the row until the transaction
+/// ends.
 pub async fn next_client_version(
     tx: &mut TenantTx,
     source: SourceId,
@@ -176,8 +177,8 @@ pub async fn forget_client(
     Ok(())
 }
 
-/// The source is not signed in to by OAuth any more, or is elsewhere now: its client and every account go, those of persons and those
-/// that browsers are on their way to too. True if it was.
+/// The source is not signed in to by OAuth any more, or is elsewhere now: its client and every
+/// account go, those of persons and those that browsers are on their way to too. True if it was.
 pub async fn delete_sign_in(tx: &mut TenantTx, source: SourceId) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(
@@ -322,7 +323,8 @@ pub struct NewConnection<'a> {
     pub expires_at: Timestamp,
 }
 
-/// Keeps a connection in the place of the one that was there. False if its source is elsewhere by now: then nothing is kept.
+/// Replaces the stored connection. False if its source has moved meanwhile: then nothing is
+/// written.
 pub async fn connect(
     tx: &mut TenantTx,
     new: &NewConnection<'_>,
@@ -537,7 +539,8 @@ pub struct Leaving {
     pub version: i32,
 }
 
-/// The accounts at one source, or of one person, or all of a tenant: what goes when the source or the membership does.
+/// The accounts at one source, or of one person, or all of a tenant: what goes when the source or
+/// the membership does.
 pub async fn leaving(
     tx: &mut SystemTx,
     tenant: TenantId,

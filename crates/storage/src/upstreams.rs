@@ -1,4 +1,5 @@
-//! Sources of kind `mcp`: what their servers say of themselves, when their lists were last looked at, and what waits to be agreed to.
+//! Sources of kind `mcp`: their servers' descriptions of themselves, the times of refreshes, and
+//! changes that wait for approval.
 
 use portolan_model::{
     Timestamp,
@@ -165,7 +166,8 @@ pub async fn failed(
     Ok(())
 }
 
-/// Asks for a look at a server before its time: it said that something changed. False if one is near anyway.
+/// Asks for a look at a server before its time: it said that something changed. False if one is
+/// near anyway.
 pub async fn ask_for_a_look(
     tx: &mut TenantTx,
     source: SourceId,
@@ -313,7 +315,8 @@ pub async fn known(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Known>, St
     .await?)
 }
 
-/// Makes a source's prompts what its server offers: what is gone is marked, what the tenant chose stays.
+/// Makes a source's prompts what its server offers: what is gone is marked, what the tenant chose
+/// stays.
 pub async fn sync_prompts(
     tx: &mut TenantTx,
     source: SourceId,
@@ -444,8 +447,8 @@ pub async fn longest_name(
     Ok(row.map(|row| (row.what, row.name)))
 }
 
-/// Gives a source's tools and prompts the names of another prefix; the servers that offer them under their old names follow. Two
-/// under one name violate the constraint of the server's names.
+/// Gives a source's tools and prompts the names of another prefix; the servers that offer them
+/// under their old names follow. Two under one name violate the constraint of the server's names.
 pub async fn change_prefix(
     tx: &mut TenantTx,
     source: SourceId,

@@ -295,8 +295,8 @@ pub async fn password_of(tx: &mut SystemTx, user: UserId) -> Result<Option<Strin
     .await?)
 }
 
-/// Puts a new password in the place of the one that was just compared. False if it was changed meanwhile: of two changes at once
-/// one wins.
+/// Replaces the password that was just compared. False if it was changed meanwhile: of two changes
+/// at once one wins.
 pub async fn change_password(
     tx: &mut SystemTx,
     user: UserId,

@@ -1,5 +1,5 @@
-//! Definitions in the order and with the numbers in which they were written: columns of type `json` beside those of type `jsonb`,
-//! which keep neither.
+//! Definitions in the order and with the numbers in which they were written: columns of type `json`
+//! beside those of type `jsonb`, which keep neither.
 
 use serde_json::{Map, Value, json};
 

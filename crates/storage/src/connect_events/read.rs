@@ -73,7 +73,8 @@ pub struct Which<'a> {
 pub struct Read {
     /// Oldest first.
     pub events: Vec<Event>,
-    /// Of what happened by then, only what belongs to the rest was read. `None`: nothing else is there.
+    /// Of what happened by then, only what belongs to the rest was read. `None`: nothing else is
+    /// there.
     pub since: Option<Timestamp>,
 }
 
@@ -182,9 +183,10 @@ async fn first_beyond(
     .await?)
 }
 
-/// A step at which no workspace was named is shown to a tenant only if it is of one of its authorization requests; or a look at metadata,
-/// which tells nothing, by a computer that came for it and for no other tenant; or of a client by name that asked for it, from a network that
-/// came for it, and that had to do with no other tenant within the hour.
+/// A step at which no workspace was named is shown to a tenant only if it is of one of its
+/// authorization requests; or a look at metadata, which tells nothing, by a computer that came for
+/// it and for no other tenant; or of a client by name that asked for it, from a network that came
+/// for it, and that had to do with no other tenant within the hour.
 async fn of_tenant(
     tx: &mut SystemTx,
     tenant: TenantId,

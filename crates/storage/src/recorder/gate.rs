@@ -46,7 +46,8 @@ const BLOCK: Budget = Budget {
     burst: 120.0,
     per_second: 1.0,
 };
-/// Blocks, workspaces, looks and loops that are remembered, of each so many; after that all are forgotten.
+/// Blocks, workspaces, looks and loops that are remembered, of each so many; after that all are
+/// forgotten.
 const REMEMBERED: usize = 20_000;
 /// A step of discovery that is repeated within this time tells nothing new.
 const SAME: Duration = Duration::from_secs(60);
