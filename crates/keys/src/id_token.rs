@@ -25,13 +25,15 @@ const LEEWAY: i64 = 60;
 /// Longest `sub` (OpenID Connect Core §2).
 const MAX_SUBJECT: usize = 255;
 
-/// Why an ID token says nothing. The words are for our log: people read one sentence for all of them.
+/// Why an ID token says nothing. The words are for our log: people read one sentence for all of
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdTokenError {
     /// Not a JWT, or too long.
     #[error("it is not a JWT")]
     Malformed,
-    /// Its `alg` is none that is expected of this provider, its `typ` is another, or a member changes what is verified.
+    /// Its `alg` is none that is expected of this provider, its `typ` is another, or a member
+    /// changes what is verified.
     #[error("its header is not acceptable")]
     Header,
     /// A claim is absent or of the wrong form.
@@ -71,7 +73,8 @@ pub struct Expected<'a> {
     pub nonce: &'a str,
     /// The access token that came with it.
     pub access_token: &'a str,
-    /// Which algorithms this provider signs with. What else the header names is refused, whatever its key would allow (alg swap).
+    /// Which algorithms this provider signs with. What else the header names is refused, whatever
+    /// its key would allow (alg swap).
     pub algorithms: &'a [String],
 }
 

@@ -25,8 +25,9 @@ const QUEUE: usize = 32;
 /// Longest wait for a permit.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// How far the work stands behind everything else that asks for a core, in steps of `nice(2)`: a tenth of the weight. Alone it has whole
-/// cores; beside calls it takes what they leave, and a little more than nothing.
+/// How far the work stands behind everything else that asks for a core, in steps of `nice(2)`: a
+/// tenth of the weight. Alone it has whole cores; beside calls it takes what they leave, and a
+/// little more than nothing.
 #[cfg(target_os = "linux")]
 const BEHIND: i32 = 10;
 
@@ -78,9 +79,10 @@ pub enum PasswordError {
     Gone(#[from] oneshot::error::RecvError),
 }
 
-/// Hashes and compares passwords. At most as many at once as there are cores, each with its 64 MiB: memory is bounded by
-/// permits × cost, and a flood of logins waits or is refused instead of starving everything else
-/// (AUTH-L2, CASE-146). Each has a thread of its own, which gives way to those of calls.
+/// Hashes and compares passwords. At most as many at once as there are cores, each with its 64 MiB:
+/// memory is bounded by permits × cost, and a flood of logins waits or is refused instead of
+/// starving everything else (AUTH-L2, CASE-146). Each has a thread of its own, which gives way to
+/// those of calls.
 #[derive(Debug, Clone)]
 pub struct PasswordHasher {
     params: Params,
@@ -238,7 +240,8 @@ pub enum PasswordRule {
     Breached,
 }
 
-/// What lists of stolen passwords name a password by: SHA-1 of its bytes, in the form in which passwords are compared here. For nothing else.
+/// What lists of stolen passwords name a password by: SHA-1 of its bytes, in the form in which
+/// passwords are compared here. For nothing else.
 pub fn breach_digest(password: &Secret<String>) -> [u8; 20] {
     listed_digest(normalise(password).expose().as_bytes())
 }
@@ -251,9 +254,10 @@ pub fn listed_digest(line: &[u8]) -> [u8; 20] {
     out
 }
 
-/// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule, zxcvbn at least 3 of 4 with `inputs` (address, name,
-/// workspace) known to the guesser, none of the commonest (ADR 34), and something behind what is
-/// predictable that takes a million guesses (REVIEW-S-16).
+/// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule,
+/// zxcvbn at least 3 of 4 with `inputs` (address, name, workspace) known to the guesser, none of
+/// the commonest (ADR 34), and something behind what is predictable that takes a million guesses
+/// (REVIEW-S-16).
 pub fn check_new(password: &Secret<String>, inputs: &[&str]) -> Result<(), PasswordRule> {
     let normal = normalise(password);
     let count = normal.expose().chars().take(MAX_CODE_POINTS + 1).count();

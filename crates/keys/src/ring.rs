@@ -109,8 +109,9 @@ pub fn plan(existing: &[KeyTimes], now: Timestamp) -> Vec<KeyTimes> {
     made
 }
 
-/// The times of all keys when the standby takes over from what signs now: at once in an emergency, else as soon as it has been published
-/// for [`PUBLISH_AHEAD`] (AUTH-J2, AUTH-J3). `None` without a standby.
+/// The times of all keys when the standby takes over from what signs now: at once in an emergency,
+/// else as soon as it has been published for [`PUBLISH_AHEAD`] (AUTH-J2, AUTH-J3). `None` without a
+/// standby.
 pub fn hand_over(existing: &[KeyTimes], now: Timestamp, at_once: bool) -> Option<Vec<KeyTimes>> {
     let standby = existing
         .iter()
@@ -238,8 +239,8 @@ impl SigningKey {
     }
 }
 
-/// The public half of a key, and when it is published. Whether the private half opens here is another question: tokens that it signed
-/// elsewhere are good.
+/// The public half of a key, and when it is published. Whether the private half opens here is
+/// another question: tokens that it signed elsewhere are good.
 #[derive(Debug, Clone)]
 pub struct PublishedKey {
     /// With the key id.

@@ -76,7 +76,8 @@ impl SecretToken {
         })
     }
 
-    /// Reads a presented value: right prefix, length, alphabet and checksum. `None` needs no look into the database (CASE-129).
+    /// Reads a presented value: right prefix, length, alphabet and checksum. `None` needs no look
+    /// into the database (CASE-129).
     pub fn parse(form: TokenForm, text: &str) -> Option<Self> {
         let body = text.strip_prefix(form.prefix())?;
         let expected = if form.has_checksum() {
@@ -134,8 +135,8 @@ fn checksum(covered: &str) -> String {
     URL_SAFE_NO_PAD.encode(crc32fast::hash(covered.as_bytes()).to_be_bytes())
 }
 
-/// SHA-256. Right for values of at least 128 random bits; for what people choose or type there is [`crate::password`] and
-/// [`crate::Keys::mac`].
+/// SHA-256. Right for values of at least 128 random bits; for what people choose or type there is
+/// [`crate::password`] and [`crate::Keys::mac`].
 pub fn digest(bytes: &[u8]) -> Digest {
     let computed = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     let mut out = [0; 32];

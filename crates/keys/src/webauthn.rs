@@ -1,8 +1,9 @@
-//! Passkeys: what browsers and authenticators say, checked as a relying party does (Web Authentication level 3, §7.1 and §7.2;
-//! AUTH-L13).
+//! Passkeys: what browsers and authenticators say, checked as a relying party does (Web
+//! Authentication level 3, §7.1 and §7.2; AUTH-L13).
 //!
-//! Attestation is neither asked for nor believed: which maker an authenticator has decides nothing here. The challenge, who it was given
-//! to and whether it is used up are the caller's to know; so is the counter, which only the database can compare for all nodes.
+//! Attestation is neither asked for nor believed: which maker an authenticator has decides nothing
+//! here. The challenge, who it was given to and whether it is used up are the caller's to know; so
+//! is the counter, which only the database can compare for all nodes.
 
 mod cbor;
 
@@ -18,7 +19,8 @@ use serde::Deserialize;
 use self::cbor::Value;
 use crate::token::digest;
 
-/// COSE numbers of the signatures that are accepted, in the order of preference: ES256, EdDSA, RS256 (of older Windows Hello).
+/// COSE numbers of the signatures that are accepted, in the order of preference: ES256, EdDSA,
+/// RS256 (of older Windows Hello).
 pub const ALGORITHMS: [i64; 3] = [-7, -8, -257];
 
 /// Longest id of a credential (level 3, §4).
@@ -143,8 +145,8 @@ impl fmt::Debug for Assertion<'_> {
     }
 }
 
-/// The challenge that a browser wrote into its data, before anything about it is believed: by its digest the caller finds what was given
-/// out.
+/// The challenge that a browser wrote into its data, before anything about it is believed: by its
+/// digest the caller finds what was given out.
 pub fn challenge_of(client_data: &[u8]) -> Result<Vec<u8>, WebAuthnError> {
     URL_SAFE_NO_PAD
         .decode(ClientData::read(client_data)?.challenge)

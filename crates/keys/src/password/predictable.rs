@@ -1,5 +1,6 @@
-//! What people put around a password when it has to be longer, and what attackers try with every word of their lists: years, seasons, months, days,
-//! keys that lie side by side, and digits and signs at the end (REVIEW-S-16).
+//! What people put around a password when it has to be longer, and what attackers try with every
+//! word of their lists: years, seasons, months, days, keys that lie side by side, and digits and
+//! signs at the end (REVIEW-S-16).
 
 /// Words that stand for the time at which a password had to be changed.
 const TIMES: &[&str] = &[

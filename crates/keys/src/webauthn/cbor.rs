@@ -1,4 +1,5 @@
-//! The little of CBOR (RFC 8949) that authenticators write: definite lengths, no tags, no floating point (CTAP 2, §8).
+//! The little of CBOR (RFC 8949) that authenticators write: definite lengths, no tags, no floating
+//! point (CTAP 2, §8).
 
 /// Deepest nesting; CTAP allows four levels.
 const DEEPEST: u8 = 6;
