@@ -106,7 +106,8 @@ pub enum Admission {
 }
 
 impl Admission {
-    /// Applies the rule. A decision counts more than the rule, and whose the client is counts more than a permission.
+    /// Applies the rule. A decision counts more than the rule, and whose the client is counts more
+    /// than a permission.
     pub const fn of(
         rule: ClientRule,
         decision: Option<ClientDecision>,

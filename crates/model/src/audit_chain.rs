@@ -94,7 +94,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// At the begin of a chain. `known` is a place and its hash from an earlier look, through which the chain must still lead.
+    /// At the begin of a chain. `known` is a place and its hash from an earlier look, through which
+    /// the chain must still lead.
     pub fn new(known: Option<(i64, Vec<u8>)>) -> Self {
         Self {
             next: 1,

@@ -49,12 +49,14 @@ impl Clock {
         Self(Source::Test(Arc::new(AtomicI64::new(micros(at)))))
     }
 
-    /// A clock that shows what another one shows, in microseconds since the epoch: a simulation has a time of its own.
+    /// A clock that shows what another one shows, in microseconds since the epoch: a simulation has
+    /// a time of its own.
     pub fn following(micros: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         Self(Source::Other(Arc::new(micros)))
     }
 
-    /// The present time, with the resolution of Postgres (microseconds), so that a value survives a round trip.
+    /// The present time, with the resolution of Postgres (microseconds), so that a value survives a
+    /// round trip.
     pub fn now(&self) -> Timestamp {
         OffsetDateTime::UNIX_EPOCH + Duration::microseconds(self.unix_micros())
     }

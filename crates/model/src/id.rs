@@ -1,6 +1,8 @@
-//! Ids: UUIDv7 with a kind. In text they carry the kind's prefix, in Postgres they are plain `uuid`.
+//! Ids: UUIDv7 with a kind. In text they carry the kind's prefix, in Postgres they are plain
+//! `uuid`.
 //!
-//! An id names, it never opens: UUIDv7 is guessable by design (AUTH-3.1). Secrets are `keys::SecretToken`.
+//! An id names, it never opens: UUIDv7 is guessable by design (AUTH-3.1). Secrets are
+//! `keys::SecretToken`.
 
 use std::{fmt, hash, marker::PhantomData, str::FromStr};
 

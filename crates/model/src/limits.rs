@@ -1,4 +1,5 @@
-//! The limits of a tenant: what the platform gives, what the tenant has set, what holds (STREAM-16).
+//! The limits of a tenant: what the platform gives, what the tenant has set, what holds
+//! (STREAM-16).
 
 use std::str::FromStr;
 
@@ -17,7 +18,8 @@ pub enum LimitName {
     RunningCalls,
     /// Event streams of the tenant open at once, over all nodes.
     OpenStreams,
-    /// Event streams that one person with one client opens, a minute. Coming back for one is not opening one.
+    /// Event streams that one person with one client opens, a minute. Coming back for one is not
+    /// opening one.
     StreamOpens,
     /// Event streams of one session open at once, on each node.
     SessionStreams,
@@ -124,7 +126,8 @@ pub struct PlatformLimits {
 }
 
 impl PlatformLimits {
-    /// The most that a tenant may set. A limit that the platform does not have is bounded by that of all calls.
+    /// The most that a tenant may set. A limit that the platform does not have is bounded by that
+    /// of all calls.
     pub fn maximum(&self, name: LimitName) -> u32 {
         /// The largest value that the database and the consoles' numbers hold safely.
         const MOST: u32 = 1_000_000_000;

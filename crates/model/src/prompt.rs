@@ -1,7 +1,9 @@
-//! Prompts that tenants write: arguments, messages with `{{placeholders}}`, and what becomes of them.
+//! Prompts that tenants write: arguments, messages with `{{placeholders}}`, and what becomes of
+//! them.
 //!
-//! A value is put in as text and never looked at again: what a caller sends cannot bring placeholders, blocks or roles of its own
-//! (MCP-PR-7). A backslash before the braces keeps them as they are.
+//! A value is put in as text and never looked at again: what a caller sends cannot bring
+//! placeholders, blocks or roles of its own (MCP-PR-7). A backslash before the braces keeps them as
+//! they are.
 
 use std::collections::BTreeMap;
 

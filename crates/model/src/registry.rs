@@ -114,7 +114,8 @@ pub struct SourceSettings {
     pub max_response_bytes: u32,
     /// Which redirects are followed.
     pub follow_redirects: FollowRedirects,
-    /// Calls of its tools may go on as tasks, where the client takes them. Rows of before say nothing of it.
+    /// Calls of its tools may go on as tasks, where the client takes them. Rows of before say
+    /// nothing of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tasks: bool,
 }

@@ -1,13 +1,14 @@
 //! The canonical form of an MCP server's URL as an OAuth resource (RFC 8707; AUTH-5.1 to AUTH-5.6).
 //!
-//! A resource is one of three shapes on the one public origin: `/mcp`, `/t/<tenant>/mcp`, `/t/<tenant>/<server>/mcp`. The value
-//! of `aud` is always what [`Site::url`] writes.
+//! A resource is one of three shapes on the one public origin: `/mcp`, `/t/<tenant>/mcp`,
+//! `/t/<tenant>/<server>/mcp`. The value of `aud` is always what [`Site::url`] writes.
 
 use std::fmt;
 
 use url::{Host, Url};
 
-/// A resource, named by the slugs in its URL. Whether they exist is another question, and answered only to members.
+/// A resource, named by the slugs in its URL. Whether they exist is another question, and answered
+/// only to members.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// `https://HOST/mcp`: the tenant follows from the token.

@@ -1,5 +1,5 @@
-//! Texts of strangers that people and models read: what shows nothing, or shows it in another order than it is read, does not
-//! belong in them (REVIEW-S-6).
+//! Texts of strangers that people and models read: what shows nothing, or shows it in another order
+//! than it is read, does not belong in them (REVIEW-S-6).
 
 use std::borrow::Cow;
 

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use time::Duration;
 use url::Url;
 
-/// A family as the database keeps it: what the token endpoint does under the lock, with numbers for tokens.
+/// A family as the database keeps it: what the token endpoint does under the lock, with numbers for
+/// tokens.
 #[derive(Debug)]
 struct Family {
     /// Per generation: when superseded, whether presented, replays.
