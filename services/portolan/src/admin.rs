@@ -48,7 +48,8 @@ pub struct AdminArguments {
     /// Why, for the audit log.
     #[arg(long, global = true, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Work on a running `portolan dev` instead of the configured installation; its folder, if it is another one, after `=`.
+    /// Work on a running `portolan dev` instead of the configured installation; its folder, if it
+    /// is another one, after `=`.
     #[arg(
         long,
         global = true,

@@ -47,8 +47,8 @@ impl ClockWatch {
         self.pause.clone()
     }
 
-    /// Compares the clocks. While the database does not say what time it is, what was seen last holds: that it is away is no reason not
-    /// to serve (STREAM-17.4).
+    /// Compares the clocks. While the database does not say what time it is, what was seen last
+    /// holds: that it is away is no reason not to serve (STREAM-17.4).
     pub(crate) async fn look(&self) -> Result<(), String> {
         let (asked, now) = (Instant::now(), self.clock.now());
         let told = timeout(WITHIN, self.store.clock_skew_seconds(now)).await;
@@ -67,8 +67,8 @@ impl ClockWatch {
         }
     }
 
-    /// Waits until the clock is right. A node that starts with a wrong one takes no connection before: balancers that ask no readiness
-    /// probe then leave it alone, too.
+    /// Waits until the clock is right. A node that starts with a wrong one takes no connection
+    /// before: balancers that ask no readiness probe then leave it alone, too.
     pub(crate) async fn is_right(&self) {
         while self.look().await.is_err() {
             sleep(AGAIN).await;

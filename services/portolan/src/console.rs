@@ -21,7 +21,8 @@ struct Files;
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
-/// Routes of the console's files: assets by name, and the page itself for every address that the console's own router knows.
+/// Routes of the console's files: assets by name, and the page itself for every address that the
+/// console's own router knows.
 pub fn router() -> Router {
     Router::new()
         .route("/", get(page))

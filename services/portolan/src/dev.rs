@@ -65,7 +65,8 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     let bin = find_binaries(arguments.postgres_bin.as_deref())?;
 
     let runtime = lifecycle::runtime()?;
-    // Taken before the database starts: a port that is taken is known at once, and port 0 gets its number.
+    // Taken before the database starts: a port that is taken is known at once, and port 0 gets its
+    // number.
     let (listeners, demo) = {
         let _inside = runtime.enter();
         (
@@ -130,7 +131,8 @@ fn origin(asked: Option<&str>, listen: SocketAddr) -> String {
     }
 }
 
-/// Lets the settings name what a running `portolan dev` on this folder stands on: for operators' commands.
+/// Lets the settings name what a running `portolan dev` on this folder stands on: for operators'
+/// commands.
 pub(crate) fn point_to(raw: &mut Raw, folder: &Path) -> Result<()> {
     let secret = folder.join("master-secret");
     if !secret.exists() {

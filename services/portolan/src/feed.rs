@@ -30,7 +30,8 @@ const REVOCATIONS: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Between two looks at the keys. New ones are published a day before they sign.
 const KEYS: Duration = Duration::from_secs(60);
-/// Rows commit out of order: each look goes back this far. A writer's transaction is shorter; to read a row twice does no harm.
+/// Rows commit out of order: each look goes back this far. A writer's transaction is shorter; to
+/// read a row twice does no harm.
 const OVERLAP: time::Duration = time::Duration::MINUTE;
 
 /// Reads for one node.
@@ -45,8 +46,9 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Reads everything once, so that a node is not ready before it knows what is revoked; then goes on until no call
-    /// runs any more: a token that is revoked while the process drains is refused too.
+    /// Reads everything once, so that a node is not ready before it knows what is revoked; then
+    /// goes on until no call runs any more: a token that is revoked while the process drains is
+    /// refused too.
     pub(crate) async fn start(self, life: &Lifecycle) -> anyhow::Result<()> {
         self.read_keys().await?;
         let mut seen = self.read_revocations(None).await?;
@@ -65,7 +67,8 @@ impl Feed {
                     _ = keys.tick() => in_time(self.read_keys()).await,
                 };
                 if let Err(error) = outcome {
-                    // Old keys and known revocations stay in force; the readiness probe tells that the database is away.
+                    // Old keys and known revocations stay in force; the readiness probe tells that
+                    // the database is away.
                     tracing::warn!("feed: {error:#}");
                 }
             }
@@ -105,7 +108,8 @@ impl Feed {
         Ok(())
     }
 
-    /// Returns the database's time up to which everything committed has been seen: another machine's clock may be another.
+    /// Returns the database's time up to which everything committed has been seen: another
+    /// machine's clock may be another.
     async fn read_revocations(&self, since: Option<Timestamp>) -> anyhow::Result<Timestamp> {
         let asked = Instant::now();
         let mut tx = self.store.edge(Reason::Revocations).await?;

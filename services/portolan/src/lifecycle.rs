@@ -27,12 +27,14 @@ pub fn runtime() -> Result<Runtime> {
         .context("cannot start the runtime")
 }
 
-/// Ends the runtime. Work that cannot be interrupted, such as the check of a password, does not keep the process.
+/// Ends the runtime. Work that cannot be interrupted, such as the check of a password, does not
+/// keep the process.
 pub fn end(runtime: Runtime) {
     runtime.shutdown_timeout(Duration::from_millis(500));
 }
 
-/// What ends a process in good order: SIGTERM, SIGINT, SIGHUP. From the moment on that this is made none is missed, and none kills.
+/// What ends a process in good order: SIGTERM, SIGINT, SIGHUP. From the moment on that this is made
+/// none is missed, and none kills.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -54,8 +56,8 @@ impl Signals {
 /// What stops a process, step by step, and what it waits for.
 #[derive(Debug, Clone, Default)]
 pub struct Lifecycle {
-    /// The process was asked to stop: streams that wait for news end, chores that can wait or that others can do end. Requests are
-    /// still taken.
+    /// The process was asked to stop: streams that wait for news end, chores that can wait or that
+    /// others can do end. Requests are still taken.
     pub stopping: CancellationToken,
     /// No new connections and requests. Running calls go on, and what they need does.
     pub closing: CancellationToken,
@@ -67,7 +69,8 @@ pub struct Lifecycle {
     pub stopped: CancellationToken,
     /// Nothing is waited for any more.
     pub over: CancellationToken,
-    /// Running calls, connected or not, and the writer of their log, which ends after the last of them.
+    /// Running calls, connected or not, and the writer of their log, which ends after the last of
+    /// them.
     pub calls: TaskTracker,
     /// Every other task that must have ended before the process does.
     pub tasks: TaskTracker,

@@ -68,8 +68,8 @@ pub(crate) async fn open(
     })
 }
 
-/// The same for a process that only looks on: waits for Redis as long as it takes, in the background. `None`: there is no Redis, or it
-/// cannot be used, or the process stops first.
+/// The same for a process that only looks on: waits for Redis as long as it takes, in the
+/// background. `None`: there is no Redis, or it cannot be used, or the process stops first.
 pub(crate) fn onlooker(
     settings: &Settings,
     life: &Lifecycle,
@@ -107,7 +107,8 @@ fn options(settings: &Settings) -> Option<RedisOptions> {
     })
 }
 
-/// A Redis that does not answer yet is waited for: after a power cut everything starts at once. One that refuses is not.
+/// A Redis that does not answer yet is waited for: after a power cut everything starts at once. One
+/// that refuses is not.
 async fn connect(
     options: RedisOptions,
     tasks: &TaskTracker,

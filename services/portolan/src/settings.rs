@@ -1,8 +1,9 @@
 //! Configuration: a TOML file, the environment over it, and nothing unknown.
 //!
-//! Every setting has one flat name. In the file it is `name = value`, in the environment `PORTOLAN_NAME`; a list in the
-//! environment is separated by commas. A secret can also be read from a file: `name_file`, `PORTOLAN_NAME_FILE`. An unknown name
-//! in either place refuses to start: a typo in a security setting must not become a default.
+//! Every setting has one flat name. In the file it is `name = value`, in the environment
+//! `PORTOLAN_NAME`; a list in the environment is separated by commas. A secret can also be read
+//! from a file: `name_file`, `PORTOLAN_NAME_FILE`. An unknown name in either place refuses to
+//! start: a typo in a security setting must not become a default.
 
 mod described;
 mod egress;

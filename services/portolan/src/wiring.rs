@@ -215,7 +215,8 @@ impl Wiring {
                 ));
             }
         }
-        // By a wrong clock keys would be made, and done away with, at a wrong time: those that are there serve.
+        // By a wrong clock keys would be made, and done away with, at a wrong time: those that are
+        // there serve.
         let mut is_due = self.watch.look().await.is_err();
         let prepared = if is_due {
             portolan_auth::jwks::reload(&state).await
@@ -271,7 +272,8 @@ impl Wiring {
         Ok(portolan_auth::router(&state))
     }
 
-    /// The MCP endpoints, ready to answer: verification keys and revocations are loaded, and the other nodes know this one.
+    /// The MCP endpoints, ready to answer: verification keys and revocations are loaded, and the
+    /// other nodes know this one.
     pub(crate) async fn mcp(
         &self,
         settings: &Settings,
@@ -374,8 +376,9 @@ impl Wiring {
         });
     }
 
-    /// For the readiness probe. A node with MCP endpoints serves from memory what it knows (STREAM-17.4), and the console tells
-    /// by itself what does not work; without them nothing works.
+    /// For the readiness probe. A node with MCP endpoints serves from memory what it knows
+    /// (STREAM-17.4), and the console tells by itself what does not work; without them nothing
+    /// works.
     pub(crate) fn database(&self, role: Role) -> Dependency {
         Dependency {
             name: "database",

@@ -24,7 +24,8 @@ const TOLD: usize = 20;
 /// Commands for the audit log.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Walks along every chain of the log and says what was edited, removed or moved. Exit code 3 if anything was.
+    /// Walks along every chain of the log and says what was edited, removed or moved. Exit code 3
+    /// if anything was.
     Verify {
         /// Only the log of this workspace: id (ten_…) or slug.
         #[arg(long)]

@@ -19,8 +19,8 @@ use super::{
 pub enum Command {
     /// Lists the keys, the newest first.
     List,
-    /// Lets the standby take over as planned: it signs when it has been published for a day, the present key stays published until its
-    /// last token is over. No client notices.
+    /// Lets the standby take over as planned: it signs when it has been published for a day, the
+    /// present key stays published until its last token is over. No client notices.
     Rotate,
     /// Removes a key in an emergency: the tokens it signed are refused at once, on all nodes.
     /// Clients renew theirs without a new sign-in.

@@ -48,8 +48,9 @@ pub enum Command {
         /// Id (ten_…) or slug.
         tenant: String,
     },
-    /// Stops a workspace and destroys it after 30 days: credentials, registry, members, grants. Its addresses are never given away. One
-    /// that its owner deleted cannot be restored by them any more.
+    /// Stops a workspace and destroys it after 30 days: credentials, registry, members, grants. Its
+    /// addresses are never given away. One that its owner deleted cannot be restored by them any
+    /// more.
     Delete {
         /// Id (ten_…) or slug.
         tenant: String,

@@ -22,7 +22,8 @@ const BATCH: i64 = 200;
 pub enum Command {
     /// Says how much is sealed under the present master secret, and how much under a former one.
     Status,
-    /// Seals everything again that is under a former master secret (master_secret_previous), which is not needed afterwards.
+    /// Seals everything again that is under a former master secret (master_secret_previous), which
+    /// is not needed afterwards.
     Rewrap,
 }
 
@@ -108,7 +109,8 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Counts, and seals again, each as it opens: one that does not must keep no other one under a former secret.
+/// Counts, and seals again, each as it opens: one that does not must keep no other one under a
+/// former secret.
 async fn batch(
     desk: &Desk,
     mut tx: SystemTx,
