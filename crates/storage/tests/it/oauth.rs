@@ -226,7 +226,8 @@ async fn k9_fifty_refreshes_at_once_leave_one_live_branch() {
         assert_eq!(live, 1, "round {round}");
         drop(tx);
 
-        // The head moves on while others still come with the first one: they are led to wherever it is.
+        // The head moves on while others still come with the first one: they are led to wherever it
+        // is.
         let head = Digest::from_bytes(*heads.first().unwrap());
         let second = refresh(&nodes[1], head).await;
         assert_eq!(refresh(&nodes[0], first).await, second);

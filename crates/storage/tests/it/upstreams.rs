@@ -1,4 +1,5 @@
-//! Upstream servers: one node looks at each, what is gone is marked, and what a node may touch is small.
+//! Upstream servers: one node looks at each, what is gone is marked, and what a node may touch is
+//! small.
 
 use portolan_model::{id::SourceId, id::TenantId, registry::SourceKind};
 use portolan_storage::{

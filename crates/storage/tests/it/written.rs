@@ -1,4 +1,5 @@
-//! Definitions come back in the order and with the numbers in which they were written, and as the release before wrote them if it did.
+//! Definitions come back in the order and with the numbers in which they were written, and as the
+//! release before wrote them if it did.
 
 use portolan_model::{
     id::{SourceId, TenantId},
