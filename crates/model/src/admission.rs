@@ -76,7 +76,7 @@ impl ClientDecision {
     }
 }
 
-/// Whose a client is, as seen by a tenant.
+/// The owner of a client, as seen by a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Belonging {
     /// It registered itself, or has a metadata document: it can ask everywhere.

@@ -185,7 +185,8 @@ const REFUSED_PREFIXES: [&str; 11] = [
     "microsoft-",
 ];
 
-/// Checks a URI that a client wants to register, and tells where it goes (AUTH-C14).
+/// Checks a URI that a client wants to register, and returns its kind of destination
+/// (AUTH-C14).
 pub fn check(uri: &str) -> Result<Destination, InvalidRedirect> {
     let destination = destination(uri)?;
     match &destination {
