@@ -26,11 +26,11 @@ use crate::lifecycle::Lifecycle;
 /// Poll interval for revocations when no notification arrives (AUTH-4.3: refused everywhere within
 /// a second).
 const REVOCATIONS: Duration = Duration::from_millis(500);
-/// A look takes no longer.
+/// Timeout of one read.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Between two looks at the keys. New ones are published a day before they sign.
+/// Poll interval for the keys. New ones are published a day before they sign.
 const KEYS: Duration = Duration::from_secs(60);
-/// Rows commit out of order: each look goes back this far. A writer's transaction is shorter; to
+/// Rows commit out of order: each read goes back this far. A writer's transaction is shorter; to
 /// read a row twice does no harm.
 const OVERLAP: time::Duration = time::Duration::MINUTE;
 
@@ -67,8 +67,8 @@ impl Feed {
                     _ = keys.tick() => in_time(self.read_keys()).await,
                 };
                 if let Err(error) = outcome {
-                    // Old keys and known revocations stay in force; the readiness probe tells that
-                    // the database is away.
+                    // Old keys and known revocations stay in force; the readiness probe reports
+                    // that the database is unavailable.
                     tracing::warn!("feed: {error:#}");
                 }
             }

@@ -119,7 +119,8 @@ impl Lifecycle {
         }
     }
 
-    /// How the second listener stops: last, because a draining node still tells that it drains.
+    /// Returns the stop of the second listener: it is last, because a draining node still reports
+    /// that it drains.
     pub fn admin(&self) -> Shutdown {
         Shutdown {
             stop: self.stopped.clone(),

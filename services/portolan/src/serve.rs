@@ -26,7 +26,7 @@ use crate::{
     wiring::{self, Wiring},
 };
 
-/// Between two looks at database and Redis.
+/// Interval between checks of database and Redis.
 const LOOK: Duration = Duration::from_secs(2);
 /// Closing the connections to the database takes no longer.
 const CLOSE: Duration = Duration::from_millis(500);

@@ -46,7 +46,7 @@ impl Role {
     pub const fn has_auth(self) -> bool {
         matches!(self, Self::All | Self::Auth)
     }
-    /// Which doors of the database it opens.
+    /// Returns the transaction scopes that it needs.
     pub const fn needs(self) -> portolan_storage::Needs {
         if self.has_auth() {
             portolan_storage::Needs::EveryDoor
@@ -153,7 +153,7 @@ pub struct Settings {
     pub egress_allow: Vec<String>,
     /// http to public addresses.
     pub egress_allow_plain_http: bool,
-    /// Whose certificates are believed beside those that the machine believes.
+    /// Certificate authorities that are trusted beside those of the machine.
     pub egress_authorities: Authorities,
     /// Tools a page.
     pub page_size: usize,

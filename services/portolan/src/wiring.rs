@@ -47,9 +47,9 @@ use crate::{
     settings::{MailSettings, Role, Settings},
 };
 
-/// Between two rounds of key rotation and purging.
+/// Interval between rounds of key rotation and purging.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
-/// Between two looks at a clock that is wrong, while such a round waits for it.
+/// Interval between checks of a wrong clock, while such a round waits for it.
 const CLOCK: Duration = Duration::from_secs(5);
 
 /// What both services share.

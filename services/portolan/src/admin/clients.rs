@@ -271,8 +271,8 @@ async fn which(desk: &Desk, tx: &mut SystemTx, filter: &GrantFilter) -> Result<W
     Ok(which)
 }
 
-/// Ends grants and what goes with them, and says so in the logs of the workspaces. Returns how many
-/// apps that were.
+/// Ends grants with their tokens, and writes that to the logs of the workspaces. Returns the number
+/// of apps.
 pub(super) async fn end(desk: &Desk, tx: &mut SystemTx, which: Which, why: &str) -> Result<usize> {
     let ended = connected_apps::end(tx, which, why, desk.now()).await?;
     record_ended(desk, tx, &ended, why).await?;

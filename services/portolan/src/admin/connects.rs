@@ -1,5 +1,4 @@
-//! Tries of clients to connect, as the flight recorder kept them: where each stopped, and why
-//! (AUTH-X2).
+//! Recorded attempts of clients to connect: where each stopped, and why (AUTH-X2).
 
 use std::process::ExitCode;
 

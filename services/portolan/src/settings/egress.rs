@@ -1,4 +1,4 @@
-//! Whose certificates are believed when others are called.
+//! Certificate authorities that outgoing calls trust.
 
 use std::fs;
 
