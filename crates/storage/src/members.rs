@@ -167,7 +167,7 @@ pub async fn role_of(
 }
 
 /// Active members of a tenant, strongest role first, then by name. Crosses to people's names, which
-/// the tenant's role cannot read, hence the system door: the tenant is an argument and comes from a
+/// the tenant's role cannot read, hence the system scope: the tenant is an argument and comes from a
 /// checked [`Workspace`].
 pub async fn list(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Member>, StorageError> {
     let rows = sqlx::query!(
