@@ -1,7 +1,9 @@
-//! Client assertions: JWTs by which OAuth clients prove themselves with a key that only they have (RFC 7523; AUTH-C13, MCP-AX-2).
+//! Client assertions: JWTs by which OAuth clients prove themselves with a key that only they have
+//! (RFC 7523; AUTH-C13, MCP-AX-2).
 //!
-//! Everything in an assertion comes from a stranger until its signature is checked, and the key it is checked with is the stranger's
-//! own. So the header chooses nothing: which algorithm fits is a property of the key, and members that bring a key along are refused.
+//! Everything in an assertion comes from a stranger until its signature is checked, and the key it
+//! is checked with is the stranger's own. So the header chooses nothing: which algorithm fits is a
+//! property of the key, and members that bring a key along are refused.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -39,7 +41,7 @@ pub enum AssertionError {
     Claims,
     /// `iss` and `sub` are not the same client.
     Issuer,
-    /// It is meant for somebody else as well, or only.
+    /// Its audience is or includes another party.
     Audience,
     /// Past `exp`, or `exp` too far ahead, or from the future.
     Time,
@@ -118,8 +120,8 @@ impl std::fmt::Debug for ClientKeys {
 const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 impl ClientKeys {
-    /// Reads a JWK set. Keys of other kinds and for encryption are passed over; one private or symmetric key spoils the whole set,
-    /// whatever else is wrong with it.
+    /// Reads a JWK set. Keys of other kinds and for encryption are passed over; one private or
+    /// symmetric key spoils the whole set, whatever else is wrong with it.
     pub fn read(jwks: &Value) -> Result<Self, InvalidKeys> {
         let keys = jwks.get("keys").and_then(Value::as_array);
         let is_secret = |key: &Map<String, Value>| {
@@ -225,8 +227,9 @@ pub(crate) fn algorithm(name: &str) -> Option<Algorithm> {
     }
 }
 
-/// A JSON object of the form `T`. For a list the reader of structures would do as well, and a header or claims are none (RFC 7515 §4,
-/// RFC 7519 §4). All of it is UTF-8 (RFC 7519 §7.2): of members that it does not know the reader would not look at the bytes.
+/// A JSON object of the form `T`. For a list the reader of structures would do as well, and a
+/// header or claims are none (RFC 7515 §4, RFC 7519 §4). All of it is UTF-8 (RFC 7519 §7.2): of
+/// members that it does not know the reader would not look at the bytes.
 pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let text = std::str::from_utf8(bytes).ok()?;
     if !text.trim_ascii_start().starts_with('{') {
@@ -235,7 +238,8 @@ pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-/// The header. A name that stands twice is an error; so are members that would change which bytes or which key are verified.
+/// The header. A name that stands twice is an error; so are members that would change which bytes
+/// or which key are verified.
 #[derive(Deserialize)]
 pub(crate) struct Header {
     pub(crate) alg: String,
@@ -300,7 +304,7 @@ impl std::fmt::Debug for Assertion<'_> {
     }
 }
 
-/// What a good assertion is known by: it is good once.
+/// The identity of a valid assertion, which may be used once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     /// Its name, for the replay guard.
@@ -351,8 +355,9 @@ impl<'a> Assertion<'a> {
         &self.claims.sub
     }
 
-    /// Checks audience, times and signature. Every audience must be one of `audiences`: an assertion that is good elsewhere too could
-    /// have been taken from there. [`AssertionError::UnknownKey`] may be cured by newer keys, nothing else.
+    /// Checks audience, times and signature. Every audience must be one of `audiences`: an
+    /// assertion that is good elsewhere too could have been taken from there.
+    /// [`AssertionError::UnknownKey`] may be cured by newer keys, nothing else.
     pub fn verify(
         &self,
         keys: &ClientKeys,

@@ -1,4 +1,5 @@
-//! Assertions by which a client of somebody else's authorization server names itself (RFC 7523; MCP-AX-2).
+//! Assertions by which we authenticate as a client to an external authorization server (RFC 7523;
+//! MCP-AX-2).
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What can go wrong here, and none of it prints a secret.
+//! Errors of this crate. None of them prints a secret.
 
 /// A cryptographic operation failed, or key material is unusable.
 #[derive(Debug, thiserror::Error)]

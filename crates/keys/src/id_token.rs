@@ -1,7 +1,9 @@
-//! ID tokens: what an OpenID provider says of who signed in there (OpenID Connect Core §3.1.3.7; AUTH-F2).
+//! ID tokens: an OpenID provider's statement about a signed-in person (OpenID Connect Core
+//! §3.1.3.7; AUTH-F2).
 //!
-//! Each check is written out here. A library that is told which issuer and audience to expect still lets a token pass that names none,
-//! unless it is told to require them as well.
+//! Each check is written out here. A library that is configured with the expected issuer and
+//! audience still accepts a token without these claims, unless it is configured to require them as
+//! well.
 
 use aws_lc_rs::digest::{SHA256, SHA512, digest};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -23,22 +25,24 @@ const LEEWAY: i64 = 60;
 /// Longest `sub` (OpenID Connect Core §2).
 const MAX_SUBJECT: usize = 255;
 
-/// Why an ID token says nothing. The words are for our log: people read one sentence for all of them.
+/// Why an ID token says nothing. The words are for our log: people read one sentence for all of
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdTokenError {
     /// Not a JWT, or too long.
     #[error("it is not a JWT")]
     Malformed,
-    /// Its `alg` is none that is expected of this provider, its `typ` is another, or a member changes what is verified.
+    /// Its `alg` is none that is expected of this provider, its `typ` is another, or a member
+    /// changes what is verified.
     #[error("its header is not acceptable")]
     Header,
     /// A claim is absent or of the wrong form.
     #[error("a claim is missing or malformed")]
     Claims,
-    /// From somebody else.
+    /// Issued by another provider.
     #[error("it is of another issuer")]
     Issuer,
-    /// For somebody else.
+    /// Meant for another client.
     #[error("it is for another client")]
     Audience,
     /// Expired, too old, or from the future.
@@ -53,27 +57,28 @@ pub enum IdTokenError {
     /// The provider has no such key.
     #[error("its key is unknown")]
     UnknownKey,
-    /// Signed by nobody who is known.
+    /// Its signature fits no known key.
     #[error("its signature is wrong")]
     Signature,
 }
 
-/// What a token has to say.
+/// The values that a token must hold.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
     /// Who issues it, byte for byte.
     pub issuer: &'a str,
     /// Who we are there.
     pub client_id: &'a str,
-    /// What was sent along.
+    /// The nonce of the authorization request.
     pub nonce: &'a str,
     /// The access token that came with it.
     pub access_token: &'a str,
-    /// Which algorithms this provider signs with. What else the header names is refused, whatever its key would allow (alg swap).
+    /// Which algorithms this provider signs with. What else the header names is refused, whatever
+    /// its key would allow (alg swap).
     pub algorithms: &'a [String],
 }
 
-/// What a good token says.
+/// The claims of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IdToken {
     /// Who, at this issuer.

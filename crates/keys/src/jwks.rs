@@ -33,7 +33,8 @@ fixed_word!(Es256, "ES256");
 fixed_word!(Signature, "sig");
 
 impl PublicJwk {
-    /// From an uncompressed curve point (`04 | x | y`, 65 bytes). The key id is the RFC 7638 thumbprint.
+    /// From an uncompressed curve point (`04 | x | y`, 65 bytes). The key id is the RFC 7638
+    /// thumbprint.
     pub fn from_point(point: &[u8]) -> Result<Self, KeysError> {
         let [4, coordinates @ ..] = point else {
             return Err(KeysError::Crypto);

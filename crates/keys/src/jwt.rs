@@ -81,7 +81,8 @@ pub struct AccessClaims {
     pub auth_time: Option<i64>,
 }
 
-/// Why a token was refused. All of them are 401 `invalid_token`; [`VerifyError::description`] is what the client may read.
+/// Why a token was refused. All of them are 401 `invalid_token`; [`VerifyError::description`] is
+/// what the client may read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
     /// Not a JWT, or over 4 KB.
@@ -108,7 +109,8 @@ pub enum VerifyError {
 }
 
 impl VerifyError {
-    /// One fixed text per class of cause, without a quote or a backslash: clients parse the challenge by regular expression.
+    /// One fixed text per class of cause, without a quote or a backslash: clients parse the
+    /// challenge by regular expression.
     pub const fn description(&self) -> &'static str {
         match self {
             Self::Malformed
@@ -129,7 +131,8 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// A verifier that knows no key yet: everything is [`VerifyError::UnknownKey`] until [`Verifier::set_keys`].
+    /// A verifier that knows no key yet: everything is [`VerifyError::UnknownKey`] until
+    /// [`Verifier::set_keys`].
     pub fn new(issuer: impl Into<Arc<str>>) -> Self {
         Self {
             issuer: issuer.into(),
@@ -155,8 +158,9 @@ impl Verifier {
 
     /// Steps 3–6 of AUTH-4.5: header, key, signature, issuer, times, and that every claim is there.
     ///
-    /// The caller goes on with step 8: `tid` and `aud` must fit the target of the request. That is not done here because the
-    /// outcome of this function is cached by the token's digest, whatever it is presented to.
+    /// The caller goes on with step 8: `tid` and `aud` must fit the target of the request. That is
+    /// not done here because the outcome of this function is cached by the token's digest, whatever
+    /// it is presented to.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<AccessClaims, VerifyError> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(VerifyError::Malformed);
@@ -193,7 +197,8 @@ impl Verifier {
     }
 }
 
-/// Members that would change which bytes or which key are verified; nobody who talks to us needs them (CASE-112).
+/// Members that would change which bytes or which key are verified. No legitimate client needs them
+/// (CASE-112).
 const REFUSED_MEMBERS: [&str; 8] = ["crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc"];
 
 fn checked_header(token: &str) -> Result<String, VerifyError> {

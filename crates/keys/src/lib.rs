@@ -17,7 +17,7 @@
 //! | [`assertion`] | JWTs by which clients prove themselves, and the keys that these are checked with |
 //! | [`id_token`] | what an OpenID provider says of who signed in there |
 //! | [`jwks`] | public keys on the wire |
-//! | [`client_key`] | how we name ourselves to somebody else's authorization server |
+//! | [`client_key`] | our client assertions for external authorization servers |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
 //! | [`webauthn`] | what authenticators say: passkeys |
 //! | [`vault`] | data keys of tenants, and the credentials sealed under them |

@@ -1,5 +1,6 @@
-//! Keys of one owner: derived from the master secret like those of a purpose, with the owner's name in the derivation, so that what was
-//! sealed for one tenant does not open with the key of another (STREAM-3.1).
+//! Keys of one owner: derived from the master secret like those of a purpose, with the owner's name
+//! in the derivation, so that what was sealed for one tenant does not open with the key of another
+//! (STREAM-3.1).
 
 use std::{fmt, sync::Arc};
 
@@ -14,7 +15,8 @@ const VERSION: u8 = 2;
 /// Version and key id.
 const HEADER_LEN: usize = 1 + 4;
 
-/// The key of one owner for one purpose. Cheap to clone; worth keeping, because deriving it costs more than a seal.
+/// The key of one owner for one purpose. Cheap to clone; worth keeping, because deriving it costs
+/// more than a seal.
 #[derive(Clone)]
 pub struct OwnerKey {
     label: &'static str,

@@ -20,21 +20,22 @@ use crate::{KeysError, Secret, random};
 pub const MIN_CODE_POINTS: usize = 12;
 /// Most code points of a password.
 pub const MAX_CODE_POINTS: usize = 128;
-/// Requests that may wait for a permit; the next one is told to come back.
+/// Requests that may wait for a permit; the next one is refused and may retry.
 const QUEUE: usize = 32;
 /// Longest wait for a permit.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// How far the work stands behind everything else that asks for a core, in steps of `nice(2)`: a tenth of the weight. Alone it has whole
-/// cores; beside calls it takes what they leave, and a little more than nothing.
+/// How far the work stands behind everything else that asks for a core, in steps of `nice(2)`: a
+/// tenth of the weight. Alone it has whole cores; beside calls it takes what they leave, and a
+/// little more than nothing.
 #[cfg(target_os = "linux")]
 const BEHIND: i32 = 10;
 
-/// What a hash costs.
+/// The cost of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PasswordCost {
-    /// 64 MiB, two passes, one lane (AUTH-L1).
+    /// 64 MiB, two passes, parallelism 1 (AUTH-L1).
     #[default]
     Standard,
     /// 1 MiB: for test suites. Refused by release builds.
@@ -78,9 +79,10 @@ pub enum PasswordError {
     Gone(#[from] oneshot::error::RecvError),
 }
 
-/// Hashes and compares passwords. At most as many at once as there are cores, each with its 64 MiB: memory is bounded by
-/// permits × cost, and a flood of logins waits or is refused instead of starving everything else
-/// (AUTH-L2, CASE-146). Each has a thread of its own, which gives way to those of calls.
+/// Hashes and compares passwords. At most as many at once as there are cores, each with its 64 MiB:
+/// memory is bounded by permits × cost, and a flood of logins waits or is refused instead of
+/// starving everything else (AUTH-L2, CASE-146). Each has a thread of its own, which gives way to
+/// those of calls.
 #[derive(Debug, Clone)]
 pub struct PasswordHasher {
     params: Params,
@@ -88,7 +90,7 @@ pub struct PasswordHasher {
     places: Arc<Semaphore>,
     /// Work alone.
     permits: Arc<Semaphore>,
-    /// A hash that nobody's password has, with today's parameters (AUTH-L5).
+    /// A hash of no real password, with the current parameters (AUTH-L5).
     decoy: Arc<str>,
 }
 
@@ -157,8 +159,9 @@ impl PasswordHasher {
             return Err(PasswordError::Busy);
         };
         let (result, done) = oneshot::channel();
-        // A thread that stands behind the others cannot come forward again, so it ends with its work; beside a hash it costs nothing. The permits
-        // travel with the work: a caller that goes away does not make room for more than the cores can do.
+        // Start a thread per hash: a lowered thread priority cannot be raised again, so the thread
+        // ends with its work. Its cost is small beside a hash. The permit moves into the thread: a
+        // caller that goes away must not admit more hashes than the cores can run.
         let started = thread::Builder::new()
             .name("password".to_owned())
             .spawn(move || {
@@ -212,7 +215,7 @@ fn verify_blocking(params: &Params, password: &[u8], phc: &str) -> Result<Verifi
     }
 }
 
-/// Why a new password is refused. The message tells a person what to do (AUTH-L3).
+/// The reason why a new password is refused. The message explains how to correct it (AUTH-L3).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordRule {
     /// Fewer than 12 characters.
@@ -237,7 +240,8 @@ pub enum PasswordRule {
     Breached,
 }
 
-/// What lists of stolen passwords name a password by: SHA-1 of its bytes, in the form in which passwords are compared here. For nothing else.
+/// What lists of stolen passwords name a password by: SHA-1 of its bytes, in the form in which
+/// passwords are compared here. For nothing else.
 pub fn breach_digest(password: &Secret<String>) -> [u8; 20] {
     listed_digest(normalise(password).expose().as_bytes())
 }
@@ -250,9 +254,10 @@ pub fn listed_digest(line: &[u8]) -> [u8; 20] {
     out
 }
 
-/// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule, zxcvbn at least 3 of 4 with `inputs` (address, name,
-/// workspace) known to the guesser, none of the commonest (ADR 34), and something behind what is
-/// predictable that takes a million guesses (REVIEW-S-16).
+/// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule,
+/// zxcvbn at least 3 of 4 with `inputs` (address, name, workspace) known to the guesser, none of
+/// the commonest (ADR 34), and something behind what is predictable that takes a million guesses
+/// (REVIEW-S-16).
 pub fn check_new(password: &Secret<String>, inputs: &[&str]) -> Result<(), PasswordRule> {
     let normal = normalise(password);
     let count = normal.expose().chars().take(MAX_CODE_POINTS + 1).count();

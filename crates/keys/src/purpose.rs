@@ -1,7 +1,7 @@
-//! What a derived key is for (AUTH-J5).
+//! The purposes of derived keys (AUTH-J5).
 
-/// Each purpose has its own key, so that a value made for one never passes for another. Labels are part of the key: they never
-/// change, and a retired one is not used again.
+/// Each purpose has its own key, so that a value made for one never passes for another. Labels are
+/// part of the key: they never change, and a retired one is not used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Credentials of a tenant's APIs, at rest.

@@ -78,10 +78,13 @@ impl KeyTimes {
     }
 }
 
-/// Which keys have to be made now, so that one is active and one stands by. Empty when all is well.
+/// Returns the keys that must be made now, so that one is active and one is the standby. Empty if
+/// none is missing.
 ///
-/// First start: one that signs at once (nobody has fetched a JWKS yet) and one that follows it. Later: the standby that took
-/// over gets its own standby, at least [`PUBLISH_AHEAD`] before it signs. After a pause so long that no key is active, like a first start.
+/// At first start this is a key that signs at once, because no client has fetched a JWKS yet, and
+/// one that follows it. Later, a standby that became active gets its own standby, at least
+/// [`PUBLISH_AHEAD`] before that one signs. After a pause so long that no key is active, the plan
+/// is that of a first start.
 pub fn plan(existing: &[KeyTimes], now: Timestamp) -> Vec<KeyTimes> {
     let mut made = Vec::new();
     let active_until = existing
@@ -106,8 +109,9 @@ pub fn plan(existing: &[KeyTimes], now: Timestamp) -> Vec<KeyTimes> {
     made
 }
 
-/// The times of all keys when the standby takes over from what signs now: at once in an emergency, else as soon as it has been published
-/// for [`PUBLISH_AHEAD`] (AUTH-J2, AUTH-J3). `None` without a standby.
+/// The times of all keys when the standby takes over from what signs now: at once in an emergency,
+/// else as soon as it has been published for [`PUBLISH_AHEAD`] (AUTH-J2, AUTH-J3). `None` without a
+/// standby.
 pub fn hand_over(existing: &[KeyTimes], now: Timestamp, at_once: bool) -> Option<Vec<KeyTimes>> {
     let standby = existing
         .iter()
@@ -158,7 +162,8 @@ impl NewKeyPair {
         })
     }
 
-    /// Signs a client assertion (RFC 7523): how the holder of the key proves itself as a client of somebody's token endpoint.
+    /// Signs a client assertion (RFC 7523), by which the key's owner authenticates to an external
+    /// token endpoint.
     pub fn sign_assertion(&self, claims: &serde_json::Value) -> Result<Secret<String>, KeysError> {
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some(self.public.kid().to_owned());
@@ -214,7 +219,8 @@ impl SigningKey {
                 now,
             )
             .map_err(|_| unusable())?;
-        // A private half that does not belong to its public half would sign tokens that nobody accepts.
+        // A private key that does not match its public key would sign tokens that fail
+        // verification.
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, private.expose())
             .map_err(|_| unusable())?;
         if PublicJwk::from_point(pair.public_key().as_ref())? != public {
@@ -233,8 +239,8 @@ impl SigningKey {
     }
 }
 
-/// The public half of a key, and when it is published. Whether the private half opens here is another question: tokens that it signed
-/// elsewhere are good.
+/// The public half of a key, and when it is published. Whether the private half opens here is
+/// another question: tokens that it signed elsewhere are good.
 #[derive(Debug, Clone)]
 pub struct PublishedKey {
     /// With the key id.
@@ -243,7 +249,7 @@ pub struct PublishedKey {
     pub times: KeyTimes,
 }
 
-/// What one look at the rows came to.
+/// The keys from one read of the rows.
 #[derive(Debug, Default)]
 struct Ring {
     signing: Vec<SigningKey>,
@@ -264,8 +270,8 @@ impl SigningKeys {
         self.replace_and_publish(published.collect(), keys);
     }
 
-    /// Puts the rows just read in place of the former ones: every one is published, those that open sign. Nobody sees the one without the
-    /// other.
+    /// Replaces all keys by those just read: every one is published, and those that could be opened
+    /// sign. Readers see both changes at once.
     pub fn replace_and_publish(&self, published: Vec<PublishedKey>, signing: Vec<SigningKey>) {
         self.0.store(Arc::new(Ring { signing, published }));
     }
@@ -296,7 +302,7 @@ impl SigningKeys {
             .any(|key| key.times.state(now) == KeyState::Active)
     }
 
-    /// What is published at `now`: all but retired keys.
+    /// Returns the keys that are published at `now`: all but retired ones.
     pub fn jwks(&self, now: Timestamp) -> Jwks {
         let ring = self.0.load();
         let published = ring

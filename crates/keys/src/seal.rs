@@ -1,8 +1,9 @@
 //! Sealing and MACs under keys derived from the master secrets.
 //!
-//! A sealed value is `1 | key id (4) | expiry (8, seconds, 0 = none) | nonce (12) | ciphertext | tag (16)`. The associated data is the
-//! header, the purpose and the caller's own, so nothing of it can be swapped. The key id is the beginning of the master
-//! secret's SHA-256 under a label: it names a key and tells nothing of it.
+//! A sealed value is `1 | key id (4) | expiry (8, seconds, 0 = none) | nonce (12) | ciphertext |
+//! tag (16)`. The associated data is the header, the purpose and the caller's own, so nothing of it
+//! can be swapped. The key id is the beginning of the master secret's SHA-256 under a label: it
+//! names a key and tells nothing of it.
 
 use std::{fmt, sync::Arc};
 
@@ -35,7 +36,8 @@ impl MasterSecret {
         Self(Secret::new(bytes))
     }
 
-    /// Reads 64 hex digits, or base64 (standard or URL-safe, padded or not), with white space around.
+    /// Reads 64 hex digits, or base64 (standard or URL-safe, padded or not), with white space
+    /// around.
     pub fn parse(text: &str) -> Result<Self, KeysError> {
         let text = text.trim();
         if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -113,7 +115,8 @@ impl Keys {
             .map(|generation| (generation.id, &generation.prk))
     }
 
-    /// Seals without expiry. `aad` ties the value to its place: a row id, a field, a version (AUTH-3.5).
+    /// Seals without expiry. `aad` ties the value to its place: a row id, a field, a version
+    /// (AUTH-3.5).
     pub fn seal(
         &self,
         purpose: Purpose,
@@ -156,7 +159,8 @@ impl Keys {
         Ok(out)
     }
 
-    /// Opens what [`Keys::seal`] or [`Keys::seal_until`] made for the same purpose and associated data.
+    /// Opens what [`Keys::seal`] or [`Keys::seal_until`] made for the same purpose and associated
+    /// data.
     pub fn open(
         &self,
         purpose: Purpose,
@@ -186,12 +190,14 @@ impl Keys {
         Ok(plaintext)
     }
 
-    /// Whether a sealed value is under the current master secret: what is not has to be sealed again before a former one can go.
+    /// Whether a sealed value is under the current master secret: what is not has to be sealed
+    /// again before a former one can go.
     pub fn is_current(&self, sealed: &[u8]) -> bool {
         sealed.get(1..5) == Some(&self.ring[0].id)
     }
 
-    /// Opens under whichever master secret sealed it and seals under the current one, with the same expiry. For what is kept.
+    /// Opens under whichever master secret sealed it and seals under the current one, with the same
+    /// expiry. For what is kept.
     pub fn reseal(
         &self,
         purpose: Purpose,
@@ -211,8 +217,8 @@ impl Keys {
         mac(&self.ring[0], purpose, bytes)
     }
 
-    /// The MAC under every key of the ring, the current one first: for what is found again by its MAC, and may be older than the current
-    /// master secret.
+    /// The MAC under every key of the ring, the current one first: for what is found again by its
+    /// MAC, and may be older than the current master secret.
     pub fn macs(&self, purpose: Purpose, bytes: &[u8]) -> Vec<[u8; 32]> {
         self.ring
             .iter()
@@ -220,7 +226,8 @@ impl Keys {
             .collect()
     }
 
-    /// Compares in constant time with the MAC under every key of the ring. `tag` may be truncated, to 16 bytes at the least.
+    /// Compares in constant time with the MAC under every key of the ring. `tag` may be truncated,
+    /// to 16 bytes at the least.
     pub fn verify_mac(&self, purpose: Purpose, bytes: &[u8], tag: &[u8]) -> bool {
         (STAMP_LEN..=32).contains(&tag.len())
             && self.ring.iter().any(|generation| {
@@ -229,8 +236,9 @@ impl Keys {
             })
     }
 
-    /// An opaque value that can be read by whoever holds it, and made by nobody but us: base64url of `payload | MAC`.
-    /// For pagination cursors and form tokens. `scope` is not in the value, but must be given again to read it.
+    /// Makes an opaque value that any holder can read and only we can make: base64url of `payload |
+    /// MAC`. For pagination cursors and form tokens. `scope` is not in the value, but must be given
+    /// again to read it.
     pub fn stamp(&self, purpose: Purpose, scope: &[u8], payload: &[u8]) -> String {
         let tag = self.mac(purpose, &associated(payload, "stamp", scope));
         let mut out = Vec::with_capacity(payload.len() + STAMP_LEN);
@@ -239,7 +247,8 @@ impl Keys {
         general_purpose::URL_SAFE_NO_PAD.encode(out)
     }
 
-    /// Reads back what [`Keys::stamp`] made with the same purpose and scope; `None` for anything else.
+    /// Reads back what [`Keys::stamp`] made with the same purpose and scope; `None` for anything
+    /// else.
     pub fn read_stamp(&self, purpose: Purpose, scope: &[u8], text: &str) -> Option<Vec<u8>> {
         let mut bytes = general_purpose::URL_SAFE_NO_PAD.decode(text).ok()?;
         let at = bytes.len().checked_sub(STAMP_LEN)?;

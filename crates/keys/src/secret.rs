@@ -5,8 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Deserializer};
 use zeroize::Zeroize;
 
-/// A value that never shows itself: `Debug` prints `Secret(…)`, there is no `Display` and no `Serialize`, and its memory is
-/// wiped on drop. [`Secret::expose`] is the one way to it, easy to find in a review.
+/// A value that never shows itself: `Debug` prints `Secret(…)`, there is no `Display` and no
+/// `Serialize`, and its memory is wiped on drop. [`Secret::expose`] is the one way to it, easy to
+/// find in a review.
 #[derive(Clone)]
 pub struct Secret<T: Zeroize>(T);
 

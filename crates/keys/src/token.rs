@@ -8,7 +8,8 @@ use portolan_model::Digest;
 
 use crate::{KeysError, Secret, random};
 
-/// What a bearer value opens. The prefix makes a leaked one recognisable and keeps kinds from being mistaken for each other.
+/// The kind of a bearer value. The prefix makes a leaked value recognisable and keeps kinds from
+/// being mistaken for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenForm {
     /// Authorization code.
@@ -75,7 +76,8 @@ impl SecretToken {
         })
     }
 
-    /// Reads a presented value: right prefix, length, alphabet and checksum. `None` needs no look into the database (CASE-129).
+    /// Reads a presented value: right prefix, length, alphabet and checksum. `None` needs no look
+    /// into the database (CASE-129).
     pub fn parse(form: TokenForm, text: &str) -> Option<Self> {
         let body = text.strip_prefix(form.prefix())?;
         let expected = if form.has_checksum() {
@@ -102,7 +104,7 @@ impl SecretToken {
         })
     }
 
-    /// What it opens.
+    /// Returns its kind.
     pub const fn form(&self) -> TokenForm {
         self.form
     }
@@ -117,7 +119,7 @@ impl SecretToken {
         &self.expose()[..self.form.prefix().len() + 6]
     }
 
-    /// What it is known by at rest.
+    /// Returns the digest by which it is stored.
     pub fn digest(&self) -> Digest {
         digest(self.expose().as_bytes())
     }
@@ -133,8 +135,8 @@ fn checksum(covered: &str) -> String {
     URL_SAFE_NO_PAD.encode(crc32fast::hash(covered.as_bytes()).to_be_bytes())
 }
 
-/// SHA-256. Right for values of at least 128 random bits; for what people choose or type there is [`crate::password`] and
-/// [`crate::Keys::mac`].
+/// SHA-256. Right for values of at least 128 random bits; for what people choose or type there is
+/// [`crate::password`] and [`crate::Keys::mac`].
 pub fn digest(bytes: &[u8]) -> Digest {
     let computed = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     let mut out = [0; 32];

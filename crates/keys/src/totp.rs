@@ -1,4 +1,5 @@
-//! Codes of authenticator apps (RFC 6238: SHA-1, six digits, thirty seconds; AUTH-L11), and codes for when the app is lost.
+//! Codes of authenticator apps (RFC 6238: SHA-1, six digits, thirty seconds; AUTH-L11), and codes
+//! for when the app is lost.
 
 use aws_lc_rs::{constant_time, hmac};
 use portolan_model::Timestamp;
@@ -14,7 +15,7 @@ const SECRET_LEN: usize = 20;
 /// RFC 4648 §6.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// What an app and we share.
+/// The secret shared with an authenticator app.
 #[derive(Debug, Clone)]
 pub struct TotpSecret(Secret<Vec<u8>>);
 
@@ -58,8 +59,8 @@ impl TotpSecret {
         ))
     }
 
-    /// The step whose code this is, if it is one of the present step or of its neighbours. Each step is good once: who accepts it
-    /// has to remember it.
+    /// The step whose code this is, if it is one of the present step or of its neighbours. Each
+    /// step is good once: who accepts it has to remember it.
     pub fn step_of(&self, code: &str, now: Timestamp) -> Option<i64> {
         let present = now.unix_timestamp().div_euclid(PERIOD);
         let mut found = None;
@@ -98,7 +99,8 @@ pub fn recovery_code() -> Result<Secret<String>, KeysError> {
     Ok(Secret::new(groups.join("-")))
 }
 
-/// The form in which recovery codes are compared, however a person types them; `None` for what cannot be one.
+/// The form in which recovery codes are compared, however a person types them; `None` for what
+/// cannot be one.
 pub fn read_recovery_code(typed: &str) -> Option<Secret<String>> {
     let text: String = typed
         .chars()

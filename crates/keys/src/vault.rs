@@ -1,8 +1,9 @@
 //! Envelope encryption of what a tenant's tools need to sign in elsewhere (AUTH-3.5).
 //!
-//! Each tenant has a random data key, wrapped under the master secret. Credentials are sealed under the data key with associated
-//! data that names tenant, source and version, so that a row copied to another tenant or another source does not open. Rotating the
-//! master secret rewraps data keys only; destroying a tenant's wrapped key destroys every credential of it.
+//! Each tenant has a random data key, wrapped under the master secret. Credentials are sealed under
+//! the data key with associated data that names tenant, source and version, so that a row copied to
+//! another tenant or another source does not open. Rotating the master secret rewraps data keys
+//! only; destroying a tenant's wrapped key destroys every credential of it.
 
 use time::OffsetDateTime;
 
@@ -13,7 +14,8 @@ use crate::{Keys, KeysError, MasterSecret, OpenError, Purpose, Secret, random};
 pub struct DataKey(Keys);
 
 impl Keys {
-    /// Makes a data key. The second value is what is stored; `owner` (tenant and key id) is bound to it.
+    /// Makes a data key. The second value is what is stored; `owner` (tenant and key id) is bound
+    /// to it.
     pub fn new_data_key(&self, owner: &[u8]) -> Result<(DataKey, Vec<u8>), KeysError> {
         let bytes = Secret::new(random::bytes::<32>()?);
         let wrapped = self.seal(
@@ -52,7 +54,8 @@ impl Keys {
 }
 
 impl Keys {
-    /// Wraps a stored data key under the current master secret. The credentials under it stay as they are.
+    /// Wraps a stored data key under the current master secret. The credentials under it stay as
+    /// they are.
     pub fn rewrap_data_key(
         &self,
         owner: &[u8],
@@ -96,7 +99,7 @@ pub fn credential_place(tenant: [u8; 16], source: [u8; 16], version: i32) -> Vec
     [&tenant[..], &source[..], &version.to_be_bytes()[..]].concat()
 }
 
-/// What a data key is bound to.
+/// Returns the associated data that binds a data key to its tenant and id.
 pub fn data_key_owner(tenant: [u8; 16], key: [u8; 16]) -> Vec<u8> {
     [&tenant[..], &key[..]].concat()
 }

@@ -1,8 +1,9 @@
-//! Passkeys: what browsers and authenticators say, checked as a relying party does (Web Authentication level 3, §7.1 and §7.2;
-//! AUTH-L13).
+//! Passkeys: what browsers and authenticators say, checked as a relying party does (Web
+//! Authentication level 3, §7.1 and §7.2; AUTH-L13).
 //!
-//! Attestation is neither asked for nor believed: which maker an authenticator has decides nothing here. The challenge, who it was given
-//! to and whether it is used up are the caller's to know; so is the counter, which only the database can compare for all nodes.
+//! Attestation is neither asked for nor believed: which maker an authenticator has decides nothing
+//! here. The challenge, who it was given to and whether it is used up are the caller's to know; so
+//! is the counter, which only the database can compare for all nodes.
 
 mod cbor;
 
@@ -18,7 +19,8 @@ use serde::Deserialize;
 use self::cbor::Value;
 use crate::token::digest;
 
-/// COSE numbers of the signatures that are accepted, in the order of preference: ES256, EdDSA, RS256 (of older Windows Hello).
+/// COSE numbers of the signatures that are accepted, in the order of preference: ES256, EdDSA,
+/// RS256 (of older Windows Hello).
 pub const ALGORITHMS: [i64; 3] = [-7, -8, -257];
 
 /// Longest id of a credential (level 3, §4).
@@ -60,7 +62,7 @@ impl RelyingParty {
 /// Why it is no proof. For logs and tests: to the outside they are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WebAuthnError {
-    /// What the browser wrote cannot be read.
+    /// The browser's client data cannot be parsed.
     #[error("the client's data cannot be read")]
     ClientData,
     /// Made for the other ceremony.
@@ -72,16 +74,16 @@ pub enum WebAuthnError {
     /// A page of another origin asked, or one inside of a foreign frame.
     #[error("another origin")]
     Origin,
-    /// What the authenticator wrote cannot be read.
+    /// The authenticator data cannot be parsed.
     #[error("the authenticator's data cannot be read")]
     AuthenticatorData,
     /// Made for another relying party.
     #[error("another relying party")]
     RelyingParty,
-    /// Nobody touched it.
+    /// The authenticator saw no user presence.
     #[error("nobody was present")]
     NotPresent,
-    /// Nobody proved to it who they are, and it was asked for.
+    /// User verification was required and is missing.
     #[error("the person was not verified")]
     NotVerified,
     /// A key of a kind that was not offered.
@@ -92,7 +94,7 @@ pub enum WebAuthnError {
     Signature,
 }
 
-/// What the authenticator says about itself and the person, both times.
+/// The authenticator's flags about itself and the person, in both ceremonies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Said {
     /// It knows who the person is, by finger, face or PIN.
@@ -126,7 +128,7 @@ impl fmt::Debug for Registration {
     }
 }
 
-/// What a browser brings back from an authenticator that signs.
+/// The response of an authenticator to a signature request.
 #[derive(Clone, Copy)]
 pub struct Assertion<'a> {
     /// Written by the browser.
@@ -143,8 +145,8 @@ impl fmt::Debug for Assertion<'_> {
     }
 }
 
-/// The challenge that a browser wrote into its data, before anything about it is believed: by its digest the caller finds what was given
-/// out.
+/// The challenge that a browser wrote into its data, before anything about it is believed: by its
+/// digest the caller finds what was given out.
 pub fn challenge_of(client_data: &[u8]) -> Result<Vec<u8>, WebAuthnError> {
     URL_SAFE_NO_PAD
         .decode(ClientData::read(client_data)?.challenge)
@@ -227,7 +229,7 @@ impl ClientData {
         if self.challenge != URL_SAFE_NO_PAD.encode(challenge) {
             return Err(WebAuthnError::Challenge);
         }
-        // Our pages are never framed (AUTH-N6), so nobody has a reason to ask from within a frame.
+        // Our pages are never framed (AUTH-N6), so no legitimate request comes from within a frame.
         if !party.origins.contains(&self.origin)
             || self.is_cross_origin
             || self.top_origin.is_some()

@@ -303,7 +303,8 @@ fn a_stolen_row_opens_under_no_other_key_id() {
     assert!(SigningKey::open(&keys, two.public, &sealed, times, now()).is_err());
 }
 
-/// Looks at each kind of token, and the longest time that one may take on the average of its best round.
+/// Looks at each kind of token, and the longest time that one may take on the average of its best
+/// round.
 const LOOKS: u32 = 50;
 const EACH: std::time::Duration = std::time::Duration::from_millis(1);
 

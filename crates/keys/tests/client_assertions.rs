@@ -352,7 +352,7 @@ fn c13_a_list_is_neither_a_header_nor_claims() {
     assert_eq!(check(&jwt, &keys), Err(AssertionError::Claims));
 }
 
-/// RFC 7519 §7.2: also of a member that nobody reads.
+/// RFC 7519 §7.2 applies also to a header member that is not used.
 #[test]
 fn c13_a_header_that_is_not_utf_8_is_none() {
     let pair = Pair::ec();

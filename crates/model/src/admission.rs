@@ -76,7 +76,7 @@ impl ClientDecision {
     }
 }
 
-/// Whose a client is, as seen by a tenant.
+/// The owner of a client, as seen by a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Belonging {
     /// It registered itself, or has a metadata document: it can ask everywhere.
@@ -106,7 +106,8 @@ pub enum Admission {
 }
 
 impl Admission {
-    /// Applies the rule. A decision counts more than the rule, and whose the client is counts more than a permission.
+    /// Applies the rule. A decision counts more than the rule, and whose the client is counts more
+    /// than a permission.
     pub const fn of(
         rule: ClientRule,
         decision: Option<ClientDecision>,

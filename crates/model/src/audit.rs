@@ -1,4 +1,4 @@
-//! Who did what: the vocabulary of the audit log (AUTH-3.4 `audit_events`).
+//! The vocabulary of the audit log: actors, actions and targets (AUTH-3.4 `audit_events`).
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use crate::id::{TenantId, UserId};
 pub enum Actor {
     /// A signed-in person.
     User(UserId),
-    /// Nobody is known yet: sign-up, a failed sign-in, a client at the token endpoint.
+    /// No person is known yet: sign-up, a failed sign-in, a client at the token endpoint.
     Anonymous,
     /// The platform itself.
     System,
-    /// Whoever runs the installation, by `portolan admin`. Who that was stands in `detail`.
+    /// The operator of the installation, by `portolan admin`. Their name stands in `detail`.
     Operator,
 }
 

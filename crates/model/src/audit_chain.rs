@@ -1,9 +1,10 @@
-//! The chain of hashes over an audit log: what makes a later change visible (AUTH-3.4 `audit_events`).
+//! The hash chain over an audit log, which makes a later change visible (AUTH-3.4 `audit_events`).
 //!
-//! Every entry has a place in the chain of its tenant, or of the platform: a number that counts from 1, the hash of the entry before
-//! it, and its own hash, `SHA-256(previous || text)`. The text of an entry names its place and its tenant, so that an entry which
-//! was moved is as visible as one that was edited. Whoever can rewrite the whole database can make a new chain; the numbers and hashes
-//! of its ends, kept somewhere else, show that too ([`Walk::head`]).
+//! Every entry has a place in the chain of its tenant, or of the platform. The place is a number
+//! that counts from 1, the hash of the entry before it, and its own hash, `SHA-256(previous ||
+//! text)`. The text of an entry names its place and its tenant, so that a moved entry is as visible
+//! as an edited one. An attacker who can rewrite the whole database can make a new chain. The
+//! numbers and hashes of its ends, stored elsewhere, show that too ([`Walk::head`]).
 
 use crate::id::AuditId;
 
@@ -33,7 +34,7 @@ impl Link {
     }
 }
 
-/// What is wrong with a chain.
+/// A fault of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The entry is not the one whose hash stands here.
@@ -93,7 +94,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// At the begin of a chain. `known` is a place and its hash from an earlier look, through which the chain must still lead.
+    /// At the begin of a chain. `known` is a place and its hash from an earlier look, through which
+    /// the chain must still lead.
     pub fn new(known: Option<(i64, Vec<u8>)>) -> Self {
         Self {
             next: 1,
@@ -139,7 +141,7 @@ impl Walk {
         faults
     }
 
-    /// What the end of the chain tells: one that is shorter than it was.
+    /// Returns a fault if the chain ends before the known end.
     pub fn end(self) -> Option<Fault> {
         self.known.map(|(seq, _)| Fault::Forked { seq })
     }

@@ -14,7 +14,8 @@ use time::{Duration, OffsetDateTime};
 /// A point in time, UTC.
 pub type Timestamp = OffsetDateTime;
 
-/// Tells the time: the system's, or one that a test moves by hand. Cheap to clone; clones tell the same time.
+/// Reads the time: the system's, or one that a test moves by hand. Cheap to clone; all clones share
+/// the same time.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
@@ -23,7 +24,7 @@ enum Source {
     System,
     /// Microseconds since the epoch.
     Test(Arc<AtomicI64>),
-    /// Who is asked for them.
+    /// A function that returns them.
     Other(Arc<dyn Fn() -> i64 + Send + Sync>),
 }
 
@@ -48,12 +49,14 @@ impl Clock {
         Self(Source::Test(Arc::new(AtomicI64::new(micros(at)))))
     }
 
-    /// A clock that shows what another one shows, in microseconds since the epoch: a simulation has a time of its own.
+    /// A clock that shows what another one shows, in microseconds since the epoch: a simulation has
+    /// a time of its own.
     pub fn following(micros: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         Self(Source::Other(Arc::new(micros)))
     }
 
-    /// The present time, with the resolution of Postgres (microseconds), so that a value survives a round trip.
+    /// The present time, with the resolution of Postgres (microseconds), so that a value survives a
+    /// round trip.
     pub fn now(&self) -> Timestamp {
         OffsetDateTime::UNIX_EPOCH + Duration::microseconds(self.unix_micros())
     }
@@ -75,7 +78,7 @@ impl Clock {
         }
     }
 
-    /// Moves a test clock. The others do not move for anybody: there this does nothing.
+    /// Moves a test clock. Does nothing on other clocks.
     pub fn advance(&self, by: Duration) {
         if let Source::Test(at) = &self.0 {
             at.fetch_add(

@@ -1,8 +1,9 @@
-//! What a secret is known by at rest.
+//! The digest by which a secret is stored and found.
 
 use std::fmt;
 
-/// SHA-256 of a secret with at least 128 random bits (AUTH-3.1). Made in `keys`, stored in `storage`.
+/// SHA-256 of a secret with at least 128 random bits (AUTH-3.1). Made in `keys`, stored in
+/// `storage`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 

@@ -15,8 +15,9 @@ pub struct EmailAddress {
 pub struct InvalidEmail;
 
 impl EmailAddress {
-    /// Reads an address: one `@`, a local part of 1–64 bytes, a domain with a dot (or `localhost`), 254 bytes in all, no spaces
-    /// or control characters. Whether it exists is proved by a code, not by a pattern.
+    /// Reads an address: one `@`, a local part of 1–64 bytes, a domain with a dot (or `localhost`),
+    /// 254 bytes in all, no spaces or control characters. Whether it exists is proved by a code,
+    /// not by a pattern.
     pub fn parse(text: &str) -> Result<Self, InvalidEmail> {
         let typed = text.trim();
         if typed.len() > 254 || typed.chars().any(|c| c.is_whitespace() || c.is_control()) {
@@ -49,7 +50,8 @@ impl EmailAddress {
         &self.typed
     }
 
-    /// lower(NFKC) with the domain in punycode. No dot or plus folding: that is the provider's business.
+    /// lower(NFKC) with the domain in punycode. No dot or plus folding: that is the provider's
+    /// business.
     pub fn normalised(&self) -> &str {
         &self.normalised
     }

@@ -1,10 +1,11 @@
-//! What a session has to be proved by before it may act in a tenant (AUTH-L14), in the words of RFC 8176.
+//! The authentication that a session needs before it may act in a tenant (AUTH-L14), in the terms
+//! of RFC 8176.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// What a session has been proved by. The words stand in `amr` of sessions and grants.
+/// The authentication methods of a session, as they stand in `amr` of sessions and grants.
 pub mod amr {
     /// A password.
     pub const PASSWORD: &str = "pwd";
@@ -20,11 +21,11 @@ pub mod amr {
     pub const MULTIPLE: &str = "mfa";
 }
 
-/// What a tenant asks of its members.
+/// A tenant's requirement for the sign-in of its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SecondFactor {
-    /// Whatever they sign in with.
+    /// Any sign-in method is enough.
     #[default]
     Off,
     /// More than one factor, of any kind.
@@ -40,7 +41,7 @@ impl SecondFactor {
         let has_key = has(amr::HARDWARE_KEY) || has(amr::SOFTWARE_KEY);
         match self {
             Self::Off => true,
-            // Sessions from before the word `mfa` was written have both words of which it consists.
+            // Sessions from before `mfa` was recorded hold both of its component methods.
             Self::Required => {
                 has(amr::MULTIPLE) || (has(amr::PASSWORD) && (has(amr::ONE_TIME_CODE) || has_key))
             }
@@ -88,14 +89,14 @@ mod tests {
         for (amr, required, passkey) in [
             (&[] as &[&str], false, false),
             (&["pwd"], false, false),
-            // A code alone proves that somebody has the app.
+            // A code alone proves only possession of the app.
             (&["otp"], false, false),
             (&["pwd", "otp"], true, false),
             (&["pwd", "otp", "mfa"], true, false),
             (&["swk", "user", "mfa"], true, true),
             (&["hwk", "user", "mfa"], true, true),
             (&["pwd", "hwk", "user"], true, true),
-            // A key that nobody had to unlock.
+            // A key without user verification.
             (&["hwk", "user"], false, false),
             (&["mfa"], true, false),
         ] {

@@ -1,13 +1,15 @@
-//! Ids: UUIDv7 with a kind. In text they carry the kind's prefix, in Postgres they are plain `uuid`.
+//! Ids: UUIDv7 with a kind. In text they carry the kind's prefix, in Postgres they are plain
+//! `uuid`.
 //!
-//! An id names, it never opens: UUIDv7 is guessable by design (AUTH-3.1). Secrets are `keys::SecretToken`.
+//! An id names, it never opens: UUIDv7 is guessable by design (AUTH-3.1). Secrets are
+//! `keys::SecretToken`.
 
 use std::{fmt, hash, marker::PhantomData, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
-/// What an id is the id of. The prefix is the visible part of the kind.
+/// The kind of thing that an id names. The prefix is the visible part of the kind.
 pub trait Kind {
     /// Lower-case letters, without the underscore that follows in text.
     const PREFIX: &'static str;
@@ -144,7 +146,7 @@ kinds! {
     ClientKind, ClientId, "cli";
     /// A pending authorization request.
     RequestKind, RequestId, "req";
-    /// What a person allowed a client to do in a tenant.
+    /// A person's permission for a client in a tenant.
     GrantKind, GrantId, "gr";
     /// The chain of refresh tokens of a grant.
     FamilyKind, FamilyId, "fam";
@@ -170,7 +172,7 @@ kinds! {
     LinkKind, LinkId, "lnk";
     /// An account at another service by which a person signs in.
     IdentityLinkKind, IdentityLinkId, "idl";
-    /// Such an account that is nobody's yet.
+    /// Such an account that is not linked yet.
     IdentityOfferKind, IdentityOfferId, "ido";
     /// A tenant's provider of accounts.
     IdentityProviderKind, IdentityProviderId, "idp";

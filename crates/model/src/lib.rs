@@ -1,13 +1,13 @@
 //! The platform's own nouns and rules. Pure: no I/O, and no clock or chance of its own.
 //!
-//! What a tenant is, what a member may do, what a redirect URI must look like, which resource a token is good for:
-//! rules that can be tested in microseconds live here, and every other room calls them.
+//! Rules that can be tested in microseconds live here, and every other crate calls them. Examples are
+//! the rights of a member, the form of a redirect URI, and the resource that a token is good for.
 //!
 //! | Module | Subject |
 //! |---|---|
 //! | [`id`] | `Id<Kind>`: names of things, with a prefix in text (`ten_…`) |
 //! | [`clock`] | the only way to know the time |
-//! | [`digest`] | what a secret is known by at rest |
+//! | [`digest`] | digests by which secrets are stored |
 //! | [`slug`] | names in URLs |
 //! | [`email`] | how addresses are compared |
 //! | [`member`] | roles and what each may do |

@@ -1,4 +1,5 @@
-//! The limits of a tenant: what the platform gives, what the tenant has set, what holds (STREAM-16).
+//! The limits of a tenant: what the platform gives, what the tenant has set, what holds
+//! (STREAM-16).
 
 use std::str::FromStr;
 
@@ -17,7 +18,8 @@ pub enum LimitName {
     RunningCalls,
     /// Event streams of the tenant open at once, over all nodes.
     OpenStreams,
-    /// Event streams that one person with one client opens, a minute. Coming back for one is not opening one.
+    /// Event streams that one person with one client opens, a minute. Coming back for one is not
+    /// opening one.
     StreamOpens,
     /// Event streams of one session open at once, on each node.
     SessionStreams,
@@ -114,19 +116,20 @@ impl LimitSet {
     }
 }
 
-/// What the platform gives every tenant.
+/// The platform's limits for every tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlatformLimits {
-    /// What holds where a tenant has set nothing; none = no limit.
+    /// The limits of a tenant that has set none; none = no limit.
     pub defaults: LimitSet,
     /// How many times a default a tenant may set, at least 1.
     pub headroom: u32,
 }
 
 impl PlatformLimits {
-    /// The most that a tenant may set. A limit that the platform does not have is bounded by that of all calls.
+    /// The most that a tenant may set. A limit that the platform does not have is bounded by that
+    /// of all calls.
     pub fn maximum(&self, name: LimitName) -> u32 {
-        /// What the database and the consoles' numbers hold comfortably.
+        /// The largest value that the database and the consoles' numbers hold safely.
         const MOST: u32 = 1_000_000_000;
         let base = self
             .defaults
@@ -136,7 +139,8 @@ impl PlatformLimits {
         base.saturating_mul(self.headroom.max(1)).min(MOST)
     }
 
-    /// What holds for a tenant that has set `own`. What was set under a larger maximum counts as the present one.
+    /// Returns the limits of a tenant that has set `own`. A value set under a larger former maximum
+    /// counts as the present maximum.
     pub fn effective(&self, own: &LimitSet) -> LimitSet {
         let mut effective = self.defaults;
         for name in LimitName::ALL {

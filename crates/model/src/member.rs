@@ -20,7 +20,7 @@ pub enum Role {
     Owner,
 }
 
-/// What a console request wants to do.
+/// The action of a console request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Look at the registry, its calls and the members.

@@ -1,7 +1,9 @@
-//! Prompts that tenants write: arguments, messages with `{{placeholders}}`, and what becomes of them.
+//! Prompts that tenants write: arguments, messages with `{{placeholders}}`, and what becomes of
+//! them.
 //!
-//! A value is put in as text and never looked at again: what a caller sends cannot bring placeholders, blocks or roles of its own
-//! (MCP-PR-7). A backslash before the braces keeps them as they are.
+//! A value is put in as text and never looked at again: what a caller sends cannot bring
+//! placeholders, blocks or roles of its own (MCP-PR-7). A backslash before the braces keeps them as
+//! they are.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +23,7 @@ pub struct Argument {
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it means.
+    /// Its meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// It must be given. Variables of a template always are.
@@ -61,7 +63,7 @@ impl Argument {
     }
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Speaker {
@@ -75,13 +77,13 @@ pub enum Speaker {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Who speaks.
+    /// The author of the message.
     pub role: Speaker,
     /// What.
     pub content: Block,
 }
 
-/// What a message holds. Texts and URIs may have placeholders.
+/// The content of a message. Texts and URIs may have placeholders.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Block {
@@ -127,7 +129,7 @@ pub enum Block {
         /// For people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
-        /// What it is.
+        /// Its description.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// Media type.
@@ -164,7 +166,7 @@ pub enum Escape {
 }
 
 impl Escape {
-    /// What a text of this media type needs, so that a value stays a value.
+    /// Returns the escaping that a text of this media type needs, so that a value stays a value.
     pub fn of(mime_type: Option<&str>) -> Self {
         let essence = mime_type
             .and_then(|text| text.split(';').next())

@@ -1,8 +1,9 @@
 //! Redirect URIs: which may be registered (AUTH-C14) and which requests match them (AUTH-A3).
 //!
-//! Strings are compared first and parsed after, with the same parser that browsers follow. Nothing is repaired: no case is folded,
-//! no escape decoded, no slash added. The one leniency is the port of a loopback address, which a native app cannot know
-//! beforehand (RFC 8252 §7.3), also where the registration names one (clients do, and then bind another).
+//! Strings are compared first and parsed after, with the same parser that browsers follow. Nothing
+//! is repaired: no case is folded, no escape decoded, no slash added. The one leniency is the port
+//! of a loopback address, which a native app cannot know beforehand (RFC 8252 §7.3), also where the
+//! registration names one (clients do, and then bind another).
 
 use std::borrow::Cow;
 
@@ -56,14 +57,16 @@ pub enum InvalidRedirect {
     /// A scheme that would run something else than the app.
     #[error("redirect URI uses a scheme that is not allowed")]
     Scheme,
-    /// A scheme that is no domain name of the app's maker in reverse (RFC 8252 §7.1), nor one of a known app.
+    /// A scheme that is no domain name of the app's maker in reverse (RFC 8252 §7.1), nor one of a
+    /// known app.
     #[error(
         "redirect URI uses a private-use scheme without a dot: use a domain name in reverse, as com.example.app"
     )]
     Undotted,
 }
 
-/// Schemes without a dot that known AI apps have claimed. They prove nothing: any program may claim them, too.
+/// Schemes without a dot that known AI apps have claimed. They prove nothing: any program may claim
+/// them, too.
 const KNOWN_SCHEMES: [&str; 33] = [
     "amp",
     "antigravity",
@@ -100,8 +103,8 @@ const KNOWN_SCHEMES: [&str; 33] = [
     "zed",
 ];
 
-/// Schemes that execute, read local files, or belong to the browser or the system. With a dot or without: what was registered before a
-/// rule became stricter is not answered there either.
+/// Schemes that execute, read local files, or belong to the browser or the system. With a dot or
+/// without: what was registered before a rule became stricter is not answered there either.
 const REFUSED_SCHEMES: [&str; 63] = [
     "javascript",
     "data",
@@ -182,7 +185,8 @@ const REFUSED_PREFIXES: [&str; 11] = [
     "microsoft-",
 ];
 
-/// Checks a URI that a client wants to register, and tells where it goes (AUTH-C14).
+/// Checks a URI that a client wants to register, and returns its kind of destination
+/// (AUTH-C14).
 pub fn check(uri: &str) -> Result<Destination, InvalidRedirect> {
     let destination = destination(uri)?;
     match &destination {
@@ -195,13 +199,15 @@ pub fn check(uri: &str) -> Result<Destination, InvalidRedirect> {
     }
 }
 
-/// Where a registered URI goes, if it may be answered there: as [`check`], without the rule for new schemes. Schemes without a dot
-/// that were registered before that rule keep working, with what the consent page says of them.
+/// Where a registered URI goes, if it may be answered there: as [`check`], without the rule for new
+/// schemes. Schemes without a dot that were registered before that rule keep working, with what the
+/// consent page says of them.
 pub fn destination(uri: &str) -> Result<Destination, InvalidRedirect> {
     if uri.len() > MAX_BYTES {
         return Err(InvalidRedirect::Length);
     }
-    // The parser drops tabs and newlines and takes a backslash for a slash: strings that look like one host would lead to another.
+    // The parser drops tabs and newlines and takes a backslash for a slash: strings that look like
+    // one host would lead to another.
     if !uri.bytes().all(|b| matches!(b, 0x21..=0x7e))
         || uri.contains(['\\', '"', '<', '>', '^', '`', '{', '|', '}'])
     {

@@ -1,4 +1,4 @@
-//! What a tenant publishes: sources give tools, servers choose among tools.
+//! The registry of a tenant: sources give tools, and servers choose among tools.
 
 use std::str::FromStr;
 
@@ -37,7 +37,7 @@ words! {
         Openapi = "openapi",
         /// Written by hand in the console.
         Http = "http",
-        /// An MCP server of somebody else.
+        /// An external MCP server.
         Mcp = "mcp",
     }
 }
@@ -114,7 +114,8 @@ pub struct SourceSettings {
     pub max_response_bytes: u32,
     /// Which redirects are followed.
     pub follow_redirects: FollowRedirects,
-    /// Calls of its tools may go on as tasks, where the client takes them. Rows of before say nothing of it.
+    /// Calls of its tools may go on as tasks, where the client takes them. Rows of before say
+    /// nothing of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tasks: bool,
 }

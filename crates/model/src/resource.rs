@@ -1,13 +1,14 @@
 //! The canonical form of an MCP server's URL as an OAuth resource (RFC 8707; AUTH-5.1 to AUTH-5.6).
 //!
-//! A resource is one of three shapes on the one public origin: `/mcp`, `/t/<tenant>/mcp`, `/t/<tenant>/<server>/mcp`. The value
-//! of `aud` is always what [`Site::url`] writes.
+//! A resource is one of three shapes on the one public origin: `/mcp`, `/t/<tenant>/mcp`,
+//! `/t/<tenant>/<server>/mcp`. The value of `aud` is always what [`Site::url`] writes.
 
 use std::fmt;
 
 use url::{Host, Url};
 
-/// A resource, named by the slugs in its URL. Whether they exist is another question, and answered only to members.
+/// A resource, named by the slugs in its URL. Whether they exist is another question, and answered
+/// only to members.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// `https://HOST/mcp`: the tenant follows from the token.
@@ -84,7 +85,7 @@ impl Resource {
     }
 }
 
-/// What the `resource` parameter asks for.
+/// The resource that the `resource` parameter names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// The bare origin: some clients send it when they know no better. Treated as if absent.
@@ -175,7 +176,8 @@ impl Site {
     /// Reads a `resource` parameter in any spelling of the same URL (AUTH-5.4). The stream of
     /// 2024-11-05 is another address of the same server (MCP-O-1), so that its tokens open both.
     pub fn read(&self, text: &str) -> Result<Asked, InvalidTarget> {
-        // What the parser would silently repair is refused before it sees it: escapes, dot segments, tabs, backslashes.
+        // Refuse text that the parser would silently repair: escapes, dot segments, tabs,
+        // backslashes.
         if text.len() > 2048
             || !text.bytes().all(|b| matches!(b, 0x21..=0x7e))
             || text.contains(['%', '\\', '#', '?', '@'])

@@ -19,7 +19,7 @@ pub struct InvalidScope;
 pub struct ScopeSet(BTreeSet<&'static str>);
 
 impl ScopeSet {
-    /// `mcp` alone: what a client gets that asks for nothing we know (AUTH-A8).
+    /// `mcp` alone: the grant of a client that requests no known scope (AUTH-A8).
     pub fn default_grant() -> Self {
         Self([MCP].into())
     }

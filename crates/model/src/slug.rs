@@ -4,13 +4,14 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// A slug: 3–40 characters of `a–z`, `0–9` and `-`, not at the ends, no `--` at positions 3–4 (reserved by IDNA, so that
-/// a slug can become a subdomain later), and not a reserved word.
+/// A slug: 3–40 characters of `a–z`, `0–9` and `-`, not at the ends, no `--` at positions 3–4
+/// (reserved by IDNA, so that a slug can become a subdomain later), and not a reserved word.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Slug(String);
 
-/// Words that a tenant cannot have: they are, or may become, part of a URL of ours, or would pass for us.
+/// Words that a tenant cannot have: they are, or may become, part of a URL of ours, or would pass
+/// for us.
 const RESERVED: &[&str] = &[
     "about",
     "account",
@@ -50,7 +51,7 @@ const RESERVED: &[&str] = &[
     "www",
 ];
 
-/// Why a text is not a slug. The message tells a person what to change.
+/// The reason why a text is not a slug. The message explains how to correct it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSlug {
     /// Shorter than 3 or longer than 40 characters.
@@ -73,7 +74,8 @@ impl Slug {
         &self.0
     }
 
-    /// Makes a proposal out of a display name, as the console does: `Acme GmbH` → `acme-gmbh`. `None` when nothing usable is left.
+    /// Makes a proposal out of a display name, as the console does: `Acme GmbH` → `acme-gmbh`.
+    /// `None` when nothing usable is left.
     pub fn suggest(name: &str) -> Option<Self> {
         let mut text = String::new();
         for c in name.chars().flat_map(char::to_lowercase) {

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::id::{InvalidId, ServiceAccountId, UserId};
 
-/// The `sub` of a token: a person or a service account. The prefix in text keeps one from ever being taken for the other
-/// (RFC 9068 §5).
+/// The `sub` of a token: a person or a service account. The prefix in text keeps one from ever
+/// being taken for the other (RFC 9068 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// A person.

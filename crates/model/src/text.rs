@@ -1,11 +1,12 @@
-//! Texts of strangers that people and models read: what shows nothing, or shows it in another order than it is read, does not
-//! belong in them (REVIEW-S-6).
+//! Texts of strangers that people and models read: what shows nothing, or shows it in another order
+//! than it is read, does not belong in them (REVIEW-S-6).
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// True for characters that nobody sees: controls but tab and line ends, and marks that override the direction of text (UAX #9).
+/// Returns whether a character is invisible: controls but tab and line ends, and marks that
+/// override the direction of text (UAX #9).
 pub const fn is_hidden(c: char) -> bool {
     matches!(
         c,

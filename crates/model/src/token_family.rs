@@ -1,8 +1,9 @@
 //! Refresh tokens: rotation, the replay window, and reuse (AUTH-K8 to AUTH-K11).
 //!
-//! Clients run several processes on one stored token, lose answers, and throw everything away after one refusal. So a token
-//! that was just superseded is answered with the *same* head of the chain: nothing forks, there is at most one live branch,
-//! and a thief is still found out, one generation later.
+//! Clients run several processes on one stored token, lose answers, and throw everything away after
+//! one refusal. So a token that was just superseded is answered with the *same* head of the chain:
+//! nothing forks, there is at most one live branch, and a thief is still found out, one generation
+//! later.
 
 use time::Duration;
 
@@ -10,8 +11,8 @@ use crate::Timestamp;
 
 /// A superseded token is answered for this long after its own supersession (AUTH-K9).
 pub const REPLAY_WINDOW: Duration = Duration::seconds(120);
-/// The immediate predecessor is answered for this long, to the network that superseded it, while its successor was never presented:
-/// the answer was lost (AUTH-K10, REVIEW-S-10).
+/// The immediate predecessor is answered for this long, to the network that superseded it, while
+/// its successor was never presented: the answer was lost (AUTH-K10, REVIEW-S-10).
 pub const LOST_ANSWER_WINDOW: Duration = Duration::hours(24);
 /// Most replays of one superseded token. As many as a family may refresh in a minute (AUTH-K17), so
 /// that fifty processes that wake up together (CASE-119) all go on; a loop does not.
@@ -21,7 +22,7 @@ pub const IDLE_LIFE: Duration = Duration::days(30);
 /// A family ends after this long in any case (AUTH-K13).
 pub const ABSOLUTE_LIFE: Duration = Duration::days(90);
 
-/// What is known of a presented token and its family, read under the family's lock.
+/// The state of a presented token and its family, read under the family's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Presented {
     /// Its place in the chain.
@@ -51,7 +52,8 @@ pub enum Verdict {
     ReplayInWindow,
     /// The answer that carried its successor seems lost: answer with the head.
     ReplayLostAnswer,
-    /// Replayed more often than any set of processes would: wait. No answer, and no harm to the family.
+    /// Replayed more often than any set of processes would: wait. No answer, and no harm to the
+    /// family.
     Throttled,
     /// Used again when it should be long forgotten: revoke the family and the grant (AUTH-K11).
     Reuse,
@@ -60,7 +62,8 @@ pub enum Verdict {
 }
 
 impl Presented {
-    /// Decides at `now`. `from_same_network`: it comes from the address block that superseded it; false if that is not known.
+    /// Decides at `now`. `from_same_network`: it comes from the address block that superseded it;
+    /// false if that is not known.
     pub fn verdict(&self, now: Timestamp, from_same_network: bool) -> Verdict {
         if self.revoked || now >= self.idle_expires_at || now >= self.expires_at {
             return Verdict::Ended;

@@ -31,7 +31,8 @@ pub struct UriTemplate {
 }
 
 impl UriTemplate {
-    /// Reads a template. Operators beyond level 2, lists, modifiers and names that stand twice are refused.
+    /// Reads a template. Operators beyond level 2, lists, modifiers and names that stand twice are
+    /// refused.
     pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
         let refuse = |text: &str| Err(InvalidTemplate(text.to_owned()));
         if text.len() > LONGEST_URI {
@@ -113,8 +114,8 @@ impl UriTemplate {
         })
     }
 
-    /// The variables of a URI that fits, decoded. A variable is never empty, and where several readings fit, those before take as
-    /// little as they can.
+    /// The variables of a URI that fits, decoded. A variable is never empty, and where several
+    /// readings fit, those before take as little as they can.
     pub fn read(&self, uri: &str) -> Option<BTreeMap<String, String>> {
         let spans = self.spans(uri)?.into_iter();
         spans
@@ -122,8 +123,8 @@ impl UriTemplate {
             .collect()
     }
 
-    /// The URI that another template with the same variables makes of what this one reads, byte for byte. `None` if it does not fit, or the other one would not
-    /// read the same.
+    /// The URI that another template with the same variables makes of what this one reads, byte for
+    /// byte. `None` if it does not fit, or the other one would not read the same.
     pub fn carry(&self, uri: &str, to: &Self) -> Option<String> {
         let values: BTreeMap<&str, &str> = self.spans(uri)?.into_iter().collect();
         let mut made = String::with_capacity(uri.len());

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use time::Duration;
 use url::Url;
 
-/// A family as the database keeps it: what the token endpoint does under the lock, with numbers for tokens.
+/// A family as the database keeps it: what the token endpoint does under the lock, with numbers for
+/// tokens.
 #[derive(Debug)]
 struct Family {
     /// Per generation: when superseded, whether presented, replays.
@@ -73,9 +74,9 @@ impl Family {
 }
 
 proptest! {
-    /// Several processes of one client, each with some token of the chain, refresh in any order with any pauses. Whatever
-    /// happens there is at most one live branch; a holder who is answered leaves with the head; and whoever holds the head of
-    /// a living family is never refused.
+    /// Several processes of one client, each with some token of the chain, refresh in any order
+    /// with any pauses. In every run there is at most one live branch. A successful refresh returns
+    /// the head. The holder of the head of a living family is never refused.
     #[test]
     fn a_family_has_one_live_branch_and_its_head_is_reachable(
         steps in prop::collection::vec((0_usize..4, 0_i64..200_000, prop::bool::ANY), 1..60),

@@ -1,4 +1,5 @@
-//! Links that were mailed to a person: for a new password, and to undo a change of address (AUTH-L9, AUTH-L10).
+//! Links that were mailed to a person: for a new password, and to undo a change of address
+//! (AUTH-L9, AUTH-L10).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -8,7 +9,7 @@ use time::Duration;
 
 use crate::{StorageError, SystemTx};
 
-/// What a link opens.
+/// The action that a link allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Choosing a new password without the old one.
@@ -49,7 +50,8 @@ pub struct Link {
     pub created_at: Timestamp,
 }
 
-/// Opens a link; an open one of the same person and purpose is used up, so that the newest is the only one (CASE-152).
+/// Creates a link. An open link of the same person and purpose is used up, so that only the newest
+/// is valid (CASE-152).
 pub async fn open(
     tx: &mut SystemTx,
     purpose: Purpose,
@@ -124,7 +126,7 @@ pub async fn consume(tx: &mut SystemTx, id: LinkId, now: Timestamp) -> Result<bo
     Ok(done.rows_affected() == 1)
 }
 
-/// Uses up every link of a person: whoever changed the password by other means needs none that waits in a mailbox.
+/// Uses up every open link of a person, for example after they changed the password by other means.
 pub async fn consume_all(
     tx: &mut SystemTx,
     purpose: Purpose,

@@ -1,4 +1,5 @@
-//! API keys: for clients that cannot do OAuth, in the name of a person or of a service account (AUTH-C17, AUTH-4.8).
+//! API keys: for clients that cannot do OAuth, in the name of a person or of a service account
+//! (AUTH-C17, AUTH-4.8).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -45,7 +46,7 @@ pub struct NewApiKey<'a> {
     pub holder: Subject,
     /// As people call it.
     pub name: &'a str,
-    /// What it is known by.
+    /// Digest by which the key is found.
     pub digest: &'a Digest,
     /// Its beginning.
     pub hint: &'a str,
@@ -102,7 +103,7 @@ fn holder(user: Option<Uuid>, account: Option<Uuid>) -> Result<Subject, StorageE
     }
 }
 
-/// The live keys of a tenant, newest first: everybody's, or those of one person.
+/// Lists the live keys of a tenant, newest first: all of them, or those of one person.
 pub async fn list(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -165,7 +166,8 @@ pub struct Revoked {
     pub tenant: TenantId,
 }
 
-/// Revokes a key of a tenant, once; with `of` only if it is that person's. The nodes hear of it when the caller commits.
+/// Revokes a key of a tenant, once. With `of`, only a key of that person. The nodes are notified
+/// when the caller commits.
 pub async fn revoke(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -189,7 +191,8 @@ pub async fn revoke(
     publish(tx, Revoked { id, tenant }, now).await.map(Some)
 }
 
-/// Revokes the key that somebody holds up, once: whoever finds a leaked one may end it.
+/// Revokes the key with this digest, once. Its bearer needs no other right, so a finder can revoke
+/// a leaked key.
 pub async fn revoke_presented(
     tx: &mut SystemTx,
     digest: &Digest,
@@ -227,7 +230,7 @@ async fn publish(
     Ok(revoked)
 }
 
-/// What a good key opens, and the epochs as they were when it was looked up (AUTH-4.2).
+/// The access that a valid key gives, and the epochs as they were when it was read (AUTH-4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     /// Which key.
@@ -252,9 +255,9 @@ pub struct Opened {
     pub member_epoch: i32,
 }
 
-/// Whose key is presented; `None` if it is unknown. [`open`] says whether it is good.
+/// Finds the tenant of a presented key; `None` if it is unknown. [`open`] checks whether it is valid.
 pub async fn tenant_of(tx: &mut EdgeTx, digest: &Digest) -> Result<Option<TenantId>, StorageError> {
-    // The door shows the one row of this digest.
+    // Row-level security of the edge scope shows the one row of this digest.
     sqlx::query!(
         "select set_config('app.presented', encode($1, 'hex'), true)",
         digest.as_bytes().as_slice(),
@@ -270,8 +273,9 @@ pub async fn tenant_of(tx: &mut EdgeTx, digest: &Digest) -> Result<Option<Tenant
     Ok(tenant.map(TenantId::from_uuid))
 }
 
-/// Looks a presented key of the transaction's tenant up and notes its use. `None` if it is unknown, revoked or over, or if whoever it
-/// speaks for may not act in the tenant any more: all of it alike.
+/// Looks up a presented key of the transaction's tenant and records its use.
+/// `None` if the key is unknown, revoked or expired, or if its owner may not act in the tenant any
+/// more. The caller cannot tell these cases apart.
 pub async fn open(
     tx: &mut TenantTx,
     digest: &Digest,

@@ -19,10 +19,12 @@ pub struct Origin {
     pub ip_block: Option<String>,
 }
 
-/// Writes one entry in the caller's transaction, so that an action and its entry stand or fall together.
+/// Writes one entry in the caller's transaction, so that an action and its entry commit or roll
+/// back together.
 ///
-/// The commit locks the chain of each log in which something was written, in the order of writing. Who writes in several logs therefore does it
-/// in the order of tenants, and in the platform's log last: two who take them crosswise would wait for each other.
+/// The commit locks the chain of each log with a new entry, in the order of writing. A transaction
+/// that writes to several logs therefore writes in the order of tenants, and to the platform's log
+/// last. Two transactions in different orders would deadlock.
 pub async fn record(
     tx: &mut impl Tx,
     event: &Event,

@@ -1,5 +1,5 @@
-//! The chain of hashes over the audit log, as it stands in the database. The database makes it when a transaction commits; here it is
-//! read. How it is checked: [`portolan_model::audit_chain`].
+//! Reads the hash chain over the audit log. The database writes the chain when a transaction
+//! commits. [`portolan_model::audit_chain`] checks it.
 
 use portolan_model::{
     Timestamp,
@@ -93,7 +93,8 @@ pub async fn links(
         .collect()
 }
 
-/// How many entries stand in no chain, by tenant. None does, unless somebody wrote them around it.
+/// Counts the entries that stand in no chain, by tenant. A count above zero means that an entry was
+/// written around the chain.
 pub async fn unchained(
     tx: &mut SystemTx,
     tenant: Option<TenantId>,
@@ -112,8 +113,9 @@ pub async fn unchained(
         .collect())
 }
 
-/// The text that is hashed: a compact JSON array. The same as the function `audit_entry_text` makes, but made here: who checks does not
-/// ask the database what to think of itself.
+/// Returns the hashed text: a compact JSON array, the same as the database function
+/// `audit_entry_text` makes. It is made here so that a check does not depend on the database's own
+/// function.
 fn entry_text(fields: &[Option<String>]) -> Result<String, StorageError> {
     serde_json::to_string(fields).map_err(|_| StorageError::Inconsistent {
         table: "audit_events",

@@ -24,7 +24,7 @@ pub enum Status {
 pub struct AuthorizationRequest {
     /// Its id, which is in URLs and opens nothing without the browser's cookie.
     pub id: RequestId,
-    /// Who asks.
+    /// The requesting client.
     pub client: ClientId,
     /// Where the answer goes, as the request spelled it.
     pub redirect_uri: String,
@@ -44,7 +44,7 @@ pub struct AuthorizationRequest {
     pub login_hint: Option<String>,
     /// The browser that began.
     pub browser: Digest,
-    /// Who was shown the consent page last.
+    /// The person that the consent page was last shown to.
     pub user: Option<UserId>,
     /// In which session.
     pub session: Option<SessionId>,

@@ -38,7 +38,7 @@ pub struct Session {
     pub only_tenant: Option<TenantId>,
 }
 
-/// What a new session is made of.
+/// The columns of a new session.
 #[derive(Debug, Clone)]
 pub struct NewSession<'a> {
     /// Whose.
@@ -163,7 +163,8 @@ pub async fn seen(
     Ok(())
 }
 
-/// Says that the person of a session proved who they are earlier than it began: somebody else asked them, and told when.
+/// Records that the person of a session authenticated before it began, as an external provider
+/// reported.
 pub async fn proved_at(
     tx: &mut SystemTx,
     id: SessionId,

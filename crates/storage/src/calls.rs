@@ -167,7 +167,7 @@ pub async fn by_hour(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Hour>, Sto
     .await?)
 }
 
-/// What the overview counts.
+/// The counts on the overview page.
 #[derive(Debug, Clone)]
 pub struct Counts {
     /// Sources.

@@ -1,5 +1,5 @@
-//! What a node serves under one URL: a published server with its tools, their sources, and sealed credentials. Read through the
-//! node door, so that row-level security holds whatever a path says.
+//! Reads a published server as a node serves it under one URL: its tools, their sources, and sealed
+//! credentials. Reads use [`crate::Store::node`], so that row-level security holds for any path.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -86,7 +86,7 @@ pub struct PublishedSource {
     pub base_url: String,
     /// Bounds.
     pub settings: SourceSettings,
-    /// What calls sign in with.
+    /// The credential that calls use.
     pub credential: Option<SealedCredential>,
     /// Whose connected accounts calls use instead: `workspace` or `person`.
     pub sharing: Option<String>,
@@ -114,8 +114,8 @@ pub async fn address(tx: &mut TenantTx) -> Result<Option<Address>, StorageError>
     }))
 }
 
-/// The published server of that slug; without one, the default server of the tenant. Drafts, paused and deleted ones are `None`, like
-/// unknown ones.
+/// Finds the published server of that slug; without a slug, the tenant's default server. `None` for
+/// drafts, paused, deleted and unknown servers alike.
 pub async fn published(
     tx: &mut TenantTx,
     server_slug: Option<&str>,

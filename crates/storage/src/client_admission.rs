@@ -1,5 +1,5 @@
-//! Which AI clients may connect to a tenant: its rule, what was decided about single clients, and who asked (AUTH-M7). What
-//! follows from it says [`portolan_model::admission`].
+//! The AI clients that may connect to a tenant: its rule, its decisions about single clients, and
+//! open requests (AUTH-M7). [`portolan_model::admission`] evaluates them.
 
 use portolan_model::{
     Timestamp,
@@ -12,17 +12,17 @@ use crate::{StorageError, SystemTx};
 
 /// Requests that may wait in a tenant at once.
 pub const MOST_REQUESTS: i64 = 200;
-/// Those of one person: nobody takes the places of all others.
+/// The most open requests of one person, so that one person cannot use up the limit of all.
 pub const MOST_OF_ONE: i64 = 20;
 
-/// What is known in a tenant about a client.
+/// The facts that a tenant holds about a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// The tenant.
     pub tenant: TenantId,
     /// Its rule.
     pub rule: ClientRule,
-    /// What was decided about the client.
+    /// The decision about the client.
     pub decision: Option<ClientDecision>,
     /// The person asked for it already.
     pub has_asked: bool,
@@ -113,8 +113,9 @@ pub async fn set_rule(
     Ok(())
 }
 
-/// Waits until nobody changes who is admitted to the tenant, and keeps it so until the transaction ends: what is allowed in it is seen by
-/// whoever ends what is not admitted any more. To be called before anything is locked.
+/// Waits for transactions that change the tenant's client admission, and blocks new ones until this
+/// transaction ends. A transaction that ends access of clients therefore sees every grant made in
+/// this one. Call it before any other lock.
 pub async fn hold_still(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     sqlx::query!(
         "select pg_advisory_xact_lock_shared(hashtextextended('client admission', 0) # hashtextextended($1, 0))",
@@ -125,7 +126,8 @@ pub async fn hold_still(tx: &mut SystemTx, tenant: TenantId) -> Result<(), Stora
     Ok(())
 }
 
-/// Waits for those who [`hold_still`], and keeps further ones waiting until the transaction ends. To be called before anything is locked.
+/// Waits for the transactions in [`hold_still`], and blocks further ones until this transaction
+/// ends. Call it before any other lock.
 pub async fn take_turn(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended('client admission', 0) # hashtextextended($1, 0))",
@@ -180,7 +182,8 @@ pub async fn decide(
     read_decision(before.as_deref())
 }
 
-/// Notes that a person asks for a client. False if they did before, or if too many wait already, of theirs or in all.
+/// Records a person's request for a client. False if they requested it before, or if too many
+/// requests are open, theirs or in all.
 pub async fn ask(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -220,7 +223,7 @@ pub struct Asker {
     pub asked_at: Timestamp,
 }
 
-/// Who waits for a decision in a tenant, of those who are still members, who asked first first.
+/// Lists the active members of a tenant who wait for a decision, oldest request first.
 pub async fn askers(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Asker>, StorageError> {
     let rows = sqlx::query!(
         "select r.client_ref, r.user_id, u.display_name, e.address, r.asked_at
@@ -243,7 +246,7 @@ pub async fn askers(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Asker>, S
         .collect())
 }
 
-/// Nobody waits for a decision about this client any more. Returns how many did.
+/// Deletes all open requests for a decision about this client. Returns how many there were.
 pub async fn forget_askers(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -278,12 +281,13 @@ pub async fn administrators(
         .collect())
 }
 
-/// A client that has a grant in a tenant, or had one until it was not admitted any more, or about which something was decided or asked.
+/// A client that has a grant in a tenant, or had one until it was not admitted any more, or about
+/// which something was decided or asked.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Which.
     pub client: ClientId,
-    /// What was decided.
+    /// The decision.
     pub decision: Option<ClientDecision>,
     /// Live grants.
     pub apps: i64,
@@ -293,7 +297,8 @@ pub struct Seen {
     pub last_used_at: Option<Timestamp>,
 }
 
-/// The clients that a tenant has to do with, at most a thousand; those in most use first. Its own are not among them.
+/// Lists the clients that a tenant has to do with, those in most use first, at most a thousand. The
+/// tenant's own clients are left out.
 pub async fn seen(
     tx: &mut SystemTx,
     tenant: TenantId,

@@ -4,7 +4,7 @@ use portolan_model::{Digest, Timestamp, id::ClientId};
 
 use crate::{StorageError, SystemTx};
 
-/// What is known about the cached copy of a document. Its content is the client's row.
+/// Facts about the cached copy of a document. Its content is in the client's row.
 #[derive(Debug, Clone, Copy)]
 pub struct Document {
     /// The client it describes.

@@ -6,8 +6,9 @@ use uuid::Uuid;
 
 use crate::{StorageError, SystemTx};
 
-/// Takes the fetch of `url` for `within`, by the database's clock. False while somebody else has it; of several who try at the same
-/// instant one wins. Whoever dies with it is replaced after its time.
+/// Claims the fetch of `url` for `within`, by the database's clock. False while another caller
+/// holds the claim. One of several simultaneous callers wins. A claim expires, so a holder that
+/// dies is replaced.
 pub async fn claim(
     tx: &mut SystemTx,
     url: &str,
@@ -26,7 +27,7 @@ pub async fn claim(
     Ok(done.rows_affected() == 1)
 }
 
-/// Whether nobody fetches `url` now, or whoever did is overdue: a look that writes nothing.
+/// Returns whether no live claim on `url` exists. Writes nothing.
 pub async fn is_free(tx: &mut SystemTx, url: &str) -> Result<bool, StorageError> {
     Ok(sqlx::query_scalar!(
         r#"select not exists (select 1 from client_fetches where url = $1 and deadline >= now()) as "free!""#,

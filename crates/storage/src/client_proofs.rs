@@ -6,7 +6,8 @@ use time::Duration;
 
 use crate::{StorageError, SystemTx};
 
-/// Uses an assertion up. True for the one who is first, on whatever node; false if it was used before.
+/// Uses an assertion up. True for the one who is first, on whatever node; false if it was used
+/// before.
 pub async fn use_up(
     tx: &mut SystemTx,
     client: ClientId,
@@ -33,7 +34,8 @@ pub struct KeySet {
     pub fetched_at: Timestamp,
 }
 
-/// The key set of a client that was read from this address; what stood at another one is nothing here.
+/// The key set of a client that was read from this address; what stood at another one is nothing
+/// here.
 pub async fn key_set(
     tx: &mut SystemTx,
     client: ClientId,
@@ -52,8 +54,8 @@ pub async fn key_set(
     }))
 }
 
-/// Takes the turn to ask for a key set again because a key id is unknown: one a `pause` in the whole cluster (CASE-72). True for
-/// whoever may ask.
+/// Claims the right to fetch a key set again because a key id is unknown. The cluster grants one
+/// claim per `pause` (CASE-72). True if the caller may fetch.
 pub async fn may_ask(
     tx: &mut SystemTx,
     client: ClientId,

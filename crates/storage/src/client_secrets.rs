@@ -1,4 +1,5 @@
-//! Secrets of OAuth clients: known by digest, two at a time at most, so that one can be replaced without a pause (AUTH-C16).
+//! Secrets of OAuth clients: known by digest, two at a time at most, so that one can be replaced
+//! without a pause (AUTH-C16).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -10,10 +11,11 @@ use crate::{StorageError, SystemTx};
 
 /// Live secrets of one client: the present one and the one that takes its place.
 pub const MOST: i64 = 2;
-/// Between two notes that one secret, or one account, was used: a busy program is not a write a request.
+/// Between two notes that one secret, or one account, was used: a busy program is not a write a
+/// request.
 pub(crate) const NOTED_EVERY: Duration = Duration::seconds(10);
 
-/// What may be told of a secret.
+/// The facts about a secret that may be shown.
 #[derive(Debug, Clone)]
 pub struct ClientSecret {
     /// Which.
@@ -33,7 +35,7 @@ pub struct ClientSecret {
 pub struct LiveSecret {
     /// Which.
     pub id: ClientSecretId,
-    /// What it is known by.
+    /// Digest by which the secret is verified.
     pub digest: Digest,
 }
 
@@ -97,7 +99,7 @@ pub async fn add(
     hint: &str,
     now: Timestamp,
 ) -> Result<Option<ClientSecretId>, StorageError> {
-    // Whoever adds takes turns: a count without a lock would let two in.
+    // Lock the client first: without the lock, two concurrent inserts could both pass the count.
     sqlx::query_scalar!(
         "select id from oauth_clients where id = $1 for no key update",
         client.uuid()

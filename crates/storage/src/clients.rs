@@ -15,7 +15,7 @@ use crate::{StorageError, SystemTx, client_secrets};
 pub struct Client {
     /// Our name for the row.
     pub id: ClientId,
-    /// What it calls itself on the wire: an opaque id, or the URL of its metadata document.
+    /// The `client_id` on the wire: an opaque id, or the URL of its metadata document.
     pub client_id: String,
     /// How it came to be.
     pub kind: ClientKind,
@@ -23,9 +23,9 @@ pub struct Client {
     pub tenant: Option<TenantId>,
     /// As it calls itself, already cleaned for display.
     pub name: String,
-    /// What it registered.
+    /// The registered metadata.
     pub metadata: Value,
-    /// Digest of that.
+    /// Digest of the metadata.
     pub metadata_digest: Digest,
     /// How it proves itself.
     pub auth_method: AuthMethod,
@@ -57,7 +57,7 @@ pub struct NewClient<'a> {
     pub tenant: Option<TenantId>,
     /// Display name.
     pub name: &'a str,
-    /// What it registered.
+    /// The registered metadata.
     pub metadata: &'a Value,
     /// For de-duplication (AUTH-C10) and change detection (AUTH-C5).
     pub metadata_digest: Digest,

@@ -1,5 +1,5 @@
-//! The flight recorder: what happened on the way of an AI client into a tenant, step by step (AUTH-X2). Written in batches by
-//! [`crate::recorder`]; put together into attempts by whoever reads.
+//! Connection diagnostics: the steps of an AI client's attempt to connect to a tenant (AUTH-X2).
+//! [`crate::recorder`] writes them in batches; readers group them into attempts.
 
 mod read;
 
@@ -96,7 +96,7 @@ impl Step {
 pub enum StepOutcome {
     /// As the client hoped.
     Ok,
-    /// Somebody has to do something.
+    /// A person has to act.
     Waiting,
     /// A rule said no.
     Refused,
@@ -121,9 +121,9 @@ impl StepOutcome {
 /// Which tenant a step concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Nobody has said yet.
+    /// The tenant is unknown so far.
     Unknown,
-    /// This slug was named; whose it is, the writer looks up.
+    /// The request named this slug; the writer looks up its tenant.
     Slug(String),
     /// This one.
     Tenant(TenantId),
@@ -156,17 +156,17 @@ pub struct NewEvent {
     pub client_name: Option<String>,
     /// Network block.
     pub ip_block: String,
-    /// What it says that it is, cut and cleaned.
+    /// The client's self-description, truncated and cleaned.
     pub agent: Option<String>,
     /// The rule that decided.
     pub rule: Option<&'static str>,
-    /// What the client, or its user, was told.
+    /// The error sent to the client or shown to its user.
     pub fault: Option<String>,
-    /// What it sent, as far as it may be kept (AUTH-X1).
+    /// The sent data, as far as it may be kept (AUTH-X1).
     pub detail: Value,
 }
 
-/// What a client does again and again with a refresh token that is refused: for this grant, by this rule, with these words.
+/// A client's repeated use of a refused refresh token: the grant, the rule and the error text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Loop {
     grant: GrantId,
@@ -261,8 +261,9 @@ fn rounds(events: &[NewEvent]) -> Vec<(Repeat, &NewEvent)> {
     all
 }
 
-/// Writes many steps, all that are new in one statement. A step that names a slug of nobody's is left out: strangers could invent any number of
-/// them. A refusal that stands there already is counted there. Returns the slugs that are somebody's, of those that were named.
+/// Writes many steps, all new ones in one statement. A step whose slug belongs to no tenant is left
+/// out, because strangers can invent any number of slugs. A refusal that is already recorded is
+/// counted there. Returns those named slugs that belong to a tenant.
 pub async fn insert_many(
     tx: &mut impl Tx,
     events: &[NewEvent],
@@ -336,12 +337,14 @@ struct Round<'a> {
     at: i128,
 }
 
-/// Counts rounds at the step that tells of their loop, each loop at most once among them. Returns those of which there is no step.
+/// Adds repetitions to the count of the step that records their loop. Each loop occurs at most once
+/// in `repeats`. Returns the repeats whose step does not exist.
 pub async fn repeated(tx: &mut impl Tx, repeats: &[Repeat]) -> Result<Vec<Repeat>, StorageError> {
     if repeats.is_empty() {
         return Ok(Vec::new());
     }
-    // Of several processes that see the first round at once one writes it: "loop" in ASCII, a number of our own among advisory locks.
+    // Of several processes that see the first round at once one writes it: "loop" in ASCII, a
+    // number of our own among advisory locks.
     sqlx::query!("select pg_advisory_xact_lock(1819242352)")
         .execute(tx.raw())
         .await?;

@@ -1,5 +1,5 @@
-//! Which client may act for whom and where: the live grants, as people and admins see them, and the end of many at once
-//! (AUTH-R5 to AUTH-R7).
+//! The live grants, as people and admins see them, and the end of many at once (AUTH-R5 to
+//! AUTH-R7).
 
 use portolan_model::{
     Timestamp,
@@ -30,7 +30,7 @@ pub struct ConnectedApp {
     pub client_id: String,
     /// As the client calls itself, cleaned.
     pub client_name: String,
-    /// What it may do.
+    /// The granted scopes.
     pub scopes: Vec<String>,
     /// Which servers.
     pub resource: String,
@@ -50,7 +50,7 @@ pub struct ConnectedApp {
     pub refreshes: i32,
 }
 
-/// Which grants are meant. What is `None` does not narrow.
+/// A filter of grants. A field that is `None` does not narrow it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Which {
     /// Of this tenant.
@@ -63,7 +63,8 @@ pub struct Which {
     pub grant: Option<GrantId>,
 }
 
-/// The live grants, last used first, at most a thousand. At least one part of `which` must be given.
+/// The live grants, last used first, at most a thousand. At least one part of `which` must be
+/// given.
 pub async fn list(
     tx: &mut SystemTx,
     which: Which,
@@ -145,7 +146,8 @@ pub async fn ended_by_reuse(
     .await?)
 }
 
-/// What was ended, each with its tenant, in the order of tenants: the one in which the audit log is written.
+/// The ended grants, each with its tenant, in the order of tenants, which is the order of writes to
+/// the audit log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ended {
     /// The grants that were live.
@@ -161,8 +163,9 @@ impl Ended {
     }
 }
 
-/// Ends grants with their refresh families and access tokens, each once; the nodes hear of it when the caller commits. Where all apps
-/// of a person are meant, the person's API keys go too. At least one part of `which` must be given.
+/// Ends grants with their refresh families and access tokens, each once. The nodes are notified
+/// when the caller commits. If all apps of a person are selected, the person's API keys are ended
+/// too. At least one field of `which` must be given.
 pub async fn end(
     tx: &mut SystemTx,
     which: Which,
@@ -172,7 +175,8 @@ pub async fn end(
     end_at_most(tx, which, None, reason, now).await
 }
 
-/// The same for so many grants that one transaction is short: to be called until nothing is ended any more.
+/// The same for so many grants that one transaction is short: to be called until nothing is ended
+/// any more.
 pub async fn end_some(
     tx: &mut SystemTx,
     which: Which,

@@ -1,4 +1,5 @@
-//! Whether the APIs accept the credentials of sources. One row a credential: the last state, no history.
+//! Whether the APIs accept the credentials of sources. One row a credential: the last state, no
+//! history.
 
 use portolan_model::{Timestamp, id::SourceId};
 use uuid::Uuid;
@@ -8,7 +9,7 @@ use crate::{StorageError, TenantTx};
 /// Most characters of a reason.
 const LONGEST_REASON: usize = 1000;
 
-/// What a request showed of a credential.
+/// The state of a credential, as the response to a request showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// The API answered with success.
@@ -47,15 +48,15 @@ pub struct Seen {
     pub source: SourceId,
     /// Which version of it.
     pub version: i32,
-    /// What the answer shows.
+    /// The state that the response shows.
     pub state: State,
     /// When it came.
     pub at: Timestamp,
 }
 
 /// Writes the states that changed in one statement. At most one entry a source. Without `always`, a
-/// row that says the same is written again after ten minutes only. A credential that was replaced or
-/// removed meanwhile keeps its own state.
+/// row that says the same is written again after ten minutes only. A credential that was replaced
+/// or removed meanwhile keeps its own state.
 pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), StorageError> {
     if seen.is_empty() {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Sealed credentials of sources, and the data keys they are sealed under. This room never sees a secret in clear.
+//! Sealed credentials of sources, and the data keys they are sealed under. This module never sees a
+//! secret in clear.
 
 use portolan_model::{Timestamp, id::SourceId};
 use uuid::Uuid;
@@ -84,8 +85,9 @@ pub async fn find(
     }))
 }
 
-/// The version that the next [`put`] of this source must be sealed for. Locks the source until the transaction ends, so that two
-/// changes at once do not seal for the same version. `None` if there is no such source.
+/// The version that the next [`put`] of this source must be sealed for. Locks the source until the
+/// transaction ends, so that two changes at once do not seal for the same version. `None` if there
+/// is no such source.
 pub async fn next_version(
     tx: &mut TenantTx,
     source: SourceId,

@@ -1,4 +1,5 @@
-//! Channels of the database that say no more than that something was committed: whoever hears it looks at the rows.
+//! Listens on database channels whose notifications say only that a transaction committed. The
+//! receiver reads the rows.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use crate::{StorageError, Store};
 /// While the database does not answer.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Rings when something was committed, by whatever process. Who misses it finds the rows at the next look.
+/// Rings when something was committed, by whatever process. Who misses it finds the rows at the
+/// next look.
 #[derive(Debug)]
 pub struct Doorbell {
     store: Store,
@@ -27,8 +29,9 @@ impl Doorbell {
         }
     }
 
-    /// Waits for the next ring and tells its channel. Rings too, with `None`, when the connection was away: any channel may have rung.
-    /// Cancel safe. While the database does not answer it tries once in five seconds.
+    /// Waits for the next notification and returns its channel. Returns `None` after a lost
+    /// connection, because any channel may have been notified meanwhile. Cancel safe. While the
+    /// database does not answer, it retries every five seconds.
     pub async fn rang(&mut self) -> Option<&'static str> {
         loop {
             if let Some(listener) = &mut self.listener {

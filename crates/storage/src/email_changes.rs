@@ -74,8 +74,8 @@ pub async fn find_open(
     }))
 }
 
-/// Counts one try and gives what it is compared with; `None` when there are no more. The row stays locked until the transaction
-/// ends; commit also after a wrong code.
+/// Counts one try and returns the values to compare with; `None` when no try is left. The row stays
+/// locked until the transaction ends. Commit also after a wrong code.
 pub async fn count_attempt(
     tx: &mut SystemTx,
     id: EmailChangeId,

@@ -1,5 +1,5 @@
-//! Suspension and deletion of tenants (AUTH-M6). Each raises the tenant's epoch: access tokens are refused everywhere as soon as
-//! the nodes hear of it, refresh tokens because the tenant is not active.
+//! Suspension and deletion of tenants (AUTH-M6). Each raises the tenant's epoch. Nodes refuse
+//! access tokens as soon as they receive it. Refresh tokens fail because the tenant is not active.
 
 use portolan_model::{Timestamp, id::TenantId};
 use time::Duration;
@@ -18,21 +18,24 @@ pub const GRACE: Duration = Duration::days(30);
 /// What becomes of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending<'a> {
-    /// Nothing works until it is resumed; its members are told this.
+    /// All access stops until the tenant is resumed; its members see this message.
     Suspend(&'a str),
     /// It works again.
     Resume,
     /// Nothing works, and after [`GRACE`] it is gone. Its owner can take that back.
     Delete,
-    /// The deletion is taken back by an owner, while it can be, unless an operator stopped the tenant.
+    /// The deletion is taken back by an owner, while it can be, unless an operator stopped the
+    /// tenant.
     TakeBack,
-    /// Deleted by an operator: only an operator restores it. If it was deleted already, it is gone as soon as it would have been.
+    /// Deleted by an operator: only an operator restores it. A tenant that was deleted already
+    /// keeps its date of destruction.
     Evict,
     /// Any deletion is taken back, while it can be.
     Restore,
 }
 
-/// Does it, in one guarded update, and tells the nodes. False if the tenant is not in a state from which that leads anywhere.
+/// Applies the change in one guarded update and notifies the nodes. False if the tenant's state
+/// does not allow it.
 pub async fn apply(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -71,7 +74,7 @@ pub async fn apply(
         return Ok(false);
     };
     if to == "deleting" {
-        // Its domains are free for whoever has them next; it proves them again if it comes back.
+        // Its domains are free for other tenants; this tenant proves them again if it comes back.
         sqlx::query!(
             "update tenant_domains set verified_at = null, missing_since = null where tenant_id = $1",
             tenant.uuid()
@@ -91,7 +94,8 @@ pub async fn apply(
     Ok(true)
 }
 
-/// A tenant whose grace is over, held until the transaction ends; none that somebody else holds, and none of `but`.
+/// Finds a tenant whose grace period is over, and locks it until the transaction ends. Skips
+/// tenants that another transaction has locked, and those in `but`.
 pub async fn overdue(
     tx: &mut SystemTx,
     but: &[TenantId],
@@ -109,8 +113,8 @@ pub async fn overdue(
     Ok(tenant.map(TenantId::from_uuid))
 }
 
-/// Destroys the data keys of a tenant that is [`overdue`], and what is sealed under them: to be committed before the rest, which is much
-/// and can fail.
+/// Destroys the data keys of a tenant that is [`overdue`], and the secrets sealed under them.
+/// Commit this before the rest of the deletion, which is large and can fail.
 pub async fn shred(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     sqlx::query!(
         "delete from source_credentials where tenant_id = $1",

@@ -1,9 +1,10 @@
-//! What can go wrong with Postgres, sorted by what the caller can do about it.
+//! Failures of Postgres, sorted by how the caller can react.
 
 /// A storage failure.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// A unique name is taken. Carries the constraint's name, which the caller turns into a sentence.
+    /// A unique name is taken. Carries the constraint's name, which the caller turns into a
+    /// sentence.
     #[error("already there: {constraint}")]
     Conflict {
         /// Name of the unique constraint or index.
@@ -83,7 +84,8 @@ impl From<sqlx::Error> for StorageError {
                     "23505" => Self::Conflict { constraint, source },
                     // Check, foreign key, not null, exclusion.
                     code if code.starts_with("23") => Self::Refused { constraint, source },
-                    // Connection, resources, operator intervention, disk full, time-outs and serialisation.
+                    // Connection, resources, operator intervention, disk full, time-outs and
+                    // serialisation.
                     code if ["08", "53", "57", "40"]
                         .iter()
                         .any(|class| code.starts_with(class))

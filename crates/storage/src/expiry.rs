@@ -1,5 +1,5 @@
-//! What is over is purged, a batch at a time, so that no purge holds locks for long. (Short-lived OAuth rows are purged by the
-//! nouns themselves.)
+//! Purges expired rows in batches, so that no purge holds locks for long. The modules of
+//! short-lived OAuth rows purge their own.
 
 use portolan_model::Timestamp;
 use time::Duration;
@@ -9,7 +9,8 @@ use crate::{StorageError, SystemTx};
 /// Rows that one statement removes at most.
 const BATCH: i64 = 1000;
 
-/// One kind of thing that ends, and what to do about it. Retention is counted from the end of its life.
+/// One kind of thing that ends, and what to do about it. Retention is counted from the end of its
+/// life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expired {
     /// Accounts whose address was never verified: 24 h.
@@ -18,7 +19,7 @@ pub enum Expired {
     Verifications,
     /// Links of mails: 7 d.
     AccountLinks,
-    /// Changes of address that nobody finished: 1 d.
+    /// Unfinished changes of address: 1 d.
     EmailChanges,
     /// Invitations: 90 d.
     Invitations,
@@ -32,8 +33,8 @@ pub enum Expired {
     AssertionIds,
     /// API keys that ended or were revoked: 400 d.
     ApiKeys,
-    /// Clients that registered themselves and were never allowed anything: 180 d. One that ever was stays for good, whatever became of
-    /// it: no client repairs an id that is gone (AUTH-C11).
+    /// Clients that registered themselves and were never allowed anything: 180 d. One that ever was
+    /// stays for good, whatever became of it: no client repairs an id that is gone (AUTH-C11).
     Clients,
     /// Sources that were deleted and not restored.
     Sources,
@@ -47,15 +48,15 @@ pub enum Expired {
     ToolCalls,
     /// What limits refused: 30 d.
     LimitRefusals,
-    /// Ways to authorization servers of others that nobody came back from: 1 d.
+    /// Unfinished sign-ins at upstream authorization servers: 1 d.
     UpstreamAttempts,
-    /// Steps of the flight recorder: 7 d.
+    /// Steps of connection diagnostics: 7 d.
     ConnectEvents,
     /// Fetches whose node died: 1 h.
     ClientFetches,
     /// Ways to providers of people's accounts: 1 d.
     LoginAttempts,
-    /// Identities that nobody took: 1 d.
+    /// Unclaimed identities: 1 d.
     IdentityOffers,
     /// What authenticators were asked to sign: at its end.
     PasskeyChallenges,
@@ -206,8 +207,8 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             .execute(connection)
             .await?
         }
-        // The row stays as a tombstone: an address that once named a server never names another one, because a token for the
-        // old server would open the new one (AUTH-M3).
+        // The row stays as a tombstone: an address that once named a server never names another
+        // one, because a token for the old server would open the new one (AUTH-M3).
         Expired::Servers => {
             let emptied = sqlx::query_scalar!(
                 r#"with over as (
@@ -331,7 +332,8 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
     Ok(done.rows_affected())
 }
 
-/// One purger at a time in the whole installation: false if another one is at work. Held until the transaction ends.
+/// Takes the lock of the only purger in the whole installation until the transaction ends. False if
+/// another one holds it.
 pub async fn try_lock(tx: &mut SystemTx) -> Result<bool, StorageError> {
     /// Any number that nothing else uses.
     const LOCK: i64 = 0x706f_7274_6578_7079;

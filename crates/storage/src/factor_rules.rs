@@ -35,8 +35,9 @@ pub async fn own(tx: &mut TenantTx) -> Result<SecondFactor, StorageError> {
     read(word.flatten().as_deref())
 }
 
-/// Sets the rule of a tenant, and returns the one before. A stricter one raises the tenant's epoch: every access token of before is refused
-/// as soon as the nodes hear of it, and the refresh that follows looks at the rule.
+/// Sets the rule of a tenant, and returns the previous one. A stricter rule raises the tenant's
+/// epoch. Nodes then refuse every older access token as soon as they receive the epoch, and the
+/// refresh that follows checks the rule.
 pub async fn set(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -74,7 +75,8 @@ pub async fn set(
     Ok(before)
 }
 
-/// Members of a tenant who have what the rule asks for, and those who do not, as counts: for who is about to set it.
+/// Counts of a tenant's members who meet the rule and who do not, for an admin who is about to set
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
     /// Active members.
@@ -85,7 +87,8 @@ pub struct Readiness {
     pub with_any: i64,
 }
 
-/// Counts them. Crosses to people's factors, which the tenant's role cannot read: the tenant is an argument and comes from a checked workspace.
+/// Counts them. Crosses to people's factors, which the tenant's role cannot read: the tenant is an
+/// argument and comes from a checked workspace.
 pub async fn readiness(
     tx: &mut SystemTx,
     tenant: TenantId,

@@ -1,6 +1,6 @@
-//! A grant, and what decides whether it may act now (AUTH-K16), as one read: whoever issues a token for it asks for all of this, in
-//! the transaction that issues. The read is a function of the database (`grant_states`), because a refresh needs it in one message, together with
-//! others (ADR 31).
+//! Reads a grant and all that decides whether it may act now (AUTH-K16), in one query. Each issuer
+//! of a token calls it in the transaction that issues. The query is a database function
+//! (`grant_states`), because a refresh needs it in one message together with others (ADR 31).
 
 use portolan_model::{
     Digest, Timestamp,
@@ -26,17 +26,18 @@ use crate::{
 pub struct GrantState {
     /// The grant.
     pub grant: Grant,
-    /// Of its person in its tenant, as [`crate::grants::standing`] reads it; `None` if they never were a member.
+    /// Of its person in its tenant, as [`crate::grants::standing`] reads it; `None` if they never
+    /// were a member.
     pub standing: Option<Standing>,
-    /// Whether the rule by which provider members have to come lets it act: the person had come by the provider that is required, or is an
-    /// owner who had come with a passkey (AUTH-F7).
+    /// Whether the rule by which provider members have to come lets it act: the person had come by
+    /// the provider that is required, or is an owner who had come with a passkey (AUTH-F7).
     pub is_admitted_by_provider: bool,
     /// How the person had proved themselves.
     amr: Vec<String>,
     /// They had come by the tenant's own provider, in a session that opens nothing else.
     is_by_provider: bool,
-    /// The tenant's rules and its decision about the client, as they are written. They are parsed when they are asked for: one that cannot be
-    /// read must not stand in the way of a refusal that does not depend on it.
+    /// The tenant's rules and its decision about the client, as stored. They are parsed on use, so
+    /// that an unreadable one does not block a refusal that does not depend on it.
     second_factor: Option<String>,
     client_rule: Option<String>,
     client_decision: Option<String>,
@@ -45,14 +46,14 @@ pub struct GrantState {
 impl GrantState {
     /// Whether the person had proved themselves as the tenant asks by now (AUTH-L14).
     pub fn meets_second_factor(&self) -> Result<bool, StorageError> {
-        // Whoever came by the tenant's own provider was asked there.
+        // A person who signed in through the tenant's own provider authenticated there.
         if self.is_by_provider {
             return Ok(true);
         }
         Ok(factor_rules::read(self.second_factor.as_deref())?.is_met_by(&self.amr))
     }
 
-    /// What the tenant says now about the client of the grant (AUTH-M7).
+    /// The tenant's current rule about the client of the grant (AUTH-M7).
     pub fn client_rule(&self) -> Result<(ClientRule, Option<ClientDecision>), StorageError> {
         Ok((
             client_admission::read_rule(self.client_rule.as_deref())?,
@@ -71,7 +72,7 @@ pub(crate) enum Of<'a> {
     TokenAndClient(&'a Digest, &'a str),
 }
 
-/// What was found.
+/// The grant state and the refresh token that were found.
 pub(crate) struct Present {
     pub(crate) state: GrantState,
     /// If a refresh token was asked for.
@@ -145,7 +146,7 @@ pub(crate) async fn read_all<'a>(
     Ok(present)
 }
 
-/// As the function of the database answers. What was not asked for, or is not there, is null.
+/// A row of the database function. A column that was not requested, or has no value, is null.
 struct Row {
     place: i64,
     client_ref: Option<Uuid>,

@@ -1,15 +1,17 @@
-//! When apps last did something: the last request of each grant at an MCP endpoint, to the minute. Nodes write it in batches.
+//! The last use of each grant: its last request at an MCP endpoint, to the minute. Nodes write it
+//! in batches.
 
 use portolan_model::{Timestamp, id::GrantId};
 
 use crate::{StorageError, TenantTx};
 
-/// Notes the last use of many grants in one statement. What is no grant (an API key, a service account) or is gone is left out.
+/// Records the last use of many grants in one statement. Ids of deleted grants, API keys and
+/// service accounts are ignored.
 pub async fn note(tx: &mut TenantTx, uses: &[(GrantId, Timestamp)]) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     let (grants, times): (Vec<_>, Vec<_>) = uses.iter().map(|(id, at)| (id.uuid(), *at)).unzip();
-    // In the order of ids: two nodes that write the same rows wait for each other in one direction only. One row each: a statement changes no
-    // row twice.
+    // Write in the order of ids, so that two nodes with the same rows do not deadlock. Each row
+    // occurs once: a statement changes no row twice.
     sqlx::query!(
         "insert into grant_uses (tenant_id, grant_id, used_at)
          select g.tenant_id, g.id, max(u.at) from unnest($2::uuid[], $3::timestamptz[]) as u(id, at)

@@ -1,7 +1,8 @@
 //! Grants and authorization codes (AUTH-1.3, AUTH-N10, AUTH-3.4).
 //!
-//! A grant is what a person allowed a client to do in a tenant; it is the root of everything that is revoked. A code stands for
-//! it once: [`redeem_code`] is one guarded `update`, so of two nodes that try at the same instant one wins.
+//! A grant is a person's permission for a client in a tenant, and the root of every revocation. A
+//! code stands for it once: [`redeem_code`] is one guarded `update`, so one of two nodes that try
+//! at the same instant wins.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -25,9 +26,9 @@ pub struct Grant {
     pub tenant: TenantId,
     /// Who allowed it.
     pub user: UserId,
-    /// Who may act.
+    /// The client that may act.
     pub client: ClientId,
-    /// What was allowed.
+    /// The granted scopes.
     pub scopes: ScopeSet,
     /// Canonical resource.
     pub resource: String,
@@ -46,7 +47,7 @@ pub struct Grant {
 pub struct NewGrant<'a> {
     /// The grant itself.
     pub grant: &'a Grant,
-    /// What the person saw of the client.
+    /// The client's details as the person saw them.
     pub client_snapshot: &'a Value,
     /// The session in which they decided.
     pub session: SessionId,
@@ -125,8 +126,8 @@ pub async fn touch(tx: &mut SystemTx, id: GrantId, now: Timestamp) -> Result<(),
     Ok(())
 }
 
-/// Revokes a grant with its refresh family and every access token, once; the nodes hear of it when
-/// the caller commits (AUTH-4.3).
+/// Revokes a grant with its refresh family and every access token, once. The nodes are notified
+/// when the caller commits (AUTH-4.3).
 pub async fn revoke(
     tx: &mut SystemTx,
     id: GrantId,
@@ -192,7 +193,7 @@ pub async fn beyond_cap(
 pub struct Code {
     /// The grant it stands for.
     pub grant: GrantId,
-    /// Who may redeem it.
+    /// The client that may redeem it.
     pub client: ClientId,
     /// The tenant of the grant.
     pub tenant: TenantId,

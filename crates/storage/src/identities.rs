@@ -7,7 +7,7 @@ use portolan_model::{
 
 use crate::{StorageError, SystemTx};
 
-/// What an identity is known by. Never an address, never a login name (AUTH-F3).
+/// The key of an identity at a provider. It is never an address or a login name (AUTH-F3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// Whose provider says so, if it is one of a tenant: it speaks for that tenant alone (AUTH-F7).
@@ -20,7 +20,7 @@ pub struct Identity<'a> {
     pub subject: &'a str,
 }
 
-/// Who an identity is.
+/// The person and link that an identity belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
     /// The link.
@@ -36,7 +36,7 @@ pub struct Holder {
 pub struct Linked {
     /// Its id.
     pub id: IdentityLinkId,
-    /// Of which tenant's provider.
+    /// The tenant of the provider, if it is a tenant's own.
     pub tenant: Option<TenantId>,
     /// That tenant's name.
     pub tenant_name: Option<String>,
@@ -75,7 +75,8 @@ pub async fn holder(
     }))
 }
 
-/// Makes an identity a person's. [`StorageError::is_conflict_on`] `identity_links_key` when it is somebody's already.
+/// Links an identity to a person. [`StorageError::is_conflict_on`] `identity_links_key` when it is
+/// already linked.
 pub async fn link(
     tx: &mut SystemTx,
     user: UserId,

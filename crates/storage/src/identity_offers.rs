@@ -1,5 +1,5 @@
-//! Identities that were proved in a browser and are nobody's yet (AUTH-F4): until their person signs in to the account they want
-//! them for, or proves an address.
+//! Identities that were proved in a browser and are not linked yet (AUTH-F4). An offer lasts until
+//! the person signs in to an account to link it to, or proves an address.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -29,14 +29,14 @@ pub struct Offer {
     pub label: String,
     /// As the person is called there.
     pub display_name: String,
-    /// Their address there, if one was told.
+    /// Their address there, if the provider sent one.
     pub email: Option<String>,
     /// Where to go on.
     pub target: String,
 }
 
 impl Offer {
-    /// What it is known by.
+    /// The key of the offered identity.
     pub fn identity(&self) -> Identity<'_> {
         Identity {
             tenant: self.tenant,
@@ -143,8 +143,9 @@ pub async fn promise(
     Ok(done.rows_affected() == 1)
 }
 
-/// Gives a person whose address was just proved in this browser the identity that was promised to the account. Returns its provider; `None` if
-/// there is none, or it has become somebody else's.
+/// Links the promised identity to a person whose address was just proved in this browser. Returns
+/// its provider. `None` if there is no promise, or the identity has since been linked to another
+/// person.
 pub async fn keep_promise(
     tx: &mut SystemTx,
     user: UserId,

@@ -57,7 +57,8 @@ pub struct NewInvitation<'a> {
     pub inviter: UserId,
 }
 
-/// Opens an invitation; the open one for the same address goes. True if there was one that still worked.
+/// Opens an invitation; the open one for the same address goes. True if there was one that still
+/// worked.
 pub async fn open(
     tx: &mut SystemTx,
     new: &NewInvitation<'_>,

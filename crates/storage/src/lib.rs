@@ -1,22 +1,25 @@
-//! Postgres: what must survive.
+//! Postgres: the data that must survive.
 //!
-//! SQL of one noun stands in one file, next to its row type, and is checked against the schema at compile time. Nobody else
-//! in the house writes SQL. There are three doors, and each is a transaction:
+//! The SQL of one noun stands in one file, next to its row type, and is checked against the schema
+//! at compile time. No other crate writes SQL. Each of these scopes is a transaction:
 //!
-//! - [`Store::tenant`]: everything one tenant owns, for the console. Row-level security shows the rows of that tenant and
-//!   nothing else; a forgotten `where` shows nothing of a neighbour.
-//! - [`Store::node`]: the same for MCP nodes, with grants on the registry only.
+//! - [`Store::tenant`]: all data of one tenant, for the console. Row-level security shows only
+//!   the rows of that tenant; a forgotten `where` shows no row of another tenant.
+//! - [`Store::node`]: the same for MCP nodes, with database rights on the registry only.
 //! - [`Store::system`]: spans tenants (sign-in, OAuth, key rotation); the reason is logged.
 //!
-//! And a hatch for MCP nodes, whose login need not be able to open the last door (REVIEW-S-13):
+//! MCP nodes have a fourth scope, because their login need not have the rights of [`Store::system`]
+//! (REVIEW-S-13):
 //!
-//! - [`Store::edge`]: what a node needs before it knows a tenant, and nothing of people: revocations, verification keys, whose API key it
-//!   is, the flight recorder.
+//! - [`Store::edge`]: the data that a node needs before it knows a tenant, and no data of people:
+//!   revocations, verification keys, the owner of an API key, connection diagnostics.
 //!
-//! What happens often and is one step may do without the messages that begin and end a transaction, and share its message with whoever else asks
-//! in the same moment: functions of the database that open the last door themselves (`together`, ADR 31).
+//! A frequent operation of one step can save the messages that begin and end a transaction. It
+//! shares one message with concurrent operations of its kind (`together`, ADR 31). These are
+//! database functions that run with the rights of the system scope.
 //!
-//! One-time things (codes, refresh tokens, verifications) are decided by the `where` of a single `update`.
+//! One-time values (codes, refresh tokens, verifications) are consumed by the `where` of a single
+//! `update`.
 
 mod doorbell;
 mod error;
@@ -118,10 +121,11 @@ pub struct Store {
     rotations: Arc<Together<refresh_tokens::Rotation>>,
 }
 
-/// Which doors a process opens.
+/// The transaction scopes that a process needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// All: the authorization service, alone or with MCP endpoints, and operators' commands. A login in `portolan_app`.
+    /// All: the authorization service, alone or with MCP endpoints, and operators' commands. The
+    /// login role is a member of `portolan_app`.
     EveryDoor,
     /// MCP endpoints alone. A login in `portolan_mcp`.
     Nodes,
@@ -132,7 +136,7 @@ pub enum Needs {
 pub enum Reason {
     /// Sign-up, sign-in, sessions.
     SignIn,
-    /// The OAuth endpoints: who the tenant is follows from the request.
+    /// The OAuth endpoints: the request names the tenant.
     OAuth,
     /// Looking up which tenants a person belongs to, and creating one.
     Workspaces,
@@ -148,9 +152,9 @@ pub enum Reason {
     Mail,
     /// Purging what is over.
     Janitor,
-    /// Which upstream servers are to be looked at.
+    /// The upstream servers that are due for a refresh.
     Upstreams,
-    /// The flight recorder.
+    /// Connection diagnostics.
     Recorder,
     /// An operator's command.
     Operator,
@@ -164,7 +168,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the pool without a connection: until the database answers, everything is [`StorageError::Unavailable`].
+    /// Opens the pool without a connection: until the database answers, everything is
+    /// [`StorageError::Unavailable`].
     pub fn connect_later(config: &StorageConfig) -> Result<Self, StorageError> {
         let options = PgConnectOptions::from_str(&config.url)?
             .application_name("portolan")
@@ -199,8 +204,10 @@ impl Store {
         role: &'static str,
         tenant: TenantId,
     ) -> Result<TenantTx, StorageError> {
-        // A name of ours and a UUID as digits: nothing in it can be read otherwise. What is set before `begin` in one message is part of the
-        // transaction, so that both are local to it (safe behind a pooler in transaction mode), and if it fails, none was begun.
+        // The statement holds a constant name and a UUID as digits, so injection is impossible.
+        // Settings before `begin` in the same message are part of the transaction. Both are
+        // therefore local to it, which is safe behind a pooler in transaction mode. If a setting
+        // fails, no transaction was begun.
         let begin = format!(
             "set local role {role}; set local app.tenant_id to '{}'; begin",
             tenant.uuid()
@@ -241,8 +248,8 @@ impl Store {
         .await?)
     }
 
-    /// What is wrong with the login role: it must not be a superuser, bypass row-level security or own tables, and it must be able to
-    /// become each of the roles of the doors that it needs. Empty if nothing is.
+    /// Lists the faults of the login role. It must not be a superuser, bypass row-level security or
+    /// own tables. It must be able to become each role that it needs. Empty if there is no fault.
     pub async fn role_faults(&self, needs: Needs) -> Result<Vec<&'static str>, StorageError> {
         let roles: &[&str] = match needs {
             Needs::EveryDoor => &[
@@ -284,7 +291,8 @@ impl Store {
         Ok(faults)
     }
 
-    /// Difference between the database's clock and `now`, in seconds (AUTH-4.7: refuse to be ready above 5 s).
+    /// Difference between the database's clock and `now`, in seconds (AUTH-4.7: refuse to be ready
+    /// above 5 s).
     pub async fn clock_skew_seconds(
         &self,
         now: portolan_model::Timestamp,
@@ -346,7 +354,8 @@ impl SystemTx {
     }
 }
 
-/// A transaction of a node that spans tenants, and sees nothing of people. Rolled back unless [`EdgeTx::commit`] is called.
+/// A transaction of a node that spans tenants, and sees nothing of people. Rolled back unless
+/// [`EdgeTx::commit`] is called.
 #[derive(Debug)]
 pub struct EdgeTx {
     tx: Transaction<'static, Postgres>,
@@ -363,7 +372,7 @@ impl EdgeTx {
     }
 }
 
-/// Nouns of several doors (the audit log, the feed) take either.
+/// A transaction of any scope, for data of several scopes (the audit log, the feed).
 pub trait Tx: Send {
     /// The connection inside the transaction; only this crate can use it.
     #[doc(hidden)]

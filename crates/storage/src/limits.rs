@@ -1,4 +1,4 @@
-//! What a tenant has set about its limits, and what they refused.
+//! A tenant's own limits, and the refusals that they caused.
 
 use portolan_model::{
     Timestamp,
@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::{StorageError, TenantTx};
 
-/// What the tenant of the transaction has set. A name that a newer release wrote is passed over.
+/// Reads the limits that the transaction's tenant has set. An unknown name, written by a newer
+/// release, is ignored.
 pub async fn own(tx: &mut TenantTx) -> Result<LimitSet, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
@@ -95,7 +96,8 @@ pub struct Bucket {
     pub refused: i64,
 }
 
-/// The time from `from` to `until` in steps of five minutes, empty ones too. `from` is the beginning of a minute.
+/// The time from `from` to `until` in steps of five minutes, empty ones too. `from` is the
+/// beginning of a minute.
 pub async fn usage(
     tx: &mut TenantTx,
     from: Timestamp,

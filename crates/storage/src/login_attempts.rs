@@ -1,4 +1,5 @@
-//! Ways to the provider of somebody's account that browsers are on (AUTH-F1): each is used once, in the browser that began it.
+//! Pending sign-ins at an identity provider (AUTH-F1). Each is used once, in the browser that began
+//! it.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -12,7 +13,7 @@ use crate::{StorageError, SystemTx};
 /// How long a browser may be on its way.
 pub const LIFE: Duration = Duration::minutes(10);
 
-/// What a browser went for.
+/// The purpose of a sign-in at a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// To sign in.
@@ -43,7 +44,7 @@ impl Purpose {
     }
 }
 
-/// Who was signed in when a browser left, where that matters.
+/// The signed-in person when a browser left for the provider, where that matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signed {
     /// Whose session.
@@ -65,7 +66,7 @@ pub struct NewAttempt<'a> {
     pub purpose: Purpose,
     /// Which browser.
     pub browser: &'a Digest,
-    /// Who is signed in there; given unless it is to sign in.
+    /// The signed-in person; given unless the purpose is to sign in.
     pub signed: Option<Signed>,
     /// Where to go on, in words of ours.
     pub target: &'a str,
@@ -82,7 +83,7 @@ pub struct Attempt {
     pub tenant: Option<TenantId>,
     /// What for.
     pub purpose: Purpose,
-    /// Who was signed in.
+    /// The signed-in person, if any.
     pub signed: Option<Signed>,
     /// Where to go on.
     pub target: String,
@@ -120,7 +121,8 @@ pub async fn begin(
     Ok(())
 }
 
-/// Uses a way up: of this state, this provider and this browser, once, in its time (CASE-158). `None` for all else.
+/// Uses up the attempt with this state, provider and browser, once, before it expires (CASE-158).
+/// `None` if there is none.
 pub async fn take(
     tx: &mut SystemTx,
     state: &Digest,

@@ -1,5 +1,5 @@
-//! Outgoing mail, queued in the transaction that causes it: what is rolled back sends nothing, and sending takes no time from
-//! the answer, whoever the receiver is (AUTH-L5).
+//! Outgoing mail, queued in the transaction that causes it. A rollback sends nothing. Queueing
+//! takes the same time for every receiver, known or not (AUTH-L5).
 
 use portolan_model::{Timestamp, id::MailId};
 use time::Duration;
@@ -77,7 +77,8 @@ pub async fn queue(
     Ok(mail)
 }
 
-/// Takes messages that are due, oldest first. Commit before sending: from then on nobody else has them until [`HOLD`] is over.
+/// Takes messages that are due, oldest first. Commit before sending: from then on no other sender
+/// takes them until [`HOLD`] is over.
 pub async fn take_due(
     tx: &mut SystemTx,
     limit: i64,
@@ -110,8 +111,9 @@ pub async fn take_due(
         .collect())
 }
 
-/// Notes what became of an attempt. False if somebody else has taken the message meanwhile, whose word counts then. Texts have
-/// codes and links in them: they go as soon as nobody needs them.
+/// Records the result of an attempt. False if another sender has taken the message meanwhile; then
+/// that sender's result counts. Texts contain codes and links, so they are deleted as soon as they
+/// are not needed.
 pub async fn report(
     tx: &mut SystemTx,
     id: MailId,

@@ -1,4 +1,4 @@
-//! Who belongs to which tenant, and as what.
+//! Members of tenants, and their roles.
 
 use portolan_model::{
     Timestamp,
@@ -31,7 +31,7 @@ pub struct Stopped {
     pub role: Role,
     /// Stopped by an operator: no owner takes that back.
     pub is_by_operator: bool,
-    /// What an operator tells its members.
+    /// The operator's message to the members.
     pub message: Option<String>,
     /// When it will be destroyed, if it was deleted.
     pub delete_after: Option<Timestamp>,
@@ -166,8 +166,9 @@ pub async fn role_of(
     role.as_deref().map(read_role).transpose()
 }
 
-/// Active members of a tenant, strongest role first, then by name. Crosses to people's names, which the tenant's role cannot read, hence
-/// the system door: the tenant is an argument and comes from a checked [`Workspace`].
+/// Active members of a tenant, strongest role first, then by name. Crosses to people's names, which
+/// the tenant's role cannot read, hence the system scope: the tenant is an argument and comes from a
+/// checked [`Workspace`].
 pub async fn list(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Member>, StorageError> {
     let rows = sqlx::query!(
         "select m.user_id, u.display_name, e.address, m.role, m.created_at
@@ -192,8 +193,8 @@ pub async fn list(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Member>, St
         .collect()
 }
 
-/// What a refused [`set_role`] or [`end`] violates at commit when it would leave the tenant without
-/// an owner (AUTH-M1, CASE-162).
+/// The constraint that [`set_role`] or [`end`] violates at commit when it would leave the tenant
+/// without an owner (AUTH-M1, CASE-162).
 pub const LAST_OWNER: &str = "memberships_owner";
 
 /// Adds a member, or lets a former one back in. Raises the membership's epoch when it existed.
@@ -218,7 +219,8 @@ pub async fn add(
     Ok(())
 }
 
-/// Changes a member's role and raises the membership's epoch, which is returned; `None` for a stranger.
+/// Changes a member's role and raises the membership's epoch, which is returned; `None` for a
+/// stranger.
 pub async fn set_role(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -242,7 +244,7 @@ pub async fn end(
     user: UserId,
     now: Timestamp,
 ) -> Result<Option<i32>, StorageError> {
-    // Accounts that the person linked for calls here are nobody's any more.
+    // Delete accounts that the person linked for calls here.
     sqlx::query!(
         "delete from upstream_connections where tenant_id = $1 and owner_id = $2",
         tenant.uuid(),
@@ -268,7 +270,7 @@ pub(crate) fn read_role(text: &str) -> Result<Role, StorageError> {
     })
 }
 
-/// Whether somebody with this proved address is an active member.
+/// Returns whether a person with this proved address is an active member.
 pub async fn is_member(
     tx: &mut SystemTx,
     tenant: TenantId,

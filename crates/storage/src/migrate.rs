@@ -21,8 +21,9 @@ pub enum MigrateError {
     Migrate(#[source] sqlx::migrate::MigrateError),
 }
 
-/// Brings the schema up to date. `owner_url` connects as the role that owns the tables, which no node may use.
-/// Safe to call from several processes at once: an advisory lock lets one work and the others wait.
+/// Brings the schema up to date. `owner_url` connects as the role that owns the tables, which no
+/// node may use. Safe to call from several processes at once: an advisory lock lets one work and
+/// the others wait.
 pub async fn migrate(owner_url: &str) -> Result<(), MigrateError> {
     let options = PgConnectOptions::from_str(owner_url).map_err(MigrateError::Connect)?;
     let mut connection = PgConnection::connect_with(&options)
@@ -34,8 +35,8 @@ pub async fn migrate(owner_url: &str) -> Result<(), MigrateError> {
         .map_err(MigrateError::Migrate)
 }
 
-/// Makes an empty database on a server of our own, unless it is there. `server_url` connects to an existing database as a superuser.
-/// `name` is an identifier of ours, never somebody's input.
+/// Creates an empty database on our own server, unless it exists. `server_url` connects to an
+/// existing database as a superuser. `name` is a trusted identifier, never user input.
 pub async fn bootstrap(server_url: &str, name: &str) -> Result<(), StorageError> {
     let mut connection = PgConnection::connect(server_url).await?;
     let there: bool =
@@ -50,8 +51,9 @@ pub async fn bootstrap(server_url: &str, name: &str) -> Result<(), StorageError>
     Ok(connection.close().await?)
 }
 
-/// Makes a role that can log in and is a member of `group` (`portolan_app`, or `portolan_mcp`) and nothing else, unless it is there. For
-/// servers of our own: in production the operator makes the login roles.
+/// Makes a role that can log in and is a member of `group` (`portolan_app`, or `portolan_mcp`) and
+/// nothing else, unless it is there. For servers of our own: in production the operator makes the
+/// login roles.
 pub async fn ensure_login(owner_url: &str, role: &str, group: &str) -> Result<(), StorageError> {
     let mut connection = PgConnection::connect(owner_url).await?;
     let there: bool =
@@ -81,7 +83,8 @@ pub enum SchemaState {
     Current,
     /// This many migrations are missing: run `portolan migrate`.
     Behind(usize),
-    /// A newer release has migrated it; migrations are legal for the previous release, so this one may go on.
+    /// A newer release has migrated it; migrations are legal for the previous release, so this one
+    /// may go on.
     Ahead(usize),
 }
 

@@ -1,5 +1,5 @@
-//! What a grant would open, as the consent page tells it: the server that a client names, and the
-//! tools behind it (REVIEW-S-8).
+//! The server and tools that a grant would give access to, as the consent page shows them
+//! (REVIEW-S-8).
 
 use std::str::FromStr as _;
 
@@ -7,7 +7,7 @@ use portolan_model::{id::TenantId, registry::ServerStatus};
 
 use crate::{StorageError, SystemTx};
 
-/// Tools that are told of at most.
+/// The most tools that are listed.
 const MOST: i64 = 2000;
 
 /// A server of a tenant.
@@ -57,8 +57,8 @@ pub async fn find(
     .transpose()
 }
 
-/// The enabled tools of one server, or of every published server of the tenant: those that can change something first, then by name. At
-/// most two thousand.
+/// Lists the enabled tools of one server, or of every published server of the tenant. Tools that
+/// can change data come first, then by name; at most two thousand.
 pub async fn tools(
     tx: &mut SystemTx,
     tenant: TenantId,

@@ -1,4 +1,5 @@
-//! What an operator's commands list: people, tenants, clients and sessions across the whole installation. Never a secret.
+//! Lists for an operator's commands: people, tenants, clients and sessions of the whole
+//! installation. They contain no secret.
 
 use portolan_model::{
     Timestamp,
@@ -91,8 +92,8 @@ pub async fn people(
         .collect())
 }
 
-/// Locks or unlocks a person and raises their epoch, which is returned; `None` if they were in that state already, or never
-/// can be.
+/// Locks or unlocks a person and raises their epoch, which is returned; `None` if they were in that
+/// state already, or never can be.
 pub async fn set_locked(
     tx: &mut SystemTx,
     user: UserId,
@@ -123,7 +124,7 @@ pub struct Tenant {
     pub created_at: Timestamp,
     /// Since when it is suspended.
     pub suspended_at: Option<Timestamp>,
-    /// What its members are told.
+    /// The reason that its members see.
     pub suspend_reason: Option<String>,
     /// Until when it can be restored.
     pub delete_after: Option<Timestamp>,

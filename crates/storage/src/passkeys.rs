@@ -1,5 +1,5 @@
-//! Passkeys and what authenticators are asked to sign (AUTH-L13). A challenge is good once and a count only grows: guarded updates
-//! decide, on whichever node.
+//! Passkeys and the challenges that authenticators sign (AUTH-L13). A challenge is valid once and a
+//! signature count only grows. Guarded updates ensure both on every node.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -14,17 +14,17 @@ use crate::{StorageError, SystemTx};
 pub const CHALLENGE_LIFE: Duration = Duration::minutes(5);
 /// Open challenges of a browser for one purpose: that of each of its tabs, and no more.
 const OPEN: i64 = 8;
-/// A person hears of a suspected copy once in this time.
+/// Least time between two notices to a person about a suspected copy.
 const HINT: Duration = Duration::DAY;
 /// The constraint that [`add`] violates when the authenticator's credential is known already.
 pub const KNOWN: &str = "webauthn_credentials_credential_id_key";
 
-/// What a signature is asked for.
+/// The purpose of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A new passkey.
     Register,
-    /// A sign-in, of whoever has the passkey.
+    /// A sign-in by passkey alone.
     SignIn,
     /// The second step of a sign-in.
     SecondFactor,
@@ -43,14 +43,14 @@ impl Purpose {
     }
 }
 
-/// Who was asked, and for what.
+/// The recipient and purpose of a challenge.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// For what.
     pub purpose: Purpose,
     /// In which browser.
     pub browser: &'a Digest,
-    /// Whom; nobody is known at a sign-in.
+    /// The person; `None` at a sign-in.
     pub user: Option<UserId>,
 }
 
@@ -84,7 +84,8 @@ pub async fn ask(
     Ok(())
 }
 
-/// Uses a challenge up, whatever becomes of its answer. False if it was not asked so, was used, or is too old (CASE-156).
+/// Uses up a challenge, whether or not its answer is valid. False if it was never issued for this,
+/// was used, or is too old (CASE-156).
 pub async fn use_challenge(
     tx: &mut SystemTx,
     challenge: &Digest,
@@ -116,7 +117,7 @@ pub struct Passkey {
     pub credential_id: Vec<u8>,
     /// In COSE form.
     pub public_key: Vec<u8>,
-    /// What the person calls it.
+    /// Name that the person gave it.
     pub name: String,
     /// Whether it may be copied among the person's devices.
     pub is_backup_eligible: bool,
@@ -124,7 +125,7 @@ pub struct Passkey {
     pub created_at: Timestamp,
     /// When it was last used.
     pub last_used_at: Option<Timestamp>,
-    /// When it looked as if somebody had a copy.
+    /// When a copy of the passkey was suspected.
     pub suspected_at: Option<Timestamp>,
 }
 
@@ -139,7 +140,7 @@ pub struct New<'a> {
     pub public_key: &'a [u8],
     /// The host that it is bound to.
     pub host: &'a str,
-    /// What the person calls it.
+    /// Name that the person gave it.
     pub name: &'a str,
     /// Model of the authenticator.
     pub aaguid: [u8; 16],
@@ -151,7 +152,7 @@ pub struct New<'a> {
     pub sign_count: u32,
 }
 
-/// Adds a passkey. [`StorageError::is_conflict_on`] [`KNOWN`] when it is somebody's already.
+/// Adds a passkey. [`StorageError::is_conflict_on`] [`KNOWN`] when it is registered already.
 pub async fn add(
     tx: &mut SystemTx,
     new: &New<'_>,
@@ -220,7 +221,8 @@ pub async fn count(
     .await?)
 }
 
-/// The passkey with this id at its authenticator, bound to this host, of a person who may still sign in.
+/// The passkey with this id at its authenticator, bound to this host, of a person who may still
+/// sign in.
 pub async fn find(
     tx: &mut SystemTx,
     credential_id: &[u8],
@@ -248,7 +250,8 @@ pub async fn find(
     }))
 }
 
-/// Notes a use. False if the count did not grow: somebody may have a copy. An authenticator that does not count says 0 for ever.
+/// Records a use. False if the signature count did not grow, which suggests a copy. An
+/// authenticator that does not count always sends 0.
 pub async fn used(
     tx: &mut SystemTx,
     id: PasskeyId,
@@ -269,7 +272,7 @@ pub async fn used(
     Ok(done.rows_affected() == 1)
 }
 
-/// Marks a passkey of which somebody may have a copy. True if its person is to be told: once a day.
+/// Marks a passkey as possibly copied. True if the person should be notified, which is once a day.
 pub async fn suspect(
     tx: &mut SystemTx,
     id: PasskeyId,

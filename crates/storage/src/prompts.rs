@@ -24,7 +24,7 @@ pub struct Prompt {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Declared arguments.
     pub arguments: Vec<Argument>,
@@ -40,14 +40,14 @@ pub struct Prompt {
     pub updated_at: Timestamp,
 }
 
-/// What a person writes.
+/// A prompt as a person writes it.
 #[derive(Debug, Clone)]
 pub struct Definition<'a> {
     /// Unique among the prompts that were written here: a taken one violates [`NAME_TAKEN`].
     pub name: &'a str,
     /// For people.
     pub title: &'a str,
-    /// What it is for.
+    /// Its purpose.
     pub description: &'a str,
     /// Declared arguments.
     pub arguments: &'a [Argument],
@@ -204,7 +204,8 @@ pub async fn delete(tx: &mut TenantTx, id: PromptId, now: Timestamp) -> Result<b
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a deletion back within [`crate::trash::KEPT`]. A name that was taken meanwhile violates [`NAME_TAKEN`].
+/// Restores a deleted prompt within [`crate::trash::KEPT`]. A name that was taken meanwhile
+/// violates [`NAME_TAKEN`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: PromptId,
@@ -273,8 +274,8 @@ pub async fn of_server(tx: &mut TenantTx, server: ServerId) -> Result<Vec<Offere
         .collect()
 }
 
-/// Replaces a server's choice of prompts. Two under one name violate [`NAME_CLASH`]; a foreign or unknown prompt is refused by the
-/// composite foreign key.
+/// Replaces a server's choice of prompts. Two under one name violate [`NAME_CLASH`]; a foreign or
+/// unknown prompt is refused by the composite foreign key.
 pub async fn choose(
     tx: &mut TenantTx,
     server: ServerId,
@@ -312,7 +313,8 @@ pub async fn choose(
     Ok(())
 }
 
-/// Lets the servers that offer a prompt under its old name follow a rename. A clash violates [`NAME_CLASH`].
+/// Lets the servers that offer a prompt under its old name follow a rename. A clash violates
+/// [`NAME_CLASH`].
 pub async fn rename(
     tx: &mut TenantTx,
     id: PromptId,
@@ -347,7 +349,7 @@ pub struct Published {
     pub name: String,
     /// Display name; may be empty.
     pub title: String,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
     /// Declared arguments.
     pub arguments: Vec<Argument>,
@@ -357,10 +359,12 @@ pub struct Published {
     pub messages: Option<Value>,
 }
 
-/// Bytes of messages or contents that a node keeps with its catalogue; what is larger is read when it is asked for.
+/// Bytes of messages or contents that a node keeps with its catalogue; what is larger is read when
+/// it is asked for.
 pub const KEPT_BYTES: i32 = 16 * 1024;
 
-/// What a published server offers, by published name in byte order. For the node's door too.
+/// Reads the prompts of a published server, by published name in byte order. A transaction of
+/// [`crate::Store::node`] can call it too.
 pub(crate) async fn published(
     tx: &mut TenantTx,
     server: Uuid,

@@ -1,5 +1,6 @@
-//! The writing end of the flight recorder (AUTH-X2): steps are handed over on the way of a request, which never waits, and written
-//! in batches by one task. What is too much is dropped and counted: strangers cause most of these steps. `gate` says what that is.
+//! The writer of connection diagnostics (AUTH-X2). Requests queue steps without waiting, and one
+//! task writes them in batches. Excess steps are dropped and counted, because strangers cause most
+//! of them. `gate` defines the limits.
 
 mod gate;
 
@@ -75,7 +76,8 @@ impl Recorder {
         Self(None)
     }
 
-    /// Hands a step over. Never waits; what is too much is dropped: false. What is nothing new counts as kept.
+    /// Queues a step. Never waits. False if the step is dropped because a limit is exceeded. A
+    /// repeated step counts as accepted.
     pub fn record(&self, event: NewEvent) -> bool {
         let Some(shared) = &self.0 else { return true };
         let admitted = lock(&shared.gate).admit(&event, Instant::now());
@@ -89,7 +91,8 @@ impl Recorder {
         }
     }
 
-    /// Somebody showed a good token for a workspace of this name: looks at it have a budget of their own from now on.
+    /// Registers that a valid token for a workspace of this name was presented. From now on,
+    /// metadata requests for it have their own budget.
     pub fn knows(&self, slug: &str) {
         if let Some(shared) = &self.0 {
             lock(&shared.gate).knows(slug, Instant::now());
@@ -228,7 +231,8 @@ impl NewEvent {
     #[must_use]
     pub fn of_client(mut self, client_id: &str, digest: Digest) -> Self {
         if client_id.len() <= 512 {
-            // The address of a document has no query; what has one is no client of anybody's, and may be anything.
+            // The address of a metadata document has no query. A value with a query belongs to no
+            // client and may hold anything.
             let shown = client_id.split(['?', '#']).next().unwrap_or_default();
             self.client = kept(shown).map(|text| (text, digest));
         }

@@ -1,9 +1,11 @@
 //! Refresh token families: a chain of digests with one head (AUTH-K6 to AUTH-K18).
 //!
-//! The ordinary use is the one that turns the head over: [`look`] reads all that decides, and [`rotate_at_once`] changes the family if it is
-//! still as it was seen. Every other use begins with [`lock`], which holds the family's row, and so does one that came too late: of fifty
-//! processes with one token the first rotates, and the others, one after the other, find it superseded and are answered with the same head.
-//! The rules are [`portolan_model::token_family`]; here is only what must be read and written.
+//! A normal refresh replaces the head: [`look`] reads all that decides, and [`rotate_at_once`]
+//! changes the family if it is unchanged since. Every other use begins with [`lock`], which locks
+//! the family's row. A refresh that came too late does so too. Of fifty processes with one token,
+//! the first rotates. The others follow one after the other, find the token superseded, and receive
+//! the same head. The rules are in [`portolan_model::token_family`]; this module only reads and
+//! writes.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -62,8 +64,9 @@ pub async fn create_family(
     Ok(family)
 }
 
-/// Finds a token with its client, and reads all that decides about its use. Nothing is locked: what was seen may change, and
-/// [`rotate_at_once`] notices. `None` if one of them is not there.
+/// Finds a token with its client, and reads all that decides about its use. It takes no lock: the
+/// family may change afterwards, and [`rotate_at_once`] detects that. `None` if the token or the
+/// client does not exist.
 pub async fn look(
     store: &Store,
     client_id: &str,
@@ -98,7 +101,8 @@ impl Question for Look {
     }
 }
 
-/// Finds a token and locks its family until the transaction ends; reads all that decides about its use.
+/// Finds a token and locks its family until the transaction ends; reads all that decides about its
+/// use.
 pub async fn lock(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Found>, StorageError> {
     let locked = sqlx::query_scalar!(
         "select id from refresh_families where id = (select family_id from refresh_tokens where digest = $1) for update",
@@ -109,7 +113,8 @@ pub async fn lock(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Found>, S
     if locked.is_none() {
         return Ok(None);
     }
-    // A second statement: it must see what a transaction that held the lock before us has committed.
+    // A second statement: it must see what a transaction that held the lock before us has
+    // committed.
     let present = grant_state::read(tx.connection(), Of::Token(digest)).await?;
     Ok(present.and_then(found))
 }
@@ -187,14 +192,16 @@ impl Question for Rotation {
 
 /// Makes the successor the head, under the lock.
 ///
-/// False if the head that was seen is not the head any more or the family was revoked, which cannot happen under the lock; nothing is changed then.
+/// False if the head that was seen is not the head any more or the family was revoked, which cannot
+/// happen under the lock; nothing is changed then.
 pub async fn rotate(tx: &mut SystemTx, rotation: &Rotation) -> Result<bool, StorageError> {
     let rotated = rotate_all(tx.connection(), std::slice::from_ref(rotation)).await?;
     Ok(rotated == [true])
 }
 
-/// The same as a transaction of its own, committed when this returns. False if somebody was faster since the family was seen, with another
-/// refresh or with its end, or holds the family now: nothing is changed then.
+/// The same as a transaction of its own, committed when this returns. False if another refresh or
+/// the family's end came first, or another transaction has locked the family. Nothing is changed
+/// then.
 pub async fn rotate_at_once(store: &Store, rotation: Rotation) -> Result<bool, StorageError> {
     store.rotations.ask(rotation).await
 }
@@ -267,8 +274,8 @@ pub async fn network_of(
     Ok(bytes.and_then(|bytes| Digest::from_slice(&bytes)))
 }
 
-/// Counts a replay that is answered with the head. `elsewhere`: another network presented it than the one that superseded it.
-/// Returns when that last happened in this family before.
+/// Counts a replay that is answered with the head. `elsewhere`: another network presented it than
+/// the one that superseded it. Returns when that last happened in this family before.
 pub async fn note_replay(
     tx: &mut SystemTx,
     found: &Found,
@@ -326,7 +333,8 @@ pub async fn forget_successors(
     Ok(done.rows_affected())
 }
 
-/// Tokens of the family that are not superseded: one while it lives. For tests and the operator's checks.
+/// Tokens of the family that are not superseded: one while it lives. For tests and the operator's
+/// checks.
 pub async fn live_tokens(tx: &mut SystemTx, family: FamilyId) -> Result<i64, StorageError> {
     Ok(sqlx::query_scalar!(
         r#"select count(*) as "count!" from refresh_tokens where family_id = $1 and superseded_at is null"#,

@@ -1,5 +1,6 @@
-//! Clients that administrators of a tenant registered for it (AUTH-C16). Secrets are in [`crate::client_secrets`]; whether one is
-//! switched off is a decision of [`crate::client_admission`], so that it means the same as with every other client.
+//! Clients that administrators of a tenant registered for it (AUTH-C16). Secrets are in
+//! [`crate::client_secrets`]; whether one is switched off is a decision of
+//! [`crate::client_admission`], so that it means the same as with every other client.
 
 use portolan_model::{
     Timestamp,
@@ -15,7 +16,7 @@ use crate::{StorageError, SystemTx};
 pub struct RegisteredClient {
     /// Our name for the row.
     pub id: ClientId,
-    /// What it is called on the wire.
+    /// Its `client_id` on the wire.
     pub client_id: String,
     /// As people call it.
     pub name: String,
@@ -111,7 +112,8 @@ pub async fn change(
     Ok(())
 }
 
-/// Removes it: from now on nobody knows it. Its grants have to be ended before; for their sake its row stays.
+/// Deletes the client, so that it is unknown from now on. End its grants first; they still refer to
+/// its row, which stays.
 pub async fn delete(
     tx: &mut SystemTx,
     client: ClientId,

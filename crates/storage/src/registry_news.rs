@@ -1,7 +1,9 @@
-//! News of the registry: a change raises the tenant's revision and tells every node in the same transaction.
+//! Notifications of registry changes. A change raises the tenant's revision and notifies every node
+//! in the same transaction.
 //!
-//! The revision in the row is the truth; a notification is only a doorbell, and a node that missed some (its connection
-//! broke) is told to look at everything again.
+//! The revision in the row is the truth, and a notification only says that it changed. A node that
+//! may have missed notifications, because its connection broke, receives a message to read
+//! everything again.
 
 use std::time::Duration;
 
@@ -19,8 +21,8 @@ const LOOK: Duration = Duration::from_secs(5);
 /// It answers within this time, or it is made again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Raises the revision of the transaction's tenant and returns it. Call once in every transaction that changes a source, a tool, a
-/// server or a credential. Nodes hear of it at commit.
+/// Raises the revision of the transaction's tenant and returns it. Call once in every transaction
+/// that changes a source, a tool, a server or a credential. Nodes are notified at commit.
 pub async fn changed(tx: &mut TenantTx) -> Result<i64, StorageError> {
     let tenant = tx.tenant().uuid();
     let revision = sqlx::query_scalar!(
@@ -33,7 +35,7 @@ pub async fn changed(tx: &mut TenantTx) -> Result<i64, StorageError> {
     Ok(revision)
 }
 
-/// Tells the nodes at commit that there is news of a tenant.
+/// Notifies the nodes at commit that a tenant's registry changed.
 pub(crate) async fn ring(connection: &mut PgConnection, tenant: Uuid) -> Result<(), StorageError> {
     sqlx::query("select pg_notify($1, $2)")
         .bind(CHANNEL)
@@ -43,7 +45,7 @@ pub(crate) async fn ring(connection: &mut PgConnection, tenant: Uuid) -> Result<
     Ok(())
 }
 
-/// What a node hears.
+/// A message that a node receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// This tenant's registry has moved on.
@@ -52,9 +54,11 @@ pub enum News {
     Everything,
 }
 
-/// A connection that listens. It connects by itself, with [`News::Everything`] after each gap and at the start.
+/// A connection that listens. It connects by itself, with [`News::Everything`] after each gap and
+/// at the start.
 ///
-/// It measures `listen_connected`, and `registry_stale_seconds`: for how long it has not been known that nothing was missed.
+/// It measures `listen_connected`, and `registry_stale_seconds`: for how long it has not been known
+/// that nothing was missed.
 #[derive(Debug)]
 pub struct NewsListener {
     store: Store,
@@ -78,7 +82,8 @@ impl NewsListener {
         }
     }
 
-    /// Waits for the next piece of news. Cancel safe. Never ends: while the database is away it tries once a second.
+    /// Waits for the next message. Cancel safe. Never ends: while the database does not answer, it
+    /// retries every second.
     pub async fn next(&mut self) -> News {
         loop {
             let Some(listener) = &mut self.listener else {

@@ -1,4 +1,5 @@
-//! Resources and templates of resources: written in the console, or found at an upstream MCP server.
+//! Resources and templates of resources: written in the console, or found at an upstream MCP
+//! server.
 
 use portolan_model::{
     Timestamp,
@@ -28,7 +29,7 @@ pub struct Resource {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
     /// Media type.
     pub mime_type: Option<String>,
@@ -54,7 +55,7 @@ pub struct Resource {
     pub updated_at: Timestamp,
 }
 
-/// What a person gives.
+/// A resource as a person defines it.
 #[derive(Debug, Clone)]
 pub struct Definition<'a> {
     /// One, or many by a template.
@@ -65,7 +66,7 @@ pub struct Definition<'a> {
     pub name: &'a str,
     /// For people.
     pub title: &'a str,
-    /// What it is.
+    /// Its description.
     pub description: &'a str,
     /// Media type.
     pub mime_type: Option<&'a str>,
@@ -73,13 +74,13 @@ pub struct Definition<'a> {
     pub annotations: &'a Value,
     /// Declared variables of a template.
     pub variables: &'a [Argument],
-    /// What it holds.
+    /// Its content.
     pub holds: Holds<'a>,
     /// Can it be published?
     pub enabled: bool,
 }
 
-/// What a resource holds.
+/// The content of a resource.
 #[derive(Debug, Clone, Copy)]
 pub enum Holds<'a> {
     /// A text.
@@ -88,7 +89,7 @@ pub enum Holds<'a> {
     File(&'a [u8]),
     /// Whatever file it held before.
     SameFile,
-    /// What an HTTP source answers.
+    /// The response of an HTTP source.
     Http {
         /// The source.
         source: SourceId,
@@ -122,7 +123,8 @@ pub const URI_TAKEN: &str = "resources_own_uri";
 /// The constraint that two resources of one server under one URI violate.
 pub const URI_CLASH: &str = "server_resources_uri";
 
-/// Adds a resource that was written here. An unknown HTTP source is refused by the composite foreign key.
+/// Adds a resource that was written here. An unknown HTTP source is refused by the composite
+/// foreign key.
 pub async fn insert(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -161,7 +163,8 @@ pub async fn insert(
     Ok(())
 }
 
-/// Gives a resource that was written here another definition. [`Holds::SameFile`] of one that holds no file violates a check.
+/// Replaces the definition of a resource that was written here. [`Holds::SameFile`] of one that
+/// holds no file violates a check.
 pub async fn replace(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -203,8 +206,8 @@ pub async fn replace(
     Ok(done.rows_affected() == 1)
 }
 
-/// Raises the version of what an upstream says has changed, so that who subscribed is told on every
-/// node (MCP-RE-7).
+/// Raises the version of a resource that an upstream reports as changed, so that subscribers on
+/// every node are notified (MCP-RE-7).
 pub async fn touch(
     tx: &mut TenantTx,
     source: SourceId,
@@ -282,7 +285,8 @@ pub async fn find(tx: &mut TenantTx, id: ResourceId) -> Result<Option<Resource>,
     Ok(select(tx, Some(id)).await?.pop())
 }
 
-/// The bytes of a text or file with its version, for the console and for a node that has not kept them.
+/// The bytes of a text or file with its version, for the console and for a node that has not kept
+/// them.
 pub async fn content(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -350,7 +354,8 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a deletion back within [`crate::trash::KEPT`]. A URI that was taken meanwhile violates [`URI_TAKEN`].
+/// Restores a deleted resource within [`crate::trash::KEPT`]. A URI that was taken meanwhile
+/// violates [`URI_TAKEN`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -423,8 +428,8 @@ pub async fn of_server(tx: &mut TenantTx, server: ServerId) -> Result<Vec<Offere
         .collect()
 }
 
-/// Replaces a server's choice of resources. Two under one URI violate [`URI_CLASH`]; a foreign or unknown resource is refused by the
-/// composite foreign key.
+/// Replaces a server's choice of resources. Two under one URI violate [`URI_CLASH`]; a foreign or
+/// unknown resource is refused by the composite foreign key.
 pub async fn choose(
     tx: &mut TenantTx,
     server: ServerId,
@@ -462,7 +467,8 @@ pub async fn choose(
     Ok(())
 }
 
-/// Lets the servers that offer a resource under its old URI follow a change. A clash violates [`URI_CLASH`].
+/// Lets the servers that offer a resource under its old URI follow a change. A clash violates
+/// [`URI_CLASH`].
 pub async fn move_to(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -501,7 +507,7 @@ pub struct Published {
     pub name: String,
     /// Display name; may be empty.
     pub title: String,
-    /// What it is; may be empty.
+    /// Its description; may be empty.
     pub description: String,
     /// Media type.
     pub mime_type: Option<String>,
@@ -521,7 +527,8 @@ pub struct Published {
     pub version: i64,
 }
 
-/// What a published server offers, by published URI in byte order. For the node's door too.
+/// Reads the resources of a published server, by published URI in byte order. A transaction of
+/// [`crate::Store::node`] can call it too.
 pub(crate) async fn published(
     tx: &mut TenantTx,
     server: Uuid,

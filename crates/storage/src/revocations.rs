@@ -1,10 +1,11 @@
-//! What was revoked and must still be refused: truth and outbox of the feed (AUTH-4.2, AUTH-4.3).
+//! Revocations that must still be enforced: the source of truth and outbox of the feed (AUTH-4.2,
+//! AUTH-4.3).
 
 use portolan_model::{Timestamp, id::TenantId};
 
 use crate::{StorageError, Store, SystemTx, Tx, doorbell::Doorbell};
 
-/// What an entry names.
+/// The kind of thing that an entry revokes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// One access token, by `jti`.
@@ -59,11 +60,11 @@ impl Kind {
 /// An entry to be written.
 #[derive(Debug)]
 pub struct New<'a> {
-    /// What it names.
+    /// Kind of the revoked thing.
     pub kind: Kind,
     /// Which one.
     pub reference: &'a str,
-    /// Of which tenant.
+    /// The tenant, if it belongs to one.
     pub tenant: Option<TenantId>,
     /// For epoch kinds: tokens with a smaller number are refused.
     pub epoch: Option<i32>,
@@ -76,7 +77,7 @@ pub struct New<'a> {
 pub struct Revocation {
     /// Order of writing, not of committing.
     pub seq: i64,
-    /// What it names.
+    /// Kind of the revoked thing.
     pub kind: Kind,
     /// Which one.
     pub reference: String,
@@ -88,8 +89,8 @@ pub struct Revocation {
     pub created_at: Timestamp,
 }
 
-/// Writes an entry in the transaction that revokes. When that was says the database: of many writers each has a clock of its own, and
-/// an entry from the past would be one that no reader looks back to.
+/// Writes an entry in the transaction that revokes. The database sets its time, because writers'
+/// clocks differ. Readers would miss an entry that is dated in the past.
 pub async fn insert(tx: &mut SystemTx, new: &New<'_>) -> Result<(), StorageError> {
     sqlx::query!(
         "insert into revocations (kind, ref, tenant_id, epoch, expires_at, created_at) values ($1, $2, $3, $4, $5, clock_timestamp())",
@@ -104,10 +105,12 @@ pub async fn insert(tx: &mut SystemTx, new: &New<'_>) -> Result<(), StorageError
     Ok(())
 }
 
-/// Entries that still matter at `now` and were written after `since`; everything for `None`. An entry of a kind that this release does
-/// not know is left out: a newer one wrote it, and the rest must be heard of all the same.
+/// Reads entries that still matter at `now` and were written after `since`; all of them for `None`.
+/// An entry of an unknown kind, written by a newer release, is left out, so that it does not block
+/// the rest.
 ///
-/// Sequence numbers commit out of order, so a reader asks again for the last seconds each time: applying twice does no harm.
+/// Sequence numbers commit out of order, so a reader reads the last seconds again each time.
+/// Applying an entry twice does no harm.
 pub async fn live(
     tx: &mut impl Tx,
     since: Option<Timestamp>,
@@ -140,13 +143,15 @@ pub async fn live(
         .collect())
 }
 
-/// The time by which entries are dated: the database's. Who reads on from a mark takes it here, before the look.
+/// The database's time, by which entries are dated. A reader that continues from a mark takes the
+/// mark here, before it reads.
 pub async fn clock(tx: &mut impl Tx) -> Result<Timestamp, StorageError> {
     let now = sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#);
     Ok(now.fetch_one(tx.raw()).await?)
 }
 
-/// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its own.
+/// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its
+/// own.
 pub async fn names_any(
     tx: &mut SystemTx,
     entries: &[(Kind, String)],
@@ -177,8 +182,8 @@ pub const REVOKED: &str = "portolan_revocations";
 /// The channel of signing keys.
 pub const SIGNING_KEYS: &str = "portolan_signing_keys";
 
-/// Rings when a revocation was committed anywhere, or a signing key was made, moved or removed. A doorbell only: who misses it sees
-/// the row at the next look.
+/// Notifies when a revocation was committed on any node, or a signing key was made, moved or
+/// removed. A reader that misses a notification finds the row at the next poll.
 pub fn doorbell(store: &Store) -> Doorbell {
     Doorbell::new(store, &[REVOKED, SIGNING_KEYS])
 }

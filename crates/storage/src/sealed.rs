@@ -1,5 +1,6 @@
-//! What is kept sealed under the master secret, to be sealed again when that changes. (What tenants entrust is sealed under their data
-//! keys, which are wrapped here.) Each write is guarded by the value that was read.
+//! Values sealed under the master secret, which are sealed again when that changes. (Secrets of
+//! tenants are sealed under their data keys, which are wrapped here.) Each write is guarded by the
+//! value that was read.
 
 use portolan_model::id::{TenantId, UserId};
 use uuid::Uuid;
@@ -13,7 +14,7 @@ pub enum Place {
     DataKey(TenantId, Uuid),
     /// The private half of a signing key.
     SigningKey(String),
-    /// What an authenticator app shares with us.
+    /// The shared secret of an authenticator app.
     SecondFactor(UserId),
 }
 

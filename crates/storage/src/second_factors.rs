@@ -1,4 +1,5 @@
-//! Authenticator apps and recovery codes (AUTH-L11, AUTH-L12). Every code is good once: one guarded update decides.
+//! Authenticator apps and recovery codes (AUTH-L11, AUTH-L12). Every code is valid once: one
+//! guarded update decides.
 
 use portolan_model::{Timestamp, id::UserId};
 
@@ -7,7 +8,7 @@ use crate::{StorageError, SystemTx};
 /// An authenticator app.
 #[derive(Debug, Clone)]
 pub struct Totp {
-    /// What it shares with us, sealed with the person's id as associated data.
+    /// The shared secret, sealed with the person's id as associated data.
     pub secret_sealed: Vec<u8>,
     /// Whether one of its codes was right once. Until then it does not count.
     pub is_confirmed: bool,
@@ -37,7 +38,8 @@ pub async fn is_enrolled(tx: &mut SystemTx, user: UserId) -> Result<bool, Storag
     .await?)
 }
 
-/// Begins with an app, in place of one that was begun and not confirmed. False if one is in use: it has to go first.
+/// Adds an unconfirmed app, in place of an earlier unconfirmed one. False if a confirmed app
+/// exists: it must be removed first.
 pub async fn begin(
     tx: &mut SystemTx,
     user: UserId,
@@ -57,7 +59,8 @@ pub async fn begin(
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes an app into use with its first right code. False if it was in use already, or is not the one whose secret was compared.
+/// Confirms an app with its first correct code. False if it was confirmed already, or its secret is
+/// not the one that was compared.
 pub async fn confirm(
     tx: &mut SystemTx,
     user: UserId,
@@ -104,8 +107,8 @@ pub async fn remove(tx: &mut SystemTx, user: UserId) -> Result<bool, StorageErro
     Ok(done.rows_affected() == 1)
 }
 
-/// Removes an app that was taken into use since, and every recovery code: whoever made them may not be the person. True if there was
-/// such an app.
+/// Removes an app that was confirmed or created since `since`, and every recovery code, because
+/// another person may have made them. True if there was such an app.
 pub async fn remove_since(
     tx: &mut SystemTx,
     user: UserId,
@@ -143,7 +146,8 @@ pub async fn replace_recovery_codes(
     Ok(())
 }
 
-/// Uses a recovery code up, once. `macs` are those of one code, under each master secret that is known.
+/// Uses a recovery code up, once. `macs` are those of one code, under each master secret that is
+/// known.
 pub async fn use_recovery_code(
     tx: &mut SystemTx,
     user: UserId,

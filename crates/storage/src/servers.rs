@@ -122,7 +122,7 @@ pub async fn find(tx: &mut TenantTx, id: ServerId) -> Result<Option<Server>, Sto
     Ok(select(tx, Some(id)).await?.pop())
 }
 
-/// What can be changed by hand. `description` and `instructions`: `Some(None)` empties.
+/// The fields that a person can change. `description` and `instructions`: `Some(None)` empties.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Changes<'a> {
     /// New name.
@@ -163,8 +163,9 @@ pub async fn update(
     Ok(done.rows_affected() == 1)
 }
 
-/// Makes a server the default one if the tenant has none and never published any: to be called before it is published. False if it was
-/// not. Of two that are published at once one is the first.
+/// Makes a server the default one if the tenant has none and never published any. Call it before
+/// the server is published. False if it does not become the default. If two are published at once,
+/// one becomes the default.
 pub async fn make_default_if_first(tx: &mut TenantTx, id: ServerId) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(
@@ -301,8 +302,8 @@ pub async fn tools(tx: &mut TenantTx, id: ServerId) -> Result<Vec<PublishedTool>
         .collect()
 }
 
-/// Replaces a server's choice of tools. Two tools under one name violate `server_tools_name`; a foreign or unknown tool is refused
-/// by the composite foreign key.
+/// Replaces a server's choice of tools. Two tools under one name violate `server_tools_name`; a
+/// foreign or unknown tool is refused by the composite foreign key.
 pub async fn set_tools(
     tx: &mut TenantTx,
     id: ServerId,
@@ -343,8 +344,8 @@ pub async fn set_tools(
 /// The constraint that two tools of one server under one name violate.
 pub const NAME_CLASH: &str = "server_tools_name";
 
-/// Lets the servers that offer a tool under its old name follow a rename; names that a server chose itself stay. A clash violates
-/// [`NAME_CLASH`].
+/// Lets the servers that offer a tool under its old name follow a rename; names that a server chose
+/// itself stay. A clash violates [`NAME_CLASH`].
 pub async fn rename_tool(
     tx: &mut TenantTx,
     tool: ToolId,

@@ -1,5 +1,5 @@
-//! Service accounts: what acts in a tenant without a person (AUTH-C17, AUTH-T12). The OAuth client of an account is a row of
-//! `oauth_clients`; its id on the wire is the account's.
+//! Service accounts, which act in a tenant without a person (AUTH-C17, AUTH-T12). The OAuth client
+//! of an account is a row of `oauth_clients`; its id on the wire is the account's.
 
 use portolan_model::{
     Timestamp,
@@ -52,8 +52,8 @@ pub struct NewServiceAccount<'a> {
     pub created_by: UserId,
 }
 
-/// Takes the turn to make an account or an API key in a tenant, until the transaction ends: of two that count at once, both would find
-/// room.
+/// Locks the creation of accounts and API keys in a tenant until the transaction ends. Without the
+/// lock, two concurrent counts could both be below the limit.
 pub async fn take_turn(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     sqlx::query_scalar!(
         "select id from tenants where id = $1 for no key update",
@@ -139,8 +139,9 @@ pub async fn rename(
     Ok(done.rows_affected() == 1)
 }
 
-/// Switches an account off or on. Its tokens from before are refused at once, and for good. `None` if it is so already, or not
-/// there; else the epoch from which on tokens are good.
+/// Switches an account off or on. Its earlier tokens are refused at once, and for good. Returns the
+/// epoch from which tokens are valid. `None` if the account does not exist or is in that state
+/// already.
 pub async fn set_disabled(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -164,8 +165,8 @@ pub async fn set_disabled(
     Ok(epoch)
 }
 
-/// Ends every token of an account, which can get new ones: one of its secrets, or its keys, are not good any more. `None` if there is
-/// no such account.
+/// Ends every token of an account whose secret or keys were withdrawn. The account can get new
+/// tokens. `None` if there is no such account.
 pub async fn end_tokens(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -185,8 +186,8 @@ pub async fn end_tokens(
     Ok(epoch)
 }
 
-/// Removes an account with its client, secrets and API keys. Returns the epoch below which its tokens are refused: all that it ever
-/// had. `None` if there is none.
+/// Removes an account with its client, secrets and API keys. Returns the epoch below which its
+/// tokens are refused, which covers all of them. `None` if there is no such account.
 pub async fn delete(
     tx: &mut SystemTx,
     tenant: TenantId,

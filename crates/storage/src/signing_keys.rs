@@ -1,4 +1,5 @@
-//! Signing keys at rest (AUTH-J1, AUTH-J2). The state of a key follows from its four times; this room only keeps them.
+//! Signing keys at rest (AUTH-J1, AUTH-J2). The state of a key follows from its four times; this
+//! module only stores them.
 
 use portolan_model::Timestamp;
 use serde_json::Value;
@@ -46,7 +47,8 @@ pub async fn list_public(tx: &mut EdgeTx, now: Timestamp) -> Result<Vec<Value>, 
     .await?)
 }
 
-/// Holds the rotation lock until the transaction ends: of several nodes that start at once, one makes the keys.
+/// Holds the rotation lock until the transaction ends: of several nodes that start at once, one
+/// makes the keys.
 pub async fn lock_rotation(tx: &mut SystemTx) -> Result<(), StorageError> {
     // A number of our own among advisory locks: "keys" in ASCII.
     sqlx::query!("select pg_advisory_xact_lock(1801812339)")

@@ -15,7 +15,7 @@ pub struct Provider {
     pub id: IdentityProviderId,
     /// On buttons.
     pub name: String,
-    /// Who it is.
+    /// Issuer identifier of the provider.
     pub issuer: String,
     /// Who we are there.
     pub client_id: String,
@@ -55,8 +55,9 @@ pub async fn of(tx: &mut TenantTx) -> Result<Option<Provider>, StorageError> {
     }))
 }
 
-/// Puts a provider in the place of the one before it, if any. False if that was changed meanwhile: `version` is the next one of what was read.
-/// One that was off is on again, and not the only way in, whatever was read.
+/// Puts a provider in the place of the one before it, if any. False if that was changed meanwhile:
+/// `version` is the next one of what was read. One that was off is on again, and not the only way
+/// in, whatever was read.
 pub async fn put(
     tx: &mut TenantTx,
     provider: &Provider,
@@ -93,7 +94,8 @@ pub async fn put(
     Ok(done.rows_affected() == 1)
 }
 
-/// Makes the provider of this id the only way in, or one of several again. False if it is none any more, or is off.
+/// Makes the provider of this id the only way in, or one of several again. False if it is none any
+/// more, or is off.
 pub async fn set_enforced(
     tx: &mut TenantTx,
     id: IdentityProviderId,
@@ -114,8 +116,9 @@ pub async fn set_enforced(
     Ok(done.rows_affected() == 1)
 }
 
-/// Turns the provider of a tenant off, until an admin puts it again: it is not the only way in any more, and none at all. Its id; `None` if
-/// there is none, or it is off. What came by it is ended by [`end_confined`] and [`end_others`].
+/// Turns the provider of a tenant off, until an admin puts it again: it is not the only way in any
+/// more, and none at all. Its id; `None` if there is none, or it is off. What came by it is ended
+/// by [`end_confined`] and [`end_others`].
 pub async fn turn_off(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -131,7 +134,8 @@ pub async fn turn_off(
     .map(IdentityProviderId::from_uuid))
 }
 
-/// Whether somebody gets in when the provider fails: an owner with a passkey of this host.
+/// Returns whether a sign-in remains possible when the provider fails: an owner with a passkey of
+/// this host.
 pub async fn has_break_glass(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -326,8 +330,9 @@ pub async fn confine(
     Ok(())
 }
 
-/// Ends the sessions that open this tenant alone and were begun on the word of a provider that is none any more, and forgets what such a one
-/// offered. Returns how many sessions. To be called again is no harm.
+/// Ends the sessions that open this tenant alone and were begun on the word of a provider that is
+/// none any more, and forgets what such a one offered. Returns how many sessions. To be called
+/// again is no harm.
 pub async fn end_confined(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -353,7 +358,7 @@ pub async fn end_confined(
     Ok(done.rows_affected())
 }
 
-/// What was proved of a person in a session holds in the one that takes its place.
+/// Copies the provider steps that a person completed from a session to its successor.
 pub async fn carry_steps(
     tx: &mut SystemTx,
     from: SessionId,
@@ -370,8 +375,8 @@ pub async fn carry_steps(
     Ok(())
 }
 
-/// Makes a person a member on the word of this provider of a working tenant, unless they ever were one: who was removed is invited again, or
-/// stays away. False then.
+/// Makes a person a member because this provider of an active tenant vouches for them. False if
+/// they ever were a member: a removed person needs an invitation.
 pub async fn join(
     tx: &mut SystemTx,
     tenant: TenantId,

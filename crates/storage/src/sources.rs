@@ -17,7 +17,7 @@ pub struct Source {
     pub id: SourceId,
     /// OpenAPI document or hand-made.
     pub kind: SourceKind,
-    /// What the tenant calls it.
+    /// Name that the tenant gave it.
     pub name: String,
     /// Prefix of every call.
     pub base_url: String,
@@ -47,7 +47,7 @@ pub struct Source {
     pub updated_at: Timestamp,
 }
 
-/// What may be shown of a credential.
+/// The facts about a credential that may be shown.
 #[derive(Debug, Clone)]
 pub struct CredentialNote {
     /// Its kind.
@@ -58,7 +58,7 @@ pub struct CredentialNote {
     pub version: i32,
     /// When it was set.
     pub updated_at: Timestamp,
-    /// What the last request that carried it showed, and when; none if it was never tried.
+    /// State shown by the last request that carried it, and when; `None` if it was never tried.
     pub state: Option<(State, Timestamp)>,
 }
 
@@ -274,7 +274,8 @@ pub async fn update(
     Ok(done.rows_affected() == 1)
 }
 
-/// Puts a new document in the place of the one whose digest is `expected`. False if another import came between.
+/// Puts a new document in the place of the one whose digest is `expected`. False if another import
+/// came between.
 pub async fn replace_document(
     tx: &mut TenantTx,
     id: SourceId,
@@ -303,7 +304,8 @@ pub async fn replace_document(
     Ok(done.rows_affected() == 1)
 }
 
-/// Marks a source deleted: its tools are published no more. It can be restored for [`crate::trash::KEPT`].
+/// Marks a source deleted: its tools are published no more. It can be restored for
+/// [`crate::trash::KEPT`].
 pub async fn delete(tx: &mut TenantTx, id: SourceId, now: Timestamp) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(

@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::days(7);
 const SOON: Duration = Duration::days(1);
 /// It is given up when the record has been missing for so long.
 const PATIENCE: Duration = Duration::days(3);
-/// Or when nobody could be asked for so long.
+/// Proof also ends when no DNS server has answered for this long.
 const SILENCE: Duration = Duration::days(30);
 
 /// A domain.
@@ -26,7 +26,7 @@ pub struct Domain {
     pub id: TenantDomainId,
     /// In small letters and punycode.
     pub domain: String,
-    /// What the record has to say.
+    /// Token that the DNS record must hold.
     pub token: String,
     /// Since when it is proved.
     pub verified_at: Option<Timestamp>,
@@ -58,7 +58,8 @@ pub async fn list(tx: &mut TenantTx) -> Result<Vec<Domain>, StorageError> {
         .collect())
 }
 
-/// Adds one, unproved. [`StorageError::is_conflict_on`] `tenant_domains_tenant_id_domain_key` when it is there.
+/// Adds one, unproved. [`StorageError::is_conflict_on`] `tenant_domains_tenant_id_domain_key` when
+/// it is there.
 pub async fn add(
     tx: &mut TenantTx,
     domain: &str,
@@ -91,7 +92,8 @@ pub async fn remove(tx: &mut TenantTx, id: TenantDomainId) -> Result<Option<Stri
     .await?)
 }
 
-/// Notes that the record is there. [`StorageError::is_conflict_on`] `tenant_domains_verified` when another tenant has proved the domain.
+/// Records that the DNS record is there. [`StorageError::is_conflict_on`] `tenant_domains_verified`
+/// when another tenant has proved the domain.
 pub async fn found(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -111,7 +113,8 @@ pub async fn found(
     Ok(())
 }
 
-/// Notes that it is not. A domain that was proved is one no more when the record has been missing for three days: true then.
+/// Records that the DNS record is missing. A proved domain loses its proof when the record has been
+/// missing for three days; true then.
 pub async fn missed(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -135,7 +138,7 @@ pub async fn missed(
     Ok(given_up.unwrap_or_default())
 }
 
-/// A proved domain that is due to be looked at, for the caller alone: nobody else gets it for a day.
+/// Claims a proved domain that is due for a check. No other caller gets it for a day.
 pub async fn due(
     tx: &mut SystemTx,
     now: Timestamp,
@@ -164,7 +167,8 @@ pub async fn due(
     }))
 }
 
-/// Notes that nobody could be asked. A domain of which nothing was heard for thirty days is proved no more: true then.
+/// Records that no DNS server answered. A domain without an answer for thirty days loses its proof;
+/// true then.
 pub async fn unanswered(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -182,7 +186,7 @@ pub async fn unanswered(
     Ok(done.rows_affected() == 1)
 }
 
-/// Who has proved a domain, and what their record says.
+/// The tenant that has proved a domain, and the token in its record.
 pub async fn holder(
     tx: &mut SystemTx,
     domain: &str,

@@ -28,7 +28,8 @@ pub struct Tenant {
 /// former times (AUTH-M3).
 pub const SLUG_TAKEN: &str = "tenant_slugs_pkey";
 
-/// Creates a tenant whose first owner is `owner`. [`StorageError::is_conflict_on`] [`SLUG_TAKEN`] when the slug is not free.
+/// Creates a tenant whose first owner is `owner`. [`StorageError::is_conflict_on`] [`SLUG_TAKEN`]
+/// when the slug is not free.
 pub async fn create(
     tx: &mut SystemTx,
     name: &str,
@@ -71,7 +72,8 @@ pub async fn create(
     })
 }
 
-/// The active tenant that a slug names, today or from before a renaming. The slug in the answer is the present one.
+/// Finds the active tenant by a slug, a present or a former one. The slug in the answer is the
+/// present one.
 pub async fn by_slug(tx: &mut SystemTx, slug: &str) -> Result<Option<Tenant>, StorageError> {
     let row = sqlx::query!(
         "select t.id, t.name, t.epoch, t.created_at, p.slug
@@ -130,7 +132,8 @@ pub async fn rename(tx: &mut TenantTx, name: &str) -> Result<(), StorageError> {
 pub struct Reach {
     /// By HTTP+SSE too, the transport of 2024-11-05.
     pub http_sse: bool,
-    /// By tokens that name no server: each opens all of them, and not the default one alone (AUTH-5.4, node rule (c)).
+    /// By tokens that name no server: each opens all of them, and not the default one alone
+    /// (AUTH-5.4, node rule (c)).
     pub workspace_tokens: bool,
 }
 
@@ -144,7 +147,7 @@ impl Default for Reach {
     }
 }
 
-/// What is to change of that: absent stays.
+/// The changes to that; an absent field stays.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReachChange {
     /// Of [`Reach::http_sse`].
@@ -168,7 +171,7 @@ pub async fn reach(tx: &mut TenantTx) -> Result<Reach, StorageError> {
     })
 }
 
-/// Changes what is given. Nodes hear of it by the registry's news, which is the caller's to raise.
+/// Applies the given fields. The caller must raise the registry revision, which notifies the nodes.
 pub async fn change_reach(tx: &mut TenantTx, change: ReachChange) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(

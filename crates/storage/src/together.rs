@@ -1,7 +1,7 @@
-//! What many ask at the same moment, asked in one message (ADR 31).
+//! Sends concurrent queries of one kind in one message (ADR 31).
 //!
-//! While one message is under way the questions that come in wait, and go together in the next one. Nobody waits for company: who comes alone is
-//! asked alone, at once. Of a commit, of a snapshot and of the way there and back each then has a part.
+//! A single query is sent at once. Queries that arrive while a message is in flight form the next
+//! one. Queries of a message share the cost of a commit, a snapshot and a round trip.
 
 use std::{
     fmt, mem,
@@ -13,14 +13,15 @@ use tokio::sync::oneshot;
 
 use crate::StorageError;
 
-/// Questions of one message: what an answer to all of them costs everybody who waits for the next one.
+/// The most queries in one message. More would delay the callers that wait for the next one.
 const MOST: usize = 64;
 
 /// Something that can be asked together with others of its kind.
 pub(crate) trait Question: Send + Sync + Sized + 'static {
     type Answer: Send;
 
-    /// Answers all, each in its place. A question must not be answered otherwise because of those beside it.
+    /// Answers all, each in its place. A question must not be answered otherwise because of those
+    /// beside it.
     fn ask(
         way: &mut Way,
         all: &[Self],
@@ -55,12 +56,12 @@ pub(crate) struct Together<Q: Question> {
     waiting: Mutex<Waiting<Q>>,
 }
 
-/// Who waits for an answer.
+/// The sender of the answer to a waiting caller.
 type Asker<Q> = oneshot::Sender<Result<<Q as Question>::Answer, StorageError>>;
 
 struct Waiting<Q: Question> {
     questions: Vec<(Q, Asker<Q>)>,
-    /// Somebody asks, and will ask these too.
+    /// A task is sending queries, and will send these too.
     is_asked: bool,
 }
 
@@ -79,7 +80,7 @@ impl<Q: Question> Together<Q> {
         Arc::new(Self { pool, waiting })
     }
 
-    /// Asks, with whoever else asks now. What was asked is asked even if this is dropped.
+    /// Sends the query, with others that wait now. A query is sent even if this future is dropped.
     pub(crate) async fn ask(self: &Arc<Self>, question: Q) -> Result<Q::Answer, StorageError> {
         let (answer, answered) = oneshot::channel();
         let is_asked = {
@@ -101,7 +102,7 @@ impl<Q: Question> Together<Q> {
     }
 }
 
-/// Asks until nobody waits.
+/// The task that sends queries until none is waiting.
 struct Asking<Q: Question> {
     together: Arc<Together<Q>>,
     is_over: bool,
@@ -127,13 +128,13 @@ impl<Q: Question> Asking<Q> {
         };
         while let Some((questions, answers)) = self.next() {
             for (answer, heard) in some(&mut way, &questions).await.into_iter().zip(answers) {
-                // Who does not listen any more went away.
+                // A caller that no longer waits has dropped its receiver.
                 let _ = heard.send(answer);
             }
         }
     }
 
-    /// Who waits, as many as may go together. `None` ends the asking.
+    /// Takes the waiting queries, as many as fit in a message. `None` ends the task.
     fn next(&mut self) -> Option<(Vec<Q>, Vec<Asker<Q>>)> {
         let mut waiting = self.together.waiting();
         if waiting.questions.is_empty() {
@@ -171,7 +172,8 @@ async fn some<Q: Question>(way: &mut Way, questions: &[Q]) -> Vec<Result<Q::Answ
 }
 
 impl<Q: Question> Drop for Asking<Q> {
-    /// After a panic, or when the runtime ends: who waits is told, and who comes later is asked.
+    /// After a panic, or when the runtime ends: waiting callers receive an error, and later queries
+    /// start a new task.
     fn drop(&mut self) {
         if !self.is_over {
             let mut waiting = self.together.waiting();
@@ -191,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// What was asked in one message, and what answers all of it.
+    /// The queries of one message, and the sender of the answer to all of them.
     type Message = (Vec<u32>, oneshot::Sender<Result<(), StorageError>>);
 
     /// Answered by the test.

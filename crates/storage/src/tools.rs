@@ -26,7 +26,7 @@ pub struct Tool {
     pub operation_key: String,
     /// Name, title and description as imported.
     pub original: Wording,
-    /// What the tenant wrote instead.
+    /// The tenant's replacements.
     pub overrides: Overrides,
     /// Can it be published?
     pub enabled: bool,
@@ -42,7 +42,8 @@ pub struct Tool {
     pub plan: Value,
     /// The form, for a hand-made tool.
     pub definition: Option<Value>,
-    /// The definition as an MCP server wrote it, if it is of one and a release that keeps it has seen it.
+    /// The definition as an MCP server wrote it, if it is of one and a release that keeps it has
+    /// seen it.
     pub written: Option<String>,
     /// Notes of the import.
     pub warnings: Vec<String>,
@@ -87,7 +88,7 @@ pub struct Wording {
     pub description: String,
 }
 
-/// What a tenant wrote instead of the import's wording.
+/// A tenant's replacements for the wording of the import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Instead of the name.
@@ -128,7 +129,7 @@ pub struct Imported {
     pub warnings: Vec<String>,
 }
 
-/// Adds tools of a source, in one statement however many there are. `enabled` says for each whether it can be published.
+/// Adds tools of a source in one statement. `enabled` says for each whether it can be published.
 pub async fn insert_many(
     tx: &mut TenantTx,
     source: SourceId,
@@ -229,7 +230,8 @@ pub async fn redefine(
     Ok(done.rows_affected() == 1)
 }
 
-/// Marks tools whose operations are gone from the document. They are published no more, but what the tenant wrote is kept.
+/// Marks tools whose operations are gone from the document. They are no longer published, but the
+/// tenant's wording is kept.
 pub async fn mark_removed(
     tx: &mut TenantTx,
     source: SourceId,
@@ -370,7 +372,8 @@ pub async fn find(tx: &mut TenantTx, id: ToolId) -> Result<Option<Tool>, Storage
     .pop())
 }
 
-/// Sets the overrides and the choice of a tool. The caller has read the row in the same transaction.
+/// Sets the overrides and the choice of a tool. The caller has read the row in the same
+/// transaction.
 pub async fn customise(
     tx: &mut TenantTx,
     id: ToolId,

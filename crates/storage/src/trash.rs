@@ -1,8 +1,9 @@
 //! Deleted sources, servers, prompts and resources: kept for a time, listed, and brought back.
 //!
 //! A deletion marks a row. `restore` of each subject takes the mark away while [`KEPT`] lasts;
-//! [`crate::expiry`] removes the row afterwards. The trash of one workspace is bounded, so that deleting
-//! and making anew cannot fill the database: beyond [`MOST`] of a kind the oldest go at once.
+//! [`crate::expiry`] removes the row afterwards. The trash of one workspace is bounded, so that
+//! deleting and making anew cannot fill the database: beyond [`MOST`] of a kind the oldest go at
+//! once.
 
 use portolan_model::Timestamp;
 use time::Duration;
@@ -36,7 +37,7 @@ pub enum Kind {
 /// A deleted thing that can be restored.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its id within its kind.
     pub id: Uuid,
@@ -46,7 +47,7 @@ pub struct Entry {
     pub deleted_at: Timestamp,
 }
 
-/// What can be restored, newest deletion first; 500 at most.
+/// Lists the restorable items, newest deletion first; 500 at most.
 pub async fn list(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Entry>, StorageError> {
     let tenant = tx.tenant().uuid();
     Ok(sqlx::query_as!(
@@ -70,8 +71,8 @@ pub async fn list(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Entry>, Stora
     .await?)
 }
 
-/// Removes the oldest deleted rows of a workspace beyond [`MOST`] of each kind. Call it in the transaction
-/// of a deletion. Servers stay as tombstones in any case and are not counted.
+/// Removes the oldest deleted rows of a workspace beyond [`MOST`] of each kind. Call it in the
+/// transaction of a deletion. Servers stay as tombstones in any case and are not counted.
 pub(crate) async fn bound(tx: &mut TenantTx) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(

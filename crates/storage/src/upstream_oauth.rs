@@ -1,5 +1,5 @@
-//! Sources that are signed in to by OAuth: the client that the tenant is at their authorization servers, the accounts that are connected,
-//! and the ways to the authorization server that browsers are on. This room never sees a secret in clear.
+//! Sources that use OAuth: the tenant's client at their authorization servers, the connected
+//! accounts, and the pending sign-ins of browsers. This module never sees a secret in clear.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -20,7 +20,7 @@ pub struct SignIn {
     pub method: String,
     /// Scopes that the tenant wants, if it said so.
     pub scope: Option<String>,
-    /// The authorization server, where somebody named it: that of an API. An MCP server names its own.
+    /// The authorization server that a person configured for an API. An MCP server names its own.
     pub server: Option<Value>,
     /// The client, if there is one.
     pub client: Option<SealedClient>,
@@ -112,7 +112,8 @@ pub async fn set_sign_in(
     Ok(())
 }
 
-/// The version that the next [`put_client`] must be sealed for. Locks the row until the transaction ends.
+/// The version that the next [`put_client`] must be sealed for. Locks the row until the transaction
+/// ends.
 pub async fn next_client_version(
     tx: &mut TenantTx,
     source: SourceId,
@@ -176,8 +177,8 @@ pub async fn forget_client(
     Ok(())
 }
 
-/// The source is not signed in to by OAuth any more, or is elsewhere now: its client and every account go, those of persons and those
-/// that browsers are on their way to too. True if it was.
+/// The source is not signed in to by OAuth any more, or is elsewhere now: its client and every
+/// account go, those of persons and those that browsers are on their way to too. True if it was.
 pub async fn delete_sign_in(tx: &mut TenantTx, source: SourceId) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(
@@ -205,15 +206,15 @@ pub struct Connection {
     pub server: Value,
     /// The address of the source that the tokens are for: they are sent nowhere else.
     pub address: String,
-    /// Who the tokens are for.
+    /// Audience of the tokens.
     pub resource: Option<String>,
-    /// What was granted.
+    /// The granted scopes.
     pub scope: Option<String>,
-    /// What was asked for beyond it.
+    /// The requested scopes beyond those.
     pub wanted_scope: Option<String>,
     /// `ok` or `needs_sign_in`.
     pub status: String,
-    /// Why somebody must sign in again.
+    /// Reason why a person must sign in again.
     pub reason: Option<String>,
     /// Tokens are renewed without a person.
     pub renewable: bool,
@@ -308,9 +309,9 @@ pub struct NewConnection<'a> {
     pub server: &'a Value,
     /// The address of the source that the tokens are for.
     pub address: &'a str,
-    /// Who the tokens are for.
+    /// Audience of the tokens.
     pub resource: Option<&'a str>,
-    /// What was granted.
+    /// The granted scopes.
     pub scope: Option<&'a str>,
     /// Tokens are renewed without a person.
     pub renewable: bool,
@@ -322,14 +323,16 @@ pub struct NewConnection<'a> {
     pub expires_at: Timestamp,
 }
 
-/// Keeps a connection in the place of the one that was there. False if its source is elsewhere by now: then nothing is kept.
+/// Replaces the stored connection. False if its source has moved meanwhile: then nothing is
+/// written.
 pub async fn connect(
     tx: &mut TenantTx,
     new: &NewConnection<'_>,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
-    // Locked: whoever moves the source comes before this, or deletes what this keeps.
+    // Lock the row: a concurrent move of the source either comes before this, or deletes the row
+    // that this writes.
     let is_there = sqlx::query_scalar!(
         "select id from sources where tenant_id = $1 and id = $2 and base_url = $3 and deleted_at is null for share",
         tenant,
@@ -376,9 +379,9 @@ pub async fn connect(
     Ok(true)
 }
 
-/// Takes the right to renew the tokens of this version for a time (AUTH-3.5), and says until when.
-/// `None` if somebody else has it, or was faster. The clock is that of the database, which all
-/// nodes share.
+/// Claims the right to renew the tokens of this version for a time (AUTH-3.5), and returns its end.
+/// `None` if another caller has the claim, or has already renewed. The clock is that of the
+/// database, which all nodes share.
 pub async fn begin_refresh(
     tx: &mut TenantTx,
     of: &Connection,
@@ -407,7 +410,7 @@ pub struct Refreshed<'a> {
     pub sealed: &'a [u8],
     /// The data key.
     pub key: Uuid,
-    /// What is granted now.
+    /// The scopes granted now.
     pub scope: Option<&'a str>,
     /// End of the access token.
     pub expires_at: Timestamp,
@@ -461,8 +464,9 @@ pub async fn not_refreshed(
     Ok(())
 }
 
-/// Somebody has to sign in again, because of `reason`. Tokens of another version are not meant. Who learned it by renewing says so only
-/// while it has the right to. False if nothing changed.
+/// Records that a person must sign in again, because of `reason`. Tokens of another version are not
+/// affected. A caller that learned it by renewing may record it only while its claim lasts. False
+/// if nothing changed.
 pub async fn needs_sign_in(
     tx: &mut TenantTx,
     of: &Connection,
@@ -535,7 +539,8 @@ pub struct Leaving {
     pub version: i32,
 }
 
-/// The accounts at one source, or of one person, or all of a tenant: what goes when the source or the membership does.
+/// The accounts at one source, or of one person, or all of a tenant: what goes when the source or
+/// the membership does.
 pub async fn leaving(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -575,11 +580,11 @@ pub struct Linked {
     pub tenant_name: String,
     /// At which source.
     pub source: SourceId,
-    /// What the workspace calls it.
+    /// Name that the workspace gave it.
     pub source_name: String,
     /// Who issued the tokens.
     pub issuer: String,
-    /// What was granted.
+    /// The granted scopes.
     pub scope: Option<String>,
     /// `ok` or `needs_sign_in`.
     pub status: String,
@@ -639,7 +644,7 @@ pub struct NewAttempt<'a> {
     pub state: &'a Digest,
     /// To which source's server.
     pub source: SourceId,
-    /// Who is on the way.
+    /// The person who is signing in.
     pub user: UserId,
     /// In which browser session.
     pub session: SessionId,
@@ -649,9 +654,9 @@ pub struct NewAttempt<'a> {
     pub server: &'a Value,
     /// The address of the source then.
     pub address: &'a str,
-    /// Who the tokens are to be for.
+    /// Audience that the tokens are requested for.
     pub resource: Option<&'a str>,
-    /// What is asked for.
+    /// The requested scopes.
     pub scope: Option<&'a str>,
     /// Where the answer comes.
     pub redirect_uri: &'a str,
@@ -706,9 +711,9 @@ pub struct Attempt {
     pub server: Value,
     /// The address of the source when the way began.
     pub address: String,
-    /// Who the tokens are to be for.
+    /// Audience that the tokens are requested for.
     pub resource: Option<String>,
-    /// What was asked for.
+    /// The requested scopes.
     pub scope: Option<String>,
     /// Where the answer came.
     pub redirect_uri: String,

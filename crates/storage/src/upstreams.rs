@@ -1,4 +1,5 @@
-//! Sources of kind `mcp`: what their servers say of themselves, when their lists were last looked at, and what waits to be agreed to.
+//! Sources of kind `mcp`: their servers' descriptions of themselves, the times of refreshes, and
+//! changes that wait for approval.
 
 use portolan_model::{
     Timestamp,
@@ -10,16 +11,16 @@ use crate::{StorageError, Store, SystemTx, TenantTx, doorbell::Doorbell};
 
 const LOOKS: &str = "portolan_upstream_looks";
 
-/// What is known of an upstream server.
+/// The stored facts about an upstream server.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     /// Stands before the names of its tools and prompts; mostly empty.
     pub prefix: String,
-    /// Changes wait until somebody agrees.
+    /// Changes wait until a person approves them.
     pub hold_changes: bool,
     /// The revision that is spoken with it; none before it answered once.
     pub revision: Option<String>,
-    /// What it calls itself.
+    /// Its name for itself.
     pub server_name: Option<String>,
     /// The version that it gives itself.
     pub server_version: Option<String>,
@@ -39,12 +40,12 @@ pub struct Upstream {
     pub synced_at: Option<Timestamp>,
 }
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Said<'a> {
     /// The revision that is spoken with it.
     pub revision: &'a str,
-    /// What it calls itself.
+    /// Its name for itself.
     pub name: Option<&'a str>,
     /// The version that it gives itself.
     pub version: Option<&'a str>,
@@ -78,7 +79,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// What is known of a source's server.
+/// Reads the stored facts about a source's server.
 pub async fn find(tx: &mut TenantTx, source: SourceId) -> Result<Option<Upstream>, StorageError> {
     let tenant = tx.tenant().uuid();
     Ok(sqlx::query_as!(
@@ -145,7 +146,7 @@ pub async fn looked(
     Ok(())
 }
 
-/// The server could not be looked at. What was known stays.
+/// Records that the server could not be read. Known facts stay.
 pub async fn failed(
     tx: &mut TenantTx,
     source: SourceId,
@@ -165,7 +166,8 @@ pub async fn failed(
     Ok(())
 }
 
-/// Asks for a look at a server before its time: it said that something changed. False if one is near anyway.
+/// Asks for a look at a server before its time: it said that something changed. False if one is
+/// near anyway.
 pub async fn ask_for_a_look(
     tx: &mut TenantTx,
     source: SourceId,
@@ -190,13 +192,15 @@ pub async fn ask_for_a_look(
     Ok(is_asked)
 }
 
-/// Rings when somebody asked for a look. Who misses it finds the row when the time comes.
+/// Notifies when a refresh was requested. A listener that misses it finds the row at its scheduled
+/// time.
 pub fn doorbell(store: &Store) -> Doorbell {
     Doorbell::new(store, &[LOOKS])
 }
 
-/// Takes servers whose time has come, at most `limit` and one of each tenant: they are the caller's until `until`, when somebody else
-/// would take them. None of `not_of`, and none of the sources `not`: the caller is busy with them.
+/// Claims servers that are due, at most `limit` and one per tenant. They are the caller's until
+/// `until`; afterwards another caller may claim them. Skips the tenants `not_of` and the sources
+/// `not`, because the caller is working on them.
 pub async fn take_due(
     tx: &mut SystemTx,
     now: Timestamp,
@@ -250,7 +254,7 @@ pub struct SyncedPrompt {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Declared arguments, in the form of `model::prompt::Argument`.
     pub arguments: Value,
@@ -271,7 +275,7 @@ pub struct SyncedResource {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
     /// Media type.
     pub mime_type: Option<String>,
@@ -311,7 +315,8 @@ pub async fn known(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Known>, St
     .await?)
 }
 
-/// Makes a source's prompts what its server offers: what is gone is marked, what the tenant chose stays.
+/// Makes a source's prompts what its server offers: what is gone is marked, what the tenant chose
+/// stays.
 pub async fn sync_prompts(
     tx: &mut TenantTx,
     source: SourceId,
@@ -442,8 +447,8 @@ pub async fn longest_name(
     Ok(row.map(|row| (row.what, row.name)))
 }
 
-/// Gives a source's tools and prompts the names of another prefix; the servers that offer them under their old names follow. Two
-/// under one name violate the constraint of the server's names.
+/// Gives a source's tools and prompts the names of another prefix; the servers that offer them
+/// under their old names follow. Two under one name violate the constraint of the server's names.
 pub async fn change_prefix(
     tx: &mut TenantTx,
     source: SourceId,

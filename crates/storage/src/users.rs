@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{StorageError, SystemTx};
 
-/// What a person is known by on pages and in the console.
+/// The identifiers of a person on pages and in the console.
 #[derive(Debug, Clone)]
 pub struct User {
     /// Who.
@@ -27,8 +27,8 @@ pub struct Login {
     pub phc: Option<String>,
 }
 
-/// Adds a person whose address is not proved yet: no tenant and no grant until it is (AUTH-L7). An
-/// equal address of somebody else does not matter here, so that nobody can squat one.
+/// Adds a person whose address is not proved yet: no tenant and no grant until it is (AUTH-L7).
+/// Another person may have the same unproved address, so that an address cannot be squatted.
 pub async fn create_unverified(
     tx: &mut SystemTx,
     display_name: &str,
@@ -59,7 +59,8 @@ pub async fn create_unverified(
     Ok(id)
 }
 
-/// Adds a person without a password, whose address is not proved yet: whoever proves it signs in with an account elsewhere.
+/// Adds a person without a password, whose address is not proved yet. The one who proves it signs
+/// in with an account elsewhere.
 pub async fn create_unverified_without_password(
     tx: &mut SystemTx,
     display_name: &str,
@@ -69,8 +70,8 @@ pub async fn create_unverified_without_password(
     create_without_password(tx, display_name, address, None, now).await
 }
 
-/// Adds a person whose address somebody else has proved. [`StorageError::is_conflict_on`] `user_emails_verified` when there is one with this
-/// address.
+/// Adds a person whose address was proved elsewhere. [`StorageError::is_conflict_on`]
+/// `user_emails_verified` when a person with this address exists.
 pub async fn create_verified(
     tx: &mut SystemTx,
     display_name: &str,
@@ -125,7 +126,8 @@ pub async fn forget_unverified(
     Ok(done.rows_affected())
 }
 
-/// Marks the person's address as proved. [`StorageError::is_conflict_on`] `user_emails_verified` when somebody else proved it first.
+/// Marks the person's address as proved. [`StorageError::is_conflict_on`] `user_emails_verified`
+/// when another person proved it first.
 pub async fn verify_address(
     tx: &mut SystemTx,
     user: UserId,
@@ -150,7 +152,7 @@ pub async fn verify_address(
     Ok(())
 }
 
-/// Whether somebody has proved this address.
+/// Returns whether a person has proved this address.
 pub async fn is_address_verified(
     tx: &mut SystemTx,
     address_norm: &str,
@@ -214,8 +216,9 @@ pub async fn rename(tx: &mut SystemTx, user: UserId, name: &str) -> Result<bool,
     Ok(done.rows_affected() == 1)
 }
 
-/// Erases who an active person was: name, addresses and what they signed in with. What refers to them stays, and names nobody. The raised epoch,
-/// under which no token of theirs counts; `None` for nobody.
+/// Erases an active person's identity: name, addresses and credentials. Rows that refer to them
+/// stay, without a name. Returns the raised epoch, which invalidates all their tokens; `None` if
+/// there is no such person.
 pub async fn erase(tx: &mut SystemTx, user: UserId) -> Result<Option<i32>, StorageError> {
     let epoch = sqlx::query_scalar!(
         "update users set status = 'erased', display_name = 'Deleted account', epoch = epoch + 1
@@ -292,8 +295,8 @@ pub async fn password_of(tx: &mut SystemTx, user: UserId) -> Result<Option<Strin
     .await?)
 }
 
-/// Puts a new password in the place of the one that was just compared. False if it was changed meanwhile: of two changes at once
-/// one wins.
+/// Replaces the password that was just compared. False if it was changed meanwhile: of two changes
+/// at once one wins.
 pub async fn change_password(
     tx: &mut SystemTx,
     user: UserId,
@@ -369,8 +372,9 @@ pub async fn has_address(
     .await?)
 }
 
-/// Puts a proved address in the place of the person's addresses, and returns the one that was primary, as typed and as compared.
-/// [`StorageError::is_conflict_on`] `user_emails_verified` when it is somebody else's.
+/// Replaces the person's addresses by a proved one, and returns the former primary address, as
+/// typed and as compared. [`StorageError::is_conflict_on`] `user_emails_verified` when it belongs
+/// to another person.
 pub async fn replace_address(
     tx: &mut SystemTx,
     user: UserId,

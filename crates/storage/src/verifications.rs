@@ -34,7 +34,8 @@ pub struct Verification {
     pub continue_request: Option<RequestId>,
     /// Invitation to go on with.
     pub continue_invitation: Option<InvitationId>,
-    /// Where to go on, as a word of the caller's. It says more than the two before it, which a node of the release before wrote alone.
+    /// Where to go on, as a word of the caller's. It says more than the two before it, which a node
+    /// of the release before wrote alone.
     pub continue_target: Option<String>,
     /// Tries so far.
     pub attempts: i32,
@@ -46,7 +47,7 @@ pub struct Verification {
     pub expires_at: Timestamp,
 }
 
-/// What a new verification is made of.
+/// The columns of a new verification.
 #[derive(Debug, Clone)]
 pub struct NewVerification<'a> {
     /// Its id, chosen by the caller, because the code's MAC covers it.
@@ -99,7 +100,8 @@ pub async fn open(
     Ok(())
 }
 
-/// The verification this browser can go on with. Reading changes nothing: a mail scanner that follows a link does no harm.
+/// Finds the verification that this browser can continue with. Reading changes nothing: a mail
+/// scanner that follows a link does no harm.
 pub async fn find_open(
     tx: &mut SystemTx,
     browser: &Digest,
@@ -130,8 +132,9 @@ pub async fn find_open(
     }))
 }
 
-/// Counts one try and gives what it is compared with. `None`: used, expired, or out of tries. The row stays locked until the
-/// transaction ends, so two tries at once take turns; commit also after a wrong code, or the try is not counted.
+/// Counts one try and returns the values to compare with. `None` if it is used, expired, or out of
+/// tries. The row stays locked until the transaction ends, so two tries at once take turns. Commit
+/// also after a wrong code, or the try is not counted.
 pub async fn count_attempt(
     tx: &mut SystemTx,
     id: VerificationId,
@@ -158,7 +161,7 @@ pub async fn count_attempt(
     .transpose()
 }
 
-/// Uses the verification up, once. False if somebody else did.
+/// Uses the verification up, once. False if it was used already.
 pub async fn consume(
     tx: &mut SystemTx,
     id: VerificationId,
@@ -174,7 +177,8 @@ pub async fn consume(
     Ok(done.rows_affected() == 1)
 }
 
-/// Puts a new code in place of the old one, with new tries. False when the pause or the number of messages forbids it.
+/// Replaces the code by a new one, with new tries. False when the pause or the number of messages
+/// forbids it.
 pub async fn renew(
     tx: &mut SystemTx,
     id: VerificationId,

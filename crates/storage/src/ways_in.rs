@@ -9,13 +9,15 @@ use crate::{StorageError, SystemTx};
 pub struct WaysIn {
     /// There is a password.
     pub has_password: bool,
-    /// Providers of the platform with whom the person has an account that is connected, one for each such account.
+    /// Providers of the platform with whom the person has an account that is connected, one for
+    /// each such account.
     pub providers: Vec<String>,
     /// How many passkeys there are that are bound to the host of today.
     pub passkeys: i64,
 }
 
-/// Counts them. The person's row stays locked until the transaction ends: of two removals at once the later one sees what the earlier one left.
+/// Counts them. The person's row stays locked until the transaction ends, so the later of two
+/// removals sees the result of the earlier one.
 pub async fn of(tx: &mut SystemTx, user: UserId, host: &str) -> Result<WaysIn, StorageError> {
     sqlx::query!(
         "select id from users where id = $1 for no key update",

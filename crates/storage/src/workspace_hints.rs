@@ -1,4 +1,5 @@
-//! The workspace picker of the consent page: what a person may choose, and what is preselected (AUTH-N3, AUTH-5.5).
+//! The workspace picker of the consent page: what a person may choose, and what is preselected
+//! (AUTH-N3, AUTH-5.5).
 
 use std::str::FromStr;
 
@@ -10,7 +11,7 @@ use portolan_model::{
 
 use crate::{StorageError, SystemTx};
 
-/// A workspace of which the person is an active member.
+/// A workspace with the person as an active member.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// The tenant.
@@ -23,8 +24,8 @@ pub struct Choice {
     pub role: Role,
 }
 
-/// Active workspaces of the person. The first is what to preselect: the one this client was last seen to want, else the one in
-/// which the person last allowed something, else by name.
+/// Active workspaces of the person. The first is what to preselect: the one this client was last
+/// seen to want, else the one in which the person last allowed something, else by name.
 pub async fn choices(
     tx: &mut SystemTx,
     user: UserId,
@@ -61,8 +62,8 @@ pub async fn choices(
         .collect()
 }
 
-/// The tenant that a slug of a URL names, if the person is an active member: current name or alias. Unknown and foreign look
-/// the same (CASE-96).
+/// The tenant that a slug of a URL names, if the person is an active member: current name or alias.
+/// Unknown and foreign look the same (CASE-96).
 pub async fn choice_by_slug(
     tx: &mut SystemTx,
     user: UserId,

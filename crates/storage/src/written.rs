@@ -1,11 +1,12 @@
-//! Definitions in the order and with the numbers in which they were written: columns of type `json` beside those of type `jsonb`,
-//! which keep neither.
+//! Definitions in the order and with the numbers in which they were written: columns of type `json`
+//! beside those of type `jsonb`, which keep neither.
 
 use serde_json::{Map, Value, json};
 
 use crate::tools::Imported;
 
-/// What the column holds for a tool: `{"upstream": <definition>}` for one of an MCP server, else what the other columns hold.
+/// The column's value for a tool: `{"upstream": <definition>}` for a tool of an MCP server, else
+/// the content of the other columns.
 pub(crate) fn of_tool(tool: &Imported) -> String {
     match &tool.written {
         Some(definition) => format!(r#"{{"upstream":{definition}}}"#),

@@ -48,7 +48,8 @@ pub struct AdminArguments {
     /// Why, for the audit log.
     #[arg(long, global = true, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Work on a running `portolan dev` instead of the configured installation; its folder, if it is another one, after `=`.
+    /// Work on a running `portolan dev` instead of the configured installation; its folder, if it
+    /// is another one, after `=`.
     #[arg(
         long,
         global = true,
@@ -86,7 +87,7 @@ pub enum Noun {
     /// Keys that sign access tokens.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// What is sealed under the master secret.
+    /// Secrets that are sealed under the master secret.
     #[command(subcommand)]
     Vault(vault::Command),
     /// The audit log.
@@ -126,7 +127,7 @@ pub fn run(
         }
         let clock = Clock::system();
         let skew = store.clock_skew_seconds(clock.now()).await?;
-        // What is written here says when it ends, and nodes believe it.
+        // Rows that this command writes hold end times, which nodes compare with their own clocks.
         if skew.abs() > LONGEST_SKEW_SECONDS {
             anyhow::bail!(
                 "this machine's clock is {skew:.1} s from the database's: synchronise both machines"
@@ -162,7 +163,7 @@ pub fn run(
     }
 }
 
-/// Who works here, as this machine knows them; behind `sudo` whoever called it.
+/// Returns the operator's name from the environment; behind `sudo`, the user who called it.
 fn operator(environment: impl Iterator<Item = (String, String)>) -> String {
     const NAMES: [&str; 3] = ["SUDO_USER", "USER", "LOGNAME"];
     let mut found = [None, None, None];

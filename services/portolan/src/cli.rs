@@ -21,7 +21,8 @@ pub struct Cli {
 /// Verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Runs everything on this machine with nothing installed: a private Postgres, the service, and a demo API.
+    /// Runs everything on this machine with nothing installed: a private Postgres, the service, and
+    /// a demo API.
     Dev(DevArguments),
     /// Runs the service against your own Postgres, and Redis if there are several nodes.
     Serve {
@@ -42,7 +43,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Looks at and changes accounts, workspaces, clients, sessions and keys of the installation. Every change is in the audit log.
+    /// Looks at and changes accounts, workspaces, clients, sessions and keys of the installation.
+    /// Every change is in the audit log.
     Admin(AdminArguments),
     /// Prints what other tools build on.
     Emit {

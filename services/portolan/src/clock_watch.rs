@@ -1,10 +1,14 @@
-//! Whether this machine's clock is right, by that of the database (AUTH-4.7).
+//! Compares this machine's clock with that of the database (AUTH-4.7).
 //!
-//! Tokens say when they were made and when they end, rows say when they end, and every process compares that with its own clock. One whose
-//! clock is behind admits tokens that are over; one that is ahead refuses good ones by a 401, which makes clients throw them away and
-//! open browsers, and does away with what has not ended yet. So it is not ready, takes no connection if it has only begun, answers what
-//! still comes 503, and leaves alone what is done by the clock, until that is right again. What it does by durations goes on: streams that
-//! are open, and its part among the nodes.
+//! Tokens hold their issue and end times, rows hold end times, and every process compares them with
+//! its own clock. A process whose clock is behind accepts expired tokens. One whose clock is ahead
+//! refuses valid tokens by a 401, which makes clients discard them and open browsers. It also
+//! deletes rows too early.
+//!
+//! A process with a wrong clock is therefore not ready. If it has only just started, it accepts no
+//! connection. It answers requests with 503, and runs no work that depends on the clock until the
+//! clock is right again. Work that depends on durations continues: open streams, and its membership
+//! in the cluster.
 
 use std::{sync::Arc, time::Duration};
 
@@ -43,8 +47,8 @@ impl ClockWatch {
         self.pause.clone()
     }
 
-    /// Compares the clocks. While the database does not say what time it is, what was seen last holds: that it is away is no reason not
-    /// to serve (STREAM-17.4).
+    /// Compares the clocks. While the database does not say what time it is, what was seen last
+    /// holds: that it is away is no reason not to serve (STREAM-17.4).
     pub(crate) async fn look(&self) -> Result<(), String> {
         let (asked, now) = (Instant::now(), self.clock.now());
         let told = timeout(WITHIN, self.store.clock_skew_seconds(now)).await;
@@ -63,8 +67,8 @@ impl ClockWatch {
         }
     }
 
-    /// Waits until the clock is right. A node that starts with a wrong one takes no connection before: balancers that ask no readiness
-    /// probe then leave it alone, too.
+    /// Waits until the clock is right. A node that starts with a wrong one takes no connection
+    /// before: balancers that ask no readiness probe then leave it alone, too.
     pub(crate) async fn is_right(&self) {
         while self.look().await.is_err() {
             sleep(AGAIN).await;

@@ -21,7 +21,8 @@ struct Files;
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
-/// Routes of the console's files: assets by name, and the page itself for every address that the console's own router knows.
+/// Routes of the console's files: assets by name, and the page itself for every address that the
+/// console's own router knows.
 pub fn router() -> Router {
     Router::new()
         .route("/", get(page))
@@ -42,8 +43,8 @@ async fn asset(uri: Uri, asked: HeaderMap) -> Response {
     }
 }
 
-/// Files beside the page (the icon), the page with 404 for a person who mistyped, JSON for
-/// everybody else (AUTH-E4).
+/// Serves files beside the page (the icon). Other paths get the page with 404 for browsers, and
+/// JSON for other clients (AUTH-E4).
 async fn other(request: Request) -> Response {
     let path = request.uri().path();
     if request.method() != Method::GET && request.method() != Method::HEAD {

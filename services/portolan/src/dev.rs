@@ -65,7 +65,8 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     let bin = find_binaries(arguments.postgres_bin.as_deref())?;
 
     let runtime = lifecycle::runtime()?;
-    // Taken before the database starts: a port that is taken is known at once, and port 0 gets its number.
+    // Taken before the database starts: a port that is taken is known at once, and port 0 gets its
+    // number.
     let (listeners, demo) = {
         let _inside = runtime.enter();
         (
@@ -85,7 +86,7 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     raw.set_default("log_filter", "info");
     // No balancer has to notice first.
     raw.set_default("drain_accept_secs", "0");
-    // Everybody is 127.0.0.1.
+    // All clients share the address 127.0.0.1.
     raw.set_default("address_requests_per_minute", "0");
     raw.set_default("listen_max_connections_per_address", "0");
     let allowed = raw
@@ -130,7 +131,8 @@ fn origin(asked: Option<&str>, listen: SocketAddr) -> String {
     }
 }
 
-/// Lets the settings name what a running `portolan dev` on this folder stands on: for operators' commands.
+/// Lets the settings name what a running `portolan dev` on this folder stands on: for operators'
+/// commands.
 pub(crate) fn point_to(raw: &mut Raw, folder: &Path) -> Result<()> {
     let secret = folder.join("master-secret");
     if !secret.exists() {

@@ -1,7 +1,8 @@
-//! What every process must know of the others: verification keys and revocations.
+//! Reads the shared state that every process needs: verification keys and revocations.
 //!
-//! Both are read from Postgres, in one process and in separate ones alike. In one process the authorization service tells its own
-//! node at once as well; the feed is what the other nodes hear, and where each hears of an operator's commands.
+//! Both are read from Postgres, in one process and in separate ones alike. In a single process the
+//! authorization service also notifies its own node at once. Other nodes learn of changes from the
+//! feed. Every node learns of an operator's commands from it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,13 +23,15 @@ use tokio::{
 
 use crate::lifecycle::Lifecycle;
 
-/// Between two looks at the revocations when no doorbell rings (AUTH-4.3: refused everywhere within a second).
+/// Poll interval for revocations when no notification arrives (AUTH-4.3: refused everywhere within
+/// a second).
 const REVOCATIONS: Duration = Duration::from_millis(500);
-/// A look takes no longer.
+/// Timeout of one read.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Between two looks at the keys. New ones are published a day before they sign.
+/// Poll interval for the keys. New ones are published a day before they sign.
 const KEYS: Duration = Duration::from_secs(60);
-/// Rows commit out of order: each look goes back this far. A writer's transaction is shorter; to read a row twice does no harm.
+/// Rows commit out of order: each read goes back this far. A writer's transaction is shorter; to
+/// read a row twice does no harm.
 const OVERLAP: time::Duration = time::Duration::MINUTE;
 
 /// Reads for one node.
@@ -38,13 +41,14 @@ pub(crate) struct Feed {
     pub(crate) clock: Clock,
     pub(crate) verifier: Verifier,
     pub(crate) revocations: Revocations,
-    /// Told whenever the keys were read: whoever signs reads its own, too.
+    /// Notified after each read of the keys, so that the signer reads its own keys, too.
     pub(crate) keys_were_read: Arc<Notify>,
 }
 
 impl Feed {
-    /// Reads everything once, so that a node is not ready before it knows what is revoked; then goes on until no call
-    /// runs any more: a token that is revoked while the process drains is refused too.
+    /// Reads everything once, so that a node is not ready before it knows what is revoked; then
+    /// goes on until no call runs any more: a token that is revoked while the process drains is
+    /// refused too.
     pub(crate) async fn start(self, life: &Lifecycle) -> anyhow::Result<()> {
         self.read_keys().await?;
         let mut seen = self.read_revocations(None).await?;
@@ -63,7 +67,8 @@ impl Feed {
                     _ = keys.tick() => in_time(self.read_keys()).await,
                 };
                 if let Err(error) = outcome {
-                    // Old keys and known revocations stay in force; the readiness probe tells that the database is away.
+                    // Old keys and known revocations stay in force; the readiness probe reports
+                    // that the database is unavailable.
                     tracing::warn!("feed: {error:#}");
                 }
             }
@@ -71,7 +76,7 @@ impl Feed {
         Ok(())
     }
 
-    /// `channel` as [`portolan_storage::Doorbell::rang`] tells it.
+    /// Reads after a notification; `channel` as returned by [`portolan_storage::Doorbell::rang`].
     async fn hear(&self, channel: Option<&str>, seen: &mut Timestamp) -> anyhow::Result<()> {
         if channel != Some(revocations::REVOKED) {
             in_time(self.read_keys()).await?;
@@ -103,7 +108,8 @@ impl Feed {
         Ok(())
     }
 
-    /// Returns the database's time up to which everything committed has been seen: another machine's clock may be another.
+    /// Returns the database's time up to which everything committed has been seen: another
+    /// machine's clock may be another.
     async fn read_revocations(&self, since: Option<Timestamp>) -> anyhow::Result<Timestamp> {
         let asked = Instant::now();
         let mut tx = self.store.edge(Reason::Revocations).await?;

@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use crate::clock_watch::ClockWatch;
 
 const PERIOD: Duration = Duration::from_secs(600);
-/// Rounds of one kind in one run: a backlog is worked off over several runs, not in one that never ends.
+/// Rounds of one kind in one run: a backlog is worked off over several runs, not in one that never
+/// ends.
 const ROUNDS: usize = 50;
 
 /// Runs until `stop`. While the clock is wrong nothing is over.

@@ -36,8 +36,8 @@ use cli::{Cli, Command, Emitted};
 use output::say;
 use settings::Raw;
 
-/// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage, 3 `doctor` or `admin audit
-/// verify` found something, 4 `admin` was not told `--yes`.
+/// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong
+/// usage, 3 `doctor` or `admin audit verify` found something, 4 `admin` was not told `--yes`.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -11,9 +11,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// What comes after the running calls takes no longer than this, all in all (STREAM-16.4: 25 s, and gone after 30 s).
+/// Total time for the steps after the running calls (STREAM-16.4: 25 s, and gone after 30 s).
 const AFTERWARDS: Duration = Duration::from_secs(4);
-/// Of that, for telling the clients of unfinished calls and leaving the other nodes.
+/// The part of it for notifying the clients of unfinished calls and leaving the cluster.
 const LAST_WORDS: Duration = Duration::from_millis(2500);
 /// For the last bytes of connections whose answer is complete.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -27,12 +27,14 @@ pub fn runtime() -> Result<Runtime> {
         .context("cannot start the runtime")
 }
 
-/// Ends the runtime. Work that cannot be interrupted, such as the check of a password, does not keep the process.
+/// Ends the runtime. Work that cannot be interrupted, such as the check of a password, does not
+/// keep the process.
 pub fn end(runtime: Runtime) {
     runtime.shutdown_timeout(Duration::from_millis(500));
 }
 
-/// What ends a process in good order: SIGTERM, SIGINT, SIGHUP. From the moment on that this is made none is missed, and none kills.
+/// What ends a process in good order: SIGTERM, SIGINT, SIGHUP. From the moment on that this is made
+/// none is missed, and none kills.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -54,8 +56,8 @@ impl Signals {
 /// What stops a process, step by step, and what it waits for.
 #[derive(Debug, Clone, Default)]
 pub struct Lifecycle {
-    /// The process was asked to stop: streams that wait for news end, chores that can wait or that others can do end. Requests are
-    /// still taken.
+    /// The process was asked to stop: streams that wait for news end, chores that can wait or that
+    /// others can do end. Requests are still taken.
     pub stopping: CancellationToken,
     /// No new connections and requests. Running calls go on, and what they need does.
     pub closing: CancellationToken,
@@ -67,7 +69,8 @@ pub struct Lifecycle {
     pub stopped: CancellationToken,
     /// Nothing is waited for any more.
     pub over: CancellationToken,
-    /// Running calls, connected or not, and the writer of their log, which ends after the last of them.
+    /// Running calls, connected or not, and the writer of their log, which ends after the last of
+    /// them.
     pub calls: TaskTracker,
     /// Every other task that must have ended before the process does.
     pub tasks: TaskTracker,
@@ -84,7 +87,7 @@ pub struct DrainTimes {
     pub calls: Duration,
 }
 
-/// What a drain came to.
+/// The result of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
     /// Requests that still ran when their time was over.
@@ -116,7 +119,8 @@ impl Lifecycle {
         }
     }
 
-    /// How the second listener stops: last, because a draining node still tells that it drains.
+    /// Returns the stop of the second listener: it is last, because a draining node still reports
+    /// that it drains.
     pub fn admin(&self) -> Shutdown {
         Shutdown {
             stop: self.stopped.clone(),
@@ -152,8 +156,9 @@ impl Lifecycle {
         });
     }
 
-    /// The order of a stop (STREAM-16.4). Everything shares one budget of time. `detached` counts the calls that run without a
-    /// connection here; `last_words` tells the clients of calls that still run, and leaves the other nodes.
+    /// Runs the steps of a stop in order (STREAM-16.4). All steps share one time budget. `detached`
+    /// counts the calls that run without a connection here. `last_words` notifies the clients of
+    /// calls that still run, and leaves the cluster.
     pub async fn drain(
         &self,
         times: DrainTimes,
@@ -173,7 +178,7 @@ impl Lifecycle {
         };
         let cut = match timeout_at(calls_end, all_over).await {
             Ok(()) => 0,
-            // What is left of the connections has a running request: idle ones were closed.
+            // Each remaining connection has a running request: idle ones were closed.
             Err(_elapsed) => self.connections.len().max(detached()),
         };
         let took = began.elapsed();

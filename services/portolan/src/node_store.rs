@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What was opened.
+/// The opened store.
 #[derive(Debug)]
 pub(crate) struct NodeStore {
     pub(crate) store: Arc<dyn Store>,
@@ -68,8 +68,8 @@ pub(crate) async fn open(
     })
 }
 
-/// The same for a process that only looks on: waits for Redis as long as it takes, in the background. `None`: there is no Redis, or it
-/// cannot be used, or the process stops first.
+/// The same for a process that only looks on: waits for Redis as long as it takes, in the
+/// background. `None`: there is no Redis, or it cannot be used, or the process stops first.
 pub(crate) fn onlooker(
     settings: &Settings,
     life: &Lifecycle,
@@ -107,7 +107,8 @@ fn options(settings: &Settings) -> Option<RedisOptions> {
     })
 }
 
-/// A Redis that does not answer yet is waited for: after a power cut everything starts at once. One that refuses is not.
+/// A Redis that does not answer yet is waited for: after a power cut everything starts at once. One
+/// that refuses is not.
 async fn connect(
     options: RedisOptions,
     tasks: &TaskTracker,
@@ -153,7 +154,8 @@ pub(crate) fn check(store: Arc<dyn Store>) -> Check {
     })
 }
 
-/// Tries what a node does first: connect, be recognised, load the scripts, hear of other nodes. `None` if there is no Redis.
+/// Tries a node's first steps: connect, authenticate, load the scripts, receive from other nodes.
+/// `None` if there is no Redis.
 pub(crate) async fn examine(settings: &Settings) -> Option<Result<(), String>> {
     /// Never the name of a real one, which is random.
     const DOCTOR: NodeId = NodeId(*b"ndoctordoctord");
@@ -167,7 +169,7 @@ pub(crate) async fn examine(settings: &Settings) -> Option<Result<(), String>> {
     Some(outcome.await.map_err(|error| explain(&error)))
 }
 
-/// What is wrong, and what to do about it.
+/// Describes the fault and its remedy.
 fn explain(error: &StoreError) -> String {
     let (StoreError::Down(fault) | StoreError::Refused(fault) | StoreError::Corrupt(fault)) = error;
     let advice = match error {

@@ -1,12 +1,14 @@
-//! How many files the process may have open: each connection is one, and each stream of a client keeps its own.
+//! How many files the process may have open: each connection is one, and each stream of a client
+//! keeps its own.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Fewer than this leave no room for the database, Redis, and the connections of a small installation.
+/// A limit below this is too small for the database, Redis, and the connections of a small
+/// installation.
 pub const FEW: u64 = 4_096;
 
-/// Raises what the process may have open to what the system lets it, as a shell's default (1,024) is for people and not for servers.
-/// Answers the number that holds now; `None` is no limit.
+/// Raises what the process may have open to what the system lets it, as a shell's default (1,024)
+/// is for people and not for servers. Answers the number that holds now; `None` is no limit.
 pub fn raise() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

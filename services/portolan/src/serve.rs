@@ -26,7 +26,7 @@ use crate::{
     wiring::{self, Wiring},
 };
 
-/// Between two looks at database and Redis.
+/// Interval between checks of database and Redis.
 const LOOK: Duration = Duration::from_secs(2);
 /// Closing the connections to the database takes no longer.
 const CLOSE: Duration = Duration::from_millis(500);
@@ -201,7 +201,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     tokio::select! {
         biased;
         () = stop => {}
-        // Only somebody who took the address meanwhile.
+        // Fails only if another process took the address meanwhile.
         failed = opened => match failed? {},
     }
     health.set_ready(false);

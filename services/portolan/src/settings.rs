@@ -1,8 +1,9 @@
 //! Configuration: a TOML file, the environment over it, and nothing unknown.
 //!
-//! Every setting has one flat name. In the file it is `name = value`, in the environment `PORTOLAN_NAME`; a list in the
-//! environment is separated by commas. A secret can also be read from a file: `name_file`, `PORTOLAN_NAME_FILE`. An unknown name
-//! in either place refuses to start: a typo in a security setting must not become a default.
+//! Every setting has one flat name. In the file it is `name = value`, in the environment
+//! `PORTOLAN_NAME`; a list in the environment is separated by commas. A secret can also be read
+//! from a file: `name_file`, `PORTOLAN_NAME_FILE`. An unknown name in either place refuses to
+//! start: a typo in a security setting must not become a default.
 
 mod described;
 mod egress;
@@ -45,7 +46,7 @@ impl Role {
     pub const fn has_auth(self) -> bool {
         matches!(self, Self::All | Self::Auth)
     }
-    /// Which doors of the database it opens.
+    /// Returns the transaction scopes that it needs.
     pub const fn needs(self) -> portolan_storage::Needs {
         if self.has_auth() {
             portolan_storage::Needs::EveryDoor
@@ -152,13 +153,14 @@ pub struct Settings {
     pub egress_allow: Vec<String>,
     /// http to public addresses.
     pub egress_allow_plain_http: bool,
-    /// Whose certificates are believed beside those that the machine believes.
+    /// Certificate authorities that are trusted beside those of the machine.
     pub egress_authorities: Authorities,
     /// Tools a page.
     pub page_size: usize,
     /// Limits of tenants, addresses and nodes.
     pub limits: LimitSettings,
-    /// Seconds for which a node judges tokens while it hears of no revocations, and others may.
+    /// Longest time in seconds that a node accepts tokens while it receives no revocations and
+    /// other nodes may receive them.
     pub revocation_max_staleness_secs: u64,
     /// Seconds from SIGTERM to the end of running calls.
     pub drain_secs: u64,
@@ -170,7 +172,7 @@ pub struct Settings {
     pub breached_passwords_file: Option<PathBuf>,
     /// Service that is asked for ranges of such a list.
     pub breached_passwords_url: Option<Url>,
-    /// Who else can say who somebody is.
+    /// External providers of identities.
     pub login_providers: Vec<LoginProvider>,
     /// Cheap argon2id for test suites.
     pub cheap_passwords: bool,
@@ -290,7 +292,7 @@ impl Raw {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// The text of a setting, if somebody set it.
+    /// Returns the text of a setting, if it is set.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0
             .get(name)

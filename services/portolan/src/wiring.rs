@@ -47,9 +47,9 @@ use crate::{
     settings::{MailSettings, Role, Settings},
 };
 
-/// Between two rounds of key rotation and purging.
+/// Interval between rounds of key rotation and purging.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
-/// Between two looks at a clock that is wrong, while such a round waits for it.
+/// Interval between checks of a wrong clock, while such a round waits for it.
 const CLOCK: Duration = Duration::from_secs(5);
 
 /// What both services share.
@@ -92,7 +92,8 @@ impl Wiring {
         let (recorder, record_writer) = Recorder::new(store.clone());
         let clock = Clock::system();
         let watch = ClockWatch::new(store.clone(), clock.clone());
-        // Before anything is done by it. What was found is logged, and told by the readiness probe.
+        // Check the clock before any work that depends on it. The result is logged, and reported by
+        // the readiness probe.
         let _ = watch.look().await;
         Ok(Self {
             recorder,
@@ -130,7 +131,8 @@ impl Wiring {
         }
     }
 
-    /// Begins to hear of keys and revocations. Before anything is served: what is revoked is known then.
+    /// Starts to receive keys and revocations. Call it before anything is served, so that
+    /// revocations are known then.
     pub(crate) async fn listen(&self, life: &Lifecycle) -> Result<()> {
         let feed = Feed {
             store: self.store.clone(),
@@ -213,7 +215,8 @@ impl Wiring {
                 ));
             }
         }
-        // By a wrong clock keys would be made, and done away with, at a wrong time: those that are there serve.
+        // By a wrong clock keys would be made, and done away with, at a wrong time: those that are
+        // there serve.
         let mut is_due = self.watch.look().await.is_err();
         let prepared = if is_due {
             portolan_auth::jwks::reload(&state).await
@@ -251,7 +254,7 @@ impl Wiring {
                     () = news.notified() => {}
                 }
                 if let Err(error) = portolan_auth::jwks::reload(&reading).await {
-                    // What was read last goes on signing: its times are known.
+                    // The keys that were read last keep signing, because their times are known.
                     tracing::warn!("signing keys: {:#}", anyhow::Error::from(error));
                 }
             }
@@ -269,7 +272,8 @@ impl Wiring {
         Ok(portolan_auth::router(&state))
     }
 
-    /// The MCP endpoints, ready to answer: verification keys and revocations are loaded, and the other nodes know this one.
+    /// The MCP endpoints, ready to answer: verification keys and revocations are loaded, and the
+    /// other nodes know this one.
     pub(crate) async fn mcp(
         &self,
         settings: &Settings,
@@ -350,8 +354,9 @@ impl Wiring {
         })
     }
 
-    /// The console of a process without MCP endpoints looks at what the nodes share, as soon as that answers: nothing waits for it. The nodes
-    /// learn from there that this process hears of revocations.
+    /// Connects the console of a process without MCP endpoints to the store that nodes share, as
+    /// soon as it is available. No start-up step waits for it. The nodes learn from the store that
+    /// this process receives revocations.
     pub(crate) fn look_on(&self, settings: &Settings, life: &Lifecycle) {
         let (in_use, calls) = (self.in_use.clone(), self.calls.clone());
         let tries = self.tries.clone();
@@ -371,8 +376,9 @@ impl Wiring {
         });
     }
 
-    /// For the readiness probe. A node with MCP endpoints serves from memory what it knows (STREAM-17.4), and the console tells
-    /// by itself what does not work; without them nothing works.
+    /// For the readiness probe. A node with MCP endpoints serves from memory what it knows
+    /// (STREAM-17.4), and the console tells by itself what does not work; without them nothing
+    /// works.
     pub(crate) fn database(&self, role: Role) -> Dependency {
         Dependency {
             name: "database",
@@ -479,7 +485,7 @@ pub(crate) fn proxies(settings: &Settings) -> Result<TrustedProxies> {
     Ok(TrustedProxies::new(nets, header))
 }
 
-/// Passwords that nobody may choose.
+/// Reads the list of breached passwords, which are refused.
 fn breached(settings: &Settings) -> Result<BreachedPasswords> {
     let ranges = settings.breached_passwords_url.clone();
     let known = match &settings.breached_passwords_file {
@@ -526,7 +532,7 @@ pub(crate) fn hosts(settings: &Settings, is_dev: bool) -> AllowedHosts {
     hosts.also(others, settings.origin())
 }
 
-/// What stands in `Host` when somebody asks for our origin.
+/// Returns the `Host` header of requests to our origin.
 fn authority(settings: &Settings) -> String {
     let host = settings.public_url.host_str().unwrap_or_default();
     match settings.public_url.port() {

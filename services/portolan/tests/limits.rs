@@ -8,7 +8,8 @@ use std::{collections::BTreeSet, fs, path::Path};
 use portolan::settings::SETTINGS;
 use portolan_model::limits::LimitName;
 
-/// What the endpoint's configuration holds that refuses nothing: origins, pages, times and sizes of memory.
+/// Fields of the endpoint's configuration that are no limits: origins, pages, times and sizes of
+/// memory.
 const NO_LIMITS: &[&str] = &[
     "allowed_origins",
     "list_page_size",

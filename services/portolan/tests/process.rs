@@ -250,7 +250,7 @@ impl Drop for Dev {
     }
 }
 
-/// Asks for a path, on a connection that is kept unless the server closes it. `None` if nobody listens.
+/// Sends a GET request on a keep-alive connection. `None` if the port is closed.
 fn get(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(LONG)).unwrap();

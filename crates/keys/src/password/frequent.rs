@@ -1,4 +1,5 @@
-//! The commonest passwords, as a Bloom filter (ADR 34): some 140,000 in 410 KiB. Of a hundred thousand others it takes one for common.
+//! The commonest passwords, as a Bloom filter (ADR 34): some 140,000 in 410 KiB. Of a hundred
+//! thousand others it takes one for common.
 
 /// Bits, the lowest of each byte first. Made by `scripts/common-passwords.mjs`.
 static FILTER: &[u8] = include_bytes!("../../data/common-passwords.bloom");

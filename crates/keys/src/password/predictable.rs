@@ -1,5 +1,6 @@
-//! What people put around a password when it has to be longer, and what attackers try with every word of their lists: years, seasons, months, days,
-//! keys that lie side by side, and digits and signs at the end (REVIEW-S-16).
+//! What people put around a password when it has to be longer, and what attackers try with every
+//! word of their lists: years, seasons, months, days, keys that lie side by side, and digits and
+//! signs at the end (REVIEW-S-16).
 
 /// Words that stand for the time at which a password had to be changed.
 const TIMES: &[&str] = &[
@@ -75,16 +76,16 @@ const SHORT_WALK: usize = 4;
 const END_DIGITS: usize = 4;
 const END_SIGNS: usize = 3;
 
-/// What stands in no list of words and is known to everybody.
+/// Well-known example passwords that stand in no list of words.
 const EXAMPLES: &[&str] = &["correcthorsebatterystaple", "troubadour", "tr0ub4dor3"];
 
-/// Whether it is an example that everybody knows, however it is written. `lower` is lower case.
+/// Returns whether it is a well-known example, in any spelling. `lower` is lower case.
 pub(super) fn is_example(lower: &str) -> bool {
     let squeezed: String = lower.chars().filter(|c| c.is_alphanumeric()).collect();
     EXAMPLES.contains(&squeezed.as_str())
 }
 
-/// What is left of a password in lower case when all that is predictable is taken out of it.
+/// Returns the rest of a lower-case password after all predictable parts are removed.
 pub(super) fn core(lower: &str) -> String {
     let mut left = lower.to_owned();
     for time in TIMES {

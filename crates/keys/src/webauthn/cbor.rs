@@ -1,4 +1,5 @@
-//! The little of CBOR (RFC 8949) that authenticators write: definite lengths, no tags, no floating point (CTAP 2, §8).
+//! The little of CBOR (RFC 8949) that authenticators write: definite lengths, no tags, no floating
+//! point (CTAP 2, §8).
 
 /// Deepest nesting; CTAP allows four levels.
 const DEEPEST: u8 = 6;
@@ -28,12 +29,12 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// What a map has under a number.
+    /// Returns the value of a map under an integer key.
     pub(super) fn at(&self, key: i64) -> Option<&Self> {
         self.under(&Value::Int(key))
     }
 
-    /// What a map has under a word.
+    /// Returns the value of a map under a text key.
     pub(super) fn named(&self, key: &str) -> Option<&Self> {
         self.under(&Value::Text(key))
     }

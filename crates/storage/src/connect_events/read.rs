@@ -1,4 +1,4 @@
-//! Which steps belong to what somebody looks at, and who may see them.
+//! Selects the recorded steps that belong to a connection attempt, and checks who may see them.
 
 use portolan_model::{
     Digest, Timestamp,
@@ -41,13 +41,13 @@ pub struct Event {
     pub server: Option<String>,
     /// Network block.
     pub ip_block: Option<String>,
-    /// What it says that it is.
+    /// The client's self-description.
     pub agent: Option<String>,
     /// The rule that decided.
     pub rule: Option<String>,
-    /// What the client, or its user, was told.
+    /// The error sent to the client or shown to its user.
     pub fault: Option<String>,
-    /// What it sent.
+    /// The sent data.
     pub detail: Value,
     /// How often it came again just so.
     pub repeats: i32,
@@ -73,7 +73,8 @@ pub struct Which<'a> {
 pub struct Read {
     /// Oldest first.
     pub events: Vec<Event>,
-    /// Of what happened by then, only what belongs to the rest was read. `None`: nothing else is there.
+    /// Of what happened by then, only what belongs to the rest was read. `None`: nothing else is
+    /// there.
     pub since: Option<Timestamp>,
 }
 
@@ -139,8 +140,10 @@ impl TryFrom<Stored> for Event {
     }
 }
 
-/// The newest steps by [`Which::before`], at most `limit`, with all others of their authorization requests and grants, whenever they happened,
-/// and the steps of the hour after it: for operators those of every tenant, else those of one, with those of nobody's that belong to it.
+/// Reads the newest steps by [`Which::before`], at most `limit`. It adds all other steps of their
+/// authorization requests and grants at any time, and the steps of the hour after it. Operators
+/// receive the steps of every tenant. A tenant receives its own, and those without a tenant that
+/// belong to them.
 pub async fn list(tx: &mut SystemTx, which: Which<'_>, limit: i64) -> Result<Read, StorageError> {
     let rows = match which.tenant {
         Some(tenant) => of_tenant(tx, tenant, which, limit).await?,
@@ -180,9 +183,10 @@ async fn first_beyond(
     .await?)
 }
 
-/// A step at which no workspace was named is shown to a tenant only if it is of one of its authorization requests; or a look at metadata,
-/// which tells nothing, by a computer that came for it and for no other tenant; or of a client by name that asked for it, from a network that
-/// came for it, and that had to do with no other tenant within the hour.
+/// A step at which no workspace was named is shown to a tenant only if it is of one of its
+/// authorization requests; or a look at metadata, which tells nothing, by a computer that came for
+/// it and for no other tenant; or of a client by name that asked for it, from a network that came
+/// for it, and that had to do with no other tenant within the hour.
 async fn of_tenant(
     tx: &mut SystemTx,
     tenant: TenantId,

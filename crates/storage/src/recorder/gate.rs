@@ -1,8 +1,10 @@
-//! What is kept of the steps that strangers can repeat without end, and what is only counted (AUTH-X2).
+//! Limits on steps that strangers can repeat without end: some are recorded, the rest only counted
+//! (AUTH-X2).
 //!
-//! A look at metadata takes from the budget of the workspace that it names, so that a flood at one of them pushes out no step of another.
-//! Names that nobody was seen to have share one budget: anybody can invent them. A client that loops with a refresh token that is refused
-//! is one step, with a count.
+//! A metadata request uses the budget of the workspace that it names, so that a flood at one
+//! workspace displaces no step of another. Names that are not known to exist share one budget,
+//! because strangers can invent them. A client's loop with a refused refresh token is one step,
+//! with a count.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +15,8 @@ use tokio::time::Instant;
 
 use crate::connect_events::{Loop, NewEvent, Place, Repeat, Step};
 
-/// Looks that name no workspace: so many at once, and so many a second after that. As many for names that nobody was seen to have.
+/// Budget of metadata requests that name no workspace: a burst, and a rate per second. Names that
+/// are not known to exist share another of the same size.
 const DISCOVERY: Budget = Budget {
     burst: 200.0,
     per_second: 2.0,
@@ -33,7 +36,7 @@ const FLOW: Budget = Budget {
     burst: 500.0,
     per_second: 20.0,
 };
-/// First requests, which nobody can cause without a token: networks of hosted clients send them for everybody.
+/// First requests, which need a token. One network of hosted clients sends them for many people.
 const REQUESTS: Budget = Budget {
     burst: 500.0,
     per_second: 50.0,
@@ -43,7 +46,8 @@ const BLOCK: Budget = Budget {
     burst: 120.0,
     per_second: 1.0,
 };
-/// Blocks, workspaces, looks and loops that are remembered, of each so many; after that all are forgotten.
+/// Blocks, workspaces, looks and loops that are remembered, of each so many; after that all are
+/// forgotten.
 const REMEMBERED: usize = 20_000;
 /// A step of discovery that is repeated within this time tells nothing new.
 const SAME: Duration = Duration::from_secs(60);
@@ -95,7 +99,7 @@ pub(super) struct Gate {
     unnamed: Bucket,
     unknown: Bucket,
     known: Bucket,
-    /// The workspaces of which steps were written, or good tokens came.
+    /// The workspaces with recorded steps or valid tokens.
     slugs: HashMap<String, Bucket>,
     flow: Bucket,
     requests: Bucket,
@@ -104,7 +108,7 @@ pub(super) struct Gate {
     loops: HashMap<Loop, Turns>,
 }
 
-/// Room for one more.
+/// Makes space for one more entry.
 fn make_room<K, V>(map: &mut HashMap<K, V>) {
     if map.len() >= REMEMBERED {
         map.clear();
@@ -192,7 +196,7 @@ impl Gate {
         }
     }
 
-    /// Somebody has this name.
+    /// Registers that a workspace has this name.
     pub(super) fn knows(&mut self, slug: &str, now: Instant) {
         if !self.slugs.contains_key(slug) {
             make_room(&mut self.slugs);
@@ -200,7 +204,7 @@ impl Gate {
         }
     }
 
-    /// Of the names in these steps, those are somebody's.
+    /// Learns which names in these steps belong to a workspace.
     pub(super) fn learn(&mut self, events: &[NewEvent], somebodys: &HashSet<String>, now: Instant) {
         for event in events {
             let Place::Slug(slug) = &event.place else {
@@ -305,7 +309,7 @@ mod tests {
         assert_eq!(gate.admit(&look("beta", "192.0.2.0/24"), now), Some(true));
         let unnamed = event(Step::ServerMetadata, "192.0.2.0/24");
         assert_eq!(gate.admit(&unnamed, now), Some(true));
-        // A name that is nobody's any more is one of the invented ones.
+        // A name that no workspace has any more counts as invented.
         gate.learn(&[look("beta", "a")], &HashSet::new(), now);
         assert_eq!(
             gate.admit(&look("beta", "198.51.100.0/24"), now),

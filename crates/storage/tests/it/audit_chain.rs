@@ -49,7 +49,7 @@ async fn record(tx: &mut SystemTx, tenant: Option<TenantId>, what: &str) {
         .unwrap();
 }
 
-/// What a walk along the chain says. SHA-256 is Postgres': this crate has none of its own.
+/// Walks the chain and returns its faults. SHA-256 is Postgres': this crate has none of its own.
 async fn faults(store: &Store, owner: &mut PgConnection, tenant: Option<TenantId>) -> Vec<Fault> {
     let links = audit_chain::links(&mut system(store).await, tenant, 0, 1000)
         .await

@@ -1,4 +1,4 @@
-//! What a node reads: only what is published, only of the tenant of the transaction.
+//! A node reads only published items of the transaction's tenant.
 
 use portolan_model::{
     id::{ServerId, SourceId, TenantId, ToolId},

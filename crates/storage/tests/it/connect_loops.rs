@@ -78,7 +78,7 @@ async fn x2_a_refusal_that_a_client_repeats_is_one_step_with_a_count() {
         ]
     );
 
-    // What was only counted in memory; and of what there is no step, that is told.
+    // Repeats counted only in memory are added; a repeat without a recorded step is returned.
     let mut again = Repeat::of(&refused(300, "the token was revoked")).unwrap();
     again.add(4, at(290));
     let unheard = Repeat::of(&refused(300, "unheard")).unwrap();

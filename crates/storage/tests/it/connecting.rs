@@ -1,4 +1,5 @@
-//! What is kept of connecting clients, and who fetches their documents (AUTH-X2, AUTH-C2, CASE-85).
+//! The records of connecting clients, and the claims on their documents (AUTH-X2, AUTH-C2,
+//! CASE-85).
 
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ async fn case_85_of_many_who_want_to_fetch_at_once_one_does_and_a_dead_one_is_re
         last = Some((url, winners[0]));
     }
 
-    // Whoever did not win gives nothing back; the winner does, and the next one has it.
+    // A loser's release frees nothing; the winner's release does, and the next claim succeeds.
     let (url, winner) = last.unwrap();
     let url = url.as_str();
     let stranger = Uuid::now_v7();

@@ -146,7 +146,8 @@ async fn m6_a_deleted_tenant_can_be_restored_for_a_month() {
     );
 }
 
-/// A row in each table that knows tenants and has none of this one yet. `{t}`: the tenant, `{u}`: a member, `{g}`: a grant, `{x}`: ids.
+/// A row in each table that knows tenants and has none of this one yet. `{t}`: the tenant, `{u}`: a
+/// member, `{g}`: a grant, `{x}`: ids.
 const ROWS: &str = "
 insert into oauth_clients (id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, application_type, grant_types, created_at)
   values ('{x}', 'svc-{x}', 'service', '{t}', 'robot', '{}', sha256('{x}'::bytea), 'client_secret_basic', 'web', '{client_credentials}', now());

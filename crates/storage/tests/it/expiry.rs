@@ -1,4 +1,4 @@
-//! What is over is purged, and nothing else.
+//! A purge deletes expired rows, and nothing else.
 
 use portolan_model::{
     Clock,

@@ -1,4 +1,5 @@
-//! SQL on a real Postgres. What must happen once is tried by several nodes at the same instant.
+//! SQL on a real Postgres. Several nodes try at the same instant each operation that must happen
+//! once.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -107,7 +107,7 @@ async fn s13_the_login_of_mcp_endpoints_cannot_become_core_nor_read_people_and_t
     }
 }
 
-/// What a node does needs no more than that.
+/// A node's work needs no further rights.
 #[tokio::test]
 async fn s13_the_edge_hears_the_feed_opens_keys_and_writes_the_recorder() {
     let database = Database::new().await;

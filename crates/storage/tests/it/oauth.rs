@@ -128,7 +128,8 @@ fn rotation(seen: &Found, presented: &Digest, successor: &Digest) -> Rotation {
     Rotation::new(seen, presented, successor, sealed, network(), now())
 }
 
-/// What the token endpoint does for nearly everybody, without the cryptography: rotate the head if nobody is faster.
+/// Runs the usual path of the token endpoint, without the cryptography: rotate the head unless
+/// another refresh is faster.
 async fn refresh_at_once(store: &Store, scene: &Scene, presented: Digest) -> Option<Digest> {
     let (client, seen) = refresh_tokens::look(store, &scene.client.client_id, &presented)
         .await
@@ -149,7 +150,7 @@ async fn refresh_at_once(store: &Store, scene: &Scene, presented: Digest) -> Opt
         .then_some(successor)
 }
 
-/// And for the others: rotate the head under the lock, or be told the head.
+/// Runs the other path: rotate the head under the lock, or return the present head.
 async fn refresh(store: &Store, presented: Digest) -> Digest {
     let mut tx = system(store).await;
     let locked: Found = refresh_tokens::lock(&mut tx, &presented)
@@ -225,7 +226,8 @@ async fn k9_fifty_refreshes_at_once_leave_one_live_branch() {
         assert_eq!(live, 1, "round {round}");
         drop(tx);
 
-        // The head moves on while others still come with the first one: they are led to wherever it is.
+        // The head moves on while others still come with the first one: they are led to wherever it
+        // is.
         let head = Digest::from_bytes(*heads.first().unwrap());
         let second = refresh(&nodes[1], head).await;
         assert_eq!(refresh(&nodes[0], first).await, second);
@@ -279,7 +281,8 @@ async fn k8_nothing_is_rotated_but_the_head_of_a_living_family() {
     assert_eq!(locked.presented.verdict(now(), false), Verdict::Rotate);
 }
 
-/// AUTH-K8: who is served without the lock changes nothing if the family is not as it was seen.
+/// AUTH-K8: a rotation without the lock changes nothing if the family has changed since it was
+/// read.
 #[tokio::test]
 async fn k8_nothing_is_rotated_that_changed_since_it_was_seen() {
     let store = Database::new().await.store(2).await;
@@ -353,7 +356,8 @@ async fn k8_what_is_rotated_together_is_rotated_each_by_itself() {
     let seen_grants: Vec<_> = seen.iter().map(|seen| seen.state.grant.id).collect();
     assert_eq!(seen_grants, grants, "each hears of its own");
 
-    // The second comes twice, somebody holds the third, the fourth was revoked, of the fifth another generation was seen.
+    // The second comes twice, another transaction locks the third, and the fourth was revoked. The
+    // fifth was seen in another generation.
     heads.push(heads[1]);
     seen.push(seen[1].clone());
     let mut tx = system(&store).await;
@@ -586,8 +590,8 @@ async fn k16_standing_follows_user_tenant_and_membership() {
     );
 }
 
-/// AUTH-F7, AUTH-L14: who came by a provider that an operator turned off was asked for a second
-/// factor by nobody.
+/// AUTH-F7, AUTH-L14: a sign-in through a provider that an operator turned off counts as one
+/// without a second factor.
 #[tokio::test]
 async fn k16_a_provider_that_is_off_speaks_for_no_grant() {
     let database = Database::new().await;

@@ -76,7 +76,8 @@ async fn every_table_with_a_tenant_forces_row_level_security_and_has_its_policie
     }
 }
 
-/// What a door sets begins and ends with its transaction, so that a connection may be anybody's afterwards.
+/// A scope's settings begin and end with its transaction, so that the connection can be reused for
+/// any tenant.
 #[tokio::test]
 async fn role_and_tenant_of_a_door_are_gone_with_its_transaction() {
     // All doors get the same connection.
@@ -99,7 +100,8 @@ async fn role_and_tenant_of_a_door_are_gone_with_its_transaction() {
     }
 }
 
-/// ADR 31: what opens the door by itself closes it behind it, and opens none where another one is open.
+/// ADR 31: what opens the door by itself closes it behind it, and opens none where another one is
+/// open.
 #[tokio::test]
 async fn a_function_opens_a_door_for_itself_alone() {
     let database = Database::new().await;
@@ -174,7 +176,8 @@ async fn no_role_of_a_door_bypasses_row_level_security_or_owns_a_table() {
     assert_eq!(bad, Vec::<String>::new());
 }
 
-/// CASE-105: without a tenant a door shows nothing, a neighbour's rows never, and a foreign row cannot be written.
+/// CASE-105: without a tenant a door shows nothing, a neighbour's rows never, and a foreign row
+/// cannot be written.
 #[tokio::test]
 async fn a_door_shows_its_own_tenant_and_nobody_else() {
     let database = Database::new().await;
@@ -285,13 +288,14 @@ async fn a_door_shows_its_own_tenant_and_nobody_else() {
     );
 }
 
-/// TEST-S5: with a row of two tenants in every table, a tenant's doors neither show, change, remove nor make one of the other, and show none
-/// without a tenant.
+/// TEST-S5: with a row of two tenants in every table, a tenant's doors neither show, change, remove
+/// nor make one of the other, and show none without a tenant.
 #[tokio::test]
 async fn s5_no_door_reaches_a_row_of_another_tenant_in_any_table() {
     let database = Database::new().await;
     let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
-    // So that a row can be a tenant and nothing else: what a policy looks at is neither a constraint nor a trigger.
+    // So that a row can be a tenant and nothing else: what a policy looks at is neither a
+    // constraint nor a trigger.
     sqlx::raw_sql(
         "do $$ declare one record; begin
            for one in select conrelid::regclass as name, conname from pg_constraint

@@ -1,4 +1,5 @@
-//! AUTH-J5: what is sealed under the master secret is found in pages and put back where it was read.
+//! AUTH-J5: what is sealed under the master secret is found in pages and put back where it was
+//! read.
 
 use portolan_storage::{
     sealed::{self, Place},

@@ -1,4 +1,5 @@
-//! Accounts at upstream servers: there in their person's name only, renewed by one node at a time, kept for one address.
+//! Accounts at upstream servers: there in their person's name only, renewed by one node at a time,
+//! kept for one address.
 
 use portolan_model::{
     email::EmailAddress,

@@ -1,4 +1,5 @@
-//! Upstream servers: one node looks at each, what is gone is marked, and what a node may touch is small.
+//! Upstream servers: one node looks at each, what is gone is marked, and what a node may touch is
+//! small.
 
 use portolan_model::{id::SourceId, id::TenantId, registry::SourceKind};
 use portolan_storage::{
@@ -110,7 +111,7 @@ async fn x_43_of_nodes_that_ask_at_once_one_looks_at_a_server_and_a_change_there
         );
     }
     assert_eq!(take(&store, at + Duration::minutes(1)).await, []);
-    // A node that heard of a change asks for a look, through its own door.
+    // A node that was notified of a change requests a refresh, in its own scope.
     let later = at + Duration::minutes(2);
     let mut tx = store.node(tenant).await.unwrap();
     assert!(
@@ -191,7 +192,7 @@ async fn what_a_server_no_longer_has_is_marked_and_comes_back_as_it_was() {
         (known.last_error.as_deref(), known.synced_at),
         (Some("no connection"), None)
     );
-    // What waits is not yet taken over.
+    // A pending change is not yet taken over.
     let pending = json!({"digest": "d"});
     upstreams::looked(&mut tx, source, &said, Some(&pending), now(), now())
         .await

@@ -1,4 +1,5 @@
-//! Definitions come back in the order and with the numbers in which they were written, and as the release before wrote them if it did.
+//! Definitions come back in the order and with the numbers in which they were written, and as the
+//! release before wrote them if it did.
 
 use portolan_model::{
     id::{SourceId, TenantId},
@@ -127,7 +128,7 @@ async fn what_the_release_before_writes_holds() {
         .unwrap();
     tx.commit().await.unwrap();
     let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
-    // What a workspace chooses is no news of the definition.
+    // A workspace's own settings do not change the definition.
     for (statement, is_kept) in [
         (
             "update tools set title_override = 'Mine', enabled = false",

@@ -18,25 +18,26 @@ use crate::output::say;
 
 /// Entries read at once.
 const BATCH: i64 = 500;
-/// Faults that are told of one chain; the rest is counted.
+/// Faults reported per chain; further ones are only counted.
 const TOLD: usize = 20;
 
-/// What can be done.
+/// Commands for the audit log.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Walks along every chain of the log and says what was edited, removed or moved. Exit code 3 if anything was.
+    /// Walks along every chain of the log and says what was edited, removed or moved. Exit code 3
+    /// if anything was.
     Verify {
         /// Only the log of this workspace: id (ten_…) or slug.
         #[arg(long)]
         tenant: Option<String>,
-        /// What an earlier `verify --json` printed: the chains must still lead through the ends that they had then. Finds a log that was
-        /// cut off or made anew.
+        /// Output of an earlier `verify --json`: the chains must still lead through the ends that
+        /// they had then. Finds a log that was cut off or made anew.
         #[arg(long, value_name = "FILE")]
         since: Option<PathBuf>,
     },
 }
 
-/// What was found about a chain.
+/// The result for one chain.
 #[derive(Debug, Serialize, Deserialize)]
 struct Verdict {
     /// `None` is the platform's log.

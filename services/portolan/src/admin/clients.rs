@@ -18,7 +18,7 @@ use super::{
 };
 use crate::output::say;
 
-/// What can be done.
+/// Commands for clients.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Lists clients, those in most use first.
@@ -47,7 +47,7 @@ pub enum Command {
     },
 }
 
-/// What can be done.
+/// Commands for grants.
 #[derive(Debug, clap::Subcommand)]
 pub enum GrantCommand {
     /// Lists live grants; at least one part must be named.
@@ -196,7 +196,8 @@ async fn set_blocked(desk: &Desk, client_id: &str, blocked: bool) -> Result<Exit
     )
 }
 
-/// Ends what people allowed a client: one by one and not by the client's name, which nodes would refuse for hours after it is let in again.
+/// Ends what people allowed a client: one by one and not by the client's name, which nodes would
+/// refuse for hours after it is let in again.
 async fn end_client(desk: &Desk, client: &Client) -> Result<usize> {
     let which = Which {
         client: Some(client.id),
@@ -270,7 +271,8 @@ async fn which(desk: &Desk, tx: &mut SystemTx, filter: &GrantFilter) -> Result<W
     Ok(which)
 }
 
-/// Ends grants and what goes with them, and says so in the logs of the workspaces. Returns how many apps that were.
+/// Ends grants with their tokens, and writes that to the logs of the workspaces. Returns the number
+/// of apps.
 pub(super) async fn end(desk: &Desk, tx: &mut SystemTx, which: Which, why: &str) -> Result<usize> {
     let ended = connected_apps::end(tx, which, why, desk.now()).await?;
     record_ended(desk, tx, &ended, why).await?;

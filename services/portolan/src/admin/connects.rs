@@ -1,4 +1,4 @@
-//! Tries of clients to connect, as the flight recorder kept them: where each stopped, and why (AUTH-X2).
+//! Recorded attempts of clients to connect: where each stopped, and why (AUTH-X2).
 
 use std::process::ExitCode;
 
@@ -26,7 +26,8 @@ pub struct Arguments {
     /// Only of this client, by its id on the wire.
     #[arg(long)]
     client: Option<String>,
-    /// The one in which this request took part: the number on a page of a fault. Shows each of its steps.
+    /// The one in which this request took part: the number on a page of a fault. Shows each of its
+    /// steps.
     #[arg(long)]
     request: Option<String>,
     /// At most so many.

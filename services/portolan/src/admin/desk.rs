@@ -69,7 +69,7 @@ impl Desk {
         Ok(log::record(tx, &event, &Origin::default(), self.now()).await?)
     }
 
-    /// Goes on if `--yes` was given, or somebody at the terminal says so.
+    /// Continues if `--yes` was given or the operator confirms at the terminal.
     pub(super) fn confirm(&self, what: &str) -> Result<()> {
         if self.is_confirmed {
             return Ok(());

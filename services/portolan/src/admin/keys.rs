@@ -14,15 +14,16 @@ use super::{
     table::{Table, when},
 };
 
-/// What can be done.
+/// Commands for signing keys.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Lists the keys, the newest first.
     List,
-    /// Lets the standby take over as planned: it signs when it has been published for a day, the present key stays published until its
-    /// last token is over. No client notices.
+    /// Lets the standby take over as planned: it signs when it has been published for a day, the
+    /// present key stays published until its last token is over. No client notices.
     Rotate,
-    /// Removes a key in an emergency: the tokens it signed are refused at once, on all nodes. Clients renew theirs; nobody signs in again.
+    /// Removes a key in an emergency: the tokens it signed are refused at once, on all nodes.
+    /// Clients renew theirs without a new sign-in.
     Revoke {
         /// Its id, as in the list.
         // It is base64url: one in sixty-four begins with a hyphen.

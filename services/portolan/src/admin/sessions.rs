@@ -16,7 +16,7 @@ use super::{
     users,
 };
 
-/// What can be done.
+/// Commands for sessions.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Lists live sessions, the last used first.

@@ -1,4 +1,5 @@
-//! Tables on a terminal: columns as wide as what stands in them, nothing cut off, nothing that a terminal would obey.
+//! Tables on a terminal: columns as wide as what stands in them, nothing cut off, nothing that a
+//! terminal would obey.
 
 use std::fmt;
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::output::say;
 
-/// What can be done.
+/// Commands for workspaces.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Lists workspaces, the newest first.
@@ -39,7 +39,7 @@ pub enum Command {
     Disable {
         /// Id (ten_…) or slug.
         tenant: String,
-        /// What its members are told.
+        /// Message that its members see.
         #[arg(long, value_name = "TEXT", default_value = "")]
         message: String,
     },
@@ -48,8 +48,9 @@ pub enum Command {
         /// Id (ten_…) or slug.
         tenant: String,
     },
-    /// Stops a workspace and destroys it after 30 days: credentials, registry, members, grants. Its addresses are never given away. One
-    /// that its owner deleted cannot be restored by them any more.
+    /// Stops a workspace and destroys it after 30 days: credentials, registry, members, grants. Its
+    /// addresses are never given away. One that its owner deleted cannot be restored by them any
+    /// more.
     Delete {
         /// Id (ten_…) or slug.
         tenant: String,
@@ -59,8 +60,8 @@ pub enum Command {
         /// Id (ten_…) or slug.
         tenant: String,
     },
-    /// Turns off sign-in by a workspace's own provider, for one that is locked out by it. What was entered is kept: an admin turns it on by
-    /// saving it again.
+    /// Turns off sign-in by a workspace's own provider, if the provider locks the workspace out.
+    /// Its settings are kept: an admin turns it on by saving it again.
     SsoOff {
         /// Id (ten_…) or slug.
         tenant: String,

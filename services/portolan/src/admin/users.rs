@@ -24,7 +24,7 @@ use super::{
 };
 use crate::output::say;
 
-/// What can be done.
+/// Commands for people.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Lists people, the newest first.
@@ -59,17 +59,20 @@ pub enum Command {
         #[arg(long)]
         apps: bool,
     },
-    /// Removes a person's second factor and recovery codes, for who lost both, and ends their sessions.
+    /// Removes a person's second factor and recovery codes, if they lost both, and ends their
+    /// sessions.
     RemoveSecondFactor {
         /// Id (usr_…) or address.
         user: String,
     },
-    /// Removes a person's passkeys, for who lost a device or did not add them, and ends their sessions.
+    /// Removes a person's passkeys, if they lost a device or did not add them, and ends
+    /// their sessions.
     RemovePasskeys {
         /// Id (usr_…) or address.
         user: String,
     },
-    /// Removes the accounts elsewhere by which a person signs in, for who lost one or did not connect it, and ends their sessions.
+    /// Removes the accounts elsewhere by which a person signs in, if they lost one or did not
+    /// connect it, and ends their sessions.
     RemoveIdentities {
         /// Id (usr_…) or address.
         user: String,

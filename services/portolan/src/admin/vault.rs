@@ -1,4 +1,5 @@
-//! What is sealed under the master secret, and the change of that (AUTH-3.5, AUTH-J5).
+//! Counts the secrets that are sealed under the master secret, and reseals them when it changes
+//! (AUTH-3.5, AUTH-J5).
 
 use std::process::ExitCode;
 
@@ -16,16 +17,17 @@ use crate::output::say;
 /// Rows in one transaction.
 const BATCH: i64 = 200;
 
-/// What can be done.
+/// Commands for sealed secrets.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Says how much is sealed under the present master secret, and how much under a former one.
     Status,
-    /// Seals everything again that is under a former master secret (master_secret_previous), which is not needed afterwards.
+    /// Seals everything again that is under a former master secret (master_secret_previous), which
+    /// is not needed afterwards.
     Rewrap,
 }
 
-/// What was found of one kind.
+/// The counts for one kind.
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
     current: u64,
@@ -107,7 +109,8 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Counts, and seals again, each as it opens: one that does not must keep no other one under a former secret.
+/// Counts, and seals again, each as it opens: one that does not must keep no other one under a
+/// former secret.
 async fn batch(
     desk: &Desk,
     mut tx: SystemTx,

@@ -14,12 +14,14 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// Postgres refuses to run as root, so a root process starts it as this user instead. Every Unix has it.
+/// Postgres refuses to run as root, so a root process starts it as this user instead. Every Unix
+/// has it.
 const UNPRIVILEGED: u32 = 65_534;
 /// Longest path of a Unix socket on Linux is 107 bytes; Postgres adds `/.s.PGSQL.5432`.
 const LONGEST_SOCKET_FOLDER: usize = 90;
 
-/// A running Postgres. Stopped when dropped; the left-over of a killed process is stopped by the next start.
+/// A running Postgres. Stopped when dropped; the left-over of a killed process is stopped by the
+/// next start.
 #[derive(Debug)]
 pub(crate) struct EmbeddedPostgres {
     bin: PathBuf,
@@ -30,7 +32,8 @@ pub(crate) struct EmbeddedPostgres {
 }
 
 impl EmbeddedPostgres {
-    /// Starts Postgres on `folder` (made on the first start), listening on a private Unix socket only.
+    /// Starts Postgres on `folder` (made on the first start), listening on a private Unix socket
+    /// only.
     pub(crate) fn start(bin: &Path, folder: &Path) -> Result<Self> {
         // The user id decides, not the name: in a container root may be called anything.
         let is_root = fs::metadata("/proc/self")
@@ -89,7 +92,8 @@ impl EmbeddedPostgres {
 
     fn wait_until_ready(&mut self, log: &Path) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(60);
-        // Postgres writes the word into its pid file when it takes connections; pg_ctl waits for the same.
+        // Postgres writes the word into its pid file when it takes connections; pg_ctl waits for
+        // the same.
         loop {
             if let Some(status) = self.child.try_wait()? {
                 let text = fs::read_to_string(log).unwrap_or_default();
@@ -283,7 +287,8 @@ fn check_version(bin: &Path, data: &Path, user: Option<u32>) -> Result<()> {
     Ok(())
 }
 
-/// A process that was killed leaves its Postgres running. The lock on the data folder says nobody else uses it.
+/// Stops the Postgres that a killed process left running. The lock on the data folder ensures that
+/// no other process uses it.
 fn stop_left_over(bin: &Path, data: &Path, user: Option<u32>) {
     if data.join("postmaster.pid").exists() {
         let _ = as_user(Command::new(bin.join("pg_ctl")), user)

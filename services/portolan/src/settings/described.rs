@@ -1,6 +1,6 @@
 //! What every setting is called and means.
 
-/// What one setting is called, its default, and what it means. The page `docs/configuration.md` is made from these.
+/// The name, default and meaning of a setting. The page `docs/configuration.md` is made from these.
 #[derive(Debug, Clone, Copy)]
 pub struct Described {
     /// Name in the file; `PORTOLAN_` + upper case in the environment.

@@ -1,4 +1,4 @@
-//! Whose certificates are believed when others are called.
+//! Certificate authorities that outgoing calls trust.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use portolan_net::egress::Authorities;
 
 use super::Raw;
 
-/// Reads `egress_ca_file`. What is named there has to be usable: without it calls would fail one by one, much later.
+/// Reads `egress_ca_file`. The file must be usable: otherwise calls would fail one by one, much
+/// later.
 pub(super) fn authorities(raw: &Raw) -> Result<Authorities> {
     let Some(path) = raw.text("egress_ca_file") else {
         return Ok(Authorities::default());

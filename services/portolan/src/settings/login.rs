@@ -46,7 +46,8 @@ enum Kind {
     Github,
 }
 
-/// Reads them. Nothing that is written there is repeated in a message but names: there are secrets in it.
+/// Reads them. Nothing that is written there is repeated in a message but names: there are secrets
+/// in it.
 pub(super) fn providers(raw: &Raw) -> Result<Vec<LoginProvider>> {
     let Some(text) = raw.text(NAME) else {
         return Ok(Vec::new());
