@@ -255,9 +255,10 @@ pub struct Opened {
     pub member_epoch: i32,
 }
 
-/// Whose key is presented; `None` if it is unknown. [`open`] says whether it is good.
+/// Finds the tenant of a presented key; `None` if it is unknown. [`open`] checks whether it is
+/// valid.
 pub async fn tenant_of(tx: &mut EdgeTx, digest: &Digest) -> Result<Option<TenantId>, StorageError> {
-    // The door shows the one row of this digest.
+    // Row-level security of the edge scope shows the one row of this digest.
     sqlx::query!(
         "select set_config('app.presented', encode($1, 'hex'), true)",
         digest.as_bytes().as_slice(),

@@ -121,7 +121,7 @@ pub struct Store {
     rotations: Arc<Together<refresh_tokens::Rotation>>,
 }
 
-/// Which doors a process opens.
+/// The transaction scopes that a process needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// All: the authorization service, alone or with MCP endpoints, and operators' commands. The
@@ -152,9 +152,9 @@ pub enum Reason {
     Mail,
     /// Purging what is over.
     Janitor,
-    /// Which upstream servers are to be looked at.
+    /// The upstream servers that are due for a refresh.
     Upstreams,
-    /// The flight recorder.
+    /// Connection diagnostics.
     Recorder,
     /// An operator's command.
     Operator,
@@ -372,7 +372,7 @@ impl EdgeTx {
     }
 }
 
-/// Nouns of several doors (the audit log, the feed) take either.
+/// A transaction of any scope, for data of several scopes (the audit log, the feed).
 pub trait Tx: Send {
     /// The connection inside the transaction; only this crate can use it.
     #[doc(hidden)]
