@@ -255,7 +255,8 @@ pub struct Opened {
     pub member_epoch: i32,
 }
 
-/// Finds the tenant of a presented key; `None` if it is unknown. [`open`] checks whether it is valid.
+/// Finds the tenant of a presented key; `None` if it is unknown. [`open`] checks whether it is
+/// valid.
 pub async fn tenant_of(tx: &mut EdgeTx, digest: &Digest) -> Result<Option<TenantId>, StorageError> {
     // Row-level security of the edge scope shows the one row of this digest.
     sqlx::query!(

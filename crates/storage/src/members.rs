@@ -166,9 +166,9 @@ pub async fn role_of(
     role.as_deref().map(read_role).transpose()
 }
 
-/// Active members of a tenant, strongest role first, then by name. Crosses to people's names, which
-/// the tenant's role cannot read, hence the system scope: the tenant is an argument and comes from a
-/// checked [`Workspace`].
+/// Lists active members of a tenant, strongest role first, then by name. It reads people's names,
+/// which the tenant's role cannot read, hence the system scope. The tenant is an argument and comes
+/// from a checked [`Workspace`].
 pub async fn list(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Member>, StorageError> {
     let rows = sqlx::query!(
         "select m.user_id, u.display_name, e.address, m.role, m.created_at
