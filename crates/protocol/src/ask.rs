@@ -1,9 +1,10 @@
-//! What a server asks its client: elicitation, sampling, roots (`docs/revisions.md`, section 17,
-//! section 18; MCP-X-30…MCP-X-3I of the translation rules).
+//! Questions of a server to its client: elicitation, sampling, roots (`docs/revisions.md`, section
+//! 17, section 18; MCP-X-30…MCP-X-3I of the translation rules).
 //!
-//! A question goes through [`question`] on its way down to the client, its answer through [`answer`] on its way back. Which
-//! capability it needs is [`Need::of`]. In legacy revisions a question is a JSON-RPC request, in 2026-07-28 an entry of
-//! [`crate::input_required::InputRequired`]; method and parameters are the same.
+//! [`question`] translates a question on its way to the client, [`answer`] translates the client's
+//! answer on its way back. [`Need::of`] gives the capability that a question needs. In legacy
+//! revisions a question is a JSON-RPC request. In 2026-07-28 it is an entry of
+//! [`crate::input_required::InputRequired`]. Method and parameters are the same.
 
 mod form;
 mod sampling;
@@ -50,8 +51,8 @@ impl AskMethod {
     }
 }
 
-/// What a client must have declared before it may be asked something (MCP-EL-1, MCP-SM-1, MCP-SM-3,
-/// MCP-RT-1).
+/// Capability that a client must declare before a server may send it a question (MCP-EL-1,
+/// MCP-SM-1, MCP-SM-3, MCP-RT-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// Elicitation by form.
@@ -184,14 +185,14 @@ pub enum Unaskable {
     Malformed(#[from] Misfit),
 }
 
-/// What a question is made for.
+/// Context for which a question is translated.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The revision of who asks.
     pub from: Revision,
     /// The revision of who is asked.
     pub to: Revision,
-    /// What the client declared.
+    /// Capabilities that the client declared.
     pub capabilities: &'a ClientCapabilities,
     /// An unguessable `elicitationId` for a question by URL that came without one (MCP-X-35).
     pub made_up_id: &'a str,
@@ -227,8 +228,8 @@ fn roots(params: &Raw) -> Shaped {
     Shaped { json: out, losses }
 }
 
-/// `_meta` of a question without the asker's progress token, which means nothing to anybody else
-/// (MCP-X-19). The last member, at most once.
+/// Writes `_meta` of a question without the server's progress token, which is valid only on the
+/// server's own connection (MCP-X-19). It is the last member, and is written at most once.
 fn meta(value: &Raw, object: &mut Object<'_>, losses: &mut Losses) {
     let kept: Vec<_> = value
         .members()
@@ -299,8 +300,9 @@ fn without_envelope(result: &Raw) -> Shaped {
     }
 }
 
-/// What stands for the answer that never came: `{"action":"cancel"}` for an elicitation (MCP-X-25,
-/// MCP-X-2B), no roots (MCP-X-2C). `None` for sampling, which has no such answer (MCP-X-2A).
+/// Result that replaces a missing answer: `{"action":"cancel"}` for an elicitation (MCP-X-25,
+/// MCP-X-2B), an empty list of roots (MCP-X-2C). `None` for sampling, which has no such result
+/// (MCP-X-2A).
 pub fn refusal(method: AskMethod) -> Option<Raw> {
     let text: &'static [u8] = match method {
         AskMethod::Elicit => br#"{"action":"cancel"}"#,

@@ -7,7 +7,8 @@ use crate::jsonrpc::{Kind, Raw};
 use crate::result::Object;
 use crate::revision::{Revision, Tasks};
 
-/// What the server declares. Written by [`ServerCapabilities::write`] as far as the revision knows it.
+/// Capabilities that the server declares. [`ServerCapabilities::write`] writes those that the
+/// revision knows.
 #[derive(Clone, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -76,8 +77,7 @@ impl ServerCapabilities {
     }
 }
 
-/// What the client declares, as far as this server acts on it. Unknown members are ignored
-/// (MCP-L-10).
+/// Capabilities of the client on which this server acts. Unknown members are ignored (MCP-L-10).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,

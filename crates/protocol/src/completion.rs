@@ -47,7 +47,7 @@ pub enum Reference {
 pub struct Argument {
     /// Its name.
     pub name: String,
-    /// What was typed so far.
+    /// Text typed so far.
     pub value: String,
 }
 

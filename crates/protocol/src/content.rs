@@ -65,7 +65,7 @@ pub struct ResourceLink {
     /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Media type.
@@ -98,7 +98,7 @@ pub struct EmbeddedResource {
     pub meta: Option<serde_json::Value>,
 }
 
-/// What a resource holds (MCP-RE-2).
+/// Contents of a resource (MCP-RE-2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum ResourceContents {
@@ -145,7 +145,7 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
-/// Who speaks, or who is meant.
+/// Author of a message, or audience of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {

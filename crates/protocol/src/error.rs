@@ -37,7 +37,7 @@ pub enum ErrorKind {
     /// Parameters of `initialize` that do not fit (MCP-L-3): 400.
     #[error("Invalid params: {misfit}")]
     InvalidInitialize {
-        /// What does not fit.
+        /// Parameter that does not fit, and why.
         misfit: Misfit,
         /// The version asked for, if there was one.
         requested: Option<String>,
@@ -108,8 +108,9 @@ pub enum ErrorKind {
     /// The person must first authorise the upstream: 200.
     #[error("Upstream authorization required")]
     UpstreamAuthorization,
-    /// A dependency is away before dispatch (MCP-E-15), or the node has no room: 503; the caller
-    /// adds `Retry-After`. The reason is a word of STREAM-B: `redis`, `registry`, `overload`.
+    /// A dependency is unavailable before dispatch (MCP-E-15), or the node is overloaded: 503. The
+    /// caller adds `Retry-After`. The reason is a word of STREAM-B: `redis`, `registry`,
+    /// `overload`.
     #[error("Temporarily unavailable, try again")]
     Unavailable(&'static str),
 }

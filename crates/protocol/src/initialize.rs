@@ -19,7 +19,7 @@ pub struct Implementation {
     /// Display name (R3+).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does (R4+).
+    /// Description (R4+).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Home page (R4+).
@@ -99,9 +99,9 @@ pub struct InitializeParams {
     pub requested: String,
     /// The version that the session will speak (MCP-L-2).
     pub revision: Revision,
-    /// What the client can do.
+    /// Capabilities of the client.
     pub capabilities: ClientCapabilities,
-    /// Who the client says it is; for logs and the console only.
+    /// Name and version that the client claims; for logs and the console only.
     pub client_info: Implementation,
 }
 

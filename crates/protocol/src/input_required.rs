@@ -24,7 +24,7 @@ pub struct InputRequired {
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputRequest {
-    /// What is asked.
+    /// Method of the question.
     pub method: AskMethod,
     /// Its parameters, an object.
     pub params: Raw,
@@ -81,7 +81,7 @@ impl InputRequired {
                 Some(params) if params.kind() == Kind::Object => params,
                 _ => return Err(Violation::InputRequired),
             };
-            // A key names one question: of two that say different things nobody knows which is meant.
+            // A key names one question. Two different questions with one key are ambiguous.
             if requests.iter().any(|(known, _)| *known == key) {
                 return Err(Violation::InputRequired);
             }
@@ -124,7 +124,7 @@ pub fn write_requests(requests: &[(String, InputRequest)], out: &mut Vec<u8>) {
     map.end();
 }
 
-/// What a retry brings back (MCP-MR-5): answers and state, attacker-controlled both.
+/// Answers and state that a retry carries (MCP-MR-5). Both are attacker-controlled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
     /// Answers by key, an object of objects.
@@ -151,7 +151,7 @@ impl Brought {
     }
 }
 
-/// What a client answered, by key (MCP-MR-5, MCP-MR-12): an object of objects, else `-32602`.
+/// Reads a client's answers by key (MCP-MR-5, MCP-MR-12): an object of objects, else `-32602`.
 pub fn read_responses(responses: &Raw) -> Result<Vec<(String, Raw)>, Misfit> {
     if responses.kind() != Kind::Object {
         return Err(Misfit::new("params.inputResponses", "expected an object"));

@@ -316,7 +316,7 @@ pub struct Batch {
     array: Raw,
 }
 
-/// What an accepted batch holds (MCP-J-14).
+/// Messages of an accepted batch (MCP-J-14).
 #[derive(Clone, Debug)]
 pub enum BatchContent {
     /// Requests and notifications, in order. Answered if there is at least one request, else 202.

@@ -97,7 +97,8 @@ pub fn want(params: &Raw, token: &str) -> Raw {
     Raw::trusted(out.into())
 }
 
-/// What a client says of its progress, under the token of who asked: the parameters of the notification, and how far it is. `None` if they say nothing.
+/// Translates a client's progress notification for the server that receives it, under that server's
+/// token. Returns the progress and the parameters; `None` if the parameters contain no progress.
 pub fn passed_on(params: &Raw, token: &Raw) -> Option<(f64, Raw)> {
     let progress: f64 = serde_json::from_slice(params.get("progress")?.as_bytes()).ok()?;
     let mut out = Vec::with_capacity(params.as_bytes().len() + token.as_bytes().len());

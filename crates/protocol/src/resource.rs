@@ -27,7 +27,7 @@ pub struct Resource {
     pub name: String,
     /// Display name (R3+).
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     pub description: Option<String>,
     /// Media type.
     pub mime_type: Option<String>,

@@ -8,10 +8,10 @@ use crate::jsonrpc::Raw;
 use crate::meta;
 use crate::revision::Revision;
 
-/// Who may reuse a cached result (MCP-CA-1, MCP-CA-3).
+/// Clients that may reuse a cached result (MCP-CA-1, MCP-CA-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
-    /// Anybody. Never for content that depends on the principal.
+    /// Every client. Never for content that depends on the principal.
     Public,
     /// The same authorization context only.
     Private,

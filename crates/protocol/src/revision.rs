@@ -72,7 +72,7 @@ pub enum Tasks {
     Extension,
 }
 
-/// What a revision has and how it numbers its errors.
+/// Features of a revision, and its error codes.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,

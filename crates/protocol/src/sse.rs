@@ -68,7 +68,7 @@ pub struct Event {
 #[error("event larger than the limit")]
 pub struct EventTooLarge;
 
-/// Reads a stream piece by piece. What comes out does not depend on where the pieces were cut.
+/// Reads a stream piece by piece. The events do not depend on where the pieces are cut.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,

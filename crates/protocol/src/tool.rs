@@ -19,7 +19,7 @@ pub struct Tool {
     pub name: String,
     /// Display name (R3+).
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: Option<String>,
     /// JSON Schema 2020-12 of the arguments; root `type: "object"` (MCP-TL-5).
     pub input_schema: Raw,
@@ -255,9 +255,9 @@ impl CallParams {
 /// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallResult {
-    /// What the model sees.
+    /// Content for the model.
     pub content: Vec<ContentBlock>,
-    /// What a program sees (R3+; below R5 objects only).
+    /// Content for programs (R3+; below R5 objects only).
     pub structured_content: Option<Raw>,
     /// The tool's own work failed (MCP-TL-19).
     pub is_error: bool,

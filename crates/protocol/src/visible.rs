@@ -11,7 +11,7 @@ use crate::result::Identity;
 use crate::revision::{Era, Revision};
 use crate::tool::CallResult;
 
-/// Who was waited for.
+/// Party for which a call waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// The client's answer to a question.

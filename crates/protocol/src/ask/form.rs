@@ -39,7 +39,8 @@ pub(super) fn question(params: &Raw, need: Need, asked: &Asked<'_>) -> Result<Sh
                 schema(&value, asked.to, object.out(), &mut losses)?;
             }
             "requestedSchema" => {}
-            // R4 alone has it; R5 has nothing that tells of the end (MCP-X-32).
+            // Only R4 has this member; R5 has no notification that the elicitation is complete
+            // (MCP-X-32).
             "elicitationId" if need == Need::Url && asked.to.facts().elicitation_ids => {
                 if value.kind() == Kind::String {
                     has_id = true;
@@ -47,7 +48,7 @@ pub(super) fn question(params: &Raw, need: Need, asked: &Asked<'_>) -> Result<Sh
                 }
             }
             "elicitationId" => losses.add(Loss::ElicitationId),
-            // MCP-TK-17: nobody is asked for a task.
+            // MCP-TK-17: clients never receive a task request.
             "task" => losses.add(Loss::QuestionTask),
             "_meta" => metadata = Some(value),
             _ => object.raw(&name, value.as_bytes()),
@@ -240,7 +241,8 @@ fn check(content: &Raw, schema: &Raw) -> Result<(), Misfit> {
     Ok(())
 }
 
-/// What a value should have been, if it is something else. Formats are hints for whoever fills the form in.
+/// Describes the expected value if `value` does not match the schema. A `format` is a hint for the
+/// person who fills in the form, and is not checked.
 fn misfit(value: &Value, schema: &Value) -> Option<String> {
     let bound = |name: &str| schema[name].as_u64();
     match schema["type"].as_str() {

@@ -214,7 +214,8 @@ fn one_block(
         .map_err(|_| Misfit::new("params.messages", "expected a block of content").into())
 }
 
-/// What the client's model said, for who asked (MCP-SM-6, MCP-X-3C).
+/// Translates the result of the client's model for the server that requested it (MCP-SM-6,
+/// MCP-X-3C).
 pub(super) fn answer(result: &Raw, to_asker: Revision) -> Result<Shaped, Misfit> {
     for name in ["role", "model"] {
         if result

@@ -58,7 +58,7 @@ pub enum Kind {
 pub struct Misfit {
     /// The JSON path, e.g. `params.argument.value`.
     pub path: String,
-    /// What was wrong there, in words.
+    /// Description of the value that was expected there.
     pub expected: String,
 }
 
@@ -80,8 +80,9 @@ impl Raw {
         Ok(Self::trusted(bytes))
     }
 
-    /// Takes `text` if it is one JSON value whose parts are looked at one by one: some may be nested deeper than 64,
-    /// or hold half of a surrogate pair. What is used of it has to pass [`Raw::soundness`] first.
+    /// Takes `text` if it is one JSON value whose parts are checked one by one. Some parts may be
+    /// nested deeper than 64 levels or contain half of a surrogate pair. Each part that is used
+    /// must pass [`Raw::soundness`] first.
     pub fn parse_list(text: impl Into<Bytes>) -> Result<Self, NotJson> {
         let bytes = text.into();
         scan::validate_list(&bytes).map_err(|_| NotJson)?;
@@ -214,7 +215,7 @@ impl Raw {
 }
 
 impl fmt::Debug for Raw {
-    // Arguments and results never reach a log: only the size is told.
+    // Arguments and results never appear in a log: only the kind and the size are written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Raw({:?}, {} bytes)", self.kind(), self.0.len())
     }

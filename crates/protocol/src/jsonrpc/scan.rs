@@ -29,7 +29,8 @@ pub(crate) fn validate(text: &[u8]) -> Result<(), ScanError> {
     scan(text, MAX_DEPTH, false)
 }
 
-/// The same for a list of which each entry is checked by itself: it may hold deeper ones, and lone surrogates.
+/// Validates a list whose entries are checked separately later. Deeper nesting and lone surrogates
+/// are allowed here.
 pub(crate) fn validate_list(text: &[u8]) -> Result<(), ScanError> {
     scan(text, LIST_DEPTH, true)
 }
@@ -61,7 +62,7 @@ struct Scanner<'a> {
     lone_surrogates: bool,
 }
 
-/// What is open: one bit a level, 1 = object, 0 = array.
+/// Open containers: one bit per level, 1 = object, 0 = array.
 struct Open([u64; (LIST_DEPTH / 64) as usize]);
 
 impl Open {

@@ -34,7 +34,7 @@ impl UrlStep {
     }
 }
 
-/// What an upstream's error means for the client.
+/// Meaning of an upstream's error for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
     /// This error, and what it lost.
@@ -55,7 +55,8 @@ pub enum Failed {
     Headers,
 }
 
-/// What an upstream's error becomes. `capabilities` are the client's; the method is the one it called.
+/// Translates an upstream's error. `capabilities` are the client's; `method` is the one that the
+/// client called.
 pub fn error(
     error: &RpcError,
     method: Method,

@@ -27,7 +27,7 @@ pub fn result(method: Method, result: &Raw, shape: &Shape<'_>) -> Result<Shaped,
     if result.kind() != Kind::Object {
         return Err(Violation::NotAnObject);
     }
-    // MCP-X-8: absent means complete. What a legacy upstream writes there means nothing.
+    // MCP-X-8: an absent `resultType` means complete. In a legacy result the member has no meaning.
     if shape.from.facts().result_envelope
         && let Some(sort) = result.get("resultType")
         && sort.string().as_deref() != Some("complete")

@@ -4,13 +4,13 @@
 use crate::jsonrpc::{Kind, Raw};
 use crate::result::Object;
 
-/// What stands there.
+/// Kind of a value in which URIs are looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Result,
     Message,
     Block,
-    /// What a resource holds, or what an error says of one.
+    /// Contents of a resource, or the part of an error that names a resource.
     Resource,
     Meta,
     /// `_meta.ui` of MCP Apps (MCP-EX-4).
