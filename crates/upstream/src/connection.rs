@@ -30,9 +30,9 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Sends a request. What comes back, comes by the exchange. Dropping the exchange closes its stream, which tells a modern server
-    /// that the request is cancelled (MCP-X-78); a legacy one has to be told by
-    /// [`Connection::cancel`].
+    /// Sends a request. Its events and its answer come through the exchange. Dropping the exchange
+    /// closes its stream, and a modern server then treats the request as cancelled (MCP-X-78). A
+    /// legacy server needs [`Connection::cancel`].
     ///
     /// # Errors
     /// [`UpstreamError`], when no answer begins.
@@ -44,7 +44,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer. What the server tells meanwhile is dropped, what it asks is refused.
+    /// Sends a request and waits for its answer. Notifications that arrive meanwhile are dropped;
+    /// requests of the server are refused.
     ///
     /// # Errors
     /// [`UpstreamError`]; an error of the protocol is [`UpstreamError::Refused`].

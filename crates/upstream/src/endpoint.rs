@@ -43,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-/// Who speaks to the server: ourselves, or one of our clients.
+/// Client identity towards the server: our own, or that of one of our clients.
 #[derive(Debug, Clone)]
 pub struct Speaker {
     /// `clientInfo`, an object.
@@ -66,7 +66,7 @@ impl Speaker {
     }
 }
 
-/// A server of somebody else.
+/// A server of another operator.
 #[derive(Clone)]
 pub struct Endpoint {
     /// Its MCP endpoint, for a 2024-11-05 server that of its event stream. May carry an API key: never log it.
@@ -209,7 +209,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// What a status that is no success comes to, when its body says nothing (MCP-X-84…MCP-X-87).
+/// Error for an unsuccessful status whose body explains nothing (MCP-X-84…MCP-X-87).
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamError {
     let challenge = || {
         let all = headers.get_all(header::WWW_AUTHENTICATE).iter();

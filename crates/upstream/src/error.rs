@@ -49,7 +49,7 @@ pub enum UpstreamError {
     /// An answer, event or list beyond its bound.
     #[error("the server answered with more than {0}")]
     TooMuch(String),
-    /// Only versions that nobody here speaks (MCP-X-5).
+    /// The server supports only versions that this crate does not support (MCP-X-5).
     #[error("the server speaks no protocol version that is known here ({0})")]
     Version(String),
     /// An error of the protocol where an answer was needed: to a handshake or a list.
@@ -92,7 +92,7 @@ impl UpstreamError {
         }
     }
 
-    /// True if nobody can say whether the request was carried out.
+    /// True if it is unknown whether the request was carried out.
     pub fn is_unclear(&self) -> bool {
         match self {
             Self::Egress(error) => matches!(

@@ -25,7 +25,7 @@ use crate::{
     outgoing::LAST_EVENT_ID,
 };
 
-/// What a server says in the course of a request.
+/// Message of a server while a request runs.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// How far it has come (MCP-X-76).
@@ -58,7 +58,7 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest time that a server may make us wait for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Why a request of a server is refused where nobody could answer it (MCP-X-23).
+/// Reason for the refusal of a server's request where no client can answer it (MCP-X-23).
 const OUTSIDE: &str = "Not available outside a request";
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ enum Source {
     },
     /// An event stream that broke before the answer.
     Broken,
-    /// What the event stream of a session brings for this request.
+    /// Messages for this request from the event stream of a session.
     Link(mpsc::Receiver<Incoming>),
 }
 
@@ -195,7 +195,7 @@ impl Exchange {
         }
     }
 
-    /// Of a request of this method: in the answer to one for a list, an entry may be odd
+    /// Sets the method of the request: the answer to a list request may contain invalid entries
     /// (REVIEW-F6).
     pub(crate) fn of(mut self, method: &str) -> Self {
         self.is_list = method.ends_with("/list");
@@ -247,7 +247,8 @@ impl Exchange {
         }
     }
 
-    /// What a message is to this request; `None` for what is done or does not concern it.
+    /// Maps a message to an event of this request; `None` if it is handled here or belongs to
+    /// another request.
     async fn sort(&mut self, message: Incoming) -> Result<Option<Event>, UpstreamError> {
         Ok(Some(match message {
             Incoming::Response {
@@ -277,7 +278,8 @@ impl Exchange {
                     ));
                 }
                 if method == Method::Ping.name() {
-                    // MCP-X-71. That it could not be told is for the next of its messages to show.
+                    // MCP-X-71. If the answer cannot be sent, the next read of the server's
+                    // messages fails.
                     let pong = Ok(Raw::empty_object());
                     let _ = self.connection.answer(&id, &pong).await;
                     return Ok(None);
@@ -393,7 +395,7 @@ impl Exchange {
         let last =
             HeaderValue::from_bytes(last.as_bytes()).map_err(|_| UpstreamError::Interrupted)?;
         headers.push((LAST_EVENT_ID, last));
-        // Nobody waits for it beyond the end of the call.
+        // Waits no longer than until the end of the call.
         sleep_until(self.until.min(Instant::now() + pause)).await;
         if Instant::now() >= self.until {
             return Ok(());
@@ -420,7 +422,7 @@ impl Exchange {
     }
 }
 
-/// Why a request of a server is refused where nobody could answer it (MCP-X-23).
+/// Error that refuses a server's request where no client can answer it (MCP-X-23).
 pub fn unavailable(method: &str) -> RpcError {
     RpcError {
         code: -32601,

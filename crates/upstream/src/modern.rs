@@ -27,7 +27,7 @@ pub struct Modern {
 }
 
 impl Modern {
-    /// Speaks to a server of which it is known that it understands this.
+    /// Creates a connection to a server that is known to support this revision.
     pub fn new(client: Client, speaker: Speaker) -> Self {
         Self { client, speaker }
     }

@@ -1,5 +1,6 @@
-//! What a server offers, read into what a registry keeps. Names stay the server's own; definitions that cannot be used are left out,
-//! with a sentence about each.
+//! Reads the tools, prompts and resources of a server into the form that a registry stores. Names
+//! stay the server's own. Unusable definitions are left out, each with a sentence that explains
+//! why.
 
 use std::collections::HashSet;
 
@@ -53,7 +54,7 @@ pub struct OfferedTool {
     pub plan: Value,
     /// The definition as it came, but for what had to be taken out of it.
     pub written: Raw,
-    /// What was changed about it, as sentences.
+    /// Sentences about changes to the definition.
     pub warnings: Vec<String>,
     /// A header annotation was left out: a client that offers the tool to its own model has to drop
     /// the whole tool (MCP-H-17), one that offers it to other clients without the annotation has
@@ -68,11 +69,11 @@ pub struct OfferedPrompt {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is for.
+    /// Description.
     pub description: String,
     /// Name, description and whether it is required, of each argument.
     pub arguments: Value,
-    /// As it came, but for characters that nobody sees.
+    /// Definition as received, without invisible characters.
     pub definition: Value,
     /// The same as text.
     pub written: Raw,
@@ -89,11 +90,11 @@ pub struct OfferedResource {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is.
+    /// Description.
     pub description: String,
     /// Media type.
     pub mime_type: Option<String>,
-    /// As it came, but for characters that nobody sees.
+    /// Definition as received, without invisible characters.
     pub definition: Value,
     /// The same as text.
     pub written: Raw,
@@ -102,7 +103,7 @@ pub struct OfferedResource {
 /// Everything that a server offers.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// What it says of itself.
+    /// Name, version and other facts that the server declares.
     pub facts: ServerFacts,
     /// By name.
     pub tools: Vec<OfferedTool>,
@@ -110,7 +111,7 @@ pub struct Offer {
     pub prompts: Vec<OfferedPrompt>,
     /// By URI.
     pub resources: Vec<OfferedResource>,
-    /// What cannot be used, and why.
+    /// Sentences about definitions that cannot be used, and why.
     pub skipped: Vec<String>,
     /// The server did not say what it lists in sessions (MCP-X-4): what was known of that still
     /// holds.
@@ -174,8 +175,8 @@ impl Probed {
 }
 
 impl Probed {
-    /// Calls a tool once, for a person who tries it: the result as the server gives it. What the server tells or asks meanwhile is
-    /// dropped or refused.
+    /// Calls a tool once, for a person who tries it, and returns the server's result. Notifications
+    /// that arrive meanwhile are dropped; requests of the server are refused.
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -293,11 +294,13 @@ impl Offer {
         Ok(())
     }
 
-    /// What the digest of the offer covers: everything that a registry keeps of it.
+    /// Returns the bytes that the digest of the offer covers: everything that a registry stores of
+    /// it.
     pub fn canonical(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for tool in &self.tools {
-            // What the server says elsewhere of its tools, and what comes of capabilities.
+            // Facts about the tools from other parts of the server's answers, and the effects of
+            // capabilities.
             out.extend_from_slice(tool.plan.to_string().as_bytes());
             canonical(&tool.written, &mut out);
         }

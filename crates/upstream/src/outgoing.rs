@@ -1,4 +1,4 @@
-//! What goes to a server: messages and headers, built from scratch (MCP-X-9).
+//! Outgoing messages and headers, built from scratch (MCP-X-9).
 
 use std::{
     hash::{BuildHasher, RandomState},

@@ -30,7 +30,7 @@ impl std::fmt::Debug for Attempt {
     }
 }
 
-/// What an authorization server sent the browser back with.
+/// Query parameters with which an authorization server redirects the browser back.
 #[derive(Clone, Default)]
 pub struct Callback {
     /// The code.
@@ -105,14 +105,15 @@ impl Attempt {
         Ok(url)
     }
 
-    /// The code of an answer whose `state` was found to be this attempt's. The issuer is compared first: nothing of an answer of
-    /// somebody else is shown (MCP-AU-9).
+    /// Returns the code of an answer whose `state` matched this attempt. The issuer is compared
+    /// first, so that no text of an answer from another server is shown (MCP-AU-9).
     ///
     /// # Errors
     /// [`OauthError::MixedUp`], [`OauthError::Denied`], [`OauthError::Unusable`].
     pub fn check(server: &AuthorizationServer, callback: &Callback) -> Result<String, OauthError> {
         match &callback.iss {
-            // Nobody knows what it would say. That its answers come to an address of their own tells it from others (RFC 9700 §4.4.2.2).
+            // The expected `iss` is unknown. A redirect address of its own distinguishes this
+            // server from others (RFC 9700 §4.4.2.2).
             _ if server.is_nameless => {}
             Some(iss) if *iss != server.issuer => return Err(OauthError::MixedUp),
             None if server.authorization_response_iss_parameter_supported => {
@@ -154,8 +155,9 @@ pub fn offered_scopes(
     Some(scopes).filter(|scopes| !scopes.is_empty())
 }
 
-/// Scopes of both, each once, in the order in which they first came, as far as there is room: servers name what they like, again and
-/// again, and it is kept and sent.
+/// Merges two scope lists: each scope once, in the order of first appearance, up to a size limit.
+/// The limit is needed because servers may name any scopes, repeatedly, and the result is stored
+/// and sent.
 pub fn union(one: &str, other: &str) -> String {
     let mut seen = BTreeSet::new();
     let all = one

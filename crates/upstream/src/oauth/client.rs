@@ -49,7 +49,8 @@ impl AuthMethod {
         .find(|method| method.name() == name)
     }
 
-    /// The best one that a server takes for a client with a secret. Who says nothing takes Basic (RFC 8414 §2).
+    /// Chooses the best method that a server accepts for a client with a secret. A server that
+    /// declares none accepts Basic (RFC 8414 §2).
     pub fn with_secret(server: &AuthorizationServer) -> Self {
         match &server.token_endpoint_auth_methods_supported {
             None => Self::ClientSecretBasic,
@@ -61,7 +62,8 @@ impl AuthMethod {
     }
 }
 
-/// A client as one authorization server knows it. It is nobody at another (MCP-AU-7).
+/// Registration of our client at one authorization server. It is valid at no other server
+/// (MCP-AU-7).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientIdentity {
     /// Its id.
@@ -126,10 +128,10 @@ impl Registration<'_> {
     }
 }
 
-/// Registers us with a server that lets clients register themselves (RFC 7591).
+/// Registers us with a server that supports dynamic client registration (RFC 7591).
 ///
 /// # Errors
-/// [`OauthError`]; [`OauthError::NoRegistration`] if it lets nobody.
+/// [`OauthError`]; [`OauthError::NoRegistration`] if the server does not support it.
 pub async fn register(
     egress: &Egress,
     server: &AuthorizationServer,

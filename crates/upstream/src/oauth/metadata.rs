@@ -50,17 +50,17 @@ pub struct AuthorizationServer {
     /// Where it tells more of people (OpenID Connect).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub userinfo_endpoint: Option<String>,
-    /// What it signs ID tokens with.
+    /// Algorithms with which it signs ID tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_token_signing_alg_values_supported: Option<Vec<String>>,
-    /// A person entered its addresses, and nobody said what it calls itself: `issuer` is only the origin of its pages. Never read from a
-    /// document of its own.
+    /// True if a person entered the addresses without an issuer name: `issuer` is then only the
+    /// origin of its pages. Never read from a document of the server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_nameless: bool,
 }
 
 impl AuthorizationServer {
-    /// One of which no more is known than its name and where tokens come from.
+    /// Creates metadata with only the issuer and the token endpoint.
     pub fn bare(issuer: impl Into<String>, token_endpoint: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),

@@ -24,7 +24,7 @@ const LONGEST_LIFE: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Longest token that is kept.
 const LONGEST_TOKEN: usize = 16 * 1024;
 
-/// What is turned into tokens.
+/// Grant that is exchanged for tokens.
 #[derive(Clone, Copy)]
 pub enum Grant<'a> {
     /// A code, from the address and with the secret that it was asked with.
@@ -45,7 +45,7 @@ pub enum Grant<'a> {
     ClientCredentials,
 }
 
-/// What the token endpoint gave.
+/// Tokens that the token endpoint returned.
 #[derive(Clone)]
 pub struct Tokens {
     /// Opens the server.
@@ -54,9 +54,9 @@ pub struct Tokens {
     pub refresh: Option<String>,
     /// How long the access token holds.
     pub life: Duration,
-    /// What was granted, where that is not what was asked for.
+    /// Granted scopes, if they differ from the requested ones.
     pub scope: Option<String>,
-    /// What an OpenID provider says of the person, unchecked.
+    /// ID token of an OpenID provider, unchecked.
     pub id_token: Option<String>,
 }
 
@@ -203,7 +203,7 @@ pub async fn redeem(
     if !is_bearer || !fits(&read.access_token) || !read.refresh_token.as_deref().is_none_or(fits) {
         return Err(OauthError::Unusable("token answer"));
     }
-    // What is renewed goes on with the refresh token that there was.
+    // A refresh without a new refresh token keeps the previous one.
     let is_renewable = read.refresh_token.is_some() || !matches!(grant, Grant::Code { .. });
     Ok(Tokens {
         life: life(read.expires_in.as_ref(), is_renewable),
@@ -231,7 +231,7 @@ fn life(expires_in: Option<&Value>, is_renewable: bool) -> Duration {
         .min(LONGEST_LIFE)
 }
 
-/// What a header can carry.
+/// True if a header can carry the token.
 fn fits(token: &str) -> bool {
     !token.is_empty()
         && token.len() <= LONGEST_TOKEN
