@@ -1,7 +1,7 @@
-//! What the second listener tells: alive, ready, and the metrics. Never on the public origin.
+//! Content of the second listener: liveness, readiness and metrics. Never on the public origin.
 //!
-//! Readiness is answered from memory: a probe that waits for a database that hangs would time out, and take a node out of service
-//! that could serve from memory (STREAM-17.4).
+//! Readiness is answered from memory. A probe that waits for a hanging database would time out, and
+//! take a node out of service that could serve from memory (STREAM-17.4).
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +59,7 @@ struct Inner {
 
 struct Watched {
     dependency: Dependency,
-    /// What it said last; `None` before it was asked.
+    /// Last result; `None` before the first check.
     said: Option<Result<(), String>>,
 }
 

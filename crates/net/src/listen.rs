@@ -54,7 +54,7 @@ pub struct Peer {
 }
 
 impl From<SocketAddr> for Peer {
-    /// For requests that came over no listener of this room.
+    /// For requests that arrived over no listener of this crate.
     fn from(address: SocketAddr) -> Self {
         Self {
             address,
@@ -93,8 +93,8 @@ impl Default for Limits {
     }
 }
 
-/// How a listener stops, in four steps (STREAM-16.4). Whoever stops the process cancels one token after the other, and so
-/// gives all listeners one budget of time.
+/// Shutdown of a listener in four steps (STREAM-16.4). The process cancels one token after the
+/// other, and so gives all listeners one budget of time.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
     /// First: answers say `Connection: close`. Connections and requests are still taken, because balancers need a while
@@ -113,7 +113,7 @@ pub struct Shutdown {
 /// Why an address could not be bound, in words for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Somebody else has it.
+    /// The address is in use by another program.
     #[error(
         "address {address} is in use; stop the other program or set {setting} to another address"
     )]
@@ -318,7 +318,8 @@ where
         }
     }
     server.says_close.store(true, Ordering::Relaxed);
-    // Who is through the handshake has been accepted by the system, and may have sent a request: closing the socket would lose it.
+    // The system has accepted connections whose handshake is complete. They may hold a request,
+    // which closing the socket would lose.
     while let Some(Some(accepted)) = accept(&listener, &slots).now_or_never() {
         take(accepted);
     }
@@ -336,8 +337,8 @@ where
     cut
 }
 
-/// Says why, as far as the fresh connection takes it at once, and closes: whoever opens too many
-/// must not make work.
+/// Sends the reason, as far as the fresh connection takes it at once, and closes: a client that
+/// opens too many connections must not cause work.
 fn refuse(stream: &TcpStream, peer: SocketAddr, refused: Refused) {
     static ANSWER: LazyLock<String> = LazyLock::new(|| {
         let body = r#"{"error":{"code":"too_many_connections","message":"There are too many connections. Close some, or try again in a moment."}}"#;
@@ -441,7 +442,7 @@ where
     }
 }
 
-/// From hyper to the services of this house.
+/// Adapts hyper requests to the services of this workspace.
 struct FromHyper<S> {
     service: S,
     peer: Peer,

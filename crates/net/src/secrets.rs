@@ -228,7 +228,7 @@ impl Secrets {
         {
             return Some(Value::from(masked).to_string());
         }
-        // What cannot be read as text, half of a surrogate pair, is replaced as it is written.
+        // Half of a surrogate pair cannot be decoded as text; it is masked in its written form.
         match self.masked(inside) {
             Cow::Owned(masked) => Some(format!("\"{masked}\"")),
             Cow::Borrowed(_) => None,

@@ -12,7 +12,7 @@ use axum::response::Response;
 use http::Request;
 use tower::Service;
 
-/// What every service of this house answers with.
+/// Future of an answer, as every service here returns it.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// Asks the one service for the paths that are its own, and the router for all others.
@@ -43,7 +43,7 @@ where
     type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Neither a router nor a service of this house makes anybody wait here.
+        // Neither a router nor any other service here needs to wait until it is ready.
         Poll::Ready(Ok(()))
     }
 

@@ -1,7 +1,9 @@
-//! A body of server-sent events: frames as they come, a comment when none came for a while, an end when we stop.
+//! Body of server-sent events. It sends frames as they come, a comment after a while without
+//! frames, and ends at shutdown.
 //!
-//! Frames are finished bytes (`event: …\ndata: …\n\n`); this room does not know what they say. The channel in front is
-//! bounded, so that a client that does not read slows the writer and not the memory down (TEST-B11).
+//! Frames are finished bytes (`event: …\ndata: …\n\n`); this module does not parse them. The
+//! channel in front is bounded, so that a client that does not read slows the writer instead of
+//! filling memory (TEST-B11).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -47,7 +49,7 @@ pub struct SseSender {
 }
 
 impl SseSender {
-    /// Hands over one frame, waiting for room.
+    /// Sends one frame, and waits while the channel is full.
     ///
     /// # Errors
     /// See [`SendError`].

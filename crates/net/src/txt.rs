@@ -1,4 +1,5 @@
-//! TXT records of the DNS, by which somebody shows that a domain is theirs. The system's own look-up, which egress uses, knows addresses only.
+//! TXT records of the DNS, with which a person proves control of a domain. The system's resolver,
+//! which egress uses, returns addresses only.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Records and bytes that are looked at.
 const LARGEST: usize = 64 * 1024;
 
-/// Who is asked for records. A trait, so that a test can own a domain.
+/// Source of the records. A trait, so that a test can own a domain.
 pub trait LookUp: Send + Sync + 'static {
     /// The texts of a name; none if it has none, or does not exist.
     ///

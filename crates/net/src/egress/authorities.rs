@@ -26,7 +26,7 @@ pub enum AuthoritiesError {
     Unreadable {
         /// Which one, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// Cause of the failure.
         #[source]
         source: rustls::Error,
     },

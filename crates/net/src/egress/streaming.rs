@@ -9,7 +9,8 @@ use url::Url;
 
 use super::{Answered, Egress, EgressError, EgressRequest, EgressResponse, Phase, wire::Wire};
 
-/// An answer whose head has come. Dropping it closes the connection, which tells the peer that nobody listens any more.
+/// An answer whose head has arrived. Dropping it closes the connection, so that the peer can stop
+/// sending.
 #[derive(Debug)]
 pub struct EgressStream {
     /// Status.

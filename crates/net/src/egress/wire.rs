@@ -1,6 +1,6 @@
-//! A connection that is moved by whoever waits for its answer. It has no task of its own: an exchange wakes nobody but the task that
-//! asked. Nothing moves it while it rests; that the other end has closed it is seen at the next look, and by the next request at the
-//! latest, which reads before it writes.
+//! A connection that is driven by the task that waits for its answer. It has no task of its own, so
+//! an exchange wakes only that task. An idle connection is not driven. If the peer closes it, the
+//! next check notices, or at the latest the next request, which reads before it writes.
 
 use std::{
     fmt,
@@ -28,7 +28,7 @@ use super::connect::GuardedStream;
 
 type Stream = MaybeHttpsStream<GuardedStream>;
 
-/// What goes out.
+/// Outgoing request.
 pub(super) type Outgoing = Request<Full<Bytes>>;
 
 /// A connection. Dropping it closes it, whatever is under way.
@@ -53,8 +53,8 @@ impl Wire {
         Ok(Self(Box::new(Ends { sender, connection })))
     }
 
-    /// Sends a request and waits for the head of its answer. If not a byte of it was sent, the request comes back with the error.
-    /// Whoever drops the future must drop the wire.
+    /// Sends a request and waits for the head of its answer. If no byte of it was sent, the request
+    /// comes back with the error. A caller that drops the future must drop the wire.
     pub(super) async fn ask(
         &mut self,
         request: Outgoing,
@@ -86,7 +86,8 @@ impl Wire {
         .await
     }
 
-    /// The look before it is kept, and now and then while it is: true if it can be asked. Nobody is woken by it from then on.
+    /// Checks a connection before it is kept, and now and then while it is: true if it can take a
+    /// request. It wakes no task from then on.
     pub(super) fn is_at_rest(&mut self) -> bool {
         self.0.advance(&mut unheard());
         self.0.connection.is_some() && self.0.sender.is_ready()

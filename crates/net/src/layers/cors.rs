@@ -12,7 +12,7 @@ use super::rule::{Hook, Rule};
 /// Whose scripts may read.
 #[derive(Debug, Clone)]
 pub enum Origins {
-    /// Anybody's: `*`.
+    /// Every origin: `*`.
     Any,
     /// Those listed, exactly as browsers write them.
     Listed(Arc<[String]>),
@@ -29,8 +29,8 @@ pub struct Cors {
 }
 
 impl Cors {
-    /// Metadata, JWKS, token, registration and revocation: anybody, three headers,
-    /// `WWW-Authenticate` to read (AUTH-E10).
+    /// Metadata, JWKS, token, registration and revocation: every origin, three request headers,
+    /// `WWW-Authenticate` readable (AUTH-E10).
     pub fn authorization_server() -> Self {
         Self {
             origins: Origins::Any,

@@ -88,7 +88,7 @@ impl AllowedHosts {
     }
 }
 
-/// What is known of a request from the moment it arrived. Handlers take it as an extractor; what they note here stands in
+/// Facts about a request since it arrived. Handlers take it as an extractor; their notes appear in
 /// the request's log line.
 #[derive(Debug, Clone)]
 pub struct Arrival(Arc<Facts>);
@@ -175,7 +175,7 @@ pub struct RequestLine<'a> {
     pub arrival: &'a Arrival,
 }
 
-/// Who is told of each answered request.
+/// Observer of answered requests.
 pub trait Observe: Send + Sync + 'static {
     /// Called once a request, off no lock, on the connection's task: keep it short.
     fn answered(&self, line: &RequestLine<'_>);
@@ -386,7 +386,7 @@ impl Shared {
     }
 }
 
-/// What a browser does when a person follows a link or types an address.
+/// True if a browser sends this request when a person follows a link or enters an address.
 fn asks_for_page(request: &Request<Body>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
         && request
@@ -410,7 +410,7 @@ fn sent_on(origin: &str, target: &http::Uri) -> Response {
     answer
 }
 
-/// Tells the observer, also when the request's future is dropped because the client went away.
+/// Notifies the observer, also when the request's future is dropped because the client went away.
 struct Report {
     shared: Arc<Shared>,
     arrival: Arrival,

@@ -13,7 +13,7 @@ use crate::shortcut::Answering;
 
 /// A rule that looks at requests before they pass and at answers afterwards, without waiting for anything.
 pub trait Hook: Send + Sync + 'static {
-    /// What is remembered of the request for the answer.
+    /// Data of the request that is kept for the answer.
     type Kept: Send + 'static;
 
     /// Lets the request pass, or answers it.

@@ -19,8 +19,8 @@ pub const CONSOLE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 
 const REDIRECTING_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The least that stands on every answer, of a handler or not (REVIEW-S-12). What an answer has of
-/// its own stays.
+/// Sets the minimal headers of every answer, from a handler or not (REVIEW-S-12). Headers that the
+/// answer already has are kept.
 pub(crate) fn set_least(headers: &mut HeaderMap) {
     headers
         .entry(header::X_CONTENT_TYPE_OPTIONS)

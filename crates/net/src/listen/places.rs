@@ -73,7 +73,7 @@ pub(super) struct Place {
     counted: Option<IpAddr>,
 }
 
-/// What a connection's handlers tell its listener.
+/// Reports from a connection's handlers to its listener.
 #[derive(Debug)]
 pub(crate) struct Standing {
     places: Arc<Places>,
@@ -127,7 +127,7 @@ impl Places {
         Ok(place(Some(address)))
     }
 
-    /// What the connection of `peer` may tell.
+    /// Returns the handle through which the connection of `peer` reports to its listener.
     pub(super) fn standing(self: &Arc<Self>, peer: IpAddr) -> Option<Arc<Standing>> {
         (self.sharing.reserve > 0).then(|| {
             Arc::new(Standing {

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// What the service of a connection tells its stream.
+/// Reports from the service of a connection to its stream.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     running: AtomicU32,
