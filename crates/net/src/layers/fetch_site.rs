@@ -14,7 +14,7 @@ pub(super) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch
 
 /// Refuses unsafe requests from other sites. On every method but `GET`, `HEAD` and `OPTIONS`,
 /// `Sec-Fetch-Site` must be `same-origin`. A browser too old to send it must send our `Origin`. A
-/// request with neither header passes. `same-site` is refused like `cross-site`, because tenants
+/// request with neither is refused. `same-site` is refused like `cross-site`, because tenants
 /// may have subdomains. `none` is refused too: a person cannot send a POST from the address bar.
 #[derive(Debug, Clone)]
 pub struct FetchSite {
