@@ -26,7 +26,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Its kind.
     pub kind: Kind,
-    /// What it counts, and by which labels.
+    /// Meaning of the metric, with its labels.
     pub meaning: &'static str,
 }
 
@@ -369,7 +369,7 @@ pub const METRICS: &[Metric] = &[
     ),
 ];
 
-/// Tells the recorder of this thread or process what there is.
+/// Registers the descriptions of all metrics with the recorder of this thread or process.
 pub(crate) fn describe() {
     for Metric {
         name,

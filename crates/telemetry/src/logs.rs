@@ -21,7 +21,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged.
+/// Configuration of the logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogConfig {
     /// Directives of `tracing-subscriber`'s filter, for instance `info,portolan_storage=debug`.
@@ -137,7 +137,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What is logged while `work` runs.
+    /// Returns the lines that are logged while `work` runs.
     pub(crate) fn logged(config: &LogConfig, work: impl FnOnce()) -> String {
         let sink = Sink::default();
         let (writer, lines) = Writer::start(sink.clone()).unwrap();

@@ -205,7 +205,7 @@ fn data(span: Finished) -> SpanData {
     }
 }
 
-/// What the exporter sends by.
+/// HTTP client of the exporter.
 struct Client {
     egress: Egress,
     /// The exporter has no runtime.
