@@ -17,7 +17,7 @@ pub enum Kind {
     Internal,
 }
 
-/// What an attribute says.
+/// Value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A word.
@@ -57,7 +57,7 @@ pub struct Finished {
     pub parent_is_remote: bool,
     /// `tracestate`, as the client sent it.
     pub state: Option<String>,
-    /// What was done.
+    /// Name of the operation.
     pub name: &'static str,
     /// Its part.
     pub kind: Kind,
@@ -143,7 +143,7 @@ impl Span {
             .then(|| Self::under(self.context(), false, name, Kind::Internal))
     }
 
-    /// A request to somebody else, who is to be told of [`Span::context`].
+    /// Starts a span for a request to another service, which receives [`Span::context`].
     pub fn request(&self, name: &'static str) -> Self {
         Self::under(self.context(), false, name, Kind::Client)
     }
@@ -259,7 +259,8 @@ mod tests {
         );
         drop(elsewhere);
         drop(span);
-        // STREAM-20: who asks for more gets no more, and who comes after is told so. It would take 5 s to have five.
+        // STREAM-20: a client above the limit gets no more recorded spans, and the next service
+        // receives that decision. Five more would take 5 s.
         let more: Vec<_> = (0..50).filter_map(|_| call("more", parent("01"))).collect();
         let recorded = more.iter().filter(|span| span.is_recorded()).count();
         assert!(more.len() == 50 && recorded < 5, "{recorded}");
