@@ -1,4 +1,4 @@
-//! What is sealed: tokens together with the client that they belong to, and a source's client.
+//! Sealed values: tokens together with the client that they belong to, and a source's client.
 
 use portolan_keys::{Keys, KeysError, OpenError, vault};
 use portolan_model::{

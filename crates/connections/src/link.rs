@@ -1,6 +1,6 @@
-//! Links to the page where a person connects an account: sealed, so that nobody reads or changes whose account at which source is meant
-//! (MCP-EL-10, MCP-EL-11). A link opens nothing by itself: its page wants the very person to be
-//! signed in.
+//! Links to the page where a person connects an account. They are sealed, so that account and
+//! source can be neither read nor changed (MCP-EL-10, MCP-EL-11). A link alone grants nothing: its
+//! page requires that same person to be signed in.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_keys::{Keys, KeysError, Purpose};
