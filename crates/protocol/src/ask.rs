@@ -19,11 +19,11 @@ use crate::translate::{Loss, Losses, Shaped};
 /// The three requests that a server may have for its client (MCP-MR-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AskMethod {
-    /// `elicitation/create`: asks the person.
+    /// `elicitation/create`: requests input from the person.
     Elicit,
-    /// `sampling/createMessage`: asks the client's model.
+    /// `sampling/createMessage`: requests a message from the client's model.
     CreateMessage,
-    /// `roots/list`: asks for the client's roots.
+    /// `roots/list`: requests the client's roots.
     ListRoots,
 }
 
@@ -77,7 +77,7 @@ impl Need {
         Self::Roots,
     ];
 
-    /// What this question needs.
+    /// Returns the capability that this question needs.
     pub fn of(method: AskMethod, params: &Raw) -> Self {
         match method {
             AskMethod::Elicit => {
@@ -166,7 +166,7 @@ impl Need {
     }
 }
 
-/// Why a client cannot be asked.
+/// Reason why a question cannot be sent to a client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unaskable {
     /// It did not declare the capability, or its revision has none (MCP-X-30, MCP-X-33, MCP-X-3A,
@@ -188,9 +188,9 @@ pub enum Unaskable {
 /// Context for which a question is translated.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// The revision of who asks.
+    /// Revision of the server that sends the question.
     pub from: Revision,
-    /// The revision of who is asked.
+    /// Revision of the client that receives it.
     pub to: Revision,
     /// Capabilities that the client declared.
     pub capabilities: &'a ClientCapabilities,
@@ -198,8 +198,8 @@ pub struct Asked<'a> {
     pub made_up_id: &'a str,
 }
 
-/// Parameters of a question as the client's revision knows them (MCP-X-30…MCP-X-3E), or why it
-/// cannot be asked. `params` may be the empty object where the asker sent none.
+/// Translates the parameters of a question to the client's revision (MCP-X-30…MCP-X-3E), or returns
+/// why it cannot be sent. `params` may be the empty object where the server sent none.
 pub fn question(method: AskMethod, params: &Raw, asked: &Asked<'_>) -> Result<Shaped, Unaskable> {
     if params.kind() != Kind::Object {
         return Err(Misfit::new("params", "expected an object").into());
@@ -215,7 +215,7 @@ pub fn question(method: AskMethod, params: &Raw, asked: &Asked<'_>) -> Result<Sh
     }
 }
 
-/// MCP-RT-1: nothing but `_meta`.
+/// MCP-RT-1: keeps only `_meta`.
 fn roots(params: &Raw) -> Shaped {
     let (mut out, mut losses) = (Vec::with_capacity(32), Losses::NONE);
     let mut object = Object::begin(&mut out);
@@ -249,9 +249,9 @@ fn meta(value: &Raw, object: &mut Object<'_>, losses: &mut Losses) {
     inner.end();
 }
 
-/// A client's answer to a question, checked against what was asked and shaped for the revision of
-/// who asked (MCP-X-39, MCP-X-3C). The misfit says what is wrong with the answer: a failed
-/// elicitation (MCP-EL-8), or a sampling that cannot be used.
+/// Checks a client's answer against its question and translates it to the revision of the server
+/// (MCP-X-39, MCP-X-3C). The misfit describes the fault: a failed elicitation (MCP-EL-8), or a
+/// sampling result that cannot be used.
 pub fn answer(
     method: AskMethod,
     params: &Raw,

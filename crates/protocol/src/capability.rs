@@ -32,7 +32,7 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// Everything that the endpoint serves whatever its lists hold (MCP-L-11).
+    /// All capabilities of the endpoint, independent of the content of its lists (MCP-L-11).
     pub fn full() -> Self {
         Self {
             tools: true,
@@ -149,7 +149,7 @@ impl ClientCapabilities {
         let facts = revision.facts();
         let mut object = Object::begin(out);
         if self.roots {
-            // MCP-X-3I: what changes is asked for again, never announced.
+            // MCP-X-3I: changed roots are requested again, never announced.
             object.raw("roots", b"{}");
         }
         if self.sampling {

@@ -14,7 +14,7 @@ pub const MAX_VALUES: usize = 100;
 /// [`CompleteParams::unknown_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CompleteParams {
-    /// Whose argument.
+    /// Owner of the argument.
     #[serde(rename = "ref")]
     pub reference: Reference,
     /// The argument and what was typed so far.
@@ -24,7 +24,7 @@ pub struct CompleteParams {
     pub context: Option<Context>,
 }
 
-/// Whose argument is completed.
+/// Owner of the argument that is completed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type")]
 pub enum Reference {

@@ -58,7 +58,7 @@ pub struct BinaryContent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceLink {
-    /// Where it is.
+    /// URI of the resource.
     pub uri: String,
     /// Programmatic name.
     pub name: String,
@@ -104,7 +104,7 @@ pub struct EmbeddedResource {
 pub enum ResourceContents {
     /// Text.
     Text {
-        /// Where it is.
+        /// URI of the resource.
         uri: String,
         /// Media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ pub enum ResourceContents {
     },
     /// Bytes.
     Blob {
-        /// Where it is.
+        /// URI of the resource.
         uri: String,
         /// Media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]

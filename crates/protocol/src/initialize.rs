@@ -95,7 +95,7 @@ impl Implementation {
 /// Parameters of `initialize`.
 #[derive(Clone, Debug)]
 pub struct InitializeParams {
-    /// The version that the client asks for, whatever it is.
+    /// Version that the client requests; any string.
     pub requested: String,
     /// The version that the session will speak (MCP-L-2).
     pub revision: Revision,

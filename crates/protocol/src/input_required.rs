@@ -1,4 +1,5 @@
-//! Multi round-trip requests of 2026-07-28 (MCP-MR-1…MCP-MR-15): a result that asks, and the retry that answers.
+//! Multi round-trip requests of 2026-07-28 (MCP-MR-1…MCP-MR-15): a result that contains questions,
+//! and the retry that contains the answers.
 
 use crate::ask::AskMethod;
 use crate::jsonrpc::{Kind, Misfit, Params, Raw};
@@ -7,7 +8,7 @@ use crate::result::{Identity, Object, ResultObject};
 use crate::revision::Revision;
 use crate::translate::Violation;
 
-/// How often one call may ask (MCP-MR-10, MCP-X-24, MCP-V-3).
+/// Most rounds of questions in one call (MCP-MR-10, MCP-X-24, MCP-V-3).
 pub const MOST_ROUNDS: u8 = 10;
 /// Longest `requestState` that we make, in bytes (MCP-MR-7).
 pub const LONGEST_STATE: usize = 8 * 1024;
@@ -134,7 +135,7 @@ pub struct Brought {
 }
 
 impl Brought {
-    /// Reads the members of any request that may ask (MCP-MR-1).
+    /// Reads the retry members of a request whose result may contain questions (MCP-MR-1).
     pub fn read(params: &Params) -> Result<Self, Misfit> {
         let [responses, state] = params.pick(["inputResponses", "requestState"]);
         if let Some(responses) = &responses {

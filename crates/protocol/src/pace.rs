@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Most notifications of one queue within [`WINDOW`], for a client that waits.
 pub const MOST: usize = 10;
-/// The time in which there are so many at most.
+/// Period in which at most [`MOST`] notifications are sent.
 pub const WINDOW: Duration = Duration::from_secs(1);
 /// Most loggers with a queue of their own in one request; the others share a queue.
 const LOGGERS: usize = 16;
@@ -113,7 +113,8 @@ impl<T> Pace<T> {
             |lanes: &[Kept<T>], lane: &Lane| lanes.iter().position(|kept| kept.lane == *lane);
         let mut lane = lane;
         let mut known = find(&self.lanes, &lane);
-        // Who makes up a logger for each message is heard as often as so many.
+        // Loggers beyond the limit share one queue, so that a new logger for each message does not
+        // evade the limit.
         if known.is_none() && self.lanes.len() > LOGGERS && lane != Lane::Progress {
             lane = Lane::Log(None);
             known = find(&self.lanes, &lane);

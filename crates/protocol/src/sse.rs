@@ -125,7 +125,7 @@ impl Decoder {
         Ok(events)
     }
 
-    /// The last id seen: what `Last-Event-ID` of a resume says.
+    /// The last id seen: the value of `Last-Event-ID` for a resume.
     pub fn last_id(&self) -> Option<&str> {
         self.id.as_deref()
     }

@@ -88,7 +88,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// True if news of `list` were asked for (MCP-SB-4).
+    /// True if changes of `list` were requested (MCP-SB-4).
     pub const fn wants(&self, list: List) -> bool {
         match list {
             List::Tools => self.tools,

@@ -65,7 +65,7 @@ impl Status {
         !self.is_terminal() && self != next
     }
 
-    /// The same as the other era says it: a result with `isError: true` is a failure in R4
+    /// Status in the terms of the other era: a result with `isError: true` is a failure in R4
     /// (MCP-TK-8) and completed in R5 (MCP-TX-7).
     #[must_use]
     pub const fn shaped(self, revision: Revision, is_error_result: bool) -> Self {

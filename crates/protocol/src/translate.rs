@@ -68,7 +68,7 @@ pub enum Violation {
     /// A completion without values.
     #[error("a completion lacks values")]
     Completion,
-    /// A result that asks for nothing, or in a wrong form (MCP-MR-2, MCP-MR-3).
+    /// An input_required result without a question, or in a wrong form (MCP-MR-2, MCP-MR-3).
     #[error("an input_required result is malformed")]
     InputRequired,
     /// A definition without a name, a URI or a schema.

@@ -169,7 +169,7 @@ fn property(
     Ok(())
 }
 
-/// MCP-EL-7, MCP-EL-8, MCP-X-39: what the client answered, checked against what was asked.
+/// MCP-EL-7, MCP-EL-8, MCP-X-39: checks the client's answer against the form.
 pub(super) fn answer(params: &Raw, result: &Raw) -> Result<Shaped, Misfit> {
     let action = result.get("action").and_then(|action| action.string());
     let accepted = match action.as_deref() {
@@ -192,7 +192,7 @@ pub(super) fn answer(params: &Raw, result: &Raw) -> Result<Shaped, Misfit> {
                 check(&value, &schema)?;
                 object.raw("content", value.as_bytes());
             }
-            // Of what was not accepted nothing is passed on, whatever stands there.
+            // The content of an answer that was not accepted is dropped, whatever its value.
             "content" | "resultType" => {}
             _ => object.raw(&name, value.as_bytes()),
         }
@@ -223,7 +223,7 @@ fn check(content: &Raw, schema: &Raw) -> Result<(), Misfit> {
     for (name, value) in &content {
         let fault = |expected: &str| Err(Misfit::new(format!("result.content.{name}"), expected));
         let Some(asked) = schema["properties"].get(name) else {
-            // MCP-EL-7: of what was not asked for only the type is known.
+            // MCP-EL-7: of an unrequested member only the type is checked.
             let flat = match value {
                 Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
                 Value::Array(items) => items.iter().all(Value::is_string),

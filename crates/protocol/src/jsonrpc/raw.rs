@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 
 use super::scan::{self, ScanError};
 
-/// One JSON value as text, backed by shared bytes: cloning copies no text. What [`Raw::parse`] took is nested at most 64
-/// deep, and every later parse accepts it, unless it holds a number beyond the range of a double and the parse wants a
-/// value of it.
+/// One JSON value as text, backed by shared bytes: cloning copies no text. A value from
+/// [`Raw::parse`] is nested at most 64 deep, and every later parse accepts it. The exception is a
+/// number beyond the range of a double, if the parse needs its value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raw(Bytes);
 
@@ -35,7 +35,7 @@ pub enum Unsound {
     Syntax,
 }
 
-/// What sort of JSON value a [`Raw`] holds.
+/// Type of the JSON value that a [`Raw`] holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `null`
@@ -134,7 +134,7 @@ impl Raw {
         &self.0
     }
 
-    /// What sort of value this is.
+    /// Type of this value.
     pub fn kind(&self) -> Kind {
         match self.0.first() {
             Some(b'{') => Kind::Object,
@@ -202,7 +202,8 @@ impl Raw {
             } else {
                 format!("{root}.{inner}")
             };
-            // serde_json ends its messages with a position within our slice, which says nothing to the reader.
+            // serde_json ends its messages with a position within our slice, which is useless to
+            // the reader.
             let text = error.inner().to_string();
             let expected = text
                 .split(" at line ")

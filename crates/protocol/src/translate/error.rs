@@ -41,7 +41,7 @@ pub enum Failed {
     Error(RpcError, Losses),
     /// The same, and the upstream does not serve what it should (MCP-X-83).
     Degraded(RpcError),
-    /// A result with `isError: true` that says so (MCP-X-68).
+    /// A result with `isError: true` that contains the message (MCP-X-68).
     ToolFailure(String),
     /// The client lacks these: `-32021` with HTTP 400 (MCP-X-80).
     Missing(Raw),
@@ -68,7 +68,7 @@ pub fn error(
     let modern_client = to.era() == Era::Modern;
     let data = |name: &str| error.data.as_ref().and_then(|data| data.get(name));
     match error.code {
-        // Servers of both eras say it in sessions too; the draft's number means other things there.
+        // Servers of both eras use it in sessions too; the draft's number has other meanings there.
         -32021 | -32003
             if (modern_upstream || error.code == -32021)
                 && data("requiredCapabilities").is_some() =>

@@ -21,8 +21,9 @@ pub struct Shape<'a> {
     pub uniform: bool,
 }
 
-/// A complete result as the client's revision knows it. A result that asks for input, or a task, is a violation here: see
-/// [`crate::input_required::InputRequired::is`] and [`crate::task`] first.
+/// Translates a complete result to the client's revision. A result that requests input, or a task,
+/// is a violation here: check [`crate::input_required::InputRequired::is`] and [`crate::task`]
+/// first.
 pub fn result(method: Method, result: &Raw, shape: &Shape<'_>) -> Result<Shaped, Violation> {
     if result.kind() != Kind::Object {
         return Err(Violation::NotAnObject);

@@ -4,7 +4,7 @@
 use crate::jsonrpc::{Kind, Raw};
 use crate::result::Object;
 
-/// Kind of a value in which URIs are looked for.
+/// Kind of a value that may contain URIs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Result,
@@ -90,7 +90,7 @@ pub fn uris(result: &Raw, published: Published<'_>) -> Raw {
     rewritten(result, Place::Result, published)
 }
 
-/// The same of what an error says of a resource: its `data`.
+/// Replaces the URI in an error about a resource: in its `data`.
 pub fn uri_of_error(data: &Raw, published: Published<'_>) -> Raw {
     rewritten(data, Place::Resource, published)
 }
