@@ -1,4 +1,4 @@
-//! A conversation with a server, in whatever era it is held.
+//! Connection to a server of either era.
 
 use std::sync::Arc;
 
@@ -65,11 +65,10 @@ impl Connection {
         self.post(outgoing::answer(id, outcome)).await
     }
 
-    /// Says that a request is not wanted any more (MCP-X-77). To a modern server that is said by
-    /// dropping the exchange.
+    /// Cancels a request (MCP-X-77). For a modern server, drop the exchange instead.
     ///
     /// # Errors
-    /// [`UpstreamError`] if the server did not take it.
+    /// [`UpstreamError`] if the server did not accept the message.
     pub async fn cancel(&self, id: &RequestId, reason: &str) -> Result<(), UpstreamError> {
         self.post(outgoing::cancelled(id, reason)).await
     }

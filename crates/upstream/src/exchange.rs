@@ -1,4 +1,4 @@
-//! One request on its way: what the server tells and asks meanwhile, and at last its answer.
+//! One running request: the server's notifications and requests, and finally its answer.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -52,9 +52,9 @@ pub enum Event {
     Answer(Result<Raw, RpcError>),
 }
 
-/// How often the rest of a stream is asked for without hearing anything new.
+/// Most attempts to resume a stream without a new event.
 const TRIES: u32 = 5;
-/// Before a stream is asked for again where the server names no time.
+/// Pause before a stream is resumed, if the server names no time.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest time that a server may make us wait for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -88,7 +88,7 @@ pub struct Exchange {
     tries: u32,
     until: Instant,
     over: bool,
-    /// The answer is a list, whose entries are looked at one by one.
+    /// The answer is a list, whose entries are checked one by one.
     is_list: bool,
 }
 
@@ -128,7 +128,7 @@ impl Exchange {
         }
         let refused = refusal(status, &answer.headers);
         let speaks = is_json(&answer.headers);
-        // These say nothing of MCP, whatever their bodies hold (MCP-X-4).
+        // These statuses say nothing about MCP, independent of their bodies (MCP-X-4).
         let is_about_http = status.is_server_error()
             || matches!(
                 status,
@@ -151,8 +151,8 @@ impl Exchange {
             Err(_) if !status.is_success() => return Err(refused),
             Err(error) => return Err(error),
         }
-        // MCP-X-8: what HTTP refuses is this request, whatever the error names: servers of Python's
-        // SDK 1.x name `server-error`.
+        // MCP-X-8: an HTTP error refuses this request, whatever id the error names: servers of
+        // Python's SDK 1.x name `server-error`.
         if !status.is_success() {
             for message in &mut this.queue {
                 if let Incoming::Response {
@@ -213,10 +213,10 @@ impl Exchange {
         }
     }
 
-    /// The next event. May be dropped and asked again: nothing is lost.
+    /// Waits for the next event. The future may be dropped and the call repeated without loss.
     ///
     /// # Errors
-    /// [`UpstreamError`]: then nothing follows, and whether the request was carried out is not known.
+    /// [`UpstreamError`]: no event follows, and it is unknown whether the request was carried out.
     pub async fn next(&mut self) -> Result<Event, UpstreamError> {
         if self.over {
             return Err(UpstreamError::Interrupted);
@@ -377,8 +377,8 @@ impl Exchange {
         }
     }
 
-    /// Asks for the rest of a stream that broke, or that the server closed to be asked again
-    /// (MCP-X-7E, MCP-T-25).
+    /// Requests the rest of a stream that broke, or that the server closed to be polled (MCP-X-7E,
+    /// MCP-T-25).
     async fn resume(&mut self) -> Result<(), UpstreamError> {
         let (Connection::Legacy(legacy), Some(last)) = (&self.connection, &self.last_event) else {
             self.over = true;

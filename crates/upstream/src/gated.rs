@@ -50,9 +50,9 @@ enum Door<'a> {
 }
 
 impl Client {
-    /// Asks the server for all that it offers, as a client that can do everything, and then what of it a client needs for which tool.
-    /// A server that remembers nothing of a client cannot make a difference, and is asked once. One
-    /// of both eras is asked for its tools in both.
+    /// Fetches all that the server offers, as a client with every capability. Then finds the
+    /// capability that each tool needs. A stateless server cannot distinguish clients and is
+    /// queried once. A server of both eras is queried for its tools in both.
     ///
     /// # Errors
     /// [`UpstreamError`].

@@ -143,7 +143,7 @@ impl Legacy {
         Ok(exchange.await?.of(request.method))
     }
 
-    /// What every message of the session carries.
+    /// Headers of every message of the session.
     pub(crate) fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::with_capacity(3);
         if !self.is_open {

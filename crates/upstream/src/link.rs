@@ -42,7 +42,7 @@ const WAITING: usize = 256;
 struct Waiting {
     by_id: HashMap<RequestId, (u64, mpsc::Sender<Incoming>)>,
     made: u64,
-    /// Who hears what belongs to no request.
+    /// Receiver of messages that belong to no request.
     standing: Option<mpsc::Sender<Incoming>>,
     /// The stream is over: no more messages are delivered.
     is_over: bool,
@@ -53,7 +53,7 @@ struct Waiting {
 #[derive(Debug)]
 pub struct Link {
     pub(crate) client: Client,
-    /// Where messages go.
+    /// Address to which messages are posted.
     pub(crate) post: Url,
     revision: OnceLock<Revision>,
     waiting: Arc<Mutex<Waiting>>,
@@ -267,7 +267,7 @@ impl Reader {
                 Incoming::Notification { .. } => waiting.standing.clone().map(Some),
                 _ => None,
             };
-            // What names no request is of the newest one.
+            // A message that names no request belongs to the newest one.
             own.unwrap_or_else(|| {
                 let open = waiting.by_id.values().filter(|(_, to)| !to.is_closed());
                 let newest = open.max_by_key(|(made, _)| *made);

@@ -17,13 +17,13 @@ pub(crate) enum Incoming {
         method: String,
         params: Raw,
     },
-    /// It tells something.
+    /// A notification.
     Notification { method: String, params: Raw },
     /// It answers. Without an id (or with `null`) only an error (MCP-X-8).
     Response {
         id: Option<RequestId>,
         outcome: Result<Raw, RpcError>,
-        /// Parts of the result may be unsound: it is of use only where they are looked at one by
+        /// Parts of the result may be unsound: it can be used only where they are checked one by
         /// one (REVIEW-F6).
         is_odd: bool,
     },

@@ -80,10 +80,10 @@ pub enum OauthError {
     /// The answer to the authorization request is not one of this issuer (MCP-AU-9).
     #[error("the answer came from another authorization server than the one that was asked")]
     MixedUp,
-    /// The person, or the server, said no. The code is one of RFC 6749 §4.1.2.1.
+    /// The person, or the server, denied access. The code is one of RFC 6749 §4.1.2.1.
     #[error("the authorization server said no ({0})")]
     Denied(String),
-    /// The token endpoint said no.
+    /// The token endpoint refused the request.
     #[error("the token endpoint said no ({code})")]
     Refused {
         /// `error` of RFC 6749 §5.2.
@@ -95,7 +95,7 @@ pub enum OauthError {
 }
 
 impl OauthError {
-    /// The grant is over: nothing but a person's new consent brings it back.
+    /// True if the grant is over: only a person's new consent restores it.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused { code } if code == "invalid_grant")
     }

@@ -113,8 +113,8 @@ pub struct Offer {
     pub resources: Vec<OfferedResource>,
     /// Sentences about definitions that cannot be used, and why.
     pub skipped: Vec<String>,
-    /// The server did not say what it lists in sessions (MCP-X-4): what was known of that still
-    /// holds.
+    /// The server did not answer what it lists in sessions (MCP-X-4): the previous knowledge of
+    /// that still holds.
     pub sessions_unsaid: bool,
 }
 
@@ -131,8 +131,8 @@ impl ServerFacts {
 }
 
 impl Probed {
-    /// Asks for all lists that the server says it has (MCP-X-18). A list that it then does not know
-    /// is empty.
+    /// Fetches all lists that the server declares (MCP-X-18). A list that it then does not know is
+    /// empty.
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -200,8 +200,8 @@ impl Probed {
 }
 
 impl Offer {
-    /// MCP-TK-1, MCP-X-50: `execution` of a tool counts where its server takes tasks at all; one of
-    /// 2026-07-28 says nothing of its tools, so that any may become one.
+    /// MCP-TK-1, MCP-X-50: `execution` of a tool counts only if its server accepts tasks. A server
+    /// of 2026-07-28 declares nothing per tool, so any call may become a task.
     fn say_which_may_be_tasks(&mut self) {
         let capabilities = &self.facts.capabilities;
         let (takes, says) = match self.facts.revision.facts().tasks {
@@ -265,8 +265,7 @@ impl Offer {
         }
     }
 
-    /// Takes an entry, or says what is wrong with it: what is odd costs that entry alone
-    /// (REVIEW-F6).
+    /// Takes an entry, or returns its fault. A fault excludes that entry alone (REVIEW-F6).
     fn take_one(&mut self, list: List, name: String, entry: &Raw) -> Result<(), String> {
         entry.soundness().map_err(|unsound| unsound.to_string())?;
         let cleaned = cleaned(entry);

@@ -110,7 +110,7 @@ pub struct Probed {
 /// Era of the server, as the answer to the first request shows it.
 enum Guess {
     Modern(ServerFacts),
-    /// It refused the version that it says it knows.
+    /// The server refused the version that it claims to support.
     Again,
     /// It may be: the handshake decides.
     Perhaps,
@@ -118,11 +118,11 @@ enum Guess {
 }
 
 impl Client {
-    /// Finds out which era the server is of, and begins a conversation (MCP-X-1). `speaker` is who
-    /// opens a session, if it comes to that.
+    /// Finds the era of the server and opens a connection (MCP-X-1). `speaker` is the client
+    /// identity that opens a session, if one is needed.
     ///
     /// # Errors
-    /// [`UpstreamError`]. Those of MCP-X-4 (no connection, 401, 403, 429, 5xx, time) say nothing of
+    /// [`UpstreamError`]. Those of MCP-X-4 (no connection, 401, 403, 429, 5xx, time) do not show
     /// the era.
     pub async fn probe(
         &self,
@@ -132,7 +132,7 @@ impl Client {
         let modern = Modern::new(self.clone(), speaker.clone());
         let mut first = self.discover(&modern).await?;
         if matches!(first, Guess::Again) {
-            // MCP-X-2: with the newest common version, which is the one that was asked for.
+            // MCP-X-2: with the newest common version, which is the requested one.
             first = self.discover(&modern).await?;
         }
         if matches!(first, Guess::Again) {

@@ -24,9 +24,9 @@ use crate::{
     outgoing::{LAST_EVENT_ID, Request},
 };
 
-/// How often a stream is asked for again without hearing anything new.
+/// Most attempts to resume a stream without a new event.
 const TRIES: u32 = 5;
-/// Before a stream is asked for again where the server names no time.
+/// Pause before a stream is resumed, if the server names no time.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest time that a server may make us wait for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -209,14 +209,14 @@ impl Standing {
             Incoming::Notification { method, params } => {
                 Some(Event::Notification { method, params })
             }
-            // Answers come where they were asked for.
+            // Answers come on the stream of their request.
             Incoming::Request { .. } | Incoming::Response { .. } => None,
         }
     }
 }
 
 impl Get {
-    /// The messages of the next piece; asks for the stream again where it can be gone on with.
+    /// Reads the messages of the next piece; resumes the stream where that is possible.
     async fn more(&mut self, legacy: &Legacy) -> Result<Vec<Incoming>, UpstreamError> {
         let limits = legacy.client.limits();
         let Some(body) = &mut self.body else {

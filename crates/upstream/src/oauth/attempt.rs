@@ -20,7 +20,7 @@ const LONGEST_SCOPES: usize = 2048;
 pub struct Attempt {
     /// Comes back with the answer.
     pub state: String,
-    /// Proves that who redeems the code is who asked for it (RFC 7636).
+    /// PKCE verifier: proves that the client that redeems the code also requested it (RFC 7636).
     pub verifier: String,
 }
 
@@ -37,7 +37,7 @@ pub struct Callback {
     pub code: Option<String>,
     /// An error code.
     pub error: Option<String>,
-    /// Who answers (RFC 9207).
+    /// Issuer of the answer (RFC 9207).
     pub iss: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Attempt {
         })
     }
 
-    /// Where the browser is sent.
+    /// Address to which the browser is redirected.
     ///
     /// # Errors
     /// [`OauthError::UnsafeAddress`] (MCP-AU-15), [`OauthError::Unusable`] if the server has no
@@ -132,9 +132,9 @@ impl Attempt {
     }
 }
 
-/// The scopes to ask for (MCP-AU-11, MCP-AU-12): those of the challenge, else all that the resource
-/// knows, else none; with those that were granted before, and `offline_access` where the server
-/// knows it.
+/// Returns the scopes to request (MCP-AU-11, MCP-AU-12): those of the challenge, else all that the
+/// resource declares, else none. Scopes that were granted before are added, and `offline_access`
+/// where the server supports it.
 pub fn offered_scopes(
     challenge: &Challenge,
     found: &Discovered,
@@ -218,7 +218,7 @@ mod tests {
         ];
         for (advertised, iss) in bad {
             let mut answer = callback(iss);
-            // The words of a stranger are not shown either.
+            // Untrusted text is not shown either.
             answer.error = Some("access_denied".to_owned());
             let error = Attempt::check(&server(advertised), &answer).unwrap_err();
             assert!(matches!(error, OauthError::MixedUp), "{iss:?}: {error}");

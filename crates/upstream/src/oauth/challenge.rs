@@ -5,7 +5,7 @@ use url::Url;
 /// Parameters of a challenge. Everything is optional: a bare 401 is a challenge too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Challenge {
-    /// Where the metadata of the resource is.
+    /// Address of the resource's metadata.
     pub resource_metadata: Option<Url>,
     /// Scopes that are needed, separated by spaces.
     pub scope: Option<String>,

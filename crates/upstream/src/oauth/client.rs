@@ -1,4 +1,4 @@
-//! Who we are at an authorization server (MCP-AU-6, MCP-AU-7; MCP-AC-1).
+//! Our client identity at an authorization server (MCP-AU-6, MCP-AU-7; MCP-AC-1).
 
 use http::StatusCode;
 use portolan_net::egress::Egress;
@@ -94,16 +94,16 @@ impl ClientIdentity {
     }
 }
 
-/// What we say of ourselves when we register, and in our metadata document.
+/// Client metadata for registration, and for our metadata document.
 #[derive(Debug, Clone)]
 pub struct Registration<'a> {
-    /// What people see on the consent page.
+    /// Name on the consent page.
     pub client_name: &'a str,
     /// Our site.
     pub client_uri: &'a str,
-    /// Where answers come.
+    /// Address of the redirect.
     pub redirect_uri: &'a str,
-    /// Scopes that will be asked for, separated by spaces.
+    /// Scopes that will be requested, separated by spaces.
     pub scope: Option<&'a str>,
 }
 
