@@ -211,7 +211,7 @@ impl AllowedDestination {
     }
 }
 
-/// Where a URL leads, as far as the text tells.
+/// Destination of a URL, as far as its text shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destination<'a> {
     Address(IpAddr),
@@ -257,7 +257,7 @@ impl AddressRules {
         }
     }
 
-    /// Holds a URL to everything that its text tells: scheme, credentials, port, host.
+    /// Checks everything that the text of a URL shows: scheme, credentials, port, host.
     pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
         let plain = match url.scheme() {
             "https" => false,
@@ -277,7 +277,7 @@ impl AddressRules {
         self.check_destination(destination, port, plain)
     }
 
-    /// The same for a destination that has been taken apart already; the connector asks again with what it was given.
+    /// Checks a destination that is already parsed; the connector checks again with its own input.
     pub(crate) fn check_destination(
         &self,
         destination: Destination<'_>,

@@ -58,7 +58,7 @@ pub struct EgressPolicy {
     pub allow: Vec<AllowedDestination>,
     /// Admits `http://` to public hosts. Off in production (MCP-AB-16).
     pub allow_plain_http: bool,
-    /// Whose certificates are believed beside those that the machine believes.
+    /// Certificate authorities that are trusted besides those of the machine.
     pub authorities: Authorities,
     /// Value of `User-Agent` where the request sets none.
     pub user_agent: String,
@@ -106,7 +106,7 @@ pub struct EgressRequest {
     pub timeout: Duration,
     /// Largest answer body that is read.
     pub max_response_bytes: usize,
-    /// What happens on 3xx.
+    /// Handling of 3xx.
     pub redirects: Redirects,
 }
 
@@ -328,7 +328,7 @@ impl Egress {
                 Ok(answer) => return Ok((answer, wire)),
                 Err(error) => error,
             };
-            // Not a byte of it was sent, whatever it is.
+            // No byte of the request was sent.
             if let Some(unsent) = error.take_message() {
                 request = unsent;
                 continue;
@@ -393,7 +393,7 @@ struct Answered {
     answer: http::Response<Incoming>,
     /// The connection that brings the body.
     wire: Wire,
-    /// Who answered, after redirects.
+    /// URL that answered, after redirects.
     url: Url,
 }
 

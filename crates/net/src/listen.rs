@@ -97,10 +97,10 @@ impl Default for Limits {
 /// other, and so gives all listeners one budget of time.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
-    /// First: answers say `Connection: close`. Connections and requests are still taken, because balancers need a while
-    /// to see that the node is not ready any more.
+    /// First: answers carry `Connection: close`. Connections and requests are still accepted,
+    /// because balancers need a while to notice that the node is not ready any more.
     pub stop: CancellationToken,
-    /// Then: no new connections, and no new requests on kept ones. What runs goes on.
+    /// Then: no new connections, and no new requests on kept ones. Running requests continue.
     pub close: CancellationToken,
     /// Shortly before the cut: every connection is woken, so that requests that still wait can answer that they stop.
     pub tell: CancellationToken,
@@ -192,8 +192,9 @@ impl BindError {
     }
 }
 
-/// An address that this process has and does not serve yet: who connects is refused by the system, so that a balancer passes a request
-/// on to another node before it was sent. Where connections were taken instead, requests would wait for a start, or get 503.
+/// A bound address that this process does not serve yet. The system refuses connections, so that a
+/// balancer passes a request on to another node before it is sent. If connections were accepted,
+/// requests would wait for a start, or get 503.
 #[derive(Debug)]
 pub struct Bound {
     socket: Socket,
@@ -202,7 +203,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// With its port, where any was asked for.
+    /// Returns the address, with the chosen port if the configured port was 0.
     ///
     /// # Errors
     /// The system's.
@@ -367,7 +368,7 @@ async fn accept(
     let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, peer)) => {
-            // A connection whose options cannot be set is dead already; serving it will tell.
+            // A connection whose options cannot be set is already dead; serving it fails.
             let _ = stream.set_nodelay(true);
             let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(60));
             let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
@@ -395,7 +396,7 @@ struct Server<S> {
     http: http1::Builder,
     head_within: Duration,
     idle: Duration,
-    /// A flag and not the token: each answer looks at it, and a token has a lock.
+    /// A flag instead of the token: each answer reads it, and a token has a lock.
     says_close: Arc<AtomicBool>,
     close: CancellationToken,
     tell: CancellationToken,

@@ -40,7 +40,7 @@ pub trait Dial: Send + Sync + 'static {
 pub struct Network {
     /// Resolver of names.
     pub resolver: Arc<dyn Resolve>,
-    /// Who opens connections.
+    /// Opens connections.
     pub dialer: Arc<dyn Dial>,
 }
 

@@ -1,5 +1,5 @@
-//! One service beside a router, for the paths that are asked most: to find a route and to box what lies behind it costs what
-//! some answers cost.
+//! One service beside a router, for the most frequent paths: routing and boxing can cost as much as
+//! a small answer.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,7 +24,7 @@ pub struct Shortcut<S> {
 }
 
 impl<S> Shortcut<S> {
-    /// `is_its_own` is asked with the path of each request.
+    /// `is_its_own` gets the path of each request.
     pub fn new(is_its_own: fn(&str) -> bool, service: S, router: Router) -> Self {
         Self {
             is_its_own,

@@ -34,7 +34,7 @@ const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 /// Why a frame could not be handed over. Either way the stream is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The client went away.
+    /// The client disconnected.
     #[error("the client went away")]
     Gone,
     /// The client has not read for [`STALLED_AFTER`].
@@ -61,7 +61,7 @@ impl SseSender {
         }
     }
 
-    /// Completes when the client went away.
+    /// Completes when the client disconnects.
     pub async fn gone(&self) {
         self.frames.closed().await;
     }
@@ -88,7 +88,8 @@ impl Stream for Receiver {
     }
 }
 
-/// A body over a stream of frames. The stream is asked for the next frame only when the connection takes one.
+/// A body over a stream of frames. The stream is polled for the next frame only when the connection
+/// can take one.
 pub struct SseBody<S> {
     frames: Pin<Box<S>>,
     every: Duration,

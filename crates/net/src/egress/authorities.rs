@@ -1,4 +1,4 @@
-//! Whose certificates are believed: the authorities of the machine, and those that the operator names besides.
+//! Trusted certificate authorities: those of the machine, and those that the operator adds.
 
 use std::fmt;
 
@@ -33,10 +33,11 @@ pub enum AuthoritiesError {
 }
 
 impl Authorities {
-    /// Reads certificates in PEM. What else stands there is passed over.
+    /// Reads certificates in PEM. Other text is skipped.
     ///
     /// # Errors
-    /// [`AuthoritiesError`]: one certificate that cannot be read spoils all, for who wrote it there counts on it.
+    /// [`AuthoritiesError`]: one unreadable certificate is an error, because the operator relies on
+    /// it.
     pub fn from_pem(text: &[u8]) -> Result<Self, AuthoritiesError> {
         let mut store = RootCertStore::empty();
         for (before, certificate) in CertificateDer::pem_slice_iter(text).enumerate() {

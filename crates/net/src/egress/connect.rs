@@ -94,7 +94,7 @@ impl Guard {
         self.dial(&addresses, port).await
     }
 
-    /// All addresses of the name, asked for once and every one checked.
+    /// Resolves all addresses of the name once, and checks each of them.
     async fn resolve(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, ConnectFailure> {
         let mut addresses = self
             .network

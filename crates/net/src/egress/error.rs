@@ -114,7 +114,7 @@ pub enum EgressError {
         /// Why not.
         fault: RedirectFault,
     },
-    /// The peer did not speak HTTP properly or went away in the middle.
+    /// The peer did not send valid HTTP, or closed the connection in the middle.
     #[error("the connection broke or the answer was not valid HTTP")]
     Protocol {
         /// hyper's error.

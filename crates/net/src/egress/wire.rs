@@ -31,7 +31,7 @@ type Stream = MaybeHttpsStream<GuardedStream>;
 /// Outgoing request.
 pub(super) type Outgoing = Request<Full<Bytes>>;
 
-/// A connection. Dropping it closes it, whatever is under way.
+/// A connection. Dropping it closes it, even while an exchange runs.
 pub(super) struct Wire(Box<Ends>);
 
 struct Ends {
@@ -70,7 +70,8 @@ impl Wire {
         .await
     }
 
-    /// The next frame of the body that this connection brings. May be dropped and asked again: nothing is lost.
+    /// Reads the next frame of the body. The future may be dropped and the call repeated without
+    /// loss.
     pub(super) async fn frame(
         &mut self,
         body: &mut Incoming,
@@ -94,13 +95,14 @@ impl Wire {
     }
 }
 
-/// For what is looked at again without being woken.
+/// Context without a waker, for futures that are polled again anyway.
 fn unheard() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
 impl Ends {
-    /// Reads and writes what can be read and written. At its end the connection goes, and what was still asked of it gets an error.
+    /// Reads and writes as far as possible without waiting. When the connection ends it is dropped,
+    /// and pending requests get an error.
     fn advance(&mut self, cx: &mut Context<'_>) {
         let Some(connection) = &mut self.connection else {
             return;
@@ -115,7 +117,7 @@ impl Ends {
 }
 
 impl Drop for Ends {
-    /// TLS says goodbye, unless that would take waiting.
+    /// Sends the TLS close message, unless that would have to wait.
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             let mut stream = connection.into_parts().io;

@@ -65,7 +65,7 @@ impl Compress {
 }
 
 impl Hook for Compress {
-    /// Whether the answer may be compressed, and is asked for so.
+    /// Whether the answer may be compressed and the client accepts it.
     type Kept = Option<bool>;
 
     fn before(&self, request: &mut Request<Body>) -> Result<Self::Kept, Box<Response>> {

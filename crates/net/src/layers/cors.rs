@@ -9,7 +9,7 @@ use http::{Method, Request, StatusCode};
 
 use super::rule::{Hook, Rule};
 
-/// Whose scripts may read.
+/// Origins whose scripts may read answers.
 #[derive(Debug, Clone)]
 pub enum Origins {
     /// Every origin: `*`.
@@ -95,7 +95,7 @@ impl Cors {
         *answer.status_mut() = StatusCode::NO_CONTENT;
         let headers = answer.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, self.methods.clone());
-        // The asked names that are allowed, echoed; only names that are header names come back.
+        // The allowed ones of the requested names, echoed; only valid header names are returned.
         let names: Vec<String> = asked
             .get_all(header::ACCESS_CONTROL_REQUEST_HEADERS)
             .iter()

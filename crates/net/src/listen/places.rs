@@ -41,7 +41,7 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// The word of the metric's label.
+    /// Value of the metric's label.
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -181,8 +181,8 @@ impl Standing {
     }
 }
 
-/// Whose connections are counted together: an IPv4 address, or the /64 that one IPv6 host chooses
-/// its addresses from.
+/// Address by which connections are counted: an IPv4 address, or the /64 from which one IPv6 host
+/// chooses its addresses.
 fn holder(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => {
