@@ -28,11 +28,11 @@ pub trait Sink: Send + Sync + 'static {
     fn take(&self, span: Finished);
 }
 
-/// What makes spans in this process.
+/// State of tracing in this process.
 struct Tracer {
     sink: Box<dyn Sink>,
     ratio: f64,
-    /// Those that clients ask for.
+    /// Limit of the traces that clients request.
     asked: Pace,
 }
 
@@ -42,8 +42,9 @@ static TRACER: OnceLock<Tracer> = OnceLock::new();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Twice;
 
-/// From now on spans are made, and go to `sink`. Of calls whose client says nothing about it, this share is traced, from 0 to 1. A client
-/// that asks for a trace gets one, so many a second for all clients of this process; beyond that its call is one of the others.
+/// Starts tracing: spans are sent to `sink`. `ratio`, from 0 to 1, is the traced share of the calls
+/// whose client does not decide. A client that requests a trace gets one, up to `asked_per_second`
+/// for all clients of this process. Beyond that, `ratio` applies.
 ///
 /// # Errors
 /// [`Twice`].
@@ -56,7 +57,7 @@ pub fn start(sink: Box<dyn Sink>, ratio: f64, asked_per_second: u32) -> Result<(
     TRACER.set(tracer).map_err(|_| Twice)
 }
 
-/// Whether spans are made at all. One look at an atomic.
+/// True if spans are made. Costs one read of an atomic.
 #[inline]
 pub fn is_on() -> bool {
     TRACER.get().is_some()

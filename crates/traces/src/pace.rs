@@ -1,4 +1,5 @@
-//! How many traces are recorded because clients ask for it: so many a second, and a second's worth at once (GCRA).
+//! Rate limit of the traces that clients request: a number per second, with a burst of one second's
+//! worth (GCRA).
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

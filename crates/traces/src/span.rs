@@ -6,7 +6,7 @@ use portolan_model::{Clock, Timestamp};
 
 use crate::{Context, finished};
 
-/// What part a span has between two processes.
+/// Role of a span between two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It answers a request.
@@ -65,7 +65,7 @@ pub struct Finished {
     pub began: Timestamp,
     /// When it ended.
     pub ended: Timestamp,
-    /// What else is known.
+    /// Attributes.
     pub attributes: Vec<(&'static str, Value)>,
     /// How it failed.
     pub failure: Option<&'static str>,
@@ -148,7 +148,7 @@ impl Span {
         Self::under(self.context(), false, name, Kind::Client)
     }
 
-    /// Where in the trace this is.
+    /// Position in the trace.
     pub fn context(&self) -> &Context {
         &self.0.context
     }
