@@ -164,7 +164,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// The time, to the microsecond. What changes once a second is written once a second.
+/// Writes the time, to the microsecond. The part up to the second is formatted once a second.
 fn now(out: &mut Writer<'_>) -> fmt::Result {
     thread_local! {
         static SECOND: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };

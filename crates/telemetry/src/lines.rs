@@ -32,7 +32,7 @@ impl Queue {
     }
 }
 
-/// Where lines go.
+/// Destination of the lines.
 #[derive(Debug, Clone)]
 pub(crate) struct Lines(Arc<Queue>);
 

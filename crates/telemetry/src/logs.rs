@@ -47,7 +47,7 @@ pub enum LogsError {
     Filter {
         /// As configured.
         filter: String,
-        /// Where it fails.
+        /// Cause.
         #[source]
         source: ParseError,
     },
