@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// needs.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Held {
-    /// Who we are at the authorization server.
+    /// Our client at the authorization server.
     pub client: ClientIdentity,
     /// The access token.
     pub access: String,

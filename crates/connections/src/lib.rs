@@ -59,7 +59,7 @@ const JUST_NOW: time::Duration = time::Duration::minutes(1);
 /// How long a failure of a token endpoint is remembered, so that a burst of calls is no burst of token requests.
 const FAILURE_LIFE: Duration = Duration::from_secs(5);
 
-/// Whose account, at which source.
+/// Owner and source of a connected account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Account {
     /// Workspace.
@@ -75,9 +75,9 @@ pub struct Account {
 pub struct Token {
     /// For `Authorization: Bearer`.
     pub access: Arc<str>,
-    /// Names these tokens: what is said of them later is said of no others.
+    /// Name of these tokens; later reports about them apply to no others.
     pub name: TokenName,
-    /// Where it may be sent.
+    /// Address to which it may be sent.
     address: Arc<str>,
     /// Another one can be had without a person.
     is_renewable: bool,
@@ -386,7 +386,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Which account is connected for the server at an address, as [`Token::connection`] names it. Nothing is opened, and no token asked for.
+    /// Returns the id of the account that is connected for the server at an address, as
+    /// [`Token::connection`] names it. It decrypts nothing and requests no token.
     ///
     /// # Errors
     /// [`NoToken::Storage`].

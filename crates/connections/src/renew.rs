@@ -114,7 +114,8 @@ impl Connections {
             Some(token) => Grant::Refresh { token },
             None => Grant::ClientCredentials,
         };
-        // RFC 6749 §6: without a scope a refresh means what was granted; client credentials ask for it each time.
+        // RFC 6749 §6: a refresh without a scope keeps the granted scopes; client credentials send
+        // it each time.
         let scope = held
             .refresh
             .is_none()
