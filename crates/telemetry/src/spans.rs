@@ -51,7 +51,7 @@ const PATH: &str = "/v1/traces";
 pub struct TracesConfig {
     /// Address of the collector, `http` or `https`, with or without `/v1/traces`.
     pub endpoint: String,
-    /// Share of the calls that are traced although their client sends no trace context, from 0 to 1.
+    /// Traced share of the calls whose client sends no trace context, from 0 to 1.
     pub ratio: f64,
     /// Most traces per second that are recorded because clients request them.
     pub asked_per_second: u32,
