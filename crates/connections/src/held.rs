@@ -1,4 +1,4 @@
-//! What is sealed: tokens together with the client that they belong to, and a source's client.
+//! Sealed values: tokens together with the client that they belong to, and a source's client.
 
 use portolan_keys::{Keys, KeysError, OpenError, vault};
 use portolan_model::{
@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// needs.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Held {
-    /// Who we are at the authorization server.
+    /// Our client at the authorization server.
     pub client: ClientIdentity,
     /// The access token.
     pub access: String,

@@ -1,5 +1,5 @@
-//! Accounts at other people's MCP servers and APIs (AUTH-3.5; MCP-AU-13): the tokens of a workspace or of a
-//! person, sealed at rest, and renewed by one node at a time.
+//! Connected accounts at upstream MCP servers and APIs (AUTH-3.5; MCP-AU-13): the tokens of a
+//! workspace or of a person, sealed at rest, and renewed by one node at a time.
 //!
 //! ```text
 //! Connections::token ─► the row ─► still good ─► Token
@@ -9,12 +9,14 @@
 //!                 lost: wait until the version moves
 //! ```
 //!
-//! - A caller's own token never comes here (MCP-AU-1): what goes upstream was issued by the
+//! - A caller's own token never comes here (MCP-AU-1): a token for an upstream was issued by the
 //!   upstream's authorization server.
-//! - A token goes only to the address that it was issued for: whoever asks for one says where it is to go.
-//! - New tokens are committed before they are used. Renewing goes on when the call that wanted it is dropped: a rotated refresh token that
-//!   nobody kept would be lost.
-//! - What a node remembers is asked for again after a few seconds, so that a disconnected account is not used for longer.
+//! - A token is sent only to the address that it was issued for. A caller that requests a token
+//!   names that address.
+//! - New tokens are committed before they are used. Renewal continues when the call that needs it
+//!   is dropped; otherwise a rotated refresh token would be lost.
+//! - A node reads cached accounts again after a few seconds, so that a disconnected account is not
+//!   used for longer.
 
 mod held;
 mod link;
@@ -57,7 +59,7 @@ const JUST_NOW: time::Duration = time::Duration::minutes(1);
 /// How long a failure of a token endpoint is remembered, so that a burst of calls is no burst of token requests.
 const FAILURE_LIFE: Duration = Duration::from_secs(5);
 
-/// Whose account, at which source.
+/// Owner and source of a connected account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Account {
     /// Workspace.
@@ -73,9 +75,9 @@ pub struct Account {
 pub struct Token {
     /// For `Authorization: Bearer`.
     pub access: Arc<str>,
-    /// Names these tokens: what is said of them later is said of no others.
+    /// Name of these tokens; later reports about them apply to no others.
     pub name: TokenName,
-    /// Where it may be sent.
+    /// Address to which it may be sent.
     address: Arc<str>,
     /// Another one can be had without a person.
     is_renewable: bool,
@@ -83,8 +85,8 @@ pub struct Token {
 }
 
 impl Token {
-    /// Names the account, for as long as it stays connected: whoever connects it anew has another. A conversation that one account began
-    /// is none of another.
+    /// Id of the connection, valid as long as the account stays connected: connecting again makes a
+    /// new id. A conversation that began with one id must not continue with another.
     pub const fn connection(&self) -> Uuid {
         self.name.connection
     }
@@ -117,16 +119,16 @@ impl std::fmt::Debug for Token {
 /// Why there is no token.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NoToken {
-    /// Nobody connected an account.
+    /// No account is connected.
     #[error("no account is connected")]
     NotConnected,
-    /// Somebody has to sign in again.
+    /// The person must sign in again.
     #[error("the account has to be connected again")]
     NeedsSignIn,
     /// The authorization server gives none for now.
     #[error("{0}")]
     Server(Arc<OauthError>),
-    /// What is kept does not open.
+    /// The stored tokens cannot be decrypted.
     #[error("the stored tokens do not open")]
     Broken,
     /// The database.
@@ -209,7 +211,7 @@ impl Connections {
         }))
     }
 
-    /// What runs for the accounts after whoever asked for it is gone.
+    /// Tasks that continue after their caller is gone.
     pub fn tracker(&self) -> &TaskTracker {
         &self.0.tracker
     }
@@ -268,7 +270,7 @@ impl Connections {
             }
             _ => {}
         }
-        // On a task of its own: what a token endpoint gave is kept, whoever still waits for it.
+        // Runs on its own task, so that new tokens are stored even if the caller is dropped.
         let this = self.clone();
         let address: Arc<str> = at.into();
         let remembered = match &*known {
@@ -298,12 +300,15 @@ impl Connections {
         }
     }
 
-    /// What to do about an API that answered 401 to a token: the token to make the same request with again, once; what was refused was not
-    /// executed, whatever it was to do. `None`: its answer stands.
+    /// Returns the token with which to repeat, once, a request that an API refused with 401. The
+    /// refused request was not executed, even if its method is unsafe. `None`: the API's answer is
+    /// final.
     ///
-    /// Some APIs say 401 to what is wrong with a request. Only one that blames the token (RFC 6750 §3.1, `invalid_token`) is believed to the end:
-    /// of a workspace's account, which others use too, nobody's call says otherwise that it is over; and a token that was issued just now is
-    /// not renewed for it, so that no call makes token requests at will. Of their own account a person is asked all the same.
+    /// Some APIs answer 401 to an invalid request. Only a 401 that blames the token (RFC 6750 §3.1,
+    /// `invalid_token`) is always believed. Without it, one call cannot end a workspace's account,
+    /// which others use too. A token that was issued just now is then not renewed either, so that a
+    /// call cannot cause any number of token requests. A person's own account still requires a new
+    /// sign-in.
     ///
     /// # Errors
     /// [`NoToken`]; [`NoToken::NeedsSignIn`] if a renewed token is refused too.
@@ -339,7 +344,7 @@ impl Connections {
         self.0.slots.remove(account);
     }
 
-    /// The server refused fresh tokens too: somebody has to sign in again.
+    /// Marks the account as needing a new sign-in, because the server refused fresh tokens too.
     ///
     /// # Errors
     /// [`NoToken::Storage`].
@@ -355,8 +360,8 @@ impl Connections {
         Ok(())
     }
 
-    /// MCP-X-87, MCP-AU-11: the server wants more than was granted. What is asked for next time is
-    /// all of it together.
+    /// MCP-X-87, MCP-AU-11: records that the server needs more scopes than were granted. The next
+    /// sign-in requests all of them together.
     ///
     /// # Errors
     /// [`NoToken::Storage`].
@@ -376,12 +381,13 @@ impl Connections {
             stored::wants_scope(&mut tx, &row, &all).await?;
             tx.commit().await?;
         }
-        // Whoever connects it again is not to wait for what is remembered.
+        // A new connection of the account takes effect at once, without the delay of the cache.
         self.forget(&account);
         Ok(())
     }
 
-    /// Which account is connected for the server at an address, as [`Token::connection`] names it. Nothing is opened, and no token asked for.
+    /// Returns the id of the account that is connected for the server at an address, as
+    /// [`Token::connection`] names it. It decrypts nothing and requests no token.
     ///
     /// # Errors
     /// [`NoToken::Storage`].
@@ -401,7 +407,7 @@ impl Connections {
         Ok(row.map(|row| row.connected_at))
     }
 
-    /// True once an account is there that differs from `before`: somebody connected it meanwhile.
+    /// True once the account differs from `before`: it was connected meanwhile.
     ///
     /// # Errors
     /// [`NoToken::Storage`].

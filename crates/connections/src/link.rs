@@ -1,6 +1,6 @@
-//! Links to the page where a person connects an account: sealed, so that nobody reads or changes whose account at which source is meant
-//! (MCP-EL-10, MCP-EL-11). A link opens nothing by itself: its page wants the very person to be
-//! signed in.
+//! Links to the page where a person connects an account. They are sealed, so that account and
+//! source can be neither read nor changed (MCP-EL-10, MCP-EL-11). A link alone grants nothing: its
+//! page requires that same person to be signed in.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_keys::{Keys, KeysError, Purpose};
@@ -14,7 +14,7 @@ use crate::Account;
 
 /// How long a link can be opened.
 const LIFE: time::Duration = time::Duration::hours(24);
-/// Longest text that is looked at.
+/// Longest text that is parsed.
 const LONGEST_LINK: usize = 400;
 
 /// The last part of the page's path for a person's account.
@@ -41,7 +41,7 @@ pub fn looks_like_a_link(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Whose account a link means; `None` for what was changed, made elsewhere or is too old.
+/// Reads the account of a link; `None` if the link was changed, made elsewhere or is too old.
 pub fn read_link(keys: &Keys, text: &str, now: Timestamp) -> Option<Account> {
     if !looks_like_a_link(text) {
         return None;

@@ -14,7 +14,7 @@ use crate::{Account, Connections, Held, MARGIN, NoToken, Token, TokenName, open,
 
 /// How long the right to renew is held, in seconds: longer than a request to a token endpoint may take.
 const LEASE: u16 = 30;
-/// The longest wait for somebody else's renewal.
+/// Longest wait for a renewal by another task or node.
 const LONGEST_WAIT: Duration = Duration::from_secs(35);
 /// Between two looks whether it is done.
 const STEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
@@ -57,7 +57,7 @@ impl Connections {
             if let Some(found) = self.renew(&account, &row, refused).await? {
                 return Ok(found);
             }
-            // Somebody else renews them, or just did.
+            // Another task or node renews them, or just did.
             if Instant::now() > give_up {
                 return Err(NoToken::Server(Arc::new(OauthError::Unusable(
                     "token answer",
@@ -81,7 +81,7 @@ impl Connections {
         Ok(held?)
     }
 
-    /// Renews the tokens, unless somebody else does: `None`.
+    /// Renews the tokens. `None` if another task or node renews them.
     async fn renew(
         &self,
         account: &Account,
@@ -114,7 +114,8 @@ impl Connections {
             Some(token) => Grant::Refresh { token },
             None => Grant::ClientCredentials,
         };
-        // RFC 6749 §6: without a scope a refresh means what was granted; client credentials ask for it each time.
+        // RFC 6749 §6: a refresh without a scope keeps the granted scopes; client credentials send
+        // it each time.
         let scope = held
             .refresh
             .is_none()
@@ -158,8 +159,9 @@ impl Connections {
             scope: granted.as_deref(),
             expires_at,
         };
-        // Committed before it is used. Disconnected meanwhile: then these are used by nobody. A rotated refresh token cannot be got a
-        // second time, so the database has until the end of the lease to come back; the version lets one write be one.
+        // Commits the tokens before they are used. If the account was disconnected meanwhile, they
+        // are not used. A rotated refresh token cannot be obtained a second time, so the write is
+        // retried until the end of the lease. The version ensures that it is applied once.
         let kept = loop {
             match self.keep(account, row, &new, now).await {
                 Ok(kept) => break kept,
@@ -201,7 +203,7 @@ impl Connections {
         tracing::info!(tenant.id = %account.tenant, source.id = %account.source, kind = error.kind(), reason = %error,
             "tokens of an upstream account could not be renewed");
         let mut tx = self.0.store.node(account.tenant).await?;
-        // A client that is not known any more is replaced by whoever signs in again.
+        // A client that the server no longer knows is replaced at the next sign-in.
         let reason = match &error {
             error if error.is_final() => Some("ended"),
             error if error.is_unknown_client() => Some("client"),

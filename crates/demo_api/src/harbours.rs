@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a port offers.
+/// Service that a port offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Facility {

@@ -38,7 +38,7 @@ pub const OPENAPI: &str = include_str!("openapi.json");
 
 const DOCUMENTED_SERVER: &str = "http://127.0.0.1:8090";
 
-/// What the handlers share.
+/// State that the handlers share.
 #[derive(Clone, Default)]
 struct Desk {
     ledger: Arc<Mutex<Ledger>>,

@@ -89,11 +89,11 @@ pub struct ToolAnswer {
     pub status: Option<u16>,
     /// `WWW-Authenticate` of a 401 or 403, if there is one.
     pub challenge: Option<String>,
-    /// What was sent, if something was and [`crate::Caller::shows_exchange`] is set.
+    /// Request that was sent, if any, and if [`crate::Caller::shows_exchange`] is set.
     pub sent: Option<Sent>,
-    /// What was received for it. Absent if no answer arrived.
+    /// Response to it. Absent if no response arrived.
     pub received: Option<Received>,
-    /// What it shows of the source's credential, if it carried one.
+    /// Evidence about the source's credential, if the request carried one.
     pub proof: Option<Proof>,
 }
 

@@ -26,7 +26,7 @@ const MAX_FAULTS: usize = 12;
 const MAX_PATTERN_BYTES: usize = 512 * 1024;
 /// Looks at a value until it is known whether it fits: some tenths of a second. The largest answers that are read take about a third of them.
 const MOST_LOOKS: usize = 10_000_000;
-/// Looks until all faults are known, each of which is kept until then.
+/// Most looks at values until all faults are known. Each fault is kept until then.
 const MOST_LOOKS_FOR_FAULTS: usize = 50_000;
 
 /// Steps of compiling a schema when a tool is called. The largest that an import takes needs a fraction of them.
@@ -35,7 +35,7 @@ const MOST_STEPS_TO_COMPILE: usize = 40_000_000;
 /// A compiled schema, which counts the looks at the values that it checks.
 struct Checker<F: Json> {
     validator: Validator<Counted<F>>,
-    /// What a byte of a member's name costs.
+    /// Cost of a byte of a member's name.
     names: usize,
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn pattern_compiles(pattern: &str) -> bool {
 pub struct ArgumentFault {
     /// JSON pointer into the arguments; empty for the whole.
     pub path: String,
-    /// What is wrong and what is expected.
+    /// Description of the fault and of the expected value.
     pub message: String,
 }
 
@@ -240,7 +240,7 @@ impl CompiledTool {
         checker.is_none_or(|checker| checker.is_valid(output).unwrap_or(true))
     }
 
-    /// What is wrong with an answer that does not fit.
+    /// Returns the faults of an answer that does not match the output schema.
     pub(crate) fn output_faults(&self, output: &Value) -> Option<ArgumentFaults> {
         let checker = Checker::compile(self.0.output_schema.as_ref()?).ok()?;
         check(&checker, output).err()

@@ -269,7 +269,7 @@ impl Credential {
         Ok(self)
     }
 
-    /// What may be shown of it: enough to tell two keys apart, too little to use.
+    /// Part of the credential that may be shown: enough to distinguish two keys, too little to use.
     pub fn hint(&self) -> String {
         match self {
             Self::ApiKey { name, value, .. } => format!("{name}: {}", masked(value)),
@@ -409,7 +409,7 @@ pub enum SignInError {
 }
 
 impl SignInError {
-    /// What it shows of the credential.
+    /// Evidence of this failure about the credential.
     pub fn proof(&self) -> Option<Proof> {
         match self {
             Self::Token(error) => error.proof(),
@@ -419,7 +419,7 @@ impl SignInError {
 }
 
 impl CredentialSlot {
-    /// What must not come back in an answer (REVIEW-S-5): the credential, and what
+    /// Secrets that must not appear in an answer (REVIEW-S-5): the credential, and the values that
     /// [`CredentialSlot::sign_in`] put into the headers.
     pub fn secrets(&self, headers: &HeaderMap) -> Secrets {
         let mut secrets = self.credential.secrets();

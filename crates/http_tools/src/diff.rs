@@ -1,4 +1,4 @@
-//! What a re-import would change, in sentences, before it is applied.
+//! Describes in sentences the changes that a re-import would make, before it is applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 

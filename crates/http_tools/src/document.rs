@@ -19,7 +19,7 @@ pub enum Severity {
     Warning,
 }
 
-/// What is wrong with a document, and where.
+/// Fault of a document, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// How bad it is.
@@ -98,7 +98,7 @@ pub struct Document {
     pub version: SpecVersion,
     /// The version as written, such as `3.0.3`.
     pub version_text: String,
-    /// What was repaired while reading.
+    /// Repairs made while reading.
     pub problems: Vec<Problem>,
 }
 

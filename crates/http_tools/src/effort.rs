@@ -1,14 +1,15 @@
-//! What a piece of work may cost (REVIEW-S-1, MCP-JS-7, TEST-B6).
+//! Bounds for the cost of a piece of work (REVIEW-S-1, MCP-JS-7, TEST-B6).
 //!
-//! A schema of a few hundred bytes can ask for the same look at a value more often than anybody can wait for: every level of
-//! `allOf: [next, next]` doubles what is below it. A document can ask the same of its import: three thousand operations share one
-//! large schema. Work on what a stranger wrote therefore runs [`within`] bounds: it counts its steps with [`spend`], and ends
-//! when there were too many, when its time is over, or when its caller has gone away ([`Stop`]).
+//! A schema of a few hundred bytes can demand an unbounded number of looks at one value: every
+//! level of `allOf: [next, next]` doubles the work below it. A document can do the same to its
+//! import: three thousand operations share one large schema. Work on untrusted input therefore runs
+//! [`within`] bounds. It counts its steps with [`spend`], and ends after too many steps, after its
+//! deadline, or when its caller is gone ([`Stop`]).
 //!
-//! - A check of a value counts the looks at it. What is checked has the form [`Counted`].
-//! - [`is_bounded`]: what applies to one and the same place of a value, which may be without a look at it, is counted in the schema
-//!   before.
-//! - [`pattern`]: what a pattern costs is known before it is compiled.
+//! - A check of a value counts the looks at it. The checked value has the form [`Counted`].
+//! - [`is_bounded`]: schemas that apply to the same place of a value may do so without a look at
+//!   it. They are counted in the schema beforehand.
+//! - [`pattern`]: the cost of a pattern is computed before it is compiled.
 
 pub(crate) mod pattern;
 mod survey;
@@ -79,7 +80,7 @@ pub(crate) struct Bounds {
     pub(crate) steps: usize,
     /// When its time is over.
     pub(crate) until: Instant,
-    /// Tells it that the caller is gone.
+    /// Signals that the caller is gone.
     pub(crate) stop: Stop,
 }
 
@@ -116,7 +117,7 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     /// `None`: no work runs within bounds.
     static ENDS: RefCell<Option<Ends>> = const { RefCell::new(None) };
-    /// What a byte of a member's name costs, in sixty-fourths of a step.
+    /// Cost of a byte of a member's name, in sixty-fourths of a step.
     static NAMES: Cell<usize> = const { Cell::new(1) };
 }
 
@@ -133,7 +134,7 @@ impl Drop for Outer {
     }
 }
 
-/// Runs work within bounds. What it gave up half done is dropped.
+/// Runs work within bounds. Unfinished results are dropped.
 pub(crate) fn within<T>(bounds: Bounds, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
     let ends = Ends {
         until: bounds.until,
@@ -219,14 +220,14 @@ fn look_around() {
 
 #[cold]
 fn give_up(why: GivenUp) -> ! {
-    // Past the hook for panics: it is no defect, and nobody is told.
+    // Bypasses the panic hook: giving up is no defect and is not reported.
     resume_unwind(Box::new(why))
 }
 
 /// Validators of this take values in the form `F`, and count the looks at them.
 pub(crate) struct Counted<F>(PhantomData<F>);
 
-/// A value of which looks are counted.
+/// A value whose looks are counted.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen<N>(pub(crate) N);
 

@@ -56,21 +56,23 @@ pub struct Caller<'a> {
     pub target: &'a CallTarget,
     /// What opens the API, if something must.
     pub credential: Option<&'a CredentialSlot>,
-    /// The access token of a connected account, which opens it instead. Whoever keeps it says where it may be sent.
+    /// Access token of a connected account, used instead of the credential. The owner of the
+    /// account decides where it may be sent.
     pub account: Option<&'a str>,
     /// Where OAuth tokens come from.
     pub tokens: &'a TokenSource,
-    /// What the API is to be told of the trace of the call.
+    /// Trace context of the call for the API.
     pub trace: Option<&'a Span>,
     /// Puts what was sent and received into the answer, for a person who tries a tool.
     pub shows_exchange: bool,
 }
 
-/// Calls a tool. Never fails: what went wrong is in the answer (MCP-TL-19). Dropping the future
-/// drops the request.
+/// Calls a tool. Never fails: errors are in the answer (MCP-TL-19). Dropping the future drops the
+/// request.
 ///
-/// Unsafe methods are sent once, whatever happens. A `GET` or `HEAD` is sent a second time if the API refused a cached
-/// OAuth token. What is done about an account that the API refuses is for the caller, who is told of the challenge.
+/// Unsafe methods are sent once in any case. A `GET` or `HEAD` is sent a second time if the API
+/// refused a cached OAuth token. If the API refuses an account, the answer contains the challenge
+/// and the caller handles it.
 pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value) -> ToolAnswer {
     if let Err(faults) = tool.check_arguments(arguments) {
         return ToolAnswer::invalid(faults);

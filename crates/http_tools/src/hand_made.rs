@@ -21,7 +21,7 @@ pub struct HandMade {
     /// Name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
     /// HTTP method.
     pub method: String,
@@ -46,7 +46,7 @@ pub struct HandMadeParameter {
     /// Whether it must be given. Path parameters always are.
     #[serde(default)]
     pub required: bool,
-    /// What it means, for the model.
+    /// Description for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of its value.

@@ -21,7 +21,7 @@ use crate::{
 const MAX_OPERATIONS: usize = 3_000;
 /// Operations that are listed, those that are left out included.
 const MAX_LISTED: usize = 10_000;
-/// Problems that are told.
+/// Most problems that are reported.
 const MAX_PROBLEMS: usize = 200;
 /// Bytes of a path, a server's address and the value of one of its variables.
 const MAX_ADDRESS: usize = 2_048;
@@ -31,7 +31,7 @@ const STEPS: usize = 50_000_000;
 const STEPS_A_BYTE: usize = 8;
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
-/// What the importer should know besides the document.
+/// Input of the importer besides the document.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
     /// Where the document was fetched from: relative server URLs are resolved against it.
@@ -61,7 +61,7 @@ pub struct ImportedOperation {
     pub path: String,
     /// Name for people.
     pub title: String,
-    /// What it does.
+    /// Description.
     pub description: String,
     /// The document's tags.
     pub tags: Vec<String>,
@@ -90,7 +90,7 @@ pub struct Import {
     pub security: Vec<SecurityHint>,
     /// In the order of the document.
     pub operations: Vec<ImportedOperation>,
-    /// What was repaired or ignored outside single operations.
+    /// Repairs, and ignored parts, outside single operations.
     pub problems: Vec<Problem>,
 }
 
@@ -118,8 +118,8 @@ pub enum ReadError {
 }
 
 /// Reads a document and imports it (REVIEW-S-1). The work is proportional to the bytes of the
-/// document, of which a refusal tells, and it ends soon after `until`, or when `stop` says so. Up
-/// to some seconds of CPU: call it on a blocking thread.
+/// document; a document that needs more is refused. It ends soon after `until`, or when `stop`
+/// is set. It takes up to some seconds of CPU: call it on a blocking thread.
 ///
 /// # Errors
 /// [`ReadError`].

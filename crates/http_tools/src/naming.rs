@@ -89,9 +89,9 @@ pub fn wanted(operation_id: Option<&str>, method: &str, path: &str) -> String {
     }
 }
 
-/// Gives each key a unique name. Names already given (`taken`, by key) are kept; clashes are told apart by the suffix
-/// of the key, so that neither the order of the document nor a new operation renames an old one.
-/// Names that differ only in case clash, because some clients fold case.
+/// Gives each key a unique name. Names already given (`taken`, by key) are kept. Clashing names get
+/// a suffix made from the key, so that neither the order of the document nor a new operation
+/// renames an old one. Names that differ only in case clash, because some clients fold case.
 pub fn unique(
     wanted: &BTreeMap<String, String>,
     taken: &BTreeMap<String, String>,

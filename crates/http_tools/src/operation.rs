@@ -81,7 +81,7 @@ pub struct ToolDraft {
     pub name: String,
     /// Name for people.
     pub title: String,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
     /// JSON Schema 2020-12 of the arguments, root `type: object` (MCP-TL-5).
     pub input_schema: Value,
@@ -92,7 +92,7 @@ pub struct ToolDraft {
     pub annotations: Annotations,
     /// How arguments become a request.
     pub plan: RequestPlan,
-    /// What was repaired or left out.
+    /// Repaired or omitted parts.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -200,7 +200,8 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     format!("{}…", short[..end].trim_end())
 }
 
-/// Hands out top-level argument names. A clash is told apart by where the value travels, deterministically.
+/// Assigns top-level argument names. Clashing names are distinguished by the location of the value,
+/// deterministically.
 #[derive(Default)]
 pub(crate) struct ArgumentNames {
     used: HashSet<String>,

@@ -8,7 +8,8 @@ use url::Url;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// A request is about to be sent. What a tool itself puts into these headers stays.
+/// Starts the span of a request that is about to be sent. Trace headers that the tool itself sets
+/// are kept.
 pub(crate) fn begin(call: &Span, method: &Method, url: &Url, headers: &mut HeaderMap) -> Span {
     let span = call.request("upstream request");
     if !headers.contains_key(TRACEPARENT) {

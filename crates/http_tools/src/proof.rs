@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-/// What an answer shows of the credential that its request carried.
+/// Evidence of an answer about the credential that its request carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// The API accepted the request.

@@ -155,7 +155,7 @@ pub fn build(
     })
 }
 
-/// What is said of a value that would lead to another resource.
+/// Error text for a value that would lead to another resource.
 const DOTS: &str = "must not be or contain the path segment `.` or `..`, however it is written: it is part of the path";
 /// Times that a value is decoded: by the API, and by what stands before it.
 const DECODED: usize = 3;
@@ -236,7 +236,7 @@ fn path_of(
         if has_dot_segment(&decoded) {
             return Err(fault(DOTS).into());
         }
-        // What stands beside it may make a dot segment of it.
+        // Text next to the value may turn it into a dot segment.
         let segment = out.rsplit('/').next().unwrap_or_default();
         if matches!(segment, "." | "..") && (rest.is_empty() || rest.starts_with('/')) {
             return Err(fault(DOTS).into());

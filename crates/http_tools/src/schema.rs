@@ -42,7 +42,7 @@ pub enum SchemaError {
     Ref {
         /// Where the reference stands.
         pointer: String,
-        /// What is wrong with it.
+        /// Fault of the reference.
         fault: RefError,
     },
     /// Nested too deep (MCP-JS-7).
@@ -88,7 +88,7 @@ pub struct SchemaWriter<'d> {
     queue: Vec<(String, String)>,
     defs: BTreeMap<String, Value>,
     count: usize,
-    /// What was repaired, for the person who imports.
+    /// Repairs, for the person who imports.
     pub warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a document says about the credential its API wants. Hints only: the tenant sets the credential.
+//! Hints of a document about the credential that its API needs. The tenant sets the credential.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub enum SecurityKind {
     Basic,
     /// OAuth 2 client credentials.
     OauthClientCredentials,
-    /// OAuth 2 authorization code: somebody signs in.
+    /// OAuth 2 authorization code: a person signs in.
     OauthAuthorizationCode,
 }
 
@@ -38,7 +38,7 @@ pub struct SecurityHint {
     /// Authorization endpoint (OAuth authorization code).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_url: Option<String>,
-    /// Issuer (OpenID Connect), as the address of its metadata tells it.
+    /// Issuer (OpenID Connect), taken from the address of its metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
     /// Scopes that the document knows, at most [`MOST_SCOPES`].
@@ -49,7 +49,7 @@ pub struct SecurityHint {
     pub description: Option<String>,
 }
 
-/// Scopes of one hint. Nobody picks from a longer list.
+/// Most scopes of one hint: a person cannot choose from a longer list.
 pub const MOST_SCOPES: usize = 100;
 /// Hints of one document.
 const MOST_HINTS: usize = 50;
@@ -85,7 +85,8 @@ pub fn hints(document: &Document) -> Vec<SecurityHint> {
     hints
 }
 
-/// What a scheme asks for. One of OAuth may know several ways to a token, of which the one with a person is offered first.
+/// Credentials that a scheme accepts. An OAuth scheme may have several flows; flows in which a
+/// person signs in come first.
 fn of_scheme(scheme: &Value) -> Vec<SecurityHint> {
     let Some(first) = hint(scheme) else {
         return Vec::new();

@@ -52,8 +52,8 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// What it shows of the credential. RFC 6749 §5.2 refuses with 400 or 401; a status that says the
-    /// endpoint is not well, or busy, shows nothing.
+    /// Evidence of this failure about the credential. RFC 6749 §5.2 refuses with 400 or 401; a
+    /// status that means that the endpoint is broken or busy proves nothing.
     pub fn proof(&self) -> Option<Proof> {
         match self {
             Self::Refused { status, .. } if (400..500).contains(status) && *status != 429 => {
@@ -97,7 +97,7 @@ impl TokenSource {
     fn slot(&self, key: &str) -> Slot {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= MAX_SLOTS && !slots.contains_key(key) {
-            // Slots that nobody waits for and that hold nothing alive go first.
+            // Slots without waiters and without a live token are evicted first.
             let now = self.clock.now();
             slots.retain(|_, slot| {
                 slot.try_lock().map_or(

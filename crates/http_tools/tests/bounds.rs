@@ -22,7 +22,8 @@ fn tool(schema: Value) -> CompiledTool {
     CompiledTool::new(schema, None, plan)
 }
 
-/// So many definitions, each of which `make` makes of a reference to the next one; the last one is `leaf`.
+/// Makes a chain of `length` definitions. `make` turns a reference to the next definition into a
+/// definition; the last one is `leaf`.
 fn chain(length: usize, leaf: Value, make: impl Fn(Value) -> Value) -> Value {
     let next = |number: usize| json!({"$ref": format!("#/$defs/a{}", number + 1)});
     let mut defs: Map<String, Value> = (0..length)

@@ -56,7 +56,7 @@ async fn guarded(State(counts): State<Counts>, headers: HeaderMap) -> Response {
     Json(json!({"token": number})).into_response()
 }
 
-/// Refuses whoever comes, and says what they came with.
+/// Refuses every request, and returns its `Authorization` header in the answer.
 async fn strict(State(counts): State<Counts>, headers: HeaderMap) -> Response {
     counts.calls.fetch_add(1, Ordering::SeqCst);
     let said = format!("no to {:?}", headers.get(header::AUTHORIZATION));
@@ -448,7 +448,8 @@ async fn s5_what_an_api_echoes_of_its_request_is_masked_whatever_opened_it() {
     );
 }
 
-/// What a stand-in received, in the words of [`Sent`]: the values of `masked` headers are masked.
+/// Request that a stand-in received, in the form of [`Sent`]: the values of `masked` headers are
+/// masked.
 fn as_shown(scene: &Scene, masked: &[&str]) -> (Method, String, Vec<(String, String)>, String) {
     let (method, uri, headers, body) = scene.counts.arrived.lock().unwrap().take().unwrap();
     let url = scene.target.base_url.join(&uri.to_string()).unwrap();

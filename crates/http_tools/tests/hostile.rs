@@ -445,7 +445,7 @@ fn run(text: &Arc<str>, stop: &Stop) -> mpsc::Receiver<()> {
     outcome
 }
 
-/// The same bounds where a tool is called: the schema may be old, or of a server of somebody else.
+/// The same bounds for a tool call: the schema may be old, or belong to an untrusted server.
 #[test]
 fn s1_arguments_are_not_matched_with_patterns_for_longer_than_a_check_may_take() {
     let tool = |schema: Value| {

@@ -1,8 +1,9 @@
-//! Which addresses and names of the outside world may be dialled.
+//! Rules for the external addresses and names that may be dialled.
 //!
-//! Everything here is a decision over values; nothing resolves and nothing connects. The rules are the address guard of
-//! the design (AUTH-C2, MCP-AB-17): only *global unicast* addresses pass, whatever way they were spelled,
-//! and names that mean "this machine" or "this network" are refused before anybody is asked to resolve them.
+//! Everything here is a decision over values; nothing resolves and nothing connects. The rules are
+//! the address guard of the design (AUTH-C2, MCP-AB-17): only *global unicast* addresses pass, in
+//! any spelling. Names that mean "this machine" or "this network" are refused before they are
+//! resolved.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -37,9 +38,10 @@ const REFUSED_SUFFIXES: &[&str] = &[
     "ip6.arpa",
 ];
 
-/// True if the address is a global unicast address that the internet routes to somebody else: not private, loopback,
-/// link-local, shared, documentation, benchmarking, multicast, reserved, nor any form that carries an IPv4 address inside
-/// an IPv6 one (mapped, compatible, 6to4, Teredo, NAT64). RFC 6890 and its registries.
+/// True if the address is a global unicast address that the internet routes: not private, loopback,
+/// link-local, shared, documentation, benchmarking, multicast or reserved. Forms that carry an IPv4
+/// address inside an IPv6 one (mapped, compatible, 6to4, Teredo, NAT64) do not pass either. RFC
+/// 6890 and its registries.
 pub fn is_global_unicast(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_global_v4(v4),
@@ -105,8 +107,8 @@ pub(crate) fn is_never_allowed(address: IpAddr) -> bool {
     }
 }
 
-/// True if the name stands for this machine or this network, so that nobody needs to resolve it to know the answer.
-/// A single label is such a name too: it could only be completed by a local search list.
+/// True if the name stands for this machine or this network; it is refused without resolving it. A
+/// single label is such a name too: only a local search list could complete it.
 pub fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     if !name.contains('.') {
@@ -125,7 +127,8 @@ pub fn is_refused_port(port: u16) -> bool {
     REFUSED_PORTS.binary_search(&port).is_ok()
 }
 
-/// Why a URL was refused before anything was resolved. The text may be shown to whoever gave the URL.
+/// Reason why a URL was refused before anything was resolved. The text may be shown to the person
+/// who entered the URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlFault {
     /// Not an absolute URL as the WHATWG URL standard reads it.
@@ -208,14 +211,14 @@ impl AllowedDestination {
     }
 }
 
-/// Where a URL leads, as far as the text tells.
+/// Destination of a URL, as far as its text shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destination<'a> {
     Address(IpAddr),
     Name(&'a str),
 }
 
-/// What the guard thinks of a destination.
+/// Decision of the guard about a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Named by an allowance.
@@ -254,7 +257,7 @@ impl AddressRules {
         }
     }
 
-    /// Holds a URL to everything that its text tells: scheme, credentials, port, host.
+    /// Checks everything that the text of a URL shows: scheme, credentials, port, host.
     pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
         let plain = match url.scheme() {
             "https" => false,
@@ -274,7 +277,7 @@ impl AddressRules {
         self.check_destination(destination, port, plain)
     }
 
-    /// The same for a destination that has been taken apart already; the connector asks again with what it was given.
+    /// Checks a destination that is already parsed; the connector checks again with its own input.
     pub(crate) fn check_destination(
         &self,
         destination: Destination<'_>,

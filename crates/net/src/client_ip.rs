@@ -1,4 +1,5 @@
-//! Who is asking: the address of the client, believed only as far as the proxies in between are ours (AUTH-S10).
+//! Address of the client, taken from headers only as far as the proxies in between are ours
+//! (AUTH-S10).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -28,8 +29,9 @@ impl TrustedProxies {
         Self { nets, header }
     }
 
-    /// The address of the client: the peer, or, if the peer is one of our proxies, the nearest address that is none of
-    /// them, read from the right. What cannot be read ends the walk: everything left of it may be invented.
+    /// Returns the address of the client. It is the peer, or, if the peer is one of our proxies,
+    /// the nearest address that is none of them, read from the right. An unreadable entry ends the
+    /// walk, because everything left of it may be forged.
     pub fn client_ip(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = plain(peer.ip());
         if self.nets.is_empty() || !self.trusts(client) {
@@ -78,13 +80,14 @@ pub fn block(address: IpAddr) -> IpNet {
     }
 }
 
-/// The block that tells one network from another: /24 and /64, what shares one link.
+/// Returns the network block of the address: /24 or /64, the addresses that share one link.
 pub fn network_block(address: IpAddr) -> IpNet {
     let bits = if address.is_ipv4() { 24 } else { 64 };
     IpNet::new(address, bits).map_or_else(|_| IpNet::from(address), |net| net.trunc())
 }
 
-/// What a person wrote, an address or a network, as a network without the bits of a host: `192.0.2.7` is `192.0.2.7/32`.
+/// Parses an address or a network that a person entered into a network without host bits:
+/// `192.0.2.7` becomes `192.0.2.7/32`.
 pub fn network(text: &str) -> Option<String> {
     let net = match text.parse::<IpNet>() {
         Ok(net) => net,

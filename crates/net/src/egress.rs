@@ -1,12 +1,13 @@
 //! The only outgoing HTTP client of the product.
 //!
-//! Every request that leaves a node, whoever gave the URL, goes through [`Egress::send`]. It promises:
-//! - only public addresses are dialled, checked on the resolved address at connect time, and the address that was checked is
-//!   the one that is dialled (MCP-AB-15…MCP-AB-18, AUTH-C2); pooled connections were checked when
-//!   they were made;
-//! - one deadline over the whole exchange and a byte limit on the answer, read as it arrives
+//! Every request that leaves a node, for a URL from any source, goes through [`Egress::send`]. It
+//! guarantees:
+//! - only public addresses are dialled. They are checked after resolution, at connect time, and the
+//!   checked address is the one that is dialled (MCP-AB-15…MCP-AB-18, AUTH-C2). Pooled connections
+//!   were checked when they were made;
+//! - one deadline over the whole exchange, and a byte limit on the answer, read as it arrives
 //!   (MCP-AB-20);
-//! - redirects are off, or followed by our own loop within the origin (MCP-AB-19); a request is
+//! - redirects are off, or followed by our own loop within the origin (MCP-AB-19). A request is
 //!   never sent twice because of a broken connection, except a `GET` or `HEAD` on a kept-alive
 //!   connection that the peer had just closed;
 //! - no proxy variables, no cookies, no `Accept-Encoding`, no header that could change the framing.
@@ -45,18 +46,19 @@ use self::pool::{NoConnection, Pool};
 use self::wire::{Outgoing, Wire};
 use crate::address::{AddressRules, Refusal};
 
-/// How soon a kept connection breaks that the other end had closed already. What breaks later was asked, and perhaps answered
-/// somewhere: to ask again would be a second execution that nobody is told of.
+/// Time within which a kept connection breaks if the peer had already closed it. If it breaks
+/// later, the peer may have received and executed the request: to send it again could execute it
+/// twice without notice.
 const STALE_WITHIN: Duration = Duration::from_millis(250);
 
-/// What one egress client may do.
+/// Limits and permissions of one egress client.
 #[derive(Debug, Clone)]
 pub struct EgressPolicy {
     /// Destinations admitted although the rules refuse them, each exactly as named.
     pub allow: Vec<AllowedDestination>,
     /// Admits `http://` to public hosts. Off in production (MCP-AB-16).
     pub allow_plain_http: bool,
-    /// Whose certificates are believed beside those that the machine believes.
+    /// Certificate authorities that are trusted besides those of the machine.
     pub authorities: Authorities,
     /// Value of `User-Agent` where the request sets none.
     pub user_agent: String,
@@ -104,7 +106,7 @@ pub struct EgressRequest {
     pub timeout: Duration,
     /// Largest answer body that is read.
     pub max_response_bytes: usize,
-    /// What happens on 3xx.
+    /// Handling of 3xx.
     pub redirects: Redirects,
 }
 
@@ -209,8 +211,8 @@ impl Egress {
         })
     }
 
-    /// Tells whether the text of the URL passes; names are not resolved. For forms, so that a person hears of it early.
-    /// [`Egress::send`] checks again, on the address.
+    /// Checks the text of the URL; names are not resolved. For forms, so that a person sees the
+    /// error early. [`Egress::send`] checks again, on the address.
     ///
     /// # Errors
     /// [`EgressError::BlockedUrl`] or [`EgressError::BlockedAddress`].
@@ -230,7 +232,8 @@ impl Egress {
         let phase = AtomicU8::new(Phase::Answer as u8);
         // Pinned here: a timeout would move the exchange, which is large, several times.
         let mut exchange = pin!(self.exchange(request, &phase));
-        // In two steps: who waits for long is woken once meanwhile, and can look whether the answer is still wanted. It costs no timer more than one step.
+        // The wait has two steps: a long wait is woken once meanwhile, to check whether the answer
+        // is still wanted. It needs no second timer.
         let first = after.min(MOMENT);
         let outcome = match tokio::time::timeout(first, exchange.as_mut()).await {
             Err(_) if first < after => {
@@ -325,7 +328,7 @@ impl Egress {
                 Ok(answer) => return Ok((answer, wire)),
                 Err(error) => error,
             };
-            // Not a byte of it was sent, whatever it is.
+            // No byte of the request was sent.
             if let Some(unsent) = error.take_message() {
                 request = unsent;
                 continue;
@@ -390,7 +393,7 @@ struct Answered {
     answer: http::Response<Incoming>,
     /// The connection that brings the body.
     wire: Wire,
-    /// Who answered, after redirects.
+    /// URL that answered, after redirects.
     url: Url,
 }
 

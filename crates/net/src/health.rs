@@ -1,7 +1,7 @@
-//! What the second listener tells: alive, ready, and the metrics. Never on the public origin.
+//! Content of the second listener: liveness, readiness and metrics. Never on the public origin.
 //!
-//! Readiness is answered from memory: a probe that waits for a database that hangs would time out, and take a node out of service
-//! that could serve from memory (STREAM-17.4).
+//! Readiness is answered from memory. A probe that waits for a hanging database would time out, and
+//! take a node out of service that could serve from memory (STREAM-17.4).
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::resolve::BoxFuture;
 /// A check that takes longer has failed.
 const CHECK_WITHIN: Duration = Duration::from_secs(2);
 
-/// A question to something that we stand on; the text says what is wrong, without secrets.
+/// Check of a dependency. The error text describes the fault, without secrets.
 pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// Something outside that a node stands on.
@@ -30,9 +30,9 @@ pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send +
 pub struct Dependency {
     /// As it is called in answers and labels: `database`.
     pub name: &'static str,
-    /// Whether new work must go elsewhere while it is away. If not, its state is only told.
+    /// True if the node is not ready without the dependency. Otherwise its state is only reported.
     pub needed: bool,
-    /// How to ask for it.
+    /// Function that checks it.
     pub check: Check,
 }
 
@@ -59,7 +59,7 @@ struct Inner {
 
 struct Watched {
     dependency: Dependency,
-    /// What it said last; `None` before it was asked.
+    /// Last result; `None` before the first check.
     said: Option<Result<(), String>>,
 }
 
@@ -96,8 +96,9 @@ impl Health {
         self.inner.ready.store(ready, Ordering::Release);
     }
 
-    /// Asks everything that the node stands on, at once and for two seconds at most, and remembers what it said. To be called before
-    /// the node is ready, and then every few seconds. Returns what is there and what is away.
+    /// Checks all dependencies at once, for two seconds at most, and stores the results. To be
+    /// called before the node is ready, and then every few seconds. Returns each dependency, and
+    /// whether it is available.
     pub async fn look(&self) -> Vec<(&'static str, bool)> {
         let dependencies: Vec<_> = self
             .watched()

@@ -1,13 +1,15 @@
-//! What holds for every request before a handler sees it, and for every answer on its way out.
+//! Rules for every request before a handler gets it, and for every answer before it is sent.
 //!
-//! - [`Front`]: request id, host, client address, panics, the one line. Once, outermost, on the whole router.
+//! - [`Front`]: request id, host, client address, panics, the log line. Once, outermost, on the
+//!   whole router.
 //! - [`FetchSite`]: refuses unsafe requests that another site caused (AUTH-S5).
-//! - [`Cors`]: who may read answers from a browser (AUTH-E10, MCP-T-11).
+//! - [`Cors`]: origins that may read answers in a browser (AUTH-E10, MCP-T-11).
 //! - [`SecurityHeaders`]: the headers of pages and of machine answers (AUTH-S6, AUTH-S7, AUTH-S9,
 //!   AUTH-N7, AUTH-N8).
-//! - [`Entrance`]: what comes in is text without control characters, and comes in time (TEST-B1,
+//! - [`Entrance`]: input is text without control characters, and arrives in time (TEST-B1,
 //!   REVIEW-S-2, REVIEW-S-6).
-//! - [`Compress`]: what is worth it goes out compressed, and what an attacker could measure does not.
+//! - [`Compress`]: compresses large answers, but none from whose size an attacker could infer a
+//!   secret.
 //! - [`body`]: bounded reading of bodies (TEST-B1, TEST-B2).
 //!
 //! All but `Front` are [`Rule`]s: `router.layer(FetchSite::new(origins).layer())`.

@@ -1,10 +1,13 @@
-//! Sockets, both ways: listening with its layers, and the one guarded client for everything outgoing.
+//! Sockets in both directions: listeners with their layers, and the one guarded client for all
+//! outgoing requests.
 //!
-//! This room knows HTTP and addresses. It knows no tenant, no tool, no OAuth and no MCP, and imports nothing of ours.
+//! This crate knows HTTP and addresses. It knows no tenant, no tool, no OAuth and no MCP, and
+//! depends on no crate of ours.
 //!
-//! Inwards: [`listen`] accepts, [`shortcut`] forks, [`layers`] says what holds for every request, [`client_ip`] who asks, [`sse_body`] how an
-//! answer streams, [`health`] what the second listener tells. Outwards: [`egress`], with its rules
-//! in [`address`], and [`secrets`], which no answer brings back.
+//! Incoming: [`listen`] accepts connections, [`shortcut`] dispatches requests, [`layers`] holds the
+//! rules for every request, [`client_ip`] finds the client, [`sse_body`] streams answers, and
+//! [`health`] serves the second listener. Outgoing: [`egress`], with its rules in [`address`], and
+//! [`secrets`], which are removed from answers.
 
 pub mod address;
 pub mod client_ip;

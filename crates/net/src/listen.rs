@@ -54,7 +54,7 @@ pub struct Peer {
 }
 
 impl From<SocketAddr> for Peer {
-    /// For requests that came over no listener of this room.
+    /// For requests that arrived over no listener of this crate.
     fn from(address: SocketAddr) -> Self {
         Self {
             address,
@@ -93,14 +93,14 @@ impl Default for Limits {
     }
 }
 
-/// How a listener stops, in four steps (STREAM-16.4). Whoever stops the process cancels one token after the other, and so
-/// gives all listeners one budget of time.
+/// Shutdown of a listener in four steps (STREAM-16.4). The process cancels one token after the
+/// other, and so gives all listeners one budget of time.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
-    /// First: answers say `Connection: close`. Connections and requests are still taken, because balancers need a while
-    /// to see that the node is not ready any more.
+    /// First: answers carry `Connection: close`. Connections and requests are still accepted,
+    /// because balancers need a while to notice that the node is not ready any more.
     pub stop: CancellationToken,
-    /// Then: no new connections, and no new requests on kept ones. What runs goes on.
+    /// Then: no new connections, and no new requests on kept ones. Running requests continue.
     pub close: CancellationToken,
     /// Shortly before the cut: every connection is woken, so that requests that still wait can answer that they stop.
     pub tell: CancellationToken,
@@ -113,7 +113,7 @@ pub struct Shutdown {
 /// Why an address could not be bound, in words for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Somebody else has it.
+    /// The address is in use by another program.
     #[error(
         "address {address} is in use; stop the other program or set {setting} to another address"
     )]
@@ -192,8 +192,9 @@ impl BindError {
     }
 }
 
-/// An address that this process has and does not serve yet: who connects is refused by the system, so that a balancer passes a request
-/// on to another node before it was sent. Where connections were taken instead, requests would wait for a start, or get 503.
+/// A bound address that this process does not serve yet. The system refuses connections, so that a
+/// balancer passes a request on to another node before it is sent. If connections were accepted,
+/// requests would wait for a start, or get 503.
 #[derive(Debug)]
 pub struct Bound {
     socket: Socket,
@@ -202,7 +203,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// With its port, where any was asked for.
+    /// Returns the address, with the chosen port if the configured port was 0.
     ///
     /// # Errors
     /// The system's.
@@ -318,7 +319,8 @@ where
         }
     }
     server.says_close.store(true, Ordering::Relaxed);
-    // Who is through the handshake has been accepted by the system, and may have sent a request: closing the socket would lose it.
+    // The system has accepted connections whose handshake is complete. They may hold a request,
+    // which closing the socket would lose.
     while let Some(Some(accepted)) = accept(&listener, &slots).now_or_never() {
         take(accepted);
     }
@@ -336,8 +338,8 @@ where
     cut
 }
 
-/// Says why, as far as the fresh connection takes it at once, and closes: whoever opens too many
-/// must not make work.
+/// Sends the reason, as far as the fresh connection takes it at once, and closes: a client that
+/// opens too many connections must not cause work.
 fn refuse(stream: &TcpStream, peer: SocketAddr, refused: Refused) {
     static ANSWER: LazyLock<String> = LazyLock::new(|| {
         let body = r#"{"error":{"code":"too_many_connections","message":"There are too many connections. Close some, or try again in a moment."}}"#;
@@ -366,7 +368,7 @@ async fn accept(
     let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, peer)) => {
-            // A connection whose options cannot be set is dead already; serving it will tell.
+            // A connection whose options cannot be set is already dead; serving it fails.
             let _ = stream.set_nodelay(true);
             let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(60));
             let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
@@ -394,7 +396,7 @@ struct Server<S> {
     http: http1::Builder,
     head_within: Duration,
     idle: Duration,
-    /// A flag and not the token: each answer looks at it, and a token has a lock.
+    /// A flag instead of the token: each answer reads it, and a token has a lock.
     says_close: Arc<AtomicBool>,
     close: CancellationToken,
     tell: CancellationToken,
@@ -441,7 +443,7 @@ where
     }
 }
 
-/// From hyper to the services of this house.
+/// Adapts hyper requests to the services of this workspace.
 struct FromHyper<S> {
     service: S,
     peer: Peer,

@@ -19,10 +19,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Turns a host name into all of its addresses.
 pub trait Resolve: Send + Sync + 'static {
-    /// All addresses of the name. An empty answer is read as "no such name".
+    /// Returns all addresses of the name. An empty answer means "no such name".
     ///
     /// # Errors
-    /// Whatever the system says when it could not look.
+    /// The system's error, when it could not resolve the name.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -38,9 +38,9 @@ pub trait Dial: Send + Sync + 'static {
 /// The outside as an egress client sees it.
 #[derive(Clone)]
 pub struct Network {
-    /// Who is asked for addresses.
+    /// Resolver of names.
     pub resolver: Arc<dyn Resolve>,
-    /// Who opens connections.
+    /// Opens connections.
     pub dialer: Arc<dyn Dial>,
 }
 

@@ -1,5 +1,5 @@
-//! Secrets that an answer must not bring back (REVIEW-S-5). What answers may echo the headers of
-//! its request: any member, and their model, would then read the credential of the workspace.
+//! Removes secrets from answers (REVIEW-S-5). An API may echo the headers of its request: any
+//! member, and their model, could then read the credential of the workspace.
 
 use std::{borrow::Cow, str};
 
@@ -14,8 +14,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// Bytes of a secret that is looked for. A shorter one is a word of many answers, which would be
-/// destroyed, and is guessed by trying.
+/// Least bytes of a secret that is masked. A shorter one may appear in many answers by chance,
+/// which masking would damage, and can be guessed by trying.
 pub const SHORTEST_SECRET: usize = 8;
 /// The text in the place of a secret.
 pub const MASK: &str = "••••";
@@ -228,7 +228,7 @@ impl Secrets {
         {
             return Some(Value::from(masked).to_string());
         }
-        // What cannot be read as text, half of a surrogate pair, is replaced as it is written.
+        // Half of a surrogate pair cannot be decoded as text; it is masked in its written form.
         match self.masked(inside) {
             Cow::Owned(masked) => Some(format!("\"{masked}\"")),
             Cow::Borrowed(_) => None,

@@ -1,5 +1,5 @@
-//! One service beside a router, for the paths that are asked most: to find a route and to box what lies behind it costs what
-//! some answers cost.
+//! One service beside a router, for the most frequent paths: routing and boxing can cost as much as
+//! a small answer.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,7 +12,7 @@ use axum::response::Response;
 use http::Request;
 use tower::Service;
 
-/// What every service of this house answers with.
+/// Future of an answer, as every service here returns it.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// Asks the one service for the paths that are its own, and the router for all others.
@@ -24,7 +24,7 @@ pub struct Shortcut<S> {
 }
 
 impl<S> Shortcut<S> {
-    /// `is_its_own` is asked with the path of each request.
+    /// `is_its_own` gets the path of each request.
     pub fn new(is_its_own: fn(&str) -> bool, service: S, router: Router) -> Self {
         Self {
             is_its_own,
@@ -43,7 +43,7 @@ where
     type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Neither a router nor a service of this house makes anybody wait here.
+        // Neither a router nor any other service here needs to wait until it is ready.
         Poll::Ready(Ok(()))
     }
 

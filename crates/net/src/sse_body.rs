@@ -1,7 +1,9 @@
-//! A body of server-sent events: frames as they come, a comment when none came for a while, an end when we stop.
+//! Body of server-sent events. It sends frames as they come, a comment after a while without
+//! frames, and ends at shutdown.
 //!
-//! Frames are finished bytes (`event: …\ndata: …\n\n`); this room does not know what they say. The channel in front is
-//! bounded, so that a client that does not read slows the writer and not the memory down (TEST-B11).
+//! Frames are finished bytes (`event: …\ndata: …\n\n`); this module does not parse them. The
+//! channel in front is bounded, so that a client that does not read slows the writer instead of
+//! filling memory (TEST-B11).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -32,7 +34,7 @@ const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 /// Why a frame could not be handed over. Either way the stream is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The client went away.
+    /// The client disconnected.
     #[error("the client went away")]
     Gone,
     /// The client has not read for [`STALLED_AFTER`].
@@ -47,7 +49,7 @@ pub struct SseSender {
 }
 
 impl SseSender {
-    /// Hands over one frame, waiting for room.
+    /// Sends one frame, and waits while the channel is full.
     ///
     /// # Errors
     /// See [`SendError`].
@@ -59,7 +61,7 @@ impl SseSender {
         }
     }
 
-    /// Completes when the client went away.
+    /// Completes when the client disconnects.
     pub async fn gone(&self) {
         self.frames.closed().await;
     }
@@ -86,7 +88,8 @@ impl Stream for Receiver {
     }
 }
 
-/// A body over a stream of frames. The stream is asked for the next frame only when the connection takes one.
+/// A body over a stream of frames. The stream is polled for the next frame only when the connection
+/// can take one.
 pub struct SseBody<S> {
     frames: Pin<Box<S>>,
     every: Duration,

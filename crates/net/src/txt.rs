@@ -1,4 +1,5 @@
-//! TXT records of the DNS, by which somebody shows that a domain is theirs. The system's own look-up, which egress uses, knows addresses only.
+//! TXT records of the DNS, with which a person proves control of a domain. The system's resolver,
+//! which egress uses, returns addresses only.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -8,15 +9,15 @@ use crate::resolve::BoxFuture;
 
 /// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Records and bytes that are looked at.
+/// Most bytes of the records that are read.
 const LARGEST: usize = 64 * 1024;
 
-/// Who is asked for records. A trait, so that a test can own a domain.
+/// Source of the records. A trait, so that a test can own a domain.
 pub trait LookUp: Send + Sync + 'static {
-    /// The texts of a name; none if it has none, or does not exist.
+    /// Returns the texts of a name; none if it has none, or does not exist.
     ///
     /// # Errors
-    /// Whatever kept the question from an answer.
+    /// The failure of the query.
     fn look_up<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<String>>>;
 }
 
@@ -30,10 +31,10 @@ impl TxtRecords {
         Self(who)
     }
 
-    /// The texts of a name.
+    /// Returns the texts of a name.
     ///
     /// # Errors
-    /// No answer, which says nothing about the name.
+    /// No answer; it does not mean that the name has no records.
     pub async fn of(&self, name: &str) -> io::Result<Vec<String>> {
         tokio::time::timeout(TIMEOUT, self.0.look_up(name))
             .await

@@ -551,7 +551,7 @@ async fn a_body_is_read_piece_by_piece_and_its_connection_serves_again() {
     });
     let client = egress(address);
     let mut answer = client.open(get(address, "/")).await.unwrap();
-    // Nobody has said anything: whoever looks, and looks away again, misses nothing.
+    // No event has arrived yet: a read that is dropped loses nothing.
     for _ in 0..3 {
         tokio::select! {
             biased;

@@ -1,4 +1,5 @@
-//! What holds for every request: hosts, ids, panics, cross-site requests, CORS, security headers, bounded bodies.
+//! Rules for every request: hosts, ids, panics, cross-site requests, CORS, security headers,
+//! bounded bodies.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -45,7 +45,8 @@ fn server(router: Router, limits: Limits) -> Server {
     }
 }
 
-/// A route whose request runs until it is told to end, how to hear that it began, and how to tell it.
+/// A route whose request runs until it is released. The first `Notify` fires when a request begins;
+/// the second releases it.
 fn gated() -> (Router, Arc<Notify>, Arc<Notify>) {
     let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (signal, gate) = (Arc::clone(&started), Arc::clone(&release));
@@ -583,13 +584,13 @@ async fn s2_an_address_that_holds_all_it_can_leaves_the_others_their_answers() {
     let took = begun.elapsed();
     assert!(answer.ends_with("hello 127.0.0.3"), "{answer}");
     assert!(took < Duration::from_millis(100), "{took:?}");
-    // What is too much is told so, and closed.
+    // A connection above the limit gets the reason, and is closed.
     let mut last = held.pop().unwrap();
     let refused = read_all(&mut last, Duration::from_secs(5)).await;
     assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
     assert!(refused.contains("too_many_connections"), "{refused}");
     assert!(refused.contains("nosniff") && refused.contains("; sandbox;"));
-    // Whoever closes some may open others.
+    // A client that closes some connections may open others.
     drop(held);
     let deadline = Instant::now() + Duration::from_secs(10);
     while !answer_on(from_place("127.0.0.2", server.address).await, "/")

@@ -258,7 +258,7 @@ const SPELLINGS: &[&str] = &[
     "[ff02::1]",
 ];
 
-/// Names that nobody needs to resolve.
+/// Names that are refused without resolving them.
 const LOCAL_NAMES: &[&str] = &[
     "localhost",
     "LOCALHOST",
@@ -474,7 +474,7 @@ async fn a_name_is_resolved_once_and_the_checked_address_is_the_dialled_one() {
         world.internet.dialled.lock().unwrap().as_slice(),
         &["93.184.216.34:80".parse().unwrap()]
     );
-    // The next connection asks again, hears the private address, and is refused.
+    // The next connection resolves the name again, gets the private address, and is refused.
     let refused = outcome(&world.egress, "http://turns.example.com/")
         .await
         .unwrap_err();

@@ -1,9 +1,10 @@
-//! What a server asks its client: elicitation, sampling, roots (`docs/revisions.md`, section 17,
-//! section 18; MCP-X-30…MCP-X-3I of the translation rules).
+//! Questions of a server to its client: elicitation, sampling, roots (`docs/revisions.md`, section
+//! 17, section 18; MCP-X-30…MCP-X-3I of the translation rules).
 //!
-//! A question goes through [`question`] on its way down to the client, its answer through [`answer`] on its way back. Which
-//! capability it needs is [`Need::of`]. In legacy revisions a question is a JSON-RPC request, in 2026-07-28 an entry of
-//! [`crate::input_required::InputRequired`]; method and parameters are the same.
+//! [`question`] translates a question on its way to the client, [`answer`] translates the client's
+//! answer on its way back. [`Need::of`] gives the capability that a question needs. In legacy
+//! revisions a question is a JSON-RPC request. In 2026-07-28 it is an entry of
+//! [`crate::input_required::InputRequired`]. Method and parameters are the same.
 
 mod form;
 mod sampling;
@@ -18,11 +19,11 @@ use crate::translate::{Loss, Losses, Shaped};
 /// The three requests that a server may have for its client (MCP-MR-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AskMethod {
-    /// `elicitation/create`: asks the person.
+    /// `elicitation/create`: requests input from the person.
     Elicit,
-    /// `sampling/createMessage`: asks the client's model.
+    /// `sampling/createMessage`: requests a message from the client's model.
     CreateMessage,
-    /// `roots/list`: asks for the client's roots.
+    /// `roots/list`: requests the client's roots.
     ListRoots,
 }
 
@@ -50,8 +51,8 @@ impl AskMethod {
     }
 }
 
-/// What a client must have declared before it may be asked something (MCP-EL-1, MCP-SM-1, MCP-SM-3,
-/// MCP-RT-1).
+/// Capability that a client must declare before a server may send it a question (MCP-EL-1,
+/// MCP-SM-1, MCP-SM-3, MCP-RT-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// Elicitation by form.
@@ -76,7 +77,7 @@ impl Need {
         Self::Roots,
     ];
 
-    /// What this question needs.
+    /// Returns the capability that this question needs.
     pub fn of(method: AskMethod, params: &Raw) -> Self {
         match method {
             AskMethod::Elicit => {
@@ -165,7 +166,7 @@ impl Need {
     }
 }
 
-/// Why a client cannot be asked.
+/// Reason why a question cannot be sent to a client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unaskable {
     /// It did not declare the capability, or its revision has none (MCP-X-30, MCP-X-33, MCP-X-3A,
@@ -184,21 +185,21 @@ pub enum Unaskable {
     Malformed(#[from] Misfit),
 }
 
-/// What a question is made for.
+/// Context for which a question is translated.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// The revision of who asks.
+    /// Revision of the server that sends the question.
     pub from: Revision,
-    /// The revision of who is asked.
+    /// Revision of the client that receives it.
     pub to: Revision,
-    /// What the client declared.
+    /// Capabilities that the client declared.
     pub capabilities: &'a ClientCapabilities,
     /// An unguessable `elicitationId` for a question by URL that came without one (MCP-X-35).
     pub made_up_id: &'a str,
 }
 
-/// Parameters of a question as the client's revision knows them (MCP-X-30…MCP-X-3E), or why it
-/// cannot be asked. `params` may be the empty object where the asker sent none.
+/// Translates the parameters of a question to the client's revision (MCP-X-30…MCP-X-3E), or returns
+/// why it cannot be sent. `params` may be the empty object where the server sent none.
 pub fn question(method: AskMethod, params: &Raw, asked: &Asked<'_>) -> Result<Shaped, Unaskable> {
     if params.kind() != Kind::Object {
         return Err(Misfit::new("params", "expected an object").into());
@@ -214,7 +215,7 @@ pub fn question(method: AskMethod, params: &Raw, asked: &Asked<'_>) -> Result<Sh
     }
 }
 
-/// MCP-RT-1: nothing but `_meta`.
+/// MCP-RT-1: keeps only `_meta`.
 fn roots(params: &Raw) -> Shaped {
     let (mut out, mut losses) = (Vec::with_capacity(32), Losses::NONE);
     let mut object = Object::begin(&mut out);
@@ -227,8 +228,8 @@ fn roots(params: &Raw) -> Shaped {
     Shaped { json: out, losses }
 }
 
-/// `_meta` of a question without the asker's progress token, which means nothing to anybody else
-/// (MCP-X-19). The last member, at most once.
+/// Writes `_meta` of a question without the server's progress token, which is valid only on the
+/// server's own connection (MCP-X-19). It is the last member, and is written at most once.
 fn meta(value: &Raw, object: &mut Object<'_>, losses: &mut Losses) {
     let kept: Vec<_> = value
         .members()
@@ -248,9 +249,9 @@ fn meta(value: &Raw, object: &mut Object<'_>, losses: &mut Losses) {
     inner.end();
 }
 
-/// A client's answer to a question, checked against what was asked and shaped for the revision of
-/// who asked (MCP-X-39, MCP-X-3C). The misfit says what is wrong with the answer: a failed
-/// elicitation (MCP-EL-8), or a sampling that cannot be used.
+/// Checks a client's answer against its question and translates it to the revision of the server
+/// (MCP-X-39, MCP-X-3C). The misfit describes the fault: a failed elicitation (MCP-EL-8), or a
+/// sampling result that cannot be used.
 pub fn answer(
     method: AskMethod,
     params: &Raw,
@@ -299,8 +300,9 @@ fn without_envelope(result: &Raw) -> Shaped {
     }
 }
 
-/// What stands for the answer that never came: `{"action":"cancel"}` for an elicitation (MCP-X-25,
-/// MCP-X-2B), no roots (MCP-X-2C). `None` for sampling, which has no such answer (MCP-X-2A).
+/// Result that replaces a missing answer: `{"action":"cancel"}` for an elicitation (MCP-X-25,
+/// MCP-X-2B), an empty list of roots (MCP-X-2C). `None` for sampling, which has no such result
+/// (MCP-X-2A).
 pub fn refusal(method: AskMethod) -> Option<Raw> {
     let text: &'static [u8] = match method {
         AskMethod::Elicit => br#"{"action":"cancel"}"#,

@@ -5,7 +5,7 @@ use crate::jsonrpc::{self, Params, RequestId};
 use crate::method::Method;
 use crate::result::Object;
 
-/// What the client no longer wants.
+/// Parameters of `notifications/cancelled`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
     /// A request of the same direction. Unknown and finished ones are ignored (MCP-CN-1, MCP-CN-6).

@@ -7,7 +7,8 @@ use crate::jsonrpc::{Kind, Raw};
 use crate::result::Object;
 use crate::revision::{Revision, Tasks};
 
-/// What the server declares. Written by [`ServerCapabilities::write`] as far as the revision knows it.
+/// Capabilities that the server declares. [`ServerCapabilities::write`] writes those that the
+/// revision knows.
 #[derive(Clone, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -31,7 +32,7 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// Everything that the endpoint serves whatever its lists hold (MCP-L-11).
+    /// All capabilities of the endpoint, independent of the content of its lists (MCP-L-11).
     pub fn full() -> Self {
         Self {
             tools: true,
@@ -76,8 +77,7 @@ impl ServerCapabilities {
     }
 }
 
-/// What the client declares, as far as this server acts on it. Unknown members are ignored
-/// (MCP-L-10).
+/// Capabilities of the client on which this server acts. Unknown members are ignored (MCP-L-10).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -149,7 +149,7 @@ impl ClientCapabilities {
         let facts = revision.facts();
         let mut object = Object::begin(out);
         if self.roots {
-            // MCP-X-3I: what changes is asked for again, never announced.
+            // MCP-X-3I: changed roots are requested again, never announced.
             object.raw("roots", b"{}");
         }
         if self.sampling {

@@ -14,7 +14,7 @@ pub const MAX_VALUES: usize = 100;
 /// [`CompleteParams::unknown_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CompleteParams {
-    /// Whose argument.
+    /// Owner of the argument.
     #[serde(rename = "ref")]
     pub reference: Reference,
     /// The argument and what was typed so far.
@@ -24,7 +24,7 @@ pub struct CompleteParams {
     pub context: Option<Context>,
 }
 
-/// Whose argument is completed.
+/// Owner of the argument that is completed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type")]
 pub enum Reference {
@@ -47,7 +47,7 @@ pub enum Reference {
 pub struct Argument {
     /// Its name.
     pub name: String,
-    /// What was typed so far.
+    /// Text typed so far.
     pub value: String,
 }
 

@@ -58,14 +58,14 @@ pub struct BinaryContent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceLink {
-    /// Where it is.
+    /// URI of the resource.
     pub uri: String,
     /// Programmatic name.
     pub name: String,
     /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Media type.
@@ -98,13 +98,13 @@ pub struct EmbeddedResource {
     pub meta: Option<serde_json::Value>,
 }
 
-/// What a resource holds (MCP-RE-2).
+/// Contents of a resource (MCP-RE-2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum ResourceContents {
     /// Text.
     Text {
-        /// Where it is.
+        /// URI of the resource.
         uri: String,
         /// Media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ pub enum ResourceContents {
     },
     /// Bytes.
     Blob {
-        /// Where it is.
+        /// URI of the resource.
         uri: String,
         /// Media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
-/// Who speaks, or who is meant.
+/// Author of a message, or audience of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {

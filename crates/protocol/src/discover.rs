@@ -1,4 +1,4 @@
-//! `server/discover`: what a modern client asks first, if it asks (MCP-L-17, MCP-L-18).
+//! `server/discover`: the optional first request of a modern client (MCP-L-17, MCP-L-18).
 
 use crate::capability::ServerCapabilities;
 use crate::result::{CacheHint, Identity, ResultObject};

@@ -8,7 +8,7 @@ use crate::jsonrpc::{self, Misfit, Raw, RequestId};
 use crate::result::{Object, write_string};
 use crate::revision::{Era, Revision, SERVED};
 
-/// What went wrong, in the words of the protocol.
+/// Error, in the terms of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     /// Not JSON (MCP-J-1): 400.
@@ -37,9 +37,9 @@ pub enum ErrorKind {
     /// Parameters of `initialize` that do not fit (MCP-L-3): 400.
     #[error("Invalid params: {misfit}")]
     InvalidInitialize {
-        /// What does not fit.
+        /// Parameter that does not fit, and why.
         misfit: Misfit,
-        /// The version asked for, if there was one.
+        /// Requested version, if any.
         requested: Option<String>,
     },
     /// Required `_meta` of a modern request missing or malformed (MCP-E-4, MCP-E-7, MCP-L-14): 400.
@@ -54,7 +54,7 @@ pub enum ErrorKind {
     /// The resource does not exist (MCP-RE-4, MCP-RE-5): 200.
     #[error("Resource not found")]
     ResourceNotFound {
-        /// The URI asked for.
+        /// Requested URI.
         uri: String,
     },
     /// A cursor that we did not make, or not for this list and caller (MCP-PG-2): 200.
@@ -70,7 +70,7 @@ pub enum ErrorKind {
     /// A protocol version that is not served (MCP-L-16, MCP-T-46): 400.
     #[error("Unsupported protocol version")]
     UnsupportedVersion {
-        /// The version asked for.
+        /// Requested version.
         requested: String,
     },
     /// The client did not declare what the work needs (MCP-L-19): modern 400.
@@ -85,7 +85,7 @@ pub enum ErrorKind {
     /// Too many calls (MCP-T-14): 429; the caller adds `Retry-After`.
     #[error("Rate limit exceeded, try again later")]
     RateLimited {
-        /// Whose limit: `tenant`, `principal`, `tool`, `address`.
+        /// Scope of the limit: `tenant`, `principal`, `tool`, `address`.
         reason: &'static str,
         /// Milliseconds until one more is admitted.
         retry_after_ms: u64,
@@ -108,8 +108,9 @@ pub enum ErrorKind {
     /// The person must first authorise the upstream: 200.
     #[error("Upstream authorization required")]
     UpstreamAuthorization,
-    /// A dependency is away before dispatch (MCP-E-15), or the node has no room: 503; the caller
-    /// adds `Retry-After`. The reason is a word of STREAM-B: `redis`, `registry`, `overload`.
+    /// A dependency is unavailable before dispatch (MCP-E-15), or the node is overloaded: 503. The
+    /// caller adds `Retry-After`. The reason is a word of STREAM-B: `redis`, `registry`,
+    /// `overload`.
     #[error("Temporarily unavailable, try again")]
     Unavailable(&'static str),
 }

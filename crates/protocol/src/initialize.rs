@@ -19,7 +19,7 @@ pub struct Implementation {
     /// Display name (R3+).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does (R4+).
+    /// Description (R4+).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Home page (R4+).
@@ -95,13 +95,13 @@ impl Implementation {
 /// Parameters of `initialize`.
 #[derive(Clone, Debug)]
 pub struct InitializeParams {
-    /// The version that the client asks for, whatever it is.
+    /// Version that the client requests; any string.
     pub requested: String,
     /// The version that the session will speak (MCP-L-2).
     pub revision: Revision,
-    /// What the client can do.
+    /// Capabilities of the client.
     pub capabilities: ClientCapabilities,
-    /// Who the client says it is; for logs and the console only.
+    /// Name and version that the client claims; for logs and the console only.
     pub client_info: Implementation,
 }
 

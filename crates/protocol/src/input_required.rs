@@ -1,4 +1,5 @@
-//! Multi round-trip requests of 2026-07-28 (MCP-MR-1…MCP-MR-15): a result that asks, and the retry that answers.
+//! Multi round-trip requests of 2026-07-28 (MCP-MR-1…MCP-MR-15): a result that contains questions,
+//! and the retry that contains the answers.
 
 use crate::ask::AskMethod;
 use crate::jsonrpc::{Kind, Misfit, Params, Raw};
@@ -7,7 +8,7 @@ use crate::result::{Identity, Object, ResultObject};
 use crate::revision::Revision;
 use crate::translate::Violation;
 
-/// How often one call may ask (MCP-MR-10, MCP-X-24, MCP-V-3).
+/// Most rounds of questions in one call (MCP-MR-10, MCP-X-24, MCP-V-3).
 pub const MOST_ROUNDS: u8 = 10;
 /// Longest `requestState` that we make, in bytes (MCP-MR-7).
 pub const LONGEST_STATE: usize = 8 * 1024;
@@ -24,7 +25,7 @@ pub struct InputRequired {
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputRequest {
-    /// What is asked.
+    /// Method of the question.
     pub method: AskMethod,
     /// Its parameters, an object.
     pub params: Raw,
@@ -81,7 +82,7 @@ impl InputRequired {
                 Some(params) if params.kind() == Kind::Object => params,
                 _ => return Err(Violation::InputRequired),
             };
-            // A key names one question: of two that say different things nobody knows which is meant.
+            // A key names one question. Two different questions with one key are ambiguous.
             if requests.iter().any(|(known, _)| *known == key) {
                 return Err(Violation::InputRequired);
             }
@@ -124,7 +125,7 @@ pub fn write_requests(requests: &[(String, InputRequest)], out: &mut Vec<u8>) {
     map.end();
 }
 
-/// What a retry brings back (MCP-MR-5): answers and state, attacker-controlled both.
+/// Answers and state that a retry carries (MCP-MR-5). Both are attacker-controlled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
     /// Answers by key, an object of objects.
@@ -134,7 +135,7 @@ pub struct Brought {
 }
 
 impl Brought {
-    /// Reads the members of any request that may ask (MCP-MR-1).
+    /// Reads the retry members of a request whose result may contain questions (MCP-MR-1).
     pub fn read(params: &Params) -> Result<Self, Misfit> {
         let [responses, state] = params.pick(["inputResponses", "requestState"]);
         if let Some(responses) = &responses {
@@ -151,7 +152,7 @@ impl Brought {
     }
 }
 
-/// What a client answered, by key (MCP-MR-5, MCP-MR-12): an object of objects, else `-32602`.
+/// Reads a client's answers by key (MCP-MR-5, MCP-MR-12): an object of objects, else `-32602`.
 pub fn read_responses(responses: &Raw) -> Result<Vec<(String, Raw)>, Misfit> {
     if responses.kind() != Kind::Object {
         return Err(Misfit::new("params.inputResponses", "expected an object"));

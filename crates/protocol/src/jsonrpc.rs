@@ -27,7 +27,7 @@ pub const MAX_BATCH: usize = 100;
 pub enum Body {
     /// One message.
     Single(Message),
-    /// An array. Only [`Batch::open`] tells whether it is acceptable.
+    /// An array. [`Batch::open`] checks whether it is acceptable.
     Batch(Batch),
 }
 
@@ -107,7 +107,7 @@ impl Params {
         self.get(name)?.string()
     }
 
-    /// `_meta`, whatever its type.
+    /// `_meta`, of any type.
     pub fn meta(&self) -> Option<&Raw> {
         self.meta.as_ref()
     }
@@ -277,8 +277,8 @@ fn message(raw: &Raw) -> Result<Message, Refusal> {
     })
 }
 
-/// MCP-J-11: what a header mirrors, or what selects the era, stands once; else a check could look
-/// at one and the work at another.
+/// MCP-J-11: a member that a header mirrors, or that selects the era, must appear once. Otherwise
+/// the check could read one value and the handler another.
 fn checked_params(object: Raw) -> Result<Params, &'static str> {
     const MIRRORED: [&str; 5] = ["name", "uri", "taskId", "arguments", "_meta"];
     let mut seen = [false; 5];
@@ -316,7 +316,7 @@ pub struct Batch {
     array: Raw,
 }
 
-/// What an accepted batch holds (MCP-J-14).
+/// Messages of an accepted batch (MCP-J-14).
 #[derive(Clone, Debug)]
 pub enum BatchContent {
     /// Requests and notifications, in order. Answered if there is at least one request, else 202.
@@ -326,8 +326,8 @@ pub enum BatchContent {
 }
 
 impl Batch {
-    /// Reads the batch; every fault refuses the whole of it (MCP-J-13, MCP-J-15). Does not ask
-    /// whether the revision has batches: that is known only with the session, see
+    /// Reads the batch; every fault refuses the whole of it (MCP-J-13, MCP-J-15). Does not check
+    /// whether the revision has batches, because only the session knows that; see
     /// [`crate::revision::Facts::batches`] and [`Batch::refusal`].
     pub fn open(&self) -> Result<BatchContent, Refusal> {
         let refuse = |why| Err(invalid(why, None));

@@ -12,7 +12,7 @@ pub const RESERVED_PREFIX: &str = "io.modelcontextprotocol/";
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The name card of a modern client.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// What a modern client can do.
+/// Capabilities of a modern client.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The least level of log messages that a modern request wants.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -81,7 +81,8 @@ pub struct RequestMeta {
     pub baggage: Option<String>,
     /// Name card of the client; for logs only (MCP-L-20).
     pub client_info: Option<Implementation>,
-    /// What the client can do for this request. Empty in legacy requests: there the session knows.
+    /// Capabilities of the client for this request. Empty in legacy requests, where the session
+    /// holds them.
     pub client_capabilities: ClientCapabilities,
     /// Log messages from this level on are wanted; absent = none (MCP-LG-5). Modern only.
     pub log_level: Option<Level>,

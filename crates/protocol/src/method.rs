@@ -1,11 +1,11 @@
-//! Every method and notification: who sends it, in which revisions (`docs/design/protocol.md`,
+//! Every method and notification, with its sender and its revisions (`docs/design/protocol.md`,
 //! method matrix).
 
 use crate::revision::Revision::{
     self, V2024_11_05 as R1, V2025_06_18 as R3, V2025_11_25 as R4, V2026_07_28 as R5,
 };
 
-/// Who sends it.
+/// Sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The client.
@@ -116,7 +116,7 @@ impl Method {
             .filter(|method| method.sort() == Sort::Notification && method.from_client_in(revision))
     }
 
-    /// Who sends it.
+    /// Sender of this method.
     pub const fn direction(self) -> Direction {
         self.reach().0
     }

@@ -13,7 +13,7 @@ use crate::meta::{self, RequestMeta};
 use crate::method::Method;
 use crate::revision::{Era, Revision, VersionHeader};
 
-/// What a POST is, after admission.
+/// Kind of an admitted POST.
 #[derive(Clone, Debug)]
 pub enum Admitted {
     /// `initialize`: opens a legacy session (MCP-E-3). Next:
@@ -204,7 +204,7 @@ fn legacy(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> 
         return Ok(Admitted::Initialize { request, draft });
     }
     if matches!(message, Message::Response(_)) && headers.session_id == Field::Absent {
-        // MCP-E-13: nobody asked.
+        // MCP-E-13: a response without a session answers no request of this server.
         let kind = ErrorKind::InvalidRequest(
             "A response belongs to a session: Mcp-Session-Id header is required".into(),
         );

@@ -1,15 +1,15 @@
-//! How often a client is told something while its request runs (MCP-PP-3, MCP-LG-6): ten times a
-//! second of each progress token and of each logger. What comes more often makes room for what is
-//! newer, and the newest is always told. Time is handed in.
+//! Rate limit for notifications to a client while its request runs (MCP-PP-3, MCP-LG-6): ten per
+//! second for each progress token and for each logger. Of notifications above the limit only the
+//! newest is kept, and it is always sent. The caller passes the time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Notifications of one lane within [`WINDOW`], for a client that waits.
+/// Most notifications of one queue within [`WINDOW`], for a client that waits.
 pub const MOST: usize = 10;
-/// The time in which there are so many at most.
+/// Period in which at most [`MOST`] notifications are sent.
 pub const WINDOW: Duration = Duration::from_secs(1);
-/// Loggers that are told apart for one request; the others share a lane.
+/// Most loggers with a queue of their own in one request; the others share a queue.
 const LOGGERS: usize = 16;
 
 /// Which notifications are counted together.
@@ -21,7 +21,7 @@ pub enum Lane {
     Log(Option<String>),
 }
 
-/// One lane: when it was told of, and what waits.
+/// One queue: the times of its last notifications, and the notification that waits.
 #[derive(Debug)]
 struct Kept<T> {
     lane: Lane,
@@ -31,7 +31,7 @@ struct Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// When the next one may be told, if not at once.
+    /// Time from which the next notification may be sent; `None` if it may be sent at once.
     fn opens(&self, most: usize) -> Option<Instant> {
         let first = self.told.front().filter(|_| self.told.len() >= most)?;
         Some(*first + WINDOW)
@@ -58,7 +58,7 @@ pub struct Pace<T> {
 }
 
 impl<T> Pace<T> {
-    /// So many in a second of each lane, at least one.
+    /// Creates a limit of `most` notifications per second and queue, at least one.
     pub fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
@@ -67,8 +67,8 @@ impl<T> Pace<T> {
         }
     }
 
-    /// Takes a notification: it comes back if it may be told now, and waits otherwise, in the place
-    /// of one that waits already.
+    /// Takes a notification. Returns it if it may be sent now; otherwise it waits and replaces the
+    /// notification that waited before.
     pub fn take(&mut self, lane: Lane, notification: T, now: Instant) -> Option<T> {
         let most = self.most;
         let kept = self.lane(lane);
@@ -82,13 +82,13 @@ impl<T> Pace<T> {
         None
     }
 
-    /// When the first of those that wait may be told.
+    /// Earliest time at which a waiting notification may be sent.
     pub fn due(&self) -> Option<Instant> {
         let waiting = self.lanes.iter().filter(|kept| kept.waits.is_some());
         waiting.filter_map(|kept| kept.opens(self.most)).min()
     }
 
-    /// One that waited and may be told now.
+    /// Takes a waiting notification that may be sent now.
     pub fn next(&mut self, now: Instant) -> Option<T> {
         let most = self.most;
         let is_due = |kept: &&mut Kept<T>| kept.waits.is_some() && kept.is_open(most, now);
@@ -97,12 +97,13 @@ impl<T> Pace<T> {
         kept.waits.take()
     }
 
-    /// One that waits, before the answer: the newest of each lane is told in any case.
+    /// Takes a waiting notification before the answer is sent: the newest of each queue is always
+    /// sent.
     pub fn last(&mut self) -> Option<T> {
         self.lanes.iter_mut().find_map(|kept| kept.waits.take())
     }
 
-    /// How many made room for newer ones since this was asked last.
+    /// Number of notifications that newer ones replaced since the last call.
     pub fn dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -112,7 +113,8 @@ impl<T> Pace<T> {
             |lanes: &[Kept<T>], lane: &Lane| lanes.iter().position(|kept| kept.lane == *lane);
         let mut lane = lane;
         let mut known = find(&self.lanes, &lane);
-        // Who makes up a logger for each message is heard as often as so many.
+        // Loggers beyond the limit share one queue, so that a new logger for each message does not
+        // evade the limit.
         if known.is_none() && self.lanes.len() > LOGGERS && lane != Lane::Progress {
             lane = Lane::Log(None);
             known = find(&self.lanes, &lane);
@@ -133,7 +135,8 @@ impl<T> Pace<T> {
 mod tests {
     use super::*;
 
-    /// So many notifications, a millisecond apart, from `start` on: what was told, and when.
+    /// Passes `count` notifications from `start` on, a millisecond apart. Returns those that were
+    /// sent, with their times.
     fn told(pace: &mut Pace<u32>, lane: &Lane, start: Instant, count: u32) -> Vec<(Instant, u32)> {
         let mut told = Vec::new();
         for number in 0..count {

@@ -10,7 +10,7 @@ use crate::revision::Revision;
 pub struct Progress {
     /// Grows with every notification; may be fractional.
     pub progress: f64,
-    /// What `progress` will be at the end, if known.
+    /// Value of `progress` at the end, if known.
     pub total: Option<f64>,
     /// Words for people (R2+).
     pub message: Option<String>,
@@ -53,7 +53,8 @@ pub fn notification(revision: Revision, token: &ProgressToken, progress: &Progre
     jsonrpc::notification(Method::Progress.name(), Some(&params))
 }
 
-/// Writes a number as people write it: `1` for one, and not `1.0`. What no number of JSON is, is `null`.
+/// Writes a number in its shortest form: `1`, not `1.0`. A value that JSON cannot express is
+/// written as `null`.
 fn write_number(number: f64, out: &mut Vec<u8>) {
     /// All integers up to here are numbers of their own: 2⁵³.
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -65,8 +66,8 @@ fn write_number(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Under which token the asker of a question wants to hear how far its client is; `params` are
-/// those of the question (MCP-X-7J).
+/// Returns the token under which the server expects progress of its question; `params` are those of
+/// the question (MCP-X-7J).
 pub fn wanted(params: &Raw) -> Option<Raw> {
     let token = params.get("_meta")?.get("progressToken")?;
     matches!(token.kind(), Kind::String | Kind::Number).then_some(token)
@@ -97,7 +98,8 @@ pub fn want(params: &Raw, token: &str) -> Raw {
     Raw::trusted(out.into())
 }
 
-/// What a client says of its progress, under the token of who asked: the parameters of the notification, and how far it is. `None` if they say nothing.
+/// Translates a client's progress notification for the server that receives it, under that server's
+/// token. Returns the progress and the parameters; `None` if the parameters contain no progress.
 pub fn passed_on(params: &Raw, token: &Raw) -> Option<(f64, Raw)> {
     let progress: f64 = serde_json::from_slice(params.get("progress")?.as_bytes()).ok()?;
     let mut out = Vec::with_capacity(params.as_bytes().len() + token.as_bytes().len());

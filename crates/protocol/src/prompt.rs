@@ -17,7 +17,7 @@ pub struct Prompt {
     pub name: String,
     /// Display name (R3+).
     pub title: Option<String>,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
     /// Its arguments.
     pub arguments: Vec<PromptArgument>,
@@ -49,7 +49,7 @@ pub struct PromptArgument {
     pub name: String,
     /// Display name (R3+).
     pub title: Option<String>,
-    /// What it means.
+    /// Description.
     pub description: Option<String>,
     /// Whether it must be given.
     pub required: bool,
@@ -135,7 +135,7 @@ pub struct GetParams {
 /// A message of a rendered prompt: one block each (MCP-PR-2).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PromptMessage {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
     /// What.
     pub content: ContentBlock,

@@ -9,7 +9,7 @@ use crate::result::{self, CacheHint, Identity, Object, ResultObject};
 use crate::revision::Revision;
 use crate::translate::{Losses, block};
 
-/// Where a resource is, or where its kind is.
+/// URI of a resource, or URI template of a kind of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// `uri`: a resource.
@@ -27,7 +27,7 @@ pub struct Resource {
     pub name: String,
     /// Display name (R3+).
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     pub description: Option<String>,
     /// Media type.
     pub mime_type: Option<String>,

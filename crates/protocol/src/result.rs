@@ -8,10 +8,10 @@ use crate::jsonrpc::Raw;
 use crate::meta;
 use crate::revision::Revision;
 
-/// Who may reuse a cached result (MCP-CA-1, MCP-CA-3).
+/// Clients that may reuse a cached result (MCP-CA-1, MCP-CA-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
-    /// Anybody. Never for content that depends on the principal.
+    /// Every client. Never for content that depends on the principal.
     Public,
     /// The same authorization context only.
     Private,
@@ -224,8 +224,8 @@ pub(crate) fn list_page<'i>(
 /// Parameters of every list: the opaque cursor (MCP-PG-1). Its value is made and checked elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 pub struct ListParams {
-    /// Where to go on; absent for the first page. The empty string is a cursor like any other
-    /// (MCP-PG-3).
+    /// Cursor at which to continue; absent for the first page. The empty string is a cursor like
+    /// any other (MCP-PG-3).
     #[serde(default)]
     pub cursor: Option<String>,
 }

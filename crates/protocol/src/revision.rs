@@ -41,7 +41,7 @@ pub enum VersionHeader {
     Required,
 }
 
-/// What `structuredContent` and `outputSchema` may be.
+/// Allowed forms of `structuredContent` and `outputSchema`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StructuredOutput {
     /// Neither exists.
@@ -52,7 +52,7 @@ pub enum StructuredOutput {
     Any,
 }
 
-/// Where arguments that fail `inputSchema` are reported.
+/// Place where arguments that fail `inputSchema` are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentFaults {
     /// JSON-RPC error `-32602` (MCP-TL-17).
@@ -72,7 +72,7 @@ pub enum Tasks {
     Extension,
 }
 
-/// What a revision has and how it numbers its errors.
+/// Features of a revision, and its error codes.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -115,7 +115,7 @@ pub struct Facts {
     pub completion_context: bool,
     /// `message` in progress notifications (MCP-FA-6).
     pub progress_message: bool,
-    /// The server may ask for elicitation (MCP-EL-1).
+    /// The server may send elicitations (MCP-EL-1).
     pub elicitation: bool,
     /// Elicitation with modes and with every kind of choice, sampling with tools and several blocks
     /// (MCP-FA-9, MCP-FA-10).
@@ -263,12 +263,13 @@ impl Revision {
         Self::V2025_11_25,
         Self::V2026_07_28,
     ];
-    /// What `initialize` answers to a version that is not served (MCP-L-2).
+    /// Answer of `initialize` to a version that is not served (MCP-L-2).
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
-    /// Whose error table holds before a revision is known: the codes used there are the same in all.
+    /// Revision whose error table applies before a revision is known: the codes used there are the
+    /// same in all.
     pub(crate) const FALLBACK: Self = Self::V2025_11_25;
 
-    /// What this revision has.
+    /// Facts of this revision.
     pub const fn facts(self) -> &'static Facts {
         match self {
             Self::V2024_11_05 => &R1,

@@ -68,7 +68,7 @@ pub struct Event {
 #[error("event larger than the limit")]
 pub struct EventTooLarge;
 
-/// Reads a stream piece by piece. What comes out does not depend on where the pieces were cut.
+/// Reads a stream piece by piece. The events do not depend on where the pieces are cut.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
@@ -125,7 +125,7 @@ impl Decoder {
         Ok(events)
     }
 
-    /// The last id seen: what `Last-Event-ID` of a resume says.
+    /// The last id seen: the value of `Last-Event-ID` for a resume.
     pub fn last_id(&self) -> Option<&str> {
         self.id.as_deref()
     }

@@ -8,7 +8,7 @@ use crate::method::Method;
 use crate::result::{Identity, Object, ResultObject};
 use crate::revision::Revision;
 
-/// What a listen request asks for, or what of it is honoured.
+/// Notifications that a listen request selects, or those of them that the server honours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// `notifications/tools/list_changed`
@@ -35,7 +35,7 @@ pub enum List {
 }
 
 impl List {
-    /// The notification that tells of it.
+    /// Notification that announces this change.
     pub const fn notification(self) -> Method {
         match self {
             Self::Tools => Method::ToolsListChanged,
@@ -88,7 +88,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// True if news of `list` were asked for (MCP-SB-4).
+    /// True if changes of `list` were requested (MCP-SB-4).
     pub const fn wants(&self, list: List) -> bool {
         match list {
             List::Tools => self.tools,

@@ -25,7 +25,7 @@ pub enum Status {
     Completed,
     /// It has an error; in R4 also a result of a tool that failed (MCP-TK-8).
     Failed,
-    /// Nobody wants it any more.
+    /// The client cancelled it.
     Cancelled,
 }
 
@@ -65,7 +65,7 @@ impl Status {
         !self.is_terminal() && self != next
     }
 
-    /// The same as the other era says it: a result with `isError: true` is a failure in R4
+    /// Status in the terms of the other era: a result with `isError: true` is a failure in R4
     /// (MCP-TK-8) and completed in R5 (MCP-TX-7).
     #[must_use]
     pub const fn shaped(self, revision: Revision, is_error_result: bool) -> Self {
@@ -77,7 +77,7 @@ impl Status {
     }
 }
 
-/// What is told of a task.
+/// Public state of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Unguessable (MCP-TK-4, MCP-TX-15).
@@ -96,7 +96,7 @@ pub struct Task {
     pub poll_interval_ms: Option<u64>,
 }
 
-/// What a finished or waiting task has to tell (MCP-TX-6).
+/// Additional data of a finished or waiting task (MCP-TX-6).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// Nothing.
@@ -104,7 +104,7 @@ pub enum Detail {
     None,
     /// It waits for answers to these.
     Requests(Vec<(String, InputRequest)>),
-    /// What the plain call would have returned.
+    /// Result that the plain call would have returned.
     Result(Raw),
     /// The error that it would have returned.
     Error(Raw),
@@ -181,8 +181,8 @@ impl Task {
         out
     }
 
-    /// The answer to `tasks/get` (MCP-TK-6, MCP-TX-6), and of R4 to `tasks/cancel` (MCP-TK-10). The
-    /// detail is told in R5 only.
+    /// Writes the result of `tasks/get` (MCP-TK-6, MCP-TX-6), and in R4 also of `tasks/cancel`
+    /// (MCP-TK-10). The detail is included in R5 only.
     pub fn got(&self, detail: &Detail, revision: Revision, identity: &Identity) -> Vec<u8> {
         let mut out = Vec::with_capacity(384);
         let mut result = ResultObject::begin(&mut out, revision);
@@ -290,7 +290,7 @@ pub fn related(value: &Raw, task: &str) -> Raw {
     Raw::trusted(out.into())
 }
 
-/// The same without saying which task it belongs to: an upstream's own is nobody's business
+/// Returns the value without the reference to its task: the id of an upstream's task stays internal
 /// (MCP-X-19).
 pub fn unrelated(value: &Raw) -> Raw {
     let own = value.get("_meta");

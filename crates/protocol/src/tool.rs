@@ -19,7 +19,7 @@ pub struct Tool {
     pub name: String,
     /// Display name (R3+).
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: Option<String>,
     /// JSON Schema 2020-12 of the arguments; root `type: "object"` (MCP-TL-5).
     pub input_schema: Raw,
@@ -33,8 +33,8 @@ pub struct Tool {
     pub task_support: Option<TaskSupport>,
     /// Metadata, an object (R3+).
     pub meta: Option<Raw>,
-    /// Hints as they were written, an object: instead of `annotations`, which says what they mean
-    /// to us (MCP-J-10).
+    /// Hints as they were written, an object. They are used instead of `annotations`, which holds
+    /// our interpretation (MCP-J-10).
     pub written_annotations: Option<Raw>,
     /// Members that no revision knows, with their names (MCP-J-10).
     pub others: Vec<(String, Raw)>,
@@ -195,8 +195,8 @@ pub struct CallParams {
 }
 
 impl CallParams {
-    /// Reads the parameters; a misfit is `-32602` in every revision (MCP-TL-18). Whether the
-    /// arguments fit the tool's schema is asked later, and answered as
+    /// Reads the parameters; a misfit is `-32602` in every revision (MCP-TL-18). The arguments are
+    /// checked against the tool's schema later, and faults are reported as
     /// [`crate::revision::Facts::argument_faults`] says.
     pub fn read(params: &Params) -> Result<Self, Misfit> {
         const NAMES: [&str; 5] = [
@@ -255,9 +255,9 @@ impl CallParams {
 /// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallResult {
-    /// What the model sees.
+    /// Content for the model.
     pub content: Vec<ContentBlock>,
-    /// What a program sees (R3+; below R5 objects only).
+    /// Content for programs (R3+; below R5 objects only).
     pub structured_content: Option<Raw>,
     /// The tool's own work failed (MCP-TL-19).
     pub is_error: bool,

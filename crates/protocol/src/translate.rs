@@ -1,12 +1,13 @@
-//! Results, definitions and errors of one revision read as another's (`docs/translation-rules.md`,
-//! *Shapes of results and definitions* and *Errors and authorization across legs*).
+//! Translates results, definitions and errors from one revision to another
+//! (`docs/translation-rules.md`, *Shapes of results and definitions* and *Errors and authorization
+//! across legs*).
 //!
-//! Every function here is total: for any JSON it gives a value that the target revision allows, or the named [`Violation`] of who
-//! sent it. What is lost on the way is a [`Loss`], never silence. Members that no revision knows
-//! pass untouched (MCP-J-10), and what passes untouched is copied as text: numbers keep their
-//! digits.
+//! Every function here is total: for any JSON it returns a value that the target revision allows,
+//! or a [`Violation`] of the sender. Each omission is recorded as a [`Loss`]. Members that no
+//! revision knows pass unchanged (MCP-J-10). Unchanged values are copied as text, so that numbers
+//! keep their digits.
 //!
-//! | What | Function |
+//! | Value | Function |
 //! |---|---|
 //! | results of `tools/call`, `prompts/get`, `resources/read`, `completion/complete` | [`result`] |
 //! | tools, prompts, resources and templates in lists | [`definition`] |
@@ -32,7 +33,7 @@ pub use uris::{uri_of_error, uris, uris_of_meta};
 pub struct Shaped {
     /// The JSON text.
     pub json: Vec<u8>,
-    /// What it lost.
+    /// Losses of the translation.
     pub losses: Losses,
 }
 
@@ -43,13 +44,13 @@ impl Shaped {
     }
 }
 
-/// What an upstream sent that its revision does not allow (MCP-X-8): MCP-V-8 with `-31005`.
+/// Message of an upstream that its revision does not allow (MCP-X-8): MCP-V-8 with `-31005`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Violation {
     /// A result or a definition that is no object.
     #[error("not an object")]
     NotAnObject,
-    /// A `resultType` that nobody asked for.
+    /// A `resultType` that the request did not allow.
     #[error("an unknown resultType")]
     ResultType,
     /// Content that is no list of blocks.
@@ -67,7 +68,7 @@ pub enum Violation {
     /// A completion without values.
     #[error("a completion lacks values")]
     Completion,
-    /// A result that asks for nothing, or in a wrong form (MCP-MR-2, MCP-MR-3).
+    /// An input_required result without a question, or in a wrong form (MCP-MR-2, MCP-MR-3).
     #[error("an input_required result is malformed")]
     InputRequired,
     /// A definition without a name, a URI or a schema.

@@ -1,5 +1,5 @@
-//! What clients see of what could not be done, in fixed words (MCP-V-1…MCP-V-11 of the translation
-//! rules).
+//! Texts that clients see for failed operations, in fixed words (MCP-V-1…MCP-V-11 of the
+//! translation rules).
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::result::Identity;
 use crate::revision::{Era, Revision};
 use crate::tool::CallResult;
 
-/// Who was waited for.
+/// Party for which a call waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// The client's answer to a question.
@@ -38,7 +38,7 @@ pub enum Visible {
     BrowserStep {
         /// The upstream's words.
         message: String,
-        /// Where the step is.
+        /// Address of the step.
         url: Option<String>,
     },
     /// MCP-V-8: no connection.
@@ -59,7 +59,7 @@ pub enum Visible {
         /// The platform's page.
         url: String,
     },
-    /// MCP-V-10 for who is no person, whom no page helps.
+    /// MCP-V-10 for a client that is not a person and cannot use a page.
     PeopleOnly,
     /// MCP-V-11.
     MultipleChoice,
@@ -123,7 +123,7 @@ impl Visible {
         }
     }
 
-    /// The error where there is no result that could say it.
+    /// Error for a call whose result cannot carry the text.
     pub fn error(&self) -> RpcError {
         let (code, data) = match self {
             Self::Needs(need) => {

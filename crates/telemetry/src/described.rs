@@ -1,6 +1,7 @@
-//! Every metric of the product: what it is, and what it tells.
+//! Every metric of the product, with its meaning.
 //!
-//! `tests/metrics.rs` holds this list against the code that measures and against the dashboard and alarms that ask.
+//! `tests/metrics.rs` compares this list with the code that measures, and with the dashboard and
+//! the alarms that query it.
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
@@ -9,11 +10,12 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 pub enum Kind {
     /// Only grows.
     Counter,
-    /// A counter that tells 0 from the start: alarms ask whether it grew at all, and what appears with a 1 has not grown.
+    /// A counter that is exported as 0 from the start. Alarms check whether it grew, and a series
+    /// that first appears as 1 has not grown.
     CounterFromZero,
     /// Goes up and down.
     Gauge,
-    /// A gauge that tells 0 from the start, for the same reason.
+    /// A gauge that is exported as 0 from the start, for the same reason.
     GaugeFromZero,
     /// Counts in buckets.
     Histogram,
@@ -26,7 +28,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Its kind.
     pub kind: Kind,
-    /// What it counts, and by which labels.
+    /// Meaning of the metric, with its labels.
     pub meaning: &'static str,
 }
 
@@ -369,7 +371,7 @@ pub const METRICS: &[Metric] = &[
     ),
 ];
 
-/// Tells the recorder of this thread or process what there is.
+/// Registers the descriptions of all metrics with the recorder of this thread or process.
 pub(crate) fn describe() {
     for Metric {
         name,

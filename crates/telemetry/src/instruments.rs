@@ -73,8 +73,8 @@ impl Metrics {
         without_zeros(self.handle.render())
     }
 
-    /// Folds waiting samples into buckets every few seconds, so that memory stays flat when nobody scrapes. Run it as a
-    /// tracked task.
+    /// Folds waiting samples into buckets every few seconds, so that memory stays flat without a
+    /// scraper. Run it as a tracked task.
     pub async fn upkeep(self, stop: CancellationToken) {
         let mut ticks = tokio::time::interval(UPKEEP_EVERY);
         loop {
@@ -86,8 +86,8 @@ impl Metrics {
     }
 }
 
-/// A series once told is told for ever, but a tenant that is no longer among the largest has no
-/// place there (AUTH-X3): it is set to zero and left out.
+/// Removes series of tenants that are no longer among the largest (AUTH-X3). The recorder never
+/// removes a series, so such a series is set to zero and left out of the text.
 fn without_zeros(text: String) -> String {
     if !text.contains(LARGEST) {
         return text;

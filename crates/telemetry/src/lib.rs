@@ -1,6 +1,7 @@
-//! Start and stop of logs, metrics and traces, and the one line a request.
+//! Start and stop of logs, metrics and traces, and the log line of each request.
 //!
-//! The binary starts this room; every other room speaks `tracing`, `metrics` and `portolan-traces` and does not know it.
+//! The binary starts this crate. All other crates use `tracing`, `metrics` and `portolan-traces`,
+//! and do not depend on it.
 
 mod described;
 mod instruments;

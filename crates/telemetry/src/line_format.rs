@@ -164,7 +164,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// The time, to the microsecond. What changes once a second is written once a second.
+/// Writes the time, to the microsecond. The part up to the second is formatted once a second.
 fn now(out: &mut Writer<'_>) -> fmt::Result {
     thread_local! {
         static SECOND: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
@@ -206,8 +206,8 @@ fn now(out: &mut Writer<'_>) -> fmt::Result {
     out.write_str(std::str::from_utf8(&digits).unwrap_or_default())
 }
 
-/// In quotes. What stands in the line of a request are names and digits; anything else is written so that it can end neither the
-/// string nor the line.
+/// Writes the text in quotes. The values of a request's line are names and digits. Other characters
+/// are escaped, so that they can end neither the string nor the line.
 fn quoted(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     out.write_char('"')?;
     let is_plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes that may wait. Further lines are dropped, and the loss is told when there is room again.
+/// Most bytes that wait. Further lines are dropped, and the loss is reported when there is space
+/// again.
 const WAITING_BYTES: usize = 4 * 1024 * 1024;
 /// Lines are collected for so long and go out in one write: waking a thread costs more than writing a line.
 const COLLECT_FOR: Duration = Duration::from_millis(20);
@@ -31,7 +32,7 @@ impl Queue {
     }
 }
 
-/// Where lines go.
+/// Destination of the lines.
 #[derive(Debug, Clone)]
 pub(crate) struct Lines(Arc<Queue>);
 
@@ -61,7 +62,7 @@ impl Drop for Writer {
         self.queue.lock().stop = true;
         self.queue.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has nowhere to be told.
+            // A panic of the thread cannot be logged here.
             let _ = thread.join();
         }
     }
@@ -176,7 +177,7 @@ mod tests {
         let sink = Sink::default();
         let (writer, lines) = Writer::start(Stuck(held, sink.clone())).unwrap();
         let line = [b"x".repeat(1023), b"\n".to_vec()].concat();
-        // One batch may be in the writer's hands, one waits, the third finds no room.
+        // One batch may be with the writer and one waits; the third is dropped.
         for _ in 0..3 * WAITING_BYTES / line.len() {
             lines.make_writer().write_all(&line).unwrap();
         }

@@ -21,7 +21,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged.
+/// Configuration of the logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogConfig {
     /// Directives of `tracing-subscriber`'s filter, for instance `info,portolan_storage=debug`.
@@ -47,7 +47,7 @@ pub enum LogsError {
     Filter {
         /// As configured.
         filter: String,
-        /// Where it fails.
+        /// Cause.
         #[source]
         source: ParseError,
     },
@@ -137,7 +137,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What is logged while `work` runs.
+    /// Returns the lines that are logged while `work` runs.
     pub(crate) fn logged(config: &LogConfig, work: impl FnOnce()) -> String {
         let sink = Sink::default();
         let (writer, lines) = Writer::start(sink.clone()).unwrap();

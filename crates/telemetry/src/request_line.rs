@@ -10,7 +10,7 @@ use portolan_net::layers::{Observe, RequestLine};
 
 use crate::instruments::{HTTP_DURATION, HTTP_REQUESTS};
 
-/// What the line is filtered by, and known by to the formatter.
+/// Target of the line, for filters and for the formatter.
 pub(crate) const TARGET: &str = "portolan::request";
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "OTHER"];

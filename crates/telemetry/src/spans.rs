@@ -1,7 +1,8 @@
-//! Where spans go: in batches to a collector, by OTLP over HTTP.
+//! Exports spans in batches to a collector, by OTLP over HTTP.
 //!
-//! The exporter waits on a thread of its own; its requests go through the guarded client of `net`, which may reach the collector and
-//! nothing else. A collector that is away costs spans and nothing more: beyond a few thousand they are dropped.
+//! The exporter waits on a thread of its own. Its requests go through the guarded client of `net`,
+//! which may reach only the collector. If the collector is unavailable, spans beyond a few thousand
+//! are dropped; nothing else is affected.
 
 use std::{
     fmt, io,
@@ -45,14 +46,14 @@ const LAST: Duration = Duration::from_secs(2);
 /// Below the address of a collector (OTLP/HTTP).
 const PATH: &str = "/v1/traces";
 
-/// Where spans go, and of how many calls.
+/// Collector of the spans, and the traced share of calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TracesConfig {
     /// Address of the collector, `http` or `https`, with or without `/v1/traces`.
     pub endpoint: String,
-    /// Share of the calls that are traced although their client says nothing about it, from 0 to 1.
+    /// Traced share of the calls whose client sends no trace context, from 0 to 1.
     pub ratio: f64,
-    /// Traces that are recorded because clients ask for it, a second.
+    /// Most traces per second that are recorded because clients request them.
     pub asked_per_second: u32,
 }
 
@@ -147,7 +148,7 @@ impl Traces {
         Ok(traces)
     }
 
-    /// Sends what waits. What ends afterwards is lost.
+    /// Sends the waiting spans. Spans that end afterwards are lost.
     pub async fn stop(self) {
         let last = tokio::task::spawn_blocking(move || self.processor.shutdown_with_timeout(LAST));
         if !matches!(last.await, Ok(Ok(()))) {
@@ -205,7 +206,7 @@ fn data(span: Finished) -> SpanData {
     }
 }
 
-/// What the exporter sends by.
+/// HTTP client of the exporter.
 struct Client {
     egress: Egress,
     /// The exporter has no runtime.

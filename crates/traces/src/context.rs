@@ -116,7 +116,7 @@ impl Context {
         }
     }
 
-    /// Whether the trace is among this share of all: the same answer wherever it is asked.
+    /// True if the trace belongs to this share of all: every node computes the same result.
     pub(crate) fn is_among(&self, ratio: f64) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
         let place = (halves(self.trace).1 >> 11) as f64 / (1_u64 << 53) as f64;

@@ -1,8 +1,9 @@
-//! Traces: which call did what, on which node, and for how long (STREAM-20).
+//! Traces: the steps of a call, with node and duration (STREAM-20).
 //!
-//! Every room makes spans by this crate and knows nothing of where they go: the binary says so once, by [`start`]. Before that, or
-//! without it, nothing is made: a call pays one look at an atomic. Of a call that is not sampled nothing is made either, but who
-//! comes after it is told that it is not.
+//! Every crate makes spans with this one and does not know where they are sent: the binary sets
+//! that once, with [`start`]. Before that, or without it, no span is made, and a call costs one
+//! read of an atomic. A call that is not sampled makes no span either, but the next service
+//! receives the decision.
 //!
 //! A span holds names, numbers and ids that operators know: never arguments, results, tokens, or
 //! ids of sessions (AUTH-X1).
@@ -27,11 +28,11 @@ pub trait Sink: Send + Sync + 'static {
     fn take(&self, span: Finished);
 }
 
-/// What makes spans in this process.
+/// State of tracing in this process.
 struct Tracer {
     sink: Box<dyn Sink>,
     ratio: f64,
-    /// Those that clients ask for.
+    /// Limit of the traces that clients request.
     asked: Pace,
 }
 
@@ -41,8 +42,9 @@ static TRACER: OnceLock<Tracer> = OnceLock::new();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Twice;
 
-/// From now on spans are made, and go to `sink`. Of calls whose client says nothing about it, this share is traced, from 0 to 1. A client
-/// that asks for a trace gets one, so many a second for all clients of this process; beyond that its call is one of the others.
+/// Starts tracing: spans are sent to `sink`. `ratio`, from 0 to 1, is the traced share of the calls
+/// whose client does not decide. A client that requests a trace gets one, up to `asked_per_second`
+/// for all clients of this process. Beyond that, `ratio` applies.
 ///
 /// # Errors
 /// [`Twice`].
@@ -55,14 +57,15 @@ pub fn start(sink: Box<dyn Sink>, ratio: f64, asked_per_second: u32) -> Result<(
     TRACER.set(tracer).map_err(|_| Twice)
 }
 
-/// Whether spans are made at all. One look at an atomic.
+/// True if spans are made. Costs one read of an atomic.
 #[inline]
 pub fn is_on() -> bool {
     TRACER.get().is_some()
 }
 
-/// The first span of a call on this node. `client` is what its client said of a trace: then its word on sampling counts, as far as the
-/// bound of [`start`] goes, else the share. `None`: nothing is to be told to anybody.
+/// Starts the first span of a call on this node. `client` is the trace context that the client
+/// sent. Its sampling flag counts, within the bound of [`start`]; without a context the configured
+/// share decides. `None`: no trace context is sent on.
 pub fn call(name: &'static str, client: Option<Context>) -> Option<Span> {
     let tracer = TRACER.get()?;
     match client {

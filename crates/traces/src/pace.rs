@@ -1,4 +1,5 @@
-//! How many traces are recorded because clients ask for it: so many a second, and a second's worth at once (GCRA).
+//! Rate limit of the traces that clients request: a number per second, with a burst of one second's
+//! worth (GCRA).
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -59,7 +60,7 @@ mod tests {
             admitted += u32::from(pace.admits_at(Duration::from_millis(millis)));
         }
         assert_eq!(admitted, 10 + 29);
-        // A pause makes room for a second's worth and not for more.
+        // A pause allows the spans of one second, and no more.
         let later = Duration::from_secs(60);
         assert_eq!((0..50).filter(|_| pace.admits_at(later)).count(), 10);
     }

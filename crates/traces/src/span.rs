@@ -6,7 +6,7 @@ use portolan_model::{Clock, Timestamp};
 
 use crate::{Context, finished};
 
-/// What part a span has between two processes.
+/// Role of a span between two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It answers a request.
@@ -17,7 +17,7 @@ pub enum Kind {
     Internal,
 }
 
-/// What an attribute says.
+/// Value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A word.
@@ -57,7 +57,7 @@ pub struct Finished {
     pub parent_is_remote: bool,
     /// `tracestate`, as the client sent it.
     pub state: Option<String>,
-    /// What was done.
+    /// Name of the operation.
     pub name: &'static str,
     /// Its part.
     pub kind: Kind,
@@ -65,7 +65,7 @@ pub struct Finished {
     pub began: Timestamp,
     /// When it ended.
     pub ended: Timestamp,
-    /// What else is known.
+    /// Attributes.
     pub attributes: Vec<(&'static str, Value)>,
     /// How it failed.
     pub failure: Option<&'static str>,
@@ -143,12 +143,12 @@ impl Span {
             .then(|| Self::under(self.context(), false, name, Kind::Internal))
     }
 
-    /// A request to somebody else, who is to be told of [`Span::context`].
+    /// Starts a span for a request to another service, which receives [`Span::context`].
     pub fn request(&self, name: &'static str) -> Self {
         Self::under(self.context(), false, name, Kind::Client)
     }
 
-    /// Where in the trace this is.
+    /// Position in the trace.
     pub fn context(&self) -> &Context {
         &self.0.context
     }
@@ -259,7 +259,8 @@ mod tests {
         );
         drop(elsewhere);
         drop(span);
-        // STREAM-20: who asks for more gets no more, and who comes after is told so. It would take 5 s to have five.
+        // STREAM-20: a client above the limit gets no more recorded spans, and the next service
+        // receives that decision. Five more would take 5 s.
         let more: Vec<_> = (0..50).filter_map(|_| call("more", parent("01"))).collect();
         let recorded = more.iter().filter(|span| span.is_recorded()).count();
         assert!(more.len() == 50 && recorded < 5, "{recorded}");

@@ -48,7 +48,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// What is held of an account.
+/// State kept for one account.
 #[derive(Default)]
 struct Account {
     issuer: String,
@@ -286,7 +286,7 @@ impl Run {
     }
 }
 
-/// The same conversation by somebody who can fill a form.
+/// The same connection for a speaker who can fill in a form.
 fn with_speaker(client: Client, connection: &Connection, speaker: &Speaker) -> Connection {
     match connection {
         Connection::Modern(_) => {
@@ -303,7 +303,7 @@ async fn hear(connection: Connection, standing: Option<Standing>) {
     };
     while let Ok(event) = standing.next().await {
         if let Event::Request { id, params, .. } = event {
-            // Whoever asked is told by the next request what became of it.
+            // If this answer does not arrive, the next request to the server fails.
             let _ = connection.answer(&id, &Ok(filled(&params))).await;
         }
     }

@@ -1,4 +1,4 @@
-//! A conversation with a server, in whatever era it is held.
+//! Connection to a server of either era.
 
 use std::sync::Arc;
 
@@ -30,9 +30,9 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Sends a request. What comes back, comes by the exchange. Dropping the exchange closes its stream, which tells a modern server
-    /// that the request is cancelled (MCP-X-78); a legacy one has to be told by
-    /// [`Connection::cancel`].
+    /// Sends a request. Its events and its answer come through the exchange. Dropping the exchange
+    /// closes its stream, and a modern server then treats the request as cancelled (MCP-X-78). A
+    /// legacy server needs [`Connection::cancel`].
     ///
     /// # Errors
     /// [`UpstreamError`], when no answer begins.
@@ -44,7 +44,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer. What the server tells meanwhile is dropped, what it asks is refused.
+    /// Sends a request and waits for its answer. Notifications that arrive meanwhile are dropped;
+    /// requests of the server are refused.
     ///
     /// # Errors
     /// [`UpstreamError`]; an error of the protocol is [`UpstreamError::Refused`].
@@ -64,11 +65,10 @@ impl Connection {
         self.post(outgoing::answer(id, outcome)).await
     }
 
-    /// Says that a request is not wanted any more (MCP-X-77). To a modern server that is said by
-    /// dropping the exchange.
+    /// Cancels a request (MCP-X-77). For a modern server, drop the exchange instead.
     ///
     /// # Errors
-    /// [`UpstreamError`] if the server did not take it.
+    /// [`UpstreamError`] if the server did not accept the message.
     pub async fn cancel(&self, id: &RequestId, reason: &str) -> Result<(), UpstreamError> {
         self.post(outgoing::cancelled(id, reason)).await
     }

@@ -53,7 +53,7 @@ impl List {
     }
 }
 
-/// All pages together may be so many times as large as one answer.
+/// Most bytes of all pages together, as a multiple of the limit of one answer.
 const PAGES_OF_BYTES: usize = 4;
 
 impl Connection {

@@ -1,4 +1,4 @@
-//! Where an upstream server is, what opens it, and how much of it is taken.
+//! Address of an upstream server, its credential, and the limits of its answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ pub struct Limits {
     pub answer_bytes: usize,
     /// Silence after which an exchange is given up; every event starts it again (MCP-L-12).
     pub silence: Duration,
-    /// The hard maximum of an exchange, whatever it tells meanwhile.
+    /// Hard maximum of an exchange, independent of its progress.
     pub total: Duration,
     /// Pages of one list (MCP-X-7F).
     pub pages: usize,
@@ -43,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-/// Who speaks to the server: ourselves, or one of our clients.
+/// Client identity towards the server: our own, or that of one of our clients.
 #[derive(Debug, Clone)]
 pub struct Speaker {
     /// `clientInfo`, an object.
@@ -66,15 +66,15 @@ impl Speaker {
     }
 }
 
-/// A server of somebody else.
+/// A server of another operator.
 #[derive(Clone)]
 pub struct Endpoint {
     /// Its MCP endpoint, for a 2024-11-05 server that of its event stream. May carry an API key: never log it.
     pub url: Url,
-    /// What opens it: complete headers, marked sensitive.
+    /// Credential: complete headers, marked sensitive.
     pub headers: HeaderMap,
-    /// What its answers must not bring back (REVIEW-S-5), beside those of `headers` that are marked
-    /// sensitive.
+    /// Secrets that must not appear in its answers (REVIEW-S-5), besides those of `headers` that
+    /// are marked sensitive.
     pub secrets: Secrets,
     /// Bounds.
     pub limits: Limits,
@@ -118,8 +118,8 @@ impl Client {
         &self.endpoint.limits
     }
 
-    /// Reads a body or the data of an event. All that a server says passes here, and loses what
-    /// opened it: the server may echo it (REVIEW-S-5).
+    /// Parses a body or the data of an event. All messages of the server pass here. The credential
+    /// is removed first, because the server may echo it (REVIEW-S-5).
     pub(crate) fn read(&self, text: impl Into<Bytes>) -> Result<Vec<Incoming>, UpstreamError> {
         let text = text.into();
         let masked = self.endpoint.secrets.masked_body(&text);
@@ -209,7 +209,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// What a status that is no success comes to, when its body says nothing (MCP-X-84…MCP-X-87).
+/// Error for an unsuccessful status whose body explains nothing (MCP-X-84…MCP-X-87).
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamError {
     let challenge = || {
         let all = headers.get_all(header::WWW_AUTHENTICATE).iter();
@@ -235,7 +235,7 @@ pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|name| name.eq_ignore_ascii_case("text/event-stream"))
 }
 
-/// True if the answer is JSON, whatever its charset claims to be (MCP-X-8).
+/// True if the answer is JSON, with any declared charset (MCP-X-8).
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|name| name.eq_ignore_ascii_case("application/json"))
 }

@@ -13,13 +13,13 @@ pub enum UpstreamError {
     /// No connection, no TLS, or not an address that is called (MCP-X-84).
     #[error("{0}")]
     Egress(#[from] EgressError),
-    /// A status that says the server is not well (MCP-X-84), or one that says nothing of MCP.
+    /// Status of a server that is unavailable (MCP-X-84), or that has no meaning in MCP.
     #[error("the server answered with HTTP status {}", .0.as_u16())]
     Status(StatusCode),
     /// 429, also after one wait (MCP-X-85).
     #[error("the server takes no more requests for now (HTTP status 429)")]
     Limited {
-        /// When to come again, if it said.
+        /// Time until a retry, if the server names one.
         retry_after: Option<Duration>,
     },
     /// 401 (MCP-X-86).
@@ -49,7 +49,7 @@ pub enum UpstreamError {
     /// An answer, event or list beyond its bound.
     #[error("the server answered with more than {0}")]
     TooMuch(String),
-    /// Only versions that nobody here speaks (MCP-X-5).
+    /// The server supports only versions that this crate does not support (MCP-X-5).
     #[error("the server speaks no protocol version that is known here ({0})")]
     Version(String),
     /// An error of the protocol where an answer was needed: to a handshake or a list.
@@ -81,9 +81,9 @@ impl UpstreamError {
         }
     }
 
-    /// True for an answer to `initialize` that says that the server holds no sessions of ours: it refused
-    /// the request, chose a version that has none, or answered something else (MCP-X-3, MCP-X-5).
-    /// False for what says nothing of the era (MCP-X-4).
+    /// True for an answer to `initialize` from which it follows that the server holds no sessions
+    /// of ours. It refused the request, chose a version without sessions, or answered something
+    /// else (MCP-X-3, MCP-X-5). False for an error that does not show the era (MCP-X-4).
     pub fn is_no_handshake(&self) -> bool {
         match self {
             Self::Status(status) => status.is_client_error(),
@@ -92,7 +92,7 @@ impl UpstreamError {
         }
     }
 
-    /// True if nobody can say whether the request was carried out.
+    /// True if it is unknown whether the request was carried out.
     pub fn is_unclear(&self) -> bool {
         match self {
             Self::Egress(error) => matches!(

@@ -1,4 +1,4 @@
-//! One request on its way: what the server tells and asks meanwhile, and at last its answer.
+//! One running request: the server's notifications and requests, and finally its answer.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -25,7 +25,7 @@ use crate::{
     outgoing::LAST_EVENT_ID,
 };
 
-/// What a server says in the course of a request.
+/// Message of a server while a request runs.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// How far it has come (MCP-X-76).
@@ -52,13 +52,13 @@ pub enum Event {
     Answer(Result<Raw, RpcError>),
 }
 
-/// How often the rest of a stream is asked for without hearing anything new.
+/// Most attempts to resume a stream without a new event.
 const TRIES: u32 = 5;
-/// Before a stream is asked for again where the server names no time.
+/// Pause before a stream is resumed, if the server names no time.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest time that a server may make us wait for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Why a request of a server is refused where nobody could answer it (MCP-X-23).
+/// Reason for the refusal of a server's request where no client can answer it (MCP-X-23).
 const OUTSIDE: &str = "Not available outside a request";
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ enum Source {
     },
     /// An event stream that broke before the answer.
     Broken,
-    /// What the event stream of a session brings for this request.
+    /// Messages for this request from the event stream of a session.
     Link(mpsc::Receiver<Incoming>),
 }
 
@@ -88,7 +88,7 @@ pub struct Exchange {
     tries: u32,
     until: Instant,
     over: bool,
-    /// The answer is a list, whose entries are looked at one by one.
+    /// The answer is a list, whose entries are checked one by one.
     is_list: bool,
 }
 
@@ -128,7 +128,7 @@ impl Exchange {
         }
         let refused = refusal(status, &answer.headers);
         let speaks = is_json(&answer.headers);
-        // These say nothing of MCP, whatever their bodies hold (MCP-X-4).
+        // These statuses say nothing about MCP, independent of their bodies (MCP-X-4).
         let is_about_http = status.is_server_error()
             || matches!(
                 status,
@@ -151,8 +151,8 @@ impl Exchange {
             Err(_) if !status.is_success() => return Err(refused),
             Err(error) => return Err(error),
         }
-        // MCP-X-8: what HTTP refuses is this request, whatever the error names: servers of Python's
-        // SDK 1.x name `server-error`.
+        // MCP-X-8: an HTTP error refuses this request, whatever id the error names: servers of
+        // Python's SDK 1.x name `server-error`.
         if !status.is_success() {
             for message in &mut this.queue {
                 if let Incoming::Response {
@@ -195,7 +195,7 @@ impl Exchange {
         }
     }
 
-    /// Of a request of this method: in the answer to one for a list, an entry may be odd
+    /// Sets the method of the request: the answer to a list request may contain invalid entries
     /// (REVIEW-F6).
     pub(crate) fn of(mut self, method: &str) -> Self {
         self.is_list = method.ends_with("/list");
@@ -213,10 +213,10 @@ impl Exchange {
         }
     }
 
-    /// The next event. May be dropped and asked again: nothing is lost.
+    /// Waits for the next event. The future may be dropped and the call repeated without loss.
     ///
     /// # Errors
-    /// [`UpstreamError`]: then nothing follows, and whether the request was carried out is not known.
+    /// [`UpstreamError`]: no event follows, and it is unknown whether the request was carried out.
     pub async fn next(&mut self) -> Result<Event, UpstreamError> {
         if self.over {
             return Err(UpstreamError::Interrupted);
@@ -247,7 +247,8 @@ impl Exchange {
         }
     }
 
-    /// What a message is to this request; `None` for what is done or does not concern it.
+    /// Maps a message to an event of this request; `None` if it is handled here or belongs to
+    /// another request.
     async fn sort(&mut self, message: Incoming) -> Result<Option<Event>, UpstreamError> {
         Ok(Some(match message {
             Incoming::Response {
@@ -277,7 +278,8 @@ impl Exchange {
                     ));
                 }
                 if method == Method::Ping.name() {
-                    // MCP-X-71. That it could not be told is for the next of its messages to show.
+                    // MCP-X-71. If the answer cannot be sent, the next read of the server's
+                    // messages fails.
                     let pong = Ok(Raw::empty_object());
                     let _ = self.connection.answer(&id, &pong).await;
                     return Ok(None);
@@ -375,8 +377,8 @@ impl Exchange {
         }
     }
 
-    /// Asks for the rest of a stream that broke, or that the server closed to be asked again
-    /// (MCP-X-7E, MCP-T-25).
+    /// Requests the rest of a stream that broke, or that the server closed to be polled (MCP-X-7E,
+    /// MCP-T-25).
     async fn resume(&mut self) -> Result<(), UpstreamError> {
         let (Connection::Legacy(legacy), Some(last)) = (&self.connection, &self.last_event) else {
             self.over = true;
@@ -393,7 +395,7 @@ impl Exchange {
         let last =
             HeaderValue::from_bytes(last.as_bytes()).map_err(|_| UpstreamError::Interrupted)?;
         headers.push((LAST_EVENT_ID, last));
-        // Nobody waits for it beyond the end of the call.
+        // Waits no longer than until the end of the call.
         sleep_until(self.until.min(Instant::now() + pause)).await;
         if Instant::now() >= self.until {
             return Ok(());
@@ -420,7 +422,7 @@ impl Exchange {
     }
 }
 
-/// Why a request of a server is refused where nobody could answer it (MCP-X-23).
+/// Error that refuses a server's request where no client can answer it (MCP-X-23).
 pub fn unavailable(method: &str) -> RpcError {
     RpcError {
         code: -32601,

@@ -1,7 +1,7 @@
-//! Tools that a server of the session era lists only to clients with a capability (sampling, elicitation, roots): which there are,
-//! and what each needs. A server of 2026-07-28 lists the same to everybody (MCP-L-21), and says on
-//! a call what it misses. A server of both eras may list other tools in sessions: they are looked
-//! for, too.
+//! Finds the tools that a server of the session era lists only to clients with a capability
+//! (sampling, elicitation, roots), and the capability that each needs. A server of 2026-07-28 lists
+//! the same tools to every client (MCP-L-21), and names a missing capability when a tool is called.
+//! A server of both eras may list other tools in sessions; these are included.
 
 use std::collections::HashSet;
 
@@ -30,7 +30,8 @@ const NEEDS: [Need; 5] = [
     Need::SamplingTools,
 ];
 
-/// What is taken away, and what a tool needs that is not listed any more then.
+/// Capabilities that are withheld, and the capability that a tool needs if it is then no longer
+/// listed.
 const WITHOUT: [(&[Need], Need); 5] = [
     (&[Need::Url], Need::Url),
     (&[Need::SamplingTools], Need::SamplingTools),
@@ -49,9 +50,9 @@ enum Door<'a> {
 }
 
 impl Client {
-    /// Asks the server for all that it offers, as a client that can do everything, and then what of it a client needs for which tool.
-    /// A server that remembers nothing of a client cannot make a difference, and is asked once. One
-    /// of both eras is asked for its tools in both.
+    /// Fetches all that the server offers, as a client with every capability. Then finds the
+    /// capability that each tool needs. A stateless server cannot distinguish clients and is
+    /// queried once. A server of both eras is queried for its tools in both.
     ///
     /// # Errors
     /// [`UpstreamError`].

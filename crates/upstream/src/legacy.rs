@@ -1,4 +1,5 @@
-//! 2025-03-26 to 2025-11-25: a session is an id and a header. Whoever has the [`Ticket`] can use it, on whatever node.
+//! 2025-03-26 to 2025-11-25: a session is an id and a header. Any node that has the [`Ticket`] can
+//! use the session.
 
 use std::str::FromStr;
 
@@ -23,7 +24,7 @@ use crate::{
 /// Longest id of a session that is taken, in bytes.
 const LONGEST_ID: usize = 1024;
 
-/// What must be kept to go on with a session.
+/// Values from which a node can continue a session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     /// Its id, visible ASCII, as every message of it repeats it; servers may give none.
@@ -83,7 +84,7 @@ impl Legacy {
         }
     }
 
-    /// What must be kept to go on with it.
+    /// Returns the values from which a node can continue the session.
     pub fn ticket(&self) -> &Ticket {
         &self.ticket
     }
@@ -142,7 +143,7 @@ impl Legacy {
         Ok(exchange.await?.of(request.method))
     }
 
-    /// What every message of the session carries.
+    /// Headers of every message of the session.
     pub(crate) fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::with_capacity(3);
         if !self.is_open {
@@ -158,7 +159,7 @@ impl Legacy {
         headers
     }
 
-    /// DELETE. What comes back does not matter: servers may refuse it (MCP-T-45).
+    /// Sends DELETE. The answer does not matter: servers may refuse it (MCP-T-45).
     pub(crate) async fn end(&self) {
         if self.ticket.session.is_some()
             && let Err(error) = self.client.delete(&self.headers()).await
@@ -199,8 +200,8 @@ fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, UpstreamError>
     Ok(Some(value.clone()))
 }
 
-/// The revision that a server chose. MCP-X-5: one that nobody here knows, or that has no handshake,
-/// is a fault of the server.
+/// Parses the revision that a server chose. MCP-X-5: a revision that is unknown here, or has no
+/// handshake, is a fault of the server.
 pub(crate) fn chosen(version: &str) -> Result<Revision, UpstreamError> {
     Revision::from_str(version)
         .ok()

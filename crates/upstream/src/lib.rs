@@ -1,4 +1,4 @@
-//! An MCP client over guarded egress: servers of other people, whatever revision they speak
+//! MCP client over guarded egress for upstream servers of any revision
 //! (`docs/translation-rules.md`, *Reaching the upstream (leg U)*).
 //!
 //! ```text
@@ -8,16 +8,18 @@
 //! Connection::call ─► Exchange ─► Event, Event, … Event::Answer
 //! ```
 //!
-//! - It is protocol only: it knows no tenant, no table and no client of ours. Results stay raw where they only pass through.
-//! - What goes out is built from scratch (MCP-X-9): no header and no id of somebody else's request
-//!   is ever copied.
-//! - What comes in is trusted with nothing: sizes, times, pages and shapes have bounds, and what is beyond them is an
-//!   [`UpstreamError`].
-//! - A server may echo what opened it: each body and event loses that before it is read
+//! - The crate implements the protocol only: it knows no tenant, no table and no client of ours.
+//!   Results that only pass through stay raw.
+//! - Each outgoing request is built from scratch (MCP-X-9): no header and no id of a client's
+//!   request is copied.
+//! - Incoming data is not trusted: sizes, times, pages and shapes have bounds. Data beyond them is
+//!   an [`UpstreamError`].
+//! - A server may echo the credential: it is removed from each body and event before they are read
 //!   (REVIEW-S-5).
-//! - [`oauth`] is how we get what a server wants that answers 401: as a client of its authorization server.
-//! - A request is sent once. What is sent again: a `tools/call` of which the server said that it
-//!   was not processed (MCP-X-6, MCP-X-7), and the asking for the rest of a broken stream
+//! - [`oauth`] obtains tokens for a server that answers 401, as a client of its authorization
+//!   server.
+//! - A request is sent once, with two exceptions. A `tools/call` is sent again if the server said
+//!   that it was not processed (MCP-X-6, MCP-X-7). The rest of a broken stream is requested again
 //!   (MCP-X-7E).
 
 mod connection;

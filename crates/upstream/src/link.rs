@@ -37,14 +37,14 @@ use crate::{
 /// Messages for one request that wait to be taken; the stream waits beyond that.
 const WAITING: usize = 256;
 
-/// Who waits for what of the stream.
+/// Requests that wait for an answer from the stream.
 #[derive(Debug, Default)]
 struct Waiting {
     by_id: HashMap<RequestId, (u64, mpsc::Sender<Incoming>)>,
     made: u64,
-    /// Who hears what belongs to no request.
+    /// Receiver of messages that belong to no request.
     standing: Option<mpsc::Sender<Incoming>>,
-    /// The stream is over: nobody is told anything any more.
+    /// The stream is over: no more messages are delivered.
     is_over: bool,
 }
 
@@ -53,7 +53,7 @@ struct Waiting {
 #[derive(Debug)]
 pub struct Link {
     pub(crate) client: Client,
-    /// Where messages go.
+    /// Address to which messages are posted.
     pub(crate) post: Url,
     revision: OnceLock<Revision>,
     waiting: Arc<Mutex<Waiting>>,
@@ -117,7 +117,7 @@ impl Link {
                 () = stop.cancelled() => {}
                 () = reader.read(body, decoder, first.rest) => {}
             }
-            // Whoever waits hears that nothing comes.
+            // All waiting requests end, because no answer can arrive.
             let mut waiting = lock(&reader.waiting);
             waiting.is_over = true;
             waiting.by_id.clear();
@@ -144,7 +144,7 @@ impl Link {
         lock(&self.waiting).is_over
     }
 
-    /// What belongs to no request goes there from now on.
+    /// Routes messages that belong to no request to the returned receiver from now on.
     pub(crate) fn stand(&self) -> mpsc::Receiver<Incoming> {
         let (sender, receiver) = mpsc::channel(WAITING);
         let mut waiting = lock(&self.waiting);
@@ -267,7 +267,7 @@ impl Reader {
                 Incoming::Notification { .. } => waiting.standing.clone().map(Some),
                 _ => None,
             };
-            // What names no request is of the newest one.
+            // A message that names no request belongs to the newest one.
             own.unwrap_or_else(|| {
                 let open = waiting.by_id.values().filter(|(_, to)| !to.is_closed());
                 let newest = open.max_by_key(|(made, _)| *made);
@@ -276,7 +276,7 @@ impl Reader {
             })
         };
         if let Some(receiver) = receiver {
-            // Nobody may wait any more.
+            // The receiver may be gone.
             let _ = receiver.send(message).await;
         } else if let Incoming::Request { id, method, .. } = message
             && let Some(link) = self.link.upgrade()

@@ -1,5 +1,5 @@
-//! What comes from a server: one message, or the batch that a 2025-03-26 server may answer with
-//! (MCP-X-7C). Read with the tolerance of MCP-X-8, and no more.
+//! Messages from a server: a single one, or the batch that a 2025-03-26 server may answer with
+//! (MCP-X-7C). They are parsed with the tolerance of MCP-X-8, and no more.
 
 use portolan_protocol::{
     error::RpcError,
@@ -17,13 +17,13 @@ pub(crate) enum Incoming {
         method: String,
         params: Raw,
     },
-    /// It tells something.
+    /// A notification.
     Notification { method: String, params: Raw },
     /// It answers. Without an id (or with `null`) only an error (MCP-X-8).
     Response {
         id: Option<RequestId>,
         outcome: Result<Raw, RpcError>,
-        /// Parts of the result may be unsound: it is of use only where they are looked at one by
+        /// Parts of the result may be unsound: it can be used only where they are checked one by
         /// one (REVIEW-F6).
         is_odd: bool,
     },
@@ -50,7 +50,7 @@ pub(crate) fn read(text: impl Into<bytes::Bytes>) -> Result<Vec<Incoming>, Upstr
     }
 }
 
-/// What is wrong with a message that is odd.
+/// Error for an invalid message.
 pub(crate) fn unsound() -> UpstreamError {
     UpstreamError::violation(
         "what it sent is nested deeper than 64, or holds half of a surrogate pair",

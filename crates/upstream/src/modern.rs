@@ -1,4 +1,5 @@
-//! 2026-07-28: every request stands alone and says in `_meta` and headers what it is.
+//! Connections of 2026-07-28: every request is independent and describes itself in `_meta` and
+//! headers.
 
 use portolan_protocol::{
     header::{self, ParamHeader},
@@ -27,7 +28,7 @@ pub struct Modern {
 }
 
 impl Modern {
-    /// Speaks to a server of which it is known that it understands this.
+    /// Creates a connection to a server that is known to support this revision.
     pub fn new(client: Client, speaker: Speaker) -> Self {
         Self { client, speaker }
     }
@@ -67,7 +68,7 @@ impl Modern {
         Ok(exchange.await?.of(request.method))
     }
 
-    /// The headers that the tool asks for now; `None` if there is no such tool.
+    /// Fetches the headers that the tool requires now; `None` if there is no such tool.
     async fn fresh_mirrors(
         &self,
         request: &Request<'_>,

@@ -1,18 +1,20 @@
-//! OAuth 2.1 as a client of the authorization servers that stand before other people's MCP servers
-//! and APIs (`docs/authorization-rules.md`, *Platform as OAuth client of upstreams*, AU).
+//! OAuth 2.1 client of the authorization servers that protect upstream MCP servers and APIs
+//! (`docs/authorization-rules.md`, *Platform as OAuth client of upstreams*, AU).
 //!
 //! ```text
 //! 401 ─► Challenge ─► discover ─► Discovered { resource, AuthorizationServer }   an MCP server names its own
-//!        an issuer ─► discover_issuer ─► AuthorizationServer ◄─ entered          for an API somebody names it
-//!        register (DCR) ─► ClientIdentity ◄─ a metadata document (CIMD), or what the tenant entered
+//!        an issuer ─► discover_issuer ─► AuthorizationServer ◄─ entered          for an API the tenant names it
+//!        register (DCR) ─► ClientIdentity ◄─ a metadata document (CIMD), or the tenant's entry
 //!        Attempt::begin ─► the browser ─► Attempt::check (state, iss) ─► redeem ─► Tokens
 //! ```
 //!
-//! - It is protocol only: no tenant, no table, no page. Who keeps tokens is somebody else's matter.
-//! - Every address that a server names is checked before it is used, and every request is one of
+//! - The module implements the protocol only: no tenant, no table, no page. Its callers store the
+//!   tokens.
+//! - Every address that a server names is checked before it is used. Every request goes through
 //!   guarded egress (MCP-AU-15, MCP-AU-16).
-//! - What a server says is believed only as far as it goes for itself: its metadata names its own issuer, the document of a resource
-//!   covers the address that was asked (MCP-AU-2, MCP-AU-4, MCP-AU-9).
+//! - A server's statements are trusted only about itself. Its metadata must name its own issuer,
+//!   and the document of a resource must cover the requested address (MCP-AU-2, MCP-AU-4,
+//!   MCP-AU-9).
 
 mod attempt;
 mod challenge;
@@ -47,7 +49,7 @@ pub enum OauthError {
     /// A status that is no answer.
     #[error("the authorization server answered {what} with HTTP status {}", .status.as_u16())]
     Status {
-        /// What was asked for.
+        /// Name of the requested document or token.
         what: &'static str,
         /// How it answered.
         status: StatusCode,
@@ -78,10 +80,10 @@ pub enum OauthError {
     /// The answer to the authorization request is not one of this issuer (MCP-AU-9).
     #[error("the answer came from another authorization server than the one that was asked")]
     MixedUp,
-    /// The person, or the server, said no. The code is one of RFC 6749 §4.1.2.1.
+    /// The person, or the server, denied access. The code is one of RFC 6749 §4.1.2.1.
     #[error("the authorization server said no ({0})")]
     Denied(String),
-    /// The token endpoint said no.
+    /// The token endpoint refused the request.
     #[error("the token endpoint said no ({code})")]
     Refused {
         /// `error` of RFC 6749 §5.2.
@@ -93,7 +95,7 @@ pub enum OauthError {
 }
 
 impl OauthError {
-    /// The grant is over: nothing but a person's new consent brings it back.
+    /// True if the grant is over: only a person's new consent restores it.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused { code } if code == "invalid_grant")
     }

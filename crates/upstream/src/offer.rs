@@ -1,5 +1,6 @@
-//! What a server offers, read into what a registry keeps. Names stay the server's own; definitions that cannot be used are left out,
-//! with a sentence about each.
+//! Reads the tools, prompts and resources of a server into the form that a registry stores. Names
+//! stay the server's own. Unusable definitions are left out, each with a sentence that explains
+//! why.
 
 use std::collections::HashSet;
 
@@ -53,7 +54,7 @@ pub struct OfferedTool {
     pub plan: Value,
     /// The definition as it came, but for what had to be taken out of it.
     pub written: Raw,
-    /// What was changed about it, as sentences.
+    /// Sentences about changes to the definition.
     pub warnings: Vec<String>,
     /// A header annotation was left out: a client that offers the tool to its own model has to drop
     /// the whole tool (MCP-H-17), one that offers it to other clients without the annotation has
@@ -68,11 +69,11 @@ pub struct OfferedPrompt {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is for.
+    /// Description.
     pub description: String,
     /// Name, description and whether it is required, of each argument.
     pub arguments: Value,
-    /// As it came, but for characters that nobody sees.
+    /// Definition as received, without invisible characters.
     pub definition: Value,
     /// The same as text.
     pub written: Raw,
@@ -89,11 +90,11 @@ pub struct OfferedResource {
     pub name: String,
     /// For people.
     pub title: String,
-    /// What it is.
+    /// Description.
     pub description: String,
     /// Media type.
     pub mime_type: Option<String>,
-    /// As it came, but for characters that nobody sees.
+    /// Definition as received, without invisible characters.
     pub definition: Value,
     /// The same as text.
     pub written: Raw,
@@ -102,7 +103,7 @@ pub struct OfferedResource {
 /// Everything that a server offers.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// What it says of itself.
+    /// Name, version and other facts that the server declares.
     pub facts: ServerFacts,
     /// By name.
     pub tools: Vec<OfferedTool>,
@@ -110,10 +111,10 @@ pub struct Offer {
     pub prompts: Vec<OfferedPrompt>,
     /// By URI.
     pub resources: Vec<OfferedResource>,
-    /// What cannot be used, and why.
+    /// Sentences about definitions that cannot be used, and why.
     pub skipped: Vec<String>,
-    /// The server did not say what it lists in sessions (MCP-X-4): what was known of that still
-    /// holds.
+    /// The server did not answer what it lists in sessions (MCP-X-4): the previous knowledge of
+    /// that still holds.
     pub sessions_unsaid: bool,
 }
 
@@ -130,8 +131,8 @@ impl ServerFacts {
 }
 
 impl Probed {
-    /// Asks for all lists that the server says it has (MCP-X-18). A list that it then does not know
-    /// is empty.
+    /// Fetches all lists that the server declares (MCP-X-18). A list that it then does not know is
+    /// empty.
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -174,8 +175,8 @@ impl Probed {
 }
 
 impl Probed {
-    /// Calls a tool once, for a person who tries it: the result as the server gives it. What the server tells or asks meanwhile is
-    /// dropped or refused.
+    /// Calls a tool once, for a person who tries it, and returns the server's result. Notifications
+    /// that arrive meanwhile are dropped; requests of the server are refused.
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -199,8 +200,8 @@ impl Probed {
 }
 
 impl Offer {
-    /// MCP-TK-1, MCP-X-50: `execution` of a tool counts where its server takes tasks at all; one of
-    /// 2026-07-28 says nothing of its tools, so that any may become one.
+    /// MCP-TK-1, MCP-X-50: `execution` of a tool counts only if its server accepts tasks. A server
+    /// of 2026-07-28 declares nothing per tool, so any call may become a task.
     fn say_which_may_be_tasks(&mut self) {
         let capabilities = &self.facts.capabilities;
         let (takes, says) = match self.facts.revision.facts().tasks {
@@ -264,8 +265,7 @@ impl Offer {
         }
     }
 
-    /// Takes an entry, or says what is wrong with it: what is odd costs that entry alone
-    /// (REVIEW-F6).
+    /// Takes an entry, or returns its fault. A fault excludes that entry alone (REVIEW-F6).
     fn take_one(&mut self, list: List, name: String, entry: &Raw) -> Result<(), String> {
         entry.soundness().map_err(|unsound| unsound.to_string())?;
         let cleaned = cleaned(entry);
@@ -293,11 +293,13 @@ impl Offer {
         Ok(())
     }
 
-    /// What the digest of the offer covers: everything that a registry keeps of it.
+    /// Returns the bytes that the digest of the offer covers: everything that a registry stores of
+    /// it.
     pub fn canonical(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for tool in &self.tools {
-            // What the server says elsewhere of its tools, and what comes of capabilities.
+            // Facts about the tools from other parts of the server's answers, and the effects of
+            // capabilities.
             out.extend_from_slice(tool.plan.to_string().as_bytes());
             canonical(&tool.written, &mut out);
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::offer::{Offer, OfferedTool};
 
-/// Where a server of both eras has a tool, if not in both alike.
+/// Eras in which a server of both eras offers a tool, if they differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfferedIn {
     /// In sessions alone.
@@ -37,8 +37,8 @@ impl OfferedIn {
 }
 
 impl Offer {
-    /// Adds the tools that the same server lists in sessions. What both eras have, is as 2026-07-28
-    /// says it.
+    /// Adds the tools that the same server lists in sessions. Tools of both eras keep the
+    /// definition of 2026-07-28.
     pub(crate) fn join(&mut self, sessions: Self) {
         let mut others: BTreeMap<String, OfferedTool> = sessions
             .tools

@@ -1,4 +1,4 @@
-//! What goes to a server: messages and headers, built from scratch (MCP-X-9).
+//! Outgoing messages and headers, built from scratch (MCP-X-9).
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -47,7 +47,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request that wants nothing but its answer.
+    /// Creates a request that needs only its answer.
     pub fn new(method: &'a str, params: Raw) -> Self {
         Self {
             method,
@@ -60,9 +60,9 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A new id: a positive integer that every language holds exactly, unlike any other of its session
-/// on whatever node (MCP-X-19). The count is hashed with a key of this process: a server cannot
-/// tell from it how much others are asked.
+/// Creates an id: a positive integer that every language holds exactly, unique in its session on
+/// all nodes (MCP-X-19). The count is hashed with a key of this process, so that a server cannot
+/// infer how many requests other servers receive.
 pub(crate) fn new_id() -> RequestId {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static COUNT: AtomicU64 = AtomicU64::new(0);

@@ -19,7 +19,7 @@ use crate::{
     written::cleaned,
 };
 
-/// What a server says of itself.
+/// Facts that a server declares about itself.
 #[derive(Debug, Clone)]
 pub struct ServerFacts {
     /// The revision that is spoken with it.
@@ -86,8 +86,8 @@ impl ServerFacts {
     }
 }
 
-/// What a server says of itself is shown and stored: without characters that nobody sees
-/// (REVIEW-S-6).
+/// Reads an object that the server declares about itself. It is shown and stored, so invisible
+/// characters are removed (REVIEW-S-6).
 fn object(raw: Option<Raw>) -> Raw {
     raw.filter(|raw| raw.kind() == Kind::Object)
         .map_or(Raw::empty_object(), |raw| cleaned(&raw).unwrap_or(raw))
@@ -103,14 +103,14 @@ fn words(result: &Raw) -> Option<String> {
 pub struct Probed {
     /// The conversation begun.
     pub connection: Connection,
-    /// What the server says of itself.
+    /// Facts that the server declares about itself.
     pub facts: ServerFacts,
 }
 
-/// What the first question tells of the era.
+/// Era of the server, as the answer to the first request shows it.
 enum Guess {
     Modern(ServerFacts),
-    /// It refused the version that it says it knows.
+    /// The server refused the version that it claims to support.
     Again,
     /// It may be: the handshake decides.
     Perhaps,
@@ -118,11 +118,11 @@ enum Guess {
 }
 
 impl Client {
-    /// Finds out which era the server is of, and begins a conversation (MCP-X-1). `speaker` is who
-    /// opens a session, if it comes to that.
+    /// Finds the era of the server and opens a connection (MCP-X-1). `speaker` is the client
+    /// identity that opens a session, if one is needed.
     ///
     /// # Errors
-    /// [`UpstreamError`]. Those of MCP-X-4 (no connection, 401, 403, 429, 5xx, time) say nothing of
+    /// [`UpstreamError`]. Those of MCP-X-4 (no connection, 401, 403, 429, 5xx, time) do not show
     /// the era.
     pub async fn probe(
         &self,
@@ -132,7 +132,7 @@ impl Client {
         let modern = Modern::new(self.clone(), speaker.clone());
         let mut first = self.discover(&modern).await?;
         if matches!(first, Guess::Again) {
-            // MCP-X-2: with the newest common version, which is the one that was asked for.
+            // MCP-X-2: with the newest common version, which is the requested one.
             first = self.discover(&modern).await?;
         }
         if matches!(first, Guess::Again) {
@@ -179,7 +179,8 @@ impl Client {
                 connection: Connection::Link(link),
                 facts,
             }),
-            // What the handshake said is nearer to the truth than that there is no old transport either.
+            // The error of the handshake describes the server better than the missing old
+            // transport.
             Err(UpstreamError::Status(_) | UpstreamError::Violation(_)) => Err(handshake),
             Err(error) => Err(error),
         }

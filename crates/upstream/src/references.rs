@@ -1,5 +1,5 @@
-//! References in a schema that lead out of it (MCP-JS-5, MCP-JS-6): nothing is fetched, so that
-//! such a schema says less than it seems to.
+//! References in a schema that lead out of it (MCP-JS-5, MCP-JS-6). They are not fetched, so such a
+//! schema checks less than it seems to.
 
 use std::collections::HashSet;
 

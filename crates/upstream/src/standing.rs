@@ -1,5 +1,6 @@
-//! What a server says outside of any request of ours: the GET stream of a session, the `subscriptions/listen` of 2026-07-28, the one
-//! stream of a 2024-11-05 session (MCP-X-23, MCP-X-41, MCP-X-42, MCP-X-44).
+//! Messages of a server outside of any request of ours: the GET stream of a session, the
+//! `subscriptions/listen` of 2026-07-28, the one stream of a 2024-11-05 session (MCP-X-23,
+//! MCP-X-41, MCP-X-42, MCP-X-44).
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -23,9 +24,9 @@ use crate::{
     outgoing::{LAST_EVENT_ID, Request},
 };
 
-/// How often a stream is asked for again without hearing anything new.
+/// Most attempts to resume a stream without a new event.
 const TRIES: u32 = 5;
-/// Before a stream is asked for again where the server names no time.
+/// Pause before a stream is resumed, if the server names no time.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest time that a server may make us wait for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -44,7 +45,7 @@ enum Source {
     Get(Box<Get>),
     /// A listen request.
     Listen(Box<Exchange>),
-    /// What the stream of an old session brings that belongs to no request.
+    /// Messages of a 2024-11-05 session's stream that belong to no request.
     Link(mpsc::Receiver<Incoming>),
 }
 
@@ -85,8 +86,8 @@ impl Connection {
 }
 
 impl Connection {
-    /// Opens the stream on which a modern server tells of one task (MCP-TX-13), and of nothing
-    /// else.
+    /// Opens the stream on which a modern server sends the notifications of one task (MCP-TX-13),
+    /// and nothing else.
     ///
     /// # Errors
     /// [`UpstreamError`]; also where the server is of an era that has no such stream.
@@ -143,7 +144,8 @@ impl Legacy {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {
                 Err(refusal(answer.status, &answer.headers))
             }
-            // 405 as the revision has it; others say the same in other words, or have one stream only, which somebody else reads.
+            // The revision demands 405. Some servers answer with another status, or have a single
+            // stream that another reader holds.
             status if status.is_client_error() || status.is_success() => Ok(None),
             status => Err(refusal(status, &answer.headers)),
         }
@@ -151,10 +153,11 @@ impl Legacy {
 }
 
 impl Standing {
-    /// What the server says next; never an [`Event::Answer`]. May be dropped and asked again: nothing is lost.
+    /// Waits for the server's next message; never an [`Event::Answer`]. The future may be dropped
+    /// and the call repeated without loss.
     ///
     /// # Errors
-    /// [`UpstreamError`]: then the stream is over, and what was said since may be lost.
+    /// [`UpstreamError`]: the stream is over, and later messages may be lost.
     pub async fn next(&mut self) -> Result<Event, UpstreamError> {
         loop {
             while let Some(message) = self.queue.pop_front() {
@@ -164,7 +167,8 @@ impl Standing {
             }
             match &mut self.source {
                 Source::Listen(exchange) => match exchange.next().await? {
-                    // The server ends it: whoever still wants to hear opens another.
+                    // The server ends the stream. A caller that needs more messages opens another
+                    // one.
                     Event::Answer(Ok(_)) => return Err(UpstreamError::Interrupted),
                     Event::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
                     event => return Ok(event),
@@ -184,11 +188,12 @@ impl Standing {
         }
     }
 
-    /// `None` for what is done, or is nobody's.
+    /// Maps a message to an event; `None` if it is handled here or belongs to no reader.
     async fn sort(&self, message: Incoming) -> Option<Event> {
         match message {
             Incoming::Request { id, method, .. } if method == Method::Ping.name() => {
-                // MCP-X-71. That it could not be told is for the next of its messages to show.
+                // MCP-X-71. If the answer cannot be sent, the next read of the server's messages
+                // fails.
                 let pong = Ok(Raw::empty_object());
                 let _ = self.connection.answer(&id, &pong).await;
                 None
@@ -204,14 +209,14 @@ impl Standing {
             Incoming::Notification { method, params } => {
                 Some(Event::Notification { method, params })
             }
-            // Answers come where they were asked for.
+            // Answers come on the stream of their request.
             Incoming::Request { .. } | Incoming::Response { .. } => None,
         }
     }
 }
 
 impl Get {
-    /// The messages of the next piece; asks for the stream again where it can be gone on with.
+    /// Reads the messages of the next piece; resumes the stream where that is possible.
     async fn more(&mut self, legacy: &Legacy) -> Result<Vec<Incoming>, UpstreamError> {
         let limits = legacy.client.limits();
         let Some(body) = &mut self.body else {

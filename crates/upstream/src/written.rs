@@ -7,7 +7,7 @@ use portolan_protocol::{
     result::write_string,
 };
 
-/// The value without the characters that nobody sees, in its strings and its names (REVIEW-S-6).
+/// Returns the value with invisible characters removed from its strings and names (REVIEW-S-6).
 /// `None` if it has none.
 pub(crate) fn cleaned(raw: &Raw) -> Option<Raw> {
     let mut rest = raw.as_str();

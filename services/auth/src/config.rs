@@ -1,4 +1,5 @@
-//! What the service is told at start. Read from file and environment by the binary, never here.
+//! Configuration that the service receives at start. The binary reads it from file and environment;
+//! this module does not.
 
 use std::{
     fmt,
@@ -17,26 +18,27 @@ use crate::login::{breached::BreachedPasswords, others::SignInWith};
 /// Settings of this service.
 #[derive(Debug, Clone)]
 pub struct AuthConfig {
-    /// Requests from loopback addresses are not throttled by address. For development and tests, where everybody is 127.0.0.1.
+    /// Requests from loopback addresses are not throttled by address. For development and tests,
+    /// where every client is 127.0.0.1.
     pub loopback_is_unthrottled: bool,
     /// The demo API that runs beside `portolan dev`.
     pub demo_api: Option<DemoApi>,
-    /// What the console shows of limits.
+    /// Limits that the console shows.
     pub limits: ConsoleLimits,
-    /// Passwords that nobody may choose.
+    /// Passwords that are refused because they are known from breaches.
     pub breached: BreachedPasswords,
-    /// Who else can say who somebody is.
+    /// External identity providers for sign-in.
     pub sign_in_with: SignInWith,
-    /// Who is asked whether a domain is a workspace's.
+    /// Resolver of the TXT records that prove a workspace's domain.
     pub domain_records: TxtRecords,
 }
 
-/// What the console knows of limits.
+/// Limits as the console knows them.
 #[derive(Debug, Clone, Default)]
 pub struct ConsoleLimits {
-    /// What the platform gives every workspace.
+    /// Limits of the platform for every workspace.
     pub platform: PlatformLimits,
-    /// What is in use.
+    /// Current use.
     pub in_use: InUse,
     /// Where the calls count that the console makes.
     pub calls: Calls,

@@ -41,8 +41,8 @@ impl Default for Readers {
 }
 
 impl Readers {
-    /// Does work for a tenant on a thread for such work. The work is told when its time is over, and by [`Stop`] when the request has
-    /// ended; until it has ended itself, it holds its seat.
+    /// Runs work for a tenant on a dedicated thread. The work gets its deadline, and [`Stop`]
+    /// signals that the request has ended. The work holds its seat until it ends itself.
     ///
     /// # Errors
     /// 503 with `Retry-After` if the tenant's queue is full, or no seat is free within a second.
@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// Runs until it is told to stop, as a document would that never ends.
+    /// Runs until it is stopped, like a document that never ends.
     fn endless(until: Instant, stop: &Stop) -> Result<(), ReadError> {
         let text = large();
         loop {

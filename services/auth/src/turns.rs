@@ -18,7 +18,7 @@ pub(crate) struct Turns {
     lanes: Mutex<HashMap<TenantId, Lane>>,
 }
 
-/// What one tenant has.
+/// Queue of one tenant.
 #[derive(Debug, Clone)]
 struct Lane {
     /// Those that wait or run.
@@ -58,7 +58,7 @@ impl Turns {
 
     fn lane(&self, tenant: TenantId) -> Lane {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each permit holds its semaphore: a lane of which nothing is held elsewhere is idle.
+        // Each permit holds its semaphore: a queue without permits in use is idle.
         lanes.retain(|_, lane| Arc::strong_count(&lane.places) > 1);
         let lane = lanes.entry(tenant).or_insert_with(|| Lane {
             places: Arc::new(Semaphore::new(self.at_once + self.waiting)),

@@ -195,7 +195,7 @@ struct Compared {
     is_dated: bool,
 }
 
-/// What an offer would change.
+/// Computes the changes that an offer would make.
 async fn compare(
     tx: &mut TenantTx,
     source: SourceId,
@@ -299,7 +299,7 @@ async fn compare(
     })
 }
 
-/// What a source has, and under which prefix.
+/// Tools that a source has, and their prefix.
 struct Had<'a> {
     tools: &'a [Tool],
     prefix: &'a str,
@@ -426,11 +426,11 @@ pub(crate) async fn take_first(
 pub(crate) enum Why<'a> {
     /// Its time came, or a person asked to look: what changed is held if the source says so.
     Look,
-    /// Somebody agreed to the changes of this name.
+    /// A person approved the changes of this name.
     Agreed(&'a str),
 }
 
-/// What a sync came to.
+/// Result of a sync.
 #[derive(Debug)]
 pub(crate) enum Synced {
     /// Nothing is another than before.
@@ -453,7 +453,7 @@ pub(crate) enum SyncError {
     /// The credential does not open.
     #[error("its credential cannot be used")]
     Credential(crate::console::error::ConsoleError),
-    /// What was agreed to is not what the server offers now.
+    /// The approved offer is not what the server offers now.
     #[error("the server offers something else by now")]
     Moved,
     /// The database.
@@ -479,7 +479,7 @@ pub(crate) async fn sync(
     let opener = Opener::of(state, &mut tx, tenant, source, None)
         .await
         .map_err(SyncError::Credential)?;
-    // Somebody else's server must not hold a connection of ours.
+    // A slow upstream server must not hold a database connection.
     drop(tx);
     let url = Url::parse(&row.base_url).map_err(|_| SyncError::Unknown)?;
     let target = Target {
@@ -513,7 +513,7 @@ pub(crate) async fn sync(
             return Err(error.into());
         }
     };
-    // Read again: the look took its time, and whoever changed the source meanwhile is right.
+    // Read again: the fetch took time, and a change of the source meanwhile takes precedence.
     let Some(Upstream {
         prefix,
         hold_changes,

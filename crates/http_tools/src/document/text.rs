@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 2_000_000;
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 /// Steps of one value.
 const A_VALUE: usize = 4;
-/// What a document says that is nested too deep.
+/// Error text for a document that is nested too deep.
 pub(super) const TOO_DEEP: &str = "it is nested more than 126 levels deep";
 
 /// Reads any bounded JSON or YAML text into a value.
@@ -111,8 +111,8 @@ fn json(text: &str) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// Whether YAML may read what is not JSON: a trailing comma, a comment, a name without quotes, a line end inside a string. What is
-/// too deep, too large or cut off stays so.
+/// True if YAML may parse a text that is not JSON: a trailing comma, a comment, a name without
+/// quotes, a line end inside a string. False for a text that is too deep, too large or cut off.
 fn is_cured_by_yaml(error: &serde_json::Error) -> bool {
     const CURED: [&str; 8] = [
         "trailing comma",
@@ -128,7 +128,7 @@ fn is_cured_by_yaml(error: &serde_json::Error) -> bool {
     error.classify() == Category::Syntax && CURED.iter().any(|cured| text.starts_with(cured))
 }
 
-/// What a document may still cost.
+/// Remaining budget of a document.
 pub(super) struct Budget {
     values: Cell<usize>,
     text: Cell<usize>,

@@ -96,7 +96,7 @@ fn refuse_control_characters(text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Characters, each sixty-fourth of which is a step of the work.
+/// Characters of the text. Every sixty-fourth character counts as a step of the work.
 struct Counted<'t> {
     chars: Chars<'t>,
     read: usize,
@@ -284,7 +284,7 @@ fn scalar(text: String, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     Value::String(text)
 }
 
-/// What a plain scalar means; nothing for a text.
+/// Value of a plain scalar; `None` for a text.
 fn resolved(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),

@@ -1,7 +1,8 @@
-//! What a pattern costs: to compile it, and to look for it in a text (MCP-JS-7, REVIEW-S-1).
+//! Cost of a pattern: to compile it, and to search a text for it (MCP-JS-7, REVIEW-S-1).
 //!
-//! The engine is linear in the text, but with the size of its automaton as the factor: `(a|b)*a(a|b){9000}` against a text of a
-//! megabyte takes a minute, between two looks at the value.
+//! The engine is linear in the text, but with the size of its automaton as the factor:
+//! `(a|b)*a(a|b){9000}` against a text of a megabyte takes a minute, between two looks at the
+//! value.
 
 use jsonschema::{
     Keyword, ValidationError, Validator,
@@ -15,7 +16,7 @@ use super::spend;
 const SMALLEST: usize = 400;
 /// Steps of compiling one state.
 const A_STATE: usize = 8;
-/// More states than this have no room in a compiled pattern.
+/// Most states of a compiled pattern.
 const MOST_STATES: usize = 16 * 1024;
 /// Bytes of a text times states, that are one step.
 const WORK: usize = 64;
@@ -29,7 +30,8 @@ pub(crate) fn spend_compiling(pattern: &str) {
 
 /// How many states the automaton of a pattern has, roughly: what is repeated counts as often as it may be.
 pub(crate) fn weight(pattern: &str) -> usize {
-    // Of each open group: states so far, and those of what stands last, which a repetition multiplies.
+    // For each open group: its states so far, and the states of its last element, which a
+    // repetition multiplies.
     let mut groups: Vec<(usize, usize)> = vec![(0, 0)];
     let mut rest = pattern.chars().peekable();
     while let Some(c) = rest.next() {
@@ -137,7 +139,7 @@ impl<'i, F: Json> Keyword<'i, F> for Pattern<F> {
     }
 }
 
-/// All patterns by which an object's members are told apart, as one weight.
+/// Weight of all patterns that select an object's members by name.
 pub(crate) fn weight_of_names(schema: &Map<String, Value>) -> usize {
     let patterns = schema.get("patternProperties").and_then(Value::as_object);
     patterns

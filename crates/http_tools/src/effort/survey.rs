@@ -73,7 +73,8 @@ fn spend_compiling(part: &Value) {
     }
 }
 
-/// What a byte of a member's name costs at most where it is checked by this schema: the weight of all patterns for names.
+/// Highest cost of a byte of a member's name that this schema checks: the weight of all patterns
+/// for names.
 pub(crate) fn weight_of_names(schema: &Value) -> usize {
     let mut all = vec![schema];
     let mut weight = 0_usize;
@@ -134,7 +135,8 @@ fn inside(schema: &Value) -> impl Iterator<Item = (Place, &Value)> {
 struct Survey<'s> {
     root: &'s Value,
     anchors: HashMap<&'s str, &'s Value>,
-    /// `None` while it is counted: who comes by then leads to itself.
+    /// Cost by schema. `None` while it is computed: reaching such a schema again means that it
+    /// refers to itself.
     costs: HashMap<*const Value, Option<usize>>,
 }
 
@@ -185,7 +187,8 @@ mod tests {
 
     use super::*;
 
-    /// So many definitions, each of which `make` makes of a reference to the next one.
+    /// Makes a chain of `length` definitions. `make` turns a reference to the next definition into
+    /// a definition.
     fn chain(length: usize, make: impl Fn(Value) -> Value) -> Value {
         let next = |number: usize| json!({"$ref": format!("#/$defs/a{}", number + 1)});
         let mut defs: Map<String, Value> = (0..length)

@@ -115,7 +115,8 @@ pub(crate) fn collect(
             _ => None,
         };
         if let Some(reason) = reason {
-            // The credential and the connection are nobody's surprise; the rest is worth a line.
+            // Only a path parameter and an invalid header name get a warning. Headers of the
+            // credential and the connection are expected to be left out.
             if matches!(location, Location::Path) || reason == "is not a header name" {
                 warnings.push(format!(
                     "the {} parameter `{name}` {reason} and was left out",

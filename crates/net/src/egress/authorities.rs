@@ -1,4 +1,4 @@
-//! Whose certificates are believed: the authorities of the machine, and those that the operator names besides.
+//! Trusted certificate authorities: those of the machine, and those that the operator adds.
 
 use std::fmt;
 
@@ -26,17 +26,18 @@ pub enum AuthoritiesError {
     Unreadable {
         /// Which one, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// Cause of the failure.
         #[source]
         source: rustls::Error,
     },
 }
 
 impl Authorities {
-    /// Reads certificates in PEM. What else stands there is passed over.
+    /// Reads certificates in PEM. Other text is skipped.
     ///
     /// # Errors
-    /// [`AuthoritiesError`]: one certificate that cannot be read spoils all, for who wrote it there counts on it.
+    /// [`AuthoritiesError`]: one unreadable certificate is an error, because the operator relies on
+    /// it.
     pub fn from_pem(text: &[u8]) -> Result<Self, AuthoritiesError> {
         let mut store = RootCertStore::empty();
         for (before, certificate) in CertificateDer::pem_slice_iter(text).enumerate() {

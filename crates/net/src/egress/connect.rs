@@ -94,7 +94,7 @@ impl Guard {
         self.dial(&addresses, port).await
     }
 
-    /// All addresses of the name, asked for once and every one checked.
+    /// Resolves all addresses of the name once, and checks each of them.
     async fn resolve(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, ConnectFailure> {
         let mut addresses = self
             .network
@@ -125,8 +125,7 @@ impl Guard {
         Ok(addresses)
     }
 
-    /// Dials the checked addresses one after the other; nobody is asked for addresses again
-    /// (MCP-AB-18).
+    /// Dials the checked addresses one after the other; the name is not resolved again (MCP-AB-18).
     async fn dial(&self, addresses: &[IpAddr], port: u16) -> Result<GuardedStream, ConnectFailure> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
         for address in addresses.iter().take(MOST_ATTEMPTS) {
@@ -207,7 +206,7 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             match tokio::time::timeout(within, connecting).await {
                 Ok(Ok(stream)) => Ok(stream),
-                // What the guard did not say was said by TLS.
+                // An error that is not from the guard is from TLS.
                 Ok(Err(error)) => Err(error
                     .downcast::<ConnectFailure>()
                     .map_or_else(ConnectFailure::Tls, |own| *own)),

@@ -1,4 +1,4 @@
-//! What can go wrong with an outgoing request, in words that a tenant may read.
+//! Errors of an outgoing request, in words that a tenant may read.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub enum EgressError {
     /// The URL is of a kind that is never called. Nothing was sent.
     #[error("this URL is not called: {fault}")]
     BlockedUrl {
-        /// What is wrong with it.
+        /// Fault of the URL.
         fault: UrlFault,
     },
     /// The name could not be resolved.
@@ -97,7 +97,7 @@ pub enum EgressError {
     /// The deadline passed.
     #[error("{} within {} ms", phase.words(), after.as_millis())]
     Timeout {
-        /// What was under way.
+        /// Phase of the exchange that ran.
         phase: Phase,
         /// The deadline that passed.
         after: Duration,
@@ -114,7 +114,7 @@ pub enum EgressError {
         /// Why not.
         fault: RedirectFault,
     },
-    /// The peer did not speak HTTP properly or went away in the middle.
+    /// The peer did not send valid HTTP, or closed the connection in the middle.
     #[error("the connection broke or the answer was not valid HTTP")]
     Protocol {
         /// hyper's error.

@@ -46,7 +46,7 @@ struct Inner {
 #[derive(Default)]
 struct Idle {
     by_origin: HashMap<Box<str>, Vec<Kept>, foldhash::fast::RandomState>,
-    /// Somebody closes what is idle for too long.
+    /// True while a task closes idle connections.
     is_swept: bool,
 }
 
@@ -81,8 +81,9 @@ impl Pool {
         }))
     }
 
-    /// A kept connection to the origin of the URL: the one that was used last, which is the least likely to be closed at the other
-    /// end. If it is, whoever asks it is told so, and has the request back.
+    /// Takes a kept connection to the origin of the URL: the one that was used last, which is the
+    /// least likely to be closed by the peer. If it is closed, sending on it fails and returns the
+    /// request.
     pub(super) fn take(&self, url: &Url) -> Option<Wire> {
         let mut idle = self.0.idle();
         let kept = idle.by_origin.get_mut(origin(url))?;
@@ -136,7 +137,7 @@ impl Inner {
     }
 }
 
-/// Closes what nobody used for a while, as long as there is anything.
+/// Closes connections that were idle for too long, as long as there are any.
 async fn sweep(pool: Weak<Inner>) {
     loop {
         tokio::time::sleep(IDLE_FOR / 2).await;

@@ -62,8 +62,8 @@ pub(super) fn next_hop(
     Some(followed())
 }
 
-/// What browsers do (Fetch standard, HTTP-redirect fetch step 12): 303 turns everything but `HEAD` into `GET`, 301 and 302
-/// turn `POST` into `GET`, 307 and 308 change nothing.
+/// Rule of browsers (Fetch standard, HTTP-redirect fetch step 12): 303 turns everything but `HEAD`
+/// into `GET`, 301 and 302 turn `POST` into `GET`, 307 and 308 change nothing.
 pub(super) fn becomes_get(status: StatusCode, method: &Method) -> bool {
     match status.as_u16() {
         301 | 302 => *method == Method::POST,

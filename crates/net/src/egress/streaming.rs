@@ -9,7 +9,8 @@ use url::Url;
 
 use super::{Answered, Egress, EgressError, EgressRequest, EgressResponse, Phase, wire::Wire};
 
-/// An answer whose head has come. Dropping it closes the connection, which tells the peer that nobody listens any more.
+/// An answer whose head has arrived. Dropping it closes the connection, so that the peer can stop
+/// sending.
 #[derive(Debug)]
 pub struct EgressStream {
     /// Status.
@@ -26,8 +27,8 @@ pub struct EgressStream {
 }
 
 impl Egress {
-    /// Sends one request and hands over the answer as soon as its head is there. `timeout` of the request ends there too: how long
-    /// the body may take, and how much of it is read, is for the reader to say.
+    /// Sends one request and returns the answer as soon as its head is there. The request's
+    /// `timeout` ends there too. The reader limits the time and the size of the body.
     ///
     /// # Errors
     /// See [`EgressError`].
@@ -57,7 +58,8 @@ impl Egress {
 }
 
 impl EgressStream {
-    /// The next piece of the body; `None` at its proper end. May be dropped and asked again: no piece is lost.
+    /// Reads the next piece of the body; `None` at its proper end. The future may be dropped and
+    /// the call repeated without loss.
     ///
     /// # Errors
     /// [`EgressError::Protocol`] if the connection broke.

@@ -1,6 +1,6 @@
-//! A connection that is moved by whoever waits for its answer. It has no task of its own: an exchange wakes nobody but the task that
-//! asked. Nothing moves it while it rests; that the other end has closed it is seen at the next look, and by the next request at the
-//! latest, which reads before it writes.
+//! A connection that is driven by the task that waits for its answer. It has no task of its own, so
+//! an exchange wakes only that task. An idle connection is not driven. If the peer closes it, the
+//! next check notices, or at the latest the next request, which reads before it writes.
 
 use std::{
     fmt,
@@ -28,10 +28,10 @@ use super::connect::GuardedStream;
 
 type Stream = MaybeHttpsStream<GuardedStream>;
 
-/// What goes out.
+/// Outgoing request.
 pub(super) type Outgoing = Request<Full<Bytes>>;
 
-/// A connection. Dropping it closes it, whatever is under way.
+/// A connection. Dropping it closes it, even while an exchange runs.
 pub(super) struct Wire(Box<Ends>);
 
 struct Ends {
@@ -53,8 +53,8 @@ impl Wire {
         Ok(Self(Box::new(Ends { sender, connection })))
     }
 
-    /// Sends a request and waits for the head of its answer. If not a byte of it was sent, the request comes back with the error.
-    /// Whoever drops the future must drop the wire.
+    /// Sends a request and waits for the head of its answer. If no byte of it was sent, the request
+    /// comes back with the error. A caller that drops the future must drop the wire.
     pub(super) async fn ask(
         &mut self,
         request: Outgoing,
@@ -70,7 +70,8 @@ impl Wire {
         .await
     }
 
-    /// The next frame of the body that this connection brings. May be dropped and asked again: nothing is lost.
+    /// Reads the next frame of the body. The future may be dropped and the call repeated without
+    /// loss.
     pub(super) async fn frame(
         &mut self,
         body: &mut Incoming,
@@ -86,20 +87,22 @@ impl Wire {
         .await
     }
 
-    /// The look before it is kept, and now and then while it is: true if it can be asked. Nobody is woken by it from then on.
+    /// Checks a connection before it is kept, and now and then while it is: true if it can take a
+    /// request. It wakes no task from then on.
     pub(super) fn is_at_rest(&mut self) -> bool {
         self.0.advance(&mut unheard());
         self.0.connection.is_some() && self.0.sender.is_ready()
     }
 }
 
-/// For what is looked at again without being woken.
+/// Context without a waker, for futures that are polled again anyway.
 fn unheard() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
 impl Ends {
-    /// Reads and writes what can be read and written. At its end the connection goes, and what was still asked of it gets an error.
+    /// Reads and writes as far as possible without waiting. When the connection ends it is dropped,
+    /// and pending requests get an error.
     fn advance(&mut self, cx: &mut Context<'_>) {
         let Some(connection) = &mut self.connection else {
             return;
@@ -114,7 +117,7 @@ impl Ends {
 }
 
 impl Drop for Ends {
-    /// TLS says goodbye, unless that would take waiting.
+    /// Sends the TLS close message, unless that would have to wait.
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             let mut stream = connection.into_parts().io;

@@ -1,10 +1,10 @@
 //! Compression of answers (RFC 9110 §8.4).
 //!
-//! What an attacker makes a browser ask for, and what holds a secret beside it, must not be
-//! compressed together: the size tells how alike they are (BREACH). So pages with form tokens are
-//! never compressed, nor answers to anything but GET, among them every answer that shows a secret
-//! once; and lists of the API only where the request came from our own pages. Streams of events are
-//! never compressed: a compressor holds back what a reader waits for.
+//! An answer that holds a secret must not be compressed together with text that an attacker chose.
+//! Its size would show how alike the two are (BREACH). Pages with form tokens are therefore never
+//! compressed. Answers to methods other than GET are not either, among them every answer that shows
+//! a secret once. Lists of the API are compressed only where the request came from our own pages.
+//! Event streams are never compressed: a compressor holds back data for which the reader waits.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -65,7 +65,7 @@ impl Compress {
 }
 
 impl Hook for Compress {
-    /// Whether the answer may be compressed, and is asked for so.
+    /// Whether the answer may be compressed and the client accepts it.
     type Kept = Option<bool>;
 
     fn before(&self, request: &mut Request<Body>) -> Result<Self::Kept, Box<Response>> {
@@ -117,7 +117,7 @@ fn is_worth_it(response: &Response) -> bool {
 /// A body on its way through a compressor.
 struct Compressed {
     body: Body,
-    /// `None` when all is told.
+    /// `None` after the last byte.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 

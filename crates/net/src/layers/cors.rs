@@ -9,10 +9,10 @@ use http::{Method, Request, StatusCode};
 
 use super::rule::{Hook, Rule};
 
-/// Whose scripts may read.
+/// Origins whose scripts may read answers.
 #[derive(Debug, Clone)]
 pub enum Origins {
-    /// Anybody's: `*`.
+    /// Every origin: `*`.
     Any,
     /// Those listed, exactly as browsers write them.
     Listed(Arc<[String]>),
@@ -29,8 +29,8 @@ pub struct Cors {
 }
 
 impl Cors {
-    /// Metadata, JWKS, token, registration and revocation: anybody, three headers,
-    /// `WWW-Authenticate` to read (AUTH-E10).
+    /// Metadata, JWKS, token, registration and revocation: every origin, three request headers,
+    /// `WWW-Authenticate` readable (AUTH-E10).
     pub fn authorization_server() -> Self {
         Self {
             origins: Origins::Any,
@@ -95,7 +95,7 @@ impl Cors {
         *answer.status_mut() = StatusCode::NO_CONTENT;
         let headers = answer.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, self.methods.clone());
-        // The asked names that are allowed, echoed; only names that are header names come back.
+        // The allowed ones of the requested names, echoed; only valid header names are returned.
         let names: Vec<String> = asked
             .get_all(header::ACCESS_CONTROL_REQUEST_HEADERS)
             .iter()

@@ -1,9 +1,9 @@
-//! What comes in is text, and comes in time: before a handler reads the path, the query or the body
-//! (TEST-B1, REVIEW-S-2, REVIEW-S-6).
+//! Checks that input is text and arrives in time: the path and query before a handler reads them,
+//! the body while it does (TEST-B1, REVIEW-S-2, REVIEW-S-6).
 //!
 //! Nothing is read ahead: handlers read bodies when they are ready to, and within their own limit.
-//! The layer looks at the bytes as they pass; where it stops them, the handler sees a body that
-//! broke off, and its answer gives way to a refusal in the words of the route.
+//! The layer checks the bytes as they pass. If it stops them, the handler sees a body that broke
+//! off. Its answer is replaced by a refusal in the format of the route.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const BODY_WITHIN: Duration = Duration::from_secs(20);
 /// Bytes that give a body another second: slower is too slow, however large the body is.
 pub const BODY_RATE: u32 = 16 * 1024;
 
-/// What is wrong with what came in.
+/// Fault of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The body came too slowly: 408.
@@ -131,7 +131,7 @@ fn writing(headers: &HeaderMap) -> Option<Writing> {
     }
 }
 
-/// What the body found, told to the layer.
+/// Fault that the body found, for the layer.
 #[derive(Debug, Clone, Default)]
 pub struct Found(Arc<AtomicU8>);
 
@@ -154,7 +154,7 @@ impl Found {
     }
 }
 
-/// What the handler sees.
+/// Error that the handler sees.
 #[derive(Debug, thiserror::Error)]
 #[error("the body was stopped: {0:?}")]
 struct Stopped(Fault);

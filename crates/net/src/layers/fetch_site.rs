@@ -12,9 +12,10 @@ use super::rule::{Hook, Rule};
 
 pub(super) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// On every method but `GET`, `HEAD` and `OPTIONS`, `Sec-Fetch-Site` must be `same-origin`; a browser too old to send it must
-/// send our `Origin`; neither is refused. `same-site` is refused like `cross-site`, because tenants may have subdomains, and
-/// so is `none`: nobody types a POST into the address bar.
+/// Refuses unsafe requests from other sites. On every method but `GET`, `HEAD` and `OPTIONS`,
+/// `Sec-Fetch-Site` must be `same-origin`. A browser too old to send it must send our `Origin`. A
+/// request with neither is refused. `same-site` is refused like `cross-site`, because tenants
+/// may have subdomains. `none` is refused too: a person cannot send a POST from the address bar.
 #[derive(Debug, Clone)]
 pub struct FetchSite {
     origins: Arc<[String]>,

@@ -37,7 +37,7 @@ pub struct AllowedHosts {
 #[derive(Debug)]
 struct Also {
     hosts: Vec<String>,
-    /// Where browsers are sent, without a slash at the end.
+    /// Origin to which browsers are redirected, without a slash at the end.
     origin: String,
 }
 
@@ -53,8 +53,8 @@ impl AllowedHosts {
         }
     }
 
-    /// Answers to `hosts` too. A browser that asks for a page there is sent on to `origin`, where
-    /// its cookies and passkeys are; everything else is served.
+    /// Also serves `hosts`. A browser that requests a page there is redirected to `origin`, where
+    /// its cookies and passkeys are; all other requests are served.
     #[must_use]
     pub fn also(
         self,
@@ -88,7 +88,7 @@ impl AllowedHosts {
     }
 }
 
-/// What is known of a request from the moment it arrived. Handlers take it as an extractor; what they note here stands in
+/// Facts about a request since it arrived. Handlers take it as an extractor; their notes appear in
 /// the request's log line.
 #[derive(Debug, Clone)]
 pub struct Arrival(Arc<Facts>);
@@ -110,7 +110,7 @@ impl Arrival {
         std::str::from_utf8(&self.0.request_id).unwrap_or_default()
     }
 
-    /// Where it came from, proxies of ours left out.
+    /// Address of the client, without our own proxies.
     pub fn client_ip(&self) -> IpAddr {
         self.0.client_ip
     }
@@ -167,7 +167,7 @@ pub struct RequestLine<'a> {
     pub method: &'a Method,
     /// Template of the route (`/t/{tenant}/{server}/mcp`), never the path.
     pub route: &'a str,
-    /// Status; none if the client went away before there was one.
+    /// Status; none if the client disconnected before there was one.
     pub status: Option<StatusCode>,
     /// Time from the head of the request to the head of the answer.
     pub duration: Duration,
@@ -175,7 +175,7 @@ pub struct RequestLine<'a> {
     pub arrival: &'a Arrival,
 }
 
-/// Who is told of each answered request.
+/// Observer of answered requests.
 pub trait Observe: Send + Sync + 'static {
     /// Called once a request, off no lock, on the connection's task: keep it short.
     fn answered(&self, line: &RequestLine<'_>);
@@ -236,7 +236,7 @@ impl Front {
         }
     }
 
-    /// While `pause` lasts, every request is answered 503 with `Retry-After`, whatever it is.
+    /// Answers every request with 503 and `Retry-After` while `pause` lasts.
     #[must_use]
     pub fn paused_by(self, pause: Pause) -> Self {
         let Shared {
@@ -386,7 +386,7 @@ impl Shared {
     }
 }
 
-/// What a browser does when a person follows a link or types an address.
+/// True if a browser sends this request when a person follows a link or enters an address.
 fn asks_for_page(request: &Request<Body>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
         && request
@@ -410,7 +410,8 @@ fn sent_on(origin: &str, target: &http::Uri) -> Response {
     answer
 }
 
-/// Tells the observer, also when the request's future is dropped because the client went away.
+/// Notifies the observer, also when the request's future is dropped because the client
+/// disconnected.
 struct Report {
     shared: Arc<Shared>,
     arrival: Arrival,

@@ -11,9 +11,9 @@ use tower::{Layer, Service};
 
 use crate::shortcut::Answering;
 
-/// A rule that looks at requests before they pass and at answers afterwards, without waiting for anything.
+/// A rule that checks requests before they pass and answers afterwards, without waiting.
 pub trait Hook: Send + Sync + 'static {
-    /// What is remembered of the request for the answer.
+    /// Data of the request that is kept for the answer.
     type Kept: Send + 'static;
 
     /// Lets the request pass, or answers it.

@@ -1,5 +1,4 @@
-//! Headers that tell browsers what an answer may not do (AUTH-S6, AUTH-S7, AUTH-S9, AUTH-N7,
-//! AUTH-N8).
+//! Headers that restrict an answer in browsers (AUTH-S6, AUTH-S7, AUTH-S9, AUTH-N7, AUTH-N8).
 
 use axum::body::Body;
 use axum::response::Response;
@@ -19,8 +18,8 @@ pub const CONSOLE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 
 const REDIRECTING_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The least that stands on every answer, of a handler or not (REVIEW-S-12). What an answer has of
-/// its own stays.
+/// Sets the minimal headers of every answer, from a handler or not (REVIEW-S-12). Headers that the
+/// answer already has are kept.
 pub(crate) fn set_least(headers: &mut HeaderMap) {
     headers
         .entry(header::X_CONTENT_TYPE_OPTIONS)
@@ -33,7 +32,7 @@ pub(crate) fn set_least(headers: &mut HeaderMap) {
 const PERMISSIONS: &str = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), \
      magnetometer=(), microphone=(), midi=(), payment=(), usb=()";
 
-/// What kind of answer it is.
+/// Kind of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Page {
     /// The console and its API: opener isolation, forms go to us.

@@ -23,7 +23,7 @@ pub(super) struct Reader {
     at: At,
 }
 
-/// What came before.
+/// State after the previous bytes.
 #[derive(Debug, Clone, Copy)]
 enum At {
     /// Nothing that matters.
@@ -32,7 +32,7 @@ enum At {
     Percent(Option<u8>),
     /// `\`. True after the first half of a pair.
     Escape(bool),
-    /// `\u`, so many digits, what they say. True after the first half of a pair.
+    /// `\u`, the number of digits read, and their value. True after the first half of a pair.
     Unicode(u8, u16, bool),
     /// The first half of a surrogate pair, complete.
     HalfPair,
@@ -64,7 +64,7 @@ impl Reader {
                     self.at = At::Text;
                     return self.admits_character((first * 16 + digit).into());
                 }
-                // No escape: the sign stands for itself, and this byte is looked at anew.
+                // No escape: the backslash stands for itself, and this byte is checked anew.
                 (None, _) => {
                     self.at = At::Text;
                     return self.step(byte);
@@ -78,7 +78,7 @@ impl Reader {
                 _ => self.at = At::Text,
             },
             At::Unicode(digits, value, after_half) => {
-                // Not JSON: its reader says so.
+                // Not JSON: its parser reports it.
                 let Some(digit) = hex(byte) else {
                     self.at = At::Text;
                     return true;

@@ -41,7 +41,7 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// The word of the metric's label.
+    /// Value of the metric's label.
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -73,7 +73,7 @@ pub(super) struct Place {
     counted: Option<IpAddr>,
 }
 
-/// What a connection's handlers tell its listener.
+/// Reports from a connection's handlers to its listener.
 #[derive(Debug)]
 pub(crate) struct Standing {
     places: Arc<Places>,
@@ -127,7 +127,7 @@ impl Places {
         Ok(place(Some(address)))
     }
 
-    /// What the connection of `peer` may tell.
+    /// Returns the handle through which the connection of `peer` reports to its listener.
     pub(super) fn standing(self: &Arc<Self>, peer: IpAddr) -> Option<Arc<Standing>> {
         (self.sharing.reserve > 0).then(|| {
             Arc::new(Standing {
@@ -181,8 +181,8 @@ impl Standing {
     }
 }
 
-/// Whose connections are counted together: an IPv4 address, or the /64 that one IPv6 host chooses
-/// its addresses from.
+/// Address by which connections are counted: an IPv4 address, or the /64 from which one IPv6 host
+/// chooses its addresses.
 fn holder(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => {

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// What the service of a connection tells its stream.
+/// Reports from the service of a connection to its stream.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     running: AtomicU32,
@@ -53,8 +53,8 @@ pub(super) struct Watched {
     lingering: Option<Linger>,
 }
 
-/// The end of a connection whose peer may still be sending: closing it with unread bytes would make the system send a
-/// reset, which can overtake the answer (413, 431) that told the peer to stop.
+/// End of a connection whose peer may still be sending. Closing it with unread bytes would make the
+/// system send a reset, which can overtake the answer (413, 431).
 struct Linger {
     bytes_left: usize,
     until: Instant,
@@ -85,7 +85,7 @@ impl Watched {
         }
     }
 
-    /// When the peer's silence is too long; never while a request runs.
+    /// Time at which the peer was idle for too long; none while a request runs.
     fn deadline(&self) -> Option<Instant> {
         if self.activity.running.load(Ordering::Relaxed) > 0 {
             return None;

@@ -39,7 +39,8 @@ pub(super) fn question(params: &Raw, need: Need, asked: &Asked<'_>) -> Result<Sh
                 schema(&value, asked.to, object.out(), &mut losses)?;
             }
             "requestedSchema" => {}
-            // R4 alone has it; R5 has nothing that tells of the end (MCP-X-32).
+            // Only R4 has this member; R5 has no notification that the elicitation is complete
+            // (MCP-X-32).
             "elicitationId" if need == Need::Url && asked.to.facts().elicitation_ids => {
                 if value.kind() == Kind::String {
                     has_id = true;
@@ -47,7 +48,7 @@ pub(super) fn question(params: &Raw, need: Need, asked: &Asked<'_>) -> Result<Sh
                 }
             }
             "elicitationId" => losses.add(Loss::ElicitationId),
-            // MCP-TK-17: nobody is asked for a task.
+            // MCP-TK-17: clients never receive a task request.
             "task" => losses.add(Loss::QuestionTask),
             "_meta" => metadata = Some(value),
             _ => object.raw(&name, value.as_bytes()),
@@ -168,7 +169,7 @@ fn property(
     Ok(())
 }
 
-/// MCP-EL-7, MCP-EL-8, MCP-X-39: what the client answered, checked against what was asked.
+/// MCP-EL-7, MCP-EL-8, MCP-X-39: checks the client's answer against the form.
 pub(super) fn answer(params: &Raw, result: &Raw) -> Result<Shaped, Misfit> {
     let action = result.get("action").and_then(|action| action.string());
     let accepted = match action.as_deref() {
@@ -191,7 +192,7 @@ pub(super) fn answer(params: &Raw, result: &Raw) -> Result<Shaped, Misfit> {
                 check(&value, &schema)?;
                 object.raw("content", value.as_bytes());
             }
-            // Of what was not accepted nothing is passed on, whatever stands there.
+            // The content of an answer that was not accepted is dropped, whatever its value.
             "content" | "resultType" => {}
             _ => object.raw(&name, value.as_bytes()),
         }
@@ -222,7 +223,7 @@ fn check(content: &Raw, schema: &Raw) -> Result<(), Misfit> {
     for (name, value) in &content {
         let fault = |expected: &str| Err(Misfit::new(format!("result.content.{name}"), expected));
         let Some(asked) = schema["properties"].get(name) else {
-            // MCP-EL-7: of what was not asked for only the type is known.
+            // MCP-EL-7: of an unrequested member only the type is checked.
             let flat = match value {
                 Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
                 Value::Array(items) => items.iter().all(Value::is_string),
@@ -240,7 +241,8 @@ fn check(content: &Raw, schema: &Raw) -> Result<(), Misfit> {
     Ok(())
 }
 
-/// What a value should have been, if it is something else. Formats are hints for whoever fills the form in.
+/// Describes the expected value if `value` does not match the schema. A `format` is a hint for the
+/// person who fills in the form, and is not checked.
 fn misfit(value: &Value, schema: &Value) -> Option<String> {
     let bound = |name: &str| schema[name].as_u64();
     match schema["type"].as_str() {

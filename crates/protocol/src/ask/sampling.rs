@@ -1,4 +1,4 @@
-//! Sampling: messages for the client's model, and what it said (MCP-SM-1…MCP-SM-6;
+//! Sampling: messages for the client's model, and its result (MCP-SM-1…MCP-SM-6;
 //! MCP-X-3A…MCP-X-3E).
 
 use super::{Asked, Unaskable, meta};
@@ -88,8 +88,7 @@ pub(super) fn question(params: &Raw, asked: &Asked<'_>) -> Result<Shaped, Unaska
     Ok(Shaped { json: out, losses })
 }
 
-/// MCP-SM-4: what a model asked of a tool is answered by the next message, which holds nothing
-/// else.
+/// MCP-SM-4: the message after a model's tool calls holds their results, and nothing else.
 fn answers_follow(messages: &Raw) -> Result<(), Misfit> {
     let fault =
         |index: usize, what: &str| Err(Misfit::new(format!("params.messages[{index}]"), what));
@@ -214,7 +213,8 @@ fn one_block(
         .map_err(|_| Misfit::new("params.messages", "expected a block of content").into())
 }
 
-/// What the client's model said, for who asked (MCP-SM-6, MCP-X-3C).
+/// Translates the result of the client's model for the server that requested it (MCP-SM-6,
+/// MCP-X-3C).
 pub(super) fn answer(result: &Raw, to_asker: Revision) -> Result<Shaped, Misfit> {
     for name in ["role", "model"] {
         if result

@@ -1,4 +1,4 @@
-//! `x-mcp-header` in input schemas: where it may stand, and which headers it asks for (MCP-H-16,
+//! `x-mcp-header` in input schemas: its valid places, and the headers that it defines (MCP-H-16,
 //! MCP-H-17).
 
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 32;
 /// An argument that a header repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamHeader {
-    /// What follows `Mcp-Param-`.
+    /// Name after `Mcp-Param-`.
     pub name: String,
     /// Property names from the root of the arguments.
     pub path: Vec<String>,

@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 
 use super::scan::{self, ScanError};
 
-/// One JSON value as text, backed by shared bytes: cloning copies no text. What [`Raw::parse`] took is nested at most 64
-/// deep, and every later parse accepts it, unless it holds a number beyond the range of a double and the parse wants a
-/// value of it.
+/// One JSON value as text, backed by shared bytes: cloning copies no text. A value from
+/// [`Raw::parse`] is nested at most 64 deep, and every later parse accepts it. The exception is a
+/// number beyond the range of a double, if the parse needs its value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raw(Bytes);
 
@@ -35,7 +35,7 @@ pub enum Unsound {
     Syntax,
 }
 
-/// What sort of JSON value a [`Raw`] holds.
+/// Type of the JSON value that a [`Raw`] holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `null`
@@ -58,7 +58,7 @@ pub enum Kind {
 pub struct Misfit {
     /// The JSON path, e.g. `params.argument.value`.
     pub path: String,
-    /// What was wrong there, in words.
+    /// Description of the value that was expected there.
     pub expected: String,
 }
 
@@ -80,8 +80,9 @@ impl Raw {
         Ok(Self::trusted(bytes))
     }
 
-    /// Takes `text` if it is one JSON value whose parts are looked at one by one: some may be nested deeper than 64,
-    /// or hold half of a surrogate pair. What is used of it has to pass [`Raw::soundness`] first.
+    /// Takes `text` if it is one JSON value whose parts are checked one by one. Some parts may be
+    /// nested deeper than 64 levels or contain half of a surrogate pair. Each part that is used
+    /// must pass [`Raw::soundness`] first.
     pub fn parse_list(text: impl Into<Bytes>) -> Result<Self, NotJson> {
         let bytes = text.into();
         scan::validate_list(&bytes).map_err(|_| NotJson)?;
@@ -133,7 +134,7 @@ impl Raw {
         &self.0
     }
 
-    /// What sort of value this is.
+    /// Type of this value.
     pub fn kind(&self) -> Kind {
         match self.0.first() {
             Some(b'{') => Kind::Object,
@@ -201,7 +202,8 @@ impl Raw {
             } else {
                 format!("{root}.{inner}")
             };
-            // serde_json ends its messages with a position within our slice, which says nothing to the reader.
+            // serde_json ends its messages with a position within our slice, which is useless to
+            // the reader.
             let text = error.inner().to_string();
             let expected = text
                 .split(" at line ")
@@ -214,7 +216,7 @@ impl Raw {
 }
 
 impl fmt::Debug for Raw {
-    // Arguments and results never reach a log: only the size is told.
+    // Arguments and results never appear in a log: only the kind and the size are written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Raw({:?}, {} bytes)", self.kind(), self.0.len())
     }

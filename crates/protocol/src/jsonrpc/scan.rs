@@ -1,9 +1,9 @@
 //! JSON as text: one validating pass without recursion, and walks over text that has passed it.
 //!
-//! `serde_json` builds or skips values; it does not count depth the way MCP-J-19 wants it, and it
-//! accepts text in a raw value that it later refuses to parse. Here a text that passes is one that
-//! every later parse accepts, but for numbers beyond the range of a double: RFC 8259 has them, they
-//! pass through as they are, and who reads one as a value finds that it does not fit.
+//! `serde_json` builds or skips values. It does not count depth as MCP-J-19 requires, and it
+//! accepts text in a raw value that it later refuses to parse. Every later parse accepts a text
+//! that passes here, except for numbers beyond the range of a double. RFC 8259 allows them, so they
+//! pass unchanged; a reader that needs such a value gets a misfit.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -29,7 +29,8 @@ pub(crate) fn validate(text: &[u8]) -> Result<(), ScanError> {
     scan(text, MAX_DEPTH, false)
 }
 
-/// The same for a list of which each entry is checked by itself: it may hold deeper ones, and lone surrogates.
+/// Validates a list whose entries are checked separately later. Deeper nesting and lone surrogates
+/// are allowed here.
 pub(crate) fn validate_list(text: &[u8]) -> Result<(), ScanError> {
     scan(text, LIST_DEPTH, true)
 }
@@ -61,7 +62,7 @@ struct Scanner<'a> {
     lone_surrogates: bool,
 }
 
-/// What is open: one bit a level, 1 = object, 0 = array.
+/// Open containers: one bit per level, 1 = object, 0 = array.
 struct Open([u64; (LIST_DEPTH / 64) as usize]);
 
 impl Open {
@@ -284,7 +285,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// True if the name is `name`, whatever its spelling.
+    /// True if the name is `name`, in any spelling.
     pub(crate) fn is(self, name: &str) -> bool {
         self.0 == name.as_bytes() || (self.0.contains(&b'\\') && self.text() == name)
     }

@@ -4,8 +4,8 @@ use crate::jsonrpc::{Kind, Raw};
 use crate::result::Object;
 use crate::revision::Revision;
 
-/// Appends `schema` without `$schema` where the revision does not name it, and with boolean property schemas written as
-/// objects where the revision's schema file asks for objects. All else stays as it is.
+/// Appends `schema` without `$schema` where the revision does not name it. Boolean property schemas
+/// are written as objects where the revision's schema file requires objects. The rest is unchanged.
 pub(crate) fn schema(schema: &Raw, revision: Revision, out: &mut Vec<u8>) {
     let facts = revision.facts();
     if facts.schema_dialect && facts.boolean_properties || schema.kind() != Kind::Object {
@@ -38,7 +38,7 @@ fn properties(properties: &Raw, out: &mut Vec<u8>) {
     object.end();
 }
 
-/// True if the root says `type: "object"` and nothing else.
+/// True if the root has `type: "object"` and no other type.
 pub(crate) fn has_object_root(schema: &Raw) -> bool {
     schema.get("type").and_then(|kind| kind.string()).as_deref() == Some("object")
 }

@@ -8,7 +8,7 @@ use crate::result::Object;
 use crate::revision::{Revision, StructuredOutput};
 use crate::tool::shape;
 
-/// What is defined.
+/// Kind of a listed definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// An entry of `tools/list`.
@@ -115,7 +115,8 @@ fn member(
     }
 }
 
-/// Arguments of a prompt: `title` from 2025-06-18 on. What has no name is none.
+/// Translates the arguments of a prompt: `title` from 2025-06-18 on. Entries without a name are
+/// dropped.
 fn arguments(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
     if value.kind() != Kind::Array {
         losses.add(Loss::Malformed);
@@ -201,8 +202,8 @@ fn speaks_draft_07(schema: &Raw) -> bool {
     }
 }
 
-/// MCP-X-6C: `x-mcp-header` that nobody could mirror goes, so that clients do not refuse the tool
-/// for it.
+/// MCP-X-6C: removes `x-mcp-header` annotations that no client can mirror, so that clients do not
+/// refuse the tool for them.
 fn without_broken_headers(schema: Raw, losses: &mut Losses) -> Raw {
     if !schema.as_str().contains("x-mcp-header") {
         return schema;

@@ -34,14 +34,14 @@ impl UrlStep {
     }
 }
 
-/// What an upstream's error means for the client.
+/// Meaning of an upstream's error for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
     /// This error, and what it lost.
     Error(RpcError, Losses),
     /// The same, and the upstream does not serve what it should (MCP-X-83).
     Degraded(RpcError),
-    /// A result with `isError: true` that says so (MCP-X-68).
+    /// A result with `isError: true` that contains the message (MCP-X-68).
     ToolFailure(String),
     /// The client lacks these: `-32021` with HTTP 400 (MCP-X-80).
     Missing(Raw),
@@ -55,7 +55,8 @@ pub enum Failed {
     Headers,
 }
 
-/// What an upstream's error becomes. `capabilities` are the client's; the method is the one it called.
+/// Translates an upstream's error. `capabilities` are the client's; `method` is the one that the
+/// client called.
 pub fn error(
     error: &RpcError,
     method: Method,
@@ -67,7 +68,7 @@ pub fn error(
     let modern_client = to.era() == Era::Modern;
     let data = |name: &str| error.data.as_ref().and_then(|data| data.get(name));
     match error.code {
-        // Servers of both eras say it in sessions too; the draft's number means other things there.
+        // Servers of both eras use it in sessions too; the draft's number has other meanings there.
         -32021 | -32003
             if (modern_upstream || error.code == -32021)
                 && data("requiredCapabilities").is_some() =>

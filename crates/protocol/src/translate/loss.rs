@@ -1,4 +1,4 @@
-//! What a translation costs, by name.
+//! Losses of a translation, by name.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ macro_rules! losses {
                 match self { $(Self::$variant => $rule),* }
             }
 
-            /// What is lost, in words.
+            /// Describes the loss.
             pub const fn what(self) -> &'static str {
                 match self { $(Self::$variant => $doc),* }
             }

@@ -21,13 +21,14 @@ pub struct Shape<'a> {
     pub uniform: bool,
 }
 
-/// A complete result as the client's revision knows it. A result that asks for input, or a task, is a violation here: see
-/// [`crate::input_required::InputRequired::is`] and [`crate::task`] first.
+/// Translates a complete result to the client's revision. A result that requests input, or a task,
+/// is a violation here: check [`crate::input_required::InputRequired::is`] and [`crate::task`]
+/// first.
 pub fn result(method: Method, result: &Raw, shape: &Shape<'_>) -> Result<Shaped, Violation> {
     if result.kind() != Kind::Object {
         return Err(Violation::NotAnObject);
     }
-    // MCP-X-8: absent means complete. What a legacy upstream writes there means nothing.
+    // MCP-X-8: an absent `resultType` means complete. In a legacy result the member has no meaning.
     if shape.from.facts().result_envelope
         && let Some(sort) = result.get("resultType")
         && sort.string().as_deref() != Some("complete")

@@ -4,13 +4,13 @@
 use crate::jsonrpc::{Kind, Raw};
 use crate::result::Object;
 
-/// What stands there.
+/// Kind of a value that may contain URIs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Result,
     Message,
     Block,
-    /// What a resource holds, or what an error says of one.
+    /// Contents of a resource, or the part of an error that names a resource.
     Resource,
     Meta,
     /// `_meta.ui` of MCP Apps (MCP-EX-4).
@@ -90,7 +90,7 @@ pub fn uris(result: &Raw, published: Published<'_>) -> Raw {
     rewritten(result, Place::Result, published)
 }
 
-/// The same of what an error says of a resource: its `data`.
+/// Replaces the URI in an error about a resource: in its `data`.
 pub fn uri_of_error(data: &Raw, published: Published<'_>) -> Raw {
     rewritten(data, Place::Resource, published)
 }

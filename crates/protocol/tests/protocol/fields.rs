@@ -153,7 +153,7 @@ fn ex_1_and_re_1_what_the_server_can_do_is_said_in_the_words_of_each_revision() 
             assert!(settings.is_object());
         }
     }
-    // What is no map of objects declares nothing.
+    // A value that is no map of objects declares nothing.
     for odd in [json!([]), json!({"io.modelcontextprotocol/tasks": true})] {
         let read = ClientCapabilities::read(&raw(&json!({"extensions": odd})));
         let declared = read.extensions.get("io.modelcontextprotocol/tasks");

@@ -188,7 +188,7 @@ fn j11_duplicates_that_could_split_check_and_work_are_refused() {
     ] {
         assert_eq!(refused(text), (-32600, id.map(str::to_owned)), "{text}");
     }
-    // Inside what nobody checks, duplicates are the reader's business.
+    // Duplicate names in unchecked values are left to the reader.
     parsed(r#"{"jsonrpc":"2.0","id":5,"method":"x","params":{"a":1,"a":2,"_meta":{"b":1,"b":2}}}"#);
 }
 
@@ -264,7 +264,8 @@ fn tl4_tl18_call_parameters_keep_the_arguments_as_text_and_name_the_fault() {
         path(json!({ "name": "t", "requestState": 1 })),
         "params.requestState"
     );
-    // MCP-TK-1, MCP-TX-2: a task parameter that nobody offered is ignored, whatever it is.
+    // MCP-TK-1, MCP-TX-2: a task parameter without a declared capability is ignored, whatever its
+    // value.
     assert!(
         read(json!({ "name": "t", "task": 1 }))
             .unwrap()

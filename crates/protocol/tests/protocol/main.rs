@@ -1,4 +1,5 @@
-//! The protocol room from outside: rules by id, the official schemas, and laws that hold for all inputs.
+//! Tests of the crate's public interface: rules by id, the official schemas, and laws that hold for
+//! all inputs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod admission;

@@ -286,7 +286,7 @@ fn anything() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn translation_is_total(value in anything(), from in revision(), to in revision(), which in 0..4_usize) {
-        // Whatever comes in: a value that is JSON, or a named violation. Reaching the end is the law.
+        // Law: each input gives a JSON value or a named violation, and never a panic.
         if let Ok((seen, _)) = shaped(RESULTS[which].0, &value, from, to) {
             prop_assert!(seen.is_object());
             prop_assert_eq!(seen.get("resultType").is_some(), to == R5);

@@ -20,7 +20,7 @@ const LONGEST_SCOPES: usize = 2048;
 pub struct Attempt {
     /// Comes back with the answer.
     pub state: String,
-    /// Proves that who redeems the code is who asked for it (RFC 7636).
+    /// PKCE verifier: proves that the client that redeems the code also requested it (RFC 7636).
     pub verifier: String,
 }
 
@@ -30,14 +30,14 @@ impl std::fmt::Debug for Attempt {
     }
 }
 
-/// What an authorization server sent the browser back with.
+/// Query parameters with which an authorization server redirects the browser back.
 #[derive(Clone, Default)]
 pub struct Callback {
     /// The code.
     pub code: Option<String>,
     /// An error code.
     pub error: Option<String>,
-    /// Who answers (RFC 9207).
+    /// Issuer of the answer (RFC 9207).
     pub iss: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Attempt {
         })
     }
 
-    /// Where the browser is sent.
+    /// Address to which the browser is redirected.
     ///
     /// # Errors
     /// [`OauthError::UnsafeAddress`] (MCP-AU-15), [`OauthError::Unusable`] if the server has no
@@ -105,14 +105,15 @@ impl Attempt {
         Ok(url)
     }
 
-    /// The code of an answer whose `state` was found to be this attempt's. The issuer is compared first: nothing of an answer of
-    /// somebody else is shown (MCP-AU-9).
+    /// Returns the code of an answer whose `state` matched this attempt. The issuer is compared
+    /// first, so that no text of an answer from another server is shown (MCP-AU-9).
     ///
     /// # Errors
     /// [`OauthError::MixedUp`], [`OauthError::Denied`], [`OauthError::Unusable`].
     pub fn check(server: &AuthorizationServer, callback: &Callback) -> Result<String, OauthError> {
         match &callback.iss {
-            // Nobody knows what it would say. That its answers come to an address of their own tells it from others (RFC 9700 §4.4.2.2).
+            // The expected `iss` is unknown. A redirect address of its own distinguishes this
+            // server from others (RFC 9700 §4.4.2.2).
             _ if server.is_nameless => {}
             Some(iss) if *iss != server.issuer => return Err(OauthError::MixedUp),
             None if server.authorization_response_iss_parameter_supported => {
@@ -131,9 +132,9 @@ impl Attempt {
     }
 }
 
-/// The scopes to ask for (MCP-AU-11, MCP-AU-12): those of the challenge, else all that the resource
-/// knows, else none; with those that were granted before, and `offline_access` where the server
-/// knows it.
+/// Returns the scopes to request (MCP-AU-11, MCP-AU-12): those of the challenge, else all that the
+/// resource declares, else none. Scopes that were granted before are added, and `offline_access`
+/// where the server supports it.
 pub fn offered_scopes(
     challenge: &Challenge,
     found: &Discovered,
@@ -154,8 +155,9 @@ pub fn offered_scopes(
     Some(scopes).filter(|scopes| !scopes.is_empty())
 }
 
-/// Scopes of both, each once, in the order in which they first came, as far as there is room: servers name what they like, again and
-/// again, and it is kept and sent.
+/// Merges two scope lists: each scope once, in the order of first appearance, up to a size limit.
+/// The limit is needed because servers may name any scopes, repeatedly, and the result is stored
+/// and sent.
 pub fn union(one: &str, other: &str) -> String {
     let mut seen = BTreeSet::new();
     let all = one
@@ -216,7 +218,7 @@ mod tests {
         ];
         for (advertised, iss) in bad {
             let mut answer = callback(iss);
-            // The words of a stranger are not shown either.
+            // Untrusted text is not shown either.
             answer.error = Some("access_denied".to_owned());
             let error = Attempt::check(&server(advertised), &answer).unwrap_err();
             assert!(matches!(error, OauthError::MixedUp), "{iss:?}: {error}");

@@ -2,10 +2,10 @@
 
 use url::Url;
 
-/// What a challenge says. Everything is optional: a bare 401 is a challenge too.
+/// Parameters of a challenge. Everything is optional: a bare 401 is a challenge too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Challenge {
-    /// Where the metadata of the resource is.
+    /// Address of the resource's metadata.
     pub resource_metadata: Option<Url>,
     /// Scopes that are needed, separated by spaces.
     pub scope: Option<String>,
@@ -14,7 +14,8 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// Reads the first `Bearer` challenge of a header's value. What does not read is not there.
+    /// Reads the first `Bearer` challenge of a header's value. Parameters that cannot be parsed are
+    /// absent.
     pub fn read(header: Option<&str>) -> Self {
         let mut found = Self::default();
         let Some(rest) = header.and_then(after_bearer) else {
@@ -32,7 +33,7 @@ impl Challenge {
     }
 }
 
-/// What stands behind the scheme `Bearer`, wherever it begins.
+/// Returns the text after the scheme `Bearer`, wherever the scheme begins.
 fn after_bearer(header: &str) -> Option<&str> {
     let lower = header.to_ascii_lowercase();
     let mut from = 0;

@@ -1,4 +1,4 @@
-//! Who we are at an authorization server (MCP-AU-6, MCP-AU-7; MCP-AC-1).
+//! Our client identity at an authorization server (MCP-AU-6, MCP-AU-7; MCP-AC-1).
 
 use http::StatusCode;
 use portolan_net::egress::Egress;
@@ -49,7 +49,8 @@ impl AuthMethod {
         .find(|method| method.name() == name)
     }
 
-    /// The best one that a server takes for a client with a secret. Who says nothing takes Basic (RFC 8414 §2).
+    /// Chooses the best method that a server accepts for a client with a secret. A server that
+    /// declares none accepts Basic (RFC 8414 §2).
     pub fn with_secret(server: &AuthorizationServer) -> Self {
         match &server.token_endpoint_auth_methods_supported {
             None => Self::ClientSecretBasic,
@@ -61,7 +62,8 @@ impl AuthMethod {
     }
 }
 
-/// A client as one authorization server knows it. It is nobody at another (MCP-AU-7).
+/// Registration of our client at one authorization server. It is valid at no other server
+/// (MCP-AU-7).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientIdentity {
     /// Its id.
@@ -92,16 +94,16 @@ impl ClientIdentity {
     }
 }
 
-/// What we say of ourselves when we register, and in our metadata document.
+/// Client metadata for registration, and for our metadata document.
 #[derive(Debug, Clone)]
 pub struct Registration<'a> {
-    /// What people see on the consent page.
+    /// Name on the consent page.
     pub client_name: &'a str,
     /// Our site.
     pub client_uri: &'a str,
-    /// Where answers come.
+    /// Address of the redirect.
     pub redirect_uri: &'a str,
-    /// Scopes that will be asked for, separated by spaces.
+    /// Scopes that will be requested, separated by spaces.
     pub scope: Option<&'a str>,
 }
 
@@ -126,10 +128,10 @@ impl Registration<'_> {
     }
 }
 
-/// Registers us with a server that lets clients register themselves (RFC 7591).
+/// Registers us with a server that supports dynamic client registration (RFC 7591).
 ///
 /// # Errors
-/// [`OauthError`]; [`OauthError::NoRegistration`] if it lets nobody.
+/// [`OauthError`]; [`OauthError::NoRegistration`] if the server does not support it.
 pub async fn register(
     egress: &Egress,
     server: &AuthorizationServer,

@@ -10,7 +10,7 @@ use super::{
     metadata::{AuthorizationServer, ProtectedResource},
 };
 
-/// What discovery found.
+/// Result of discovery.
 #[derive(Debug, Clone)]
 pub struct Discovered {
     /// `resource` of every request for a token (MCP-AU-8); none for a server from before resource
@@ -18,7 +18,7 @@ pub struct Discovered {
     pub resource: Option<String>,
     /// Scopes that the resource knows.
     pub scopes: Option<Vec<String>>,
-    /// Who issues its tokens.
+    /// Issuer of its tokens.
     pub server: AuthorizationServer,
 }
 
@@ -46,7 +46,7 @@ pub async fn discover(
         .first()
         .ok_or(OauthError::NotFound)?;
     let server = of_issuer(egress, issuer).await?;
-    // MCP-AU-5: a server of this age says that it knows PKCE.
+    // MCP-AU-5: a server of this age must declare that it supports PKCE.
     if !knows_s256(&server).unwrap_or(false) {
         return Err(OauthError::NoPkce);
     }
@@ -200,7 +200,7 @@ async fn beside(egress: &Egress, endpoint: &Url) -> Result<AuthorizationServer, 
 pub(super) fn read(egress: &Egress, body: &[u8]) -> Result<AuthorizationServer, OauthError> {
     let mut server: AuthorizationServer =
         serde_json::from_slice(body).map_err(|_| OauthError::Unusable("metadata"))?;
-    // Who names itself is held to its name (MCP-AU-9).
+    // A server that names its issuer must use that name (MCP-AU-9).
     server.is_nameless = false;
     checked(egress, &server.token_endpoint)?;
     let others = [

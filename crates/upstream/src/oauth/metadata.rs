@@ -1,4 +1,5 @@
-//! What servers publish of themselves: RFC 9728 for resources, RFC 8414 and OpenID discovery for authorization servers.
+//! Metadata documents: RFC 9728 for resources, RFC 8414 and OpenID discovery for authorization
+//! servers.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -18,15 +19,15 @@ pub(super) struct ProtectedResource {
 pub struct AuthorizationServer {
     /// Compared byte for byte (MCP-AU-9).
     pub issuer: String,
-    /// Where browsers go. A server for client credentials alone may have none.
+    /// Authorization endpoint for browsers. A server for client credentials alone may have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_endpoint: Option<String>,
-    /// Where tokens come from.
+    /// Token endpoint.
     pub token_endpoint: String,
-    /// Where clients register themselves.
+    /// Endpoint for client registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registration_endpoint: Option<String>,
-    /// Where tokens are given back (RFC 7009).
+    /// Revocation endpoint (RFC 7009).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
     /// S256 must be among them.
@@ -44,23 +45,23 @@ pub struct AuthorizationServer {
     /// Its answers carry `iss` (RFC 9207).
     #[serde(default)]
     pub authorization_response_iss_parameter_supported: bool,
-    /// Where its public keys are, if it signs what it says of people (OpenID Connect).
+    /// Address of its public keys, if it signs ID tokens (OpenID Connect).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
-    /// Where it tells more of people (OpenID Connect).
+    /// Userinfo endpoint (OpenID Connect).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub userinfo_endpoint: Option<String>,
-    /// What it signs ID tokens with.
+    /// Algorithms with which it signs ID tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_token_signing_alg_values_supported: Option<Vec<String>>,
-    /// A person entered its addresses, and nobody said what it calls itself: `issuer` is only the origin of its pages. Never read from a
-    /// document of its own.
+    /// True if a person entered the addresses without an issuer name: `issuer` is then only the
+    /// origin of its pages. Never read from a document of the server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_nameless: bool,
 }
 
 impl AuthorizationServer {
-    /// One of which no more is known than its name and where tokens come from.
+    /// Creates metadata with only the issuer and the token endpoint.
     pub fn bare(issuer: impl Into<String>, token_endpoint: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
@@ -91,8 +92,8 @@ impl AuthorizationServer {
         }
     }
 
-    /// True for the same server: what was got from one, and who we are there, is of no use at
-    /// another (MCP-AU-7).
+    /// True for the same server. Tokens and registrations of one server are not valid at another
+    /// (MCP-AU-7).
     pub fn is_same(&self, other: &Self) -> bool {
         if self.is_nameless || other.is_nameless {
             return self.is_nameless == other.is_nameless

@@ -1,4 +1,5 @@
-//! OpenID providers, at which people sign in to us: their metadata, their keys, and what they tell of a person (OpenID Connect Discovery 1.0).
+//! OpenID providers, at which people sign in to us: their metadata, their keys, and their claims
+//! about a person (OpenID Connect Discovery 1.0).
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use portolan_net::egress::{Egress, EgressRequest};

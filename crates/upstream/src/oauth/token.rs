@@ -17,17 +17,17 @@ use super::{
     shown_code, union,
 };
 
-/// Life of a token that does not tell, where the next one can be had without a person.
+/// Lifetime of a token without `expires_in`, where the next one can be had without a person.
 const DEFAULT_LIFE: Duration = Duration::from_secs(3600);
 /// The longest life that is believed.
 const LONGEST_LIFE: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Longest token that is kept.
 const LONGEST_TOKEN: usize = 16 * 1024;
 
-/// What is turned into tokens.
+/// Grant that is exchanged for tokens.
 #[derive(Clone, Copy)]
 pub enum Grant<'a> {
-    /// A code, from the address and with the secret that it was asked with.
+    /// A code, with the redirect address and the verifier of its request.
     Code {
         /// The code.
         code: &'a str,
@@ -45,7 +45,7 @@ pub enum Grant<'a> {
     ClientCredentials,
 }
 
-/// What the token endpoint gave.
+/// Tokens that the token endpoint returned.
 #[derive(Clone)]
 pub struct Tokens {
     /// Opens the server.
@@ -54,9 +54,9 @@ pub struct Tokens {
     pub refresh: Option<String>,
     /// How long the access token holds.
     pub life: Duration,
-    /// What was granted, where that is not what was asked for.
+    /// Granted scopes, if they differ from the requested ones.
     pub scope: Option<String>,
-    /// What an OpenID provider says of the person, unchecked.
+    /// ID token of an OpenID provider, unchecked.
     pub id_token: Option<String>,
 }
 
@@ -97,7 +97,7 @@ fn push(form: &mut String, name: &str, value: &str) {
     form.extend(form_urlencoded::byte_serialize(value.as_bytes()));
 }
 
-/// Puts who asks into a request (RFC 6749 §2.3.1).
+/// Adds the client's authentication to a request (RFC 6749 §2.3.1).
 fn sign(
     form: &mut String,
     client: &ClientIdentity,
@@ -141,8 +141,8 @@ fn sign(
     Ok(None)
 }
 
-/// Turns a grant into tokens. `resource` names who they are for (MCP-AU-8). `now` dates a client's
-/// assertion.
+/// Exchanges a grant for tokens. `resource` names the server that they are for (MCP-AU-8). `now`
+/// dates a client's assertion.
 ///
 /// # Errors
 /// [`OauthError`]; [`OauthError::is_final`] for a grant that is over.
@@ -184,7 +184,7 @@ pub async fn redeem(
     let answer = post_form(egress, url, form, authorization).await?;
     if !answer.status.is_success() {
         return Err(match serde_json::from_slice::<Fault>(&answer.body) {
-            // A server that is not well says nothing of the grant.
+            // An error of an unavailable server says nothing about the grant.
             Ok(fault) if answer.status.is_client_error() => OauthError::Refused {
                 code: shown_code(&fault.error),
             },
@@ -203,7 +203,7 @@ pub async fn redeem(
     if !is_bearer || !fits(&read.access_token) || !read.refresh_token.as_deref().is_none_or(fits) {
         return Err(OauthError::Unusable("token answer"));
     }
-    // What is renewed goes on with the refresh token that there was.
+    // A refresh without a new refresh token keeps the previous one.
     let is_renewable = read.refresh_token.is_some() || !matches!(grant, Grant::Code { .. });
     Ok(Tokens {
         life: life(read.expires_in.as_ref(), is_renewable),
@@ -214,7 +214,8 @@ pub async fn redeem(
     })
 }
 
-/// How long a token is used. One that does not tell, and that nothing follows, is used until the server refuses it.
+/// Returns how long a token is used. A token without `expires_in` that cannot be renewed is used
+/// until the server refuses it.
 fn life(expires_in: Option<&Value>, is_renewable: bool) -> Duration {
     let seconds = match expires_in {
         Some(Value::Number(number)) => number.as_u64(),
@@ -231,7 +232,7 @@ fn life(expires_in: Option<&Value>, is_renewable: bool) -> Duration {
         .min(LONGEST_LIFE)
 }
 
-/// What a header can carry.
+/// True if a header can carry the token.
 fn fits(token: &str) -> bool {
     !token.is_empty()
         && token.len() <= LONGEST_TOKEN

@@ -20,11 +20,11 @@ use serde_json::json;
 use crate::scripted::{Say, Seen, Server, events, result};
 
 const MIB: usize = 1024 * 1024;
-/// What a server goes on to send if nobody stops it.
+/// Bytes that a server sends if the client does not stop it.
 const ENDLESS: usize = 100 * MIB;
 /// One piece of it.
 const PIECE: usize = 64 * 1024;
-/// What may be on the way when it is stopped: buffers of both kernels, and of the server.
+/// Bytes that may be in transit when the client stops: buffers of both kernels, and of the server.
 const ON_THE_WAY: usize = 16 * MIB;
 
 fn session(server: &Server, limits: Limits) -> Connection {
@@ -108,7 +108,7 @@ async fn b10_a_million_comments_and_what_follows_the_answer_cost_nothing() {
         let rest = [
             "retry: 1000000000000\nid: a\0b\n\n".to_owned(),
             answer(seen),
-            // Nobody reads these any more.
+            // These messages follow the answer and are not read.
             answer(seen),
             "data: {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}\n\ndata: {{{\n\n".to_owned(),
         ];
@@ -155,7 +155,8 @@ async fn b10_comments_keep_no_call_alive_beyond_its_time() {
     assert!(outcome(&connection).await.is_ok());
 }
 
-/// The WHATWG's rule: such an id is no id. And a time to wait that nobody lives to see is not waited for when a sensible one follows.
+/// WHATWG rule: an id with NUL is ignored. An excessive `retry` has no effect when a sensible one
+/// follows.
 #[tokio::test]
 async fn b10_an_id_with_nul_is_never_sent_back() {
     let breaks = events(

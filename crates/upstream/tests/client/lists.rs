@@ -68,8 +68,8 @@ async fn x_7f_circles_endless_pages_and_too_many_entries_are_given_up() {
     ));
 }
 
-/// REVIEW-F6: an entry may be odd, and costs nothing but itself; what is odd elsewhere is no
-/// answer.
+/// REVIEW-F6: an invalid entry is skipped and the rest is read; an invalid value elsewhere
+/// invalidates the answer.
 #[tokio::test]
 async fn f6_a_list_with_odd_entries_is_read_and_nothing_else_is() {
     let odd = [

@@ -1,4 +1,4 @@
-//! A server that says exactly what a test tells it to say.
+//! A server that answers exactly as a test prescribes.
 
 use std::{
     collections::VecDeque,
@@ -33,7 +33,7 @@ impl Seen {
     }
 }
 
-/// What is answered.
+/// Function that makes the answer.
 pub(crate) type Say = Box<dyn FnOnce(&Seen) -> Response + Send>;
 
 #[derive(Clone, Default)]

@@ -500,7 +500,7 @@ pub(crate) async fn change_source(
         }
     });
     let elsewhere = stored.as_ref().is_some_and(|url| *url != before.base_url);
-    // Where everybody's calls go, with what they carry.
+    // All calls of the source will go to the new address, with the data that they carry.
     if elsewhere {
         workspace.require_recent_at_source(now, id)?;
     }
@@ -511,7 +511,8 @@ pub(crate) async fn change_source(
     let moved = url.as_ref().is_some_and(|url| {
         Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin())
     });
-    // Who may change the address must not be able to send the secret to a host of their choice.
+    // A person who may change the address must not be able to send the secret to a host of their
+    // choice.
     let mut credential_removed = moved && credentials::delete(&mut tx, id).await?;
     if elsewhere && let Some(before) = upstream_oauth::sign_in(&mut tx, id).await? {
         // Accounts of the old address, those of persons too: a token goes only where it was issued for. The new one is connected anew.
