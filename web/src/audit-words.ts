@@ -1,6 +1,6 @@
 import { isObject } from './json-schema';
 
-/** What the entries of the audit log say, by the code of the action. */
+/** Texts of the audit log's entries, by the code of the action. */
 const actions: Record<string, string> = {
   'api_key.created': 'API key created',
   'api_key.revoked': 'API key revoked',

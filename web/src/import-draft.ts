@@ -1,7 +1,7 @@
 import type { ImportPreview, Source } from './api/sources';
 import type { DocumentDraft } from './components/document-input';
 
-/** What an import has come to. Credentials are never part of it. */
+/** The state of an unfinished import. Credentials are never part of it. */
 export interface ImportDraft {
   document: DocumentDraft;
   preview?: ImportPreview;

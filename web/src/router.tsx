@@ -16,7 +16,7 @@ import { WorkspaceLayout } from './routes/workspace';
 const text = (value: unknown) =>
   typeof value === 'number' ? String(value) : typeof value === 'string' && value !== '' ? value : undefined;
 
-/** What a list of tools is narrowed to. */
+/** The search parameters that filter a list of tools. */
 const narrowed = (search: Record<string, unknown>): { q?: string; show?: string } => ({
   q: text(search.q),
   show: text(search.show),

@@ -1,7 +1,7 @@
 import { createContext, useContext } from 'react';
 import type { Me, Role, WorkspaceSummary } from './api/me';
 
-/** Who is signed in, and the workspace that the page is about. */
+/** The signed-in person, and the workspace of the page. */
 export interface Session {
   me: Me;
   workspace: WorkspaceSummary;
@@ -15,7 +15,7 @@ export function useSession(): Session {
   return session;
 }
 
-/** What the page anticipates; the API decides. The table is the one of `crates/model/src/member.rs`. */
+/** Actions that the page offers by role; the API decides. Same table as `crates/model/src/member.rs`. */
 export type Action = 'call_tools' | 'edit_registry' | 'administer';
 
 const allowed: Record<Action, readonly Role[]> = {

@@ -23,8 +23,9 @@ export function signInPath(): string {
 }
 
 /**
- * The API says that nobody is signed in. Before its first answer nothing can be lost, and the browser goes to the sign-in
- * page; after it the page stays, with what was typed, and a dialog leads there.
+ * Handles an API answer that says the session is missing or has ended.
+ * Before the first answer no input can be lost, and the browser goes to the sign-in page.
+ * Afterwards the page stays, with the typed input, and a dialog leads there.
  */
 export function sessionEnded() {
   if (answered) set(true);

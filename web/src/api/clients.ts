@@ -40,7 +40,7 @@ export const connectsQuery = (ws: string, requestId: string) =>
     refetchInterval: live,
   });
 
-/** What is decided about clients ends connections, and stands in the audit log. */
+/** A decision about a client ends connections, and is recorded in the audit log. */
 function useClientChange<T, R>(ws: string, change: (input: T) => Promise<R>) {
   const client = useQueryClient();
   return useMutation({

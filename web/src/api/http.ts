@@ -5,7 +5,7 @@ import type { components, paths } from './client.gen';
 /** The nouns of the console's API, as the server's document names them. */
 export type Schemas = components['schemas'];
 
-/** What the API refused and why. `status` 0 means that no answer came. */
+/** An error of the API with its reason. `status` 0 means that no response arrived. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;

@@ -61,7 +61,7 @@ export function useDeleteResource(ws: string) {
   return useMutation({
     mutationFn: (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/resources/{id}', { params: { path: { ws, id } } })),
-    // What was deleted is not read again: its page is about to be left.
+    // Does not fetch the deleted item again: the user is about to leave its page.
     onSuccess: (_, id) =>
       client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
   });

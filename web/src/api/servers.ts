@@ -70,7 +70,7 @@ export function useDeleteServer(ws: string) {
   return useMutation({
     mutationFn: (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/servers/{id}', { params: { path: { ws, id } } })),
-    // What was deleted is not read again: its page is about to be left.
+    // Does not fetch the deleted item again: the user is about to leave its page.
     onSuccess: (_, id) =>
       client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
   });

@@ -12,7 +12,7 @@ export const signInQuery = (ws: string, id: string) =>
       answer(api.GET('/api/v1/workspaces/{ws}/sources/{id}/sign-in', { params: { path: { ws, id } } })),
   });
 
-/** Who may call what changes with it: everything of the workspace is read again. */
+/** Fetches all data of the workspace again, because access to tools changes with the sign-in. */
 function useRefresh(ws: string) {
   const client = useQueryClient();
   return () => client.invalidateQueries({ queryKey: [ws] });

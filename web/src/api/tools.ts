@@ -77,7 +77,7 @@ export function useDeleteTool(ws: string) {
   return useMutation({
     mutationFn: (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/tools/{id}', { params: { path: { ws, id } } })),
-    // What was deleted is not read again: its page is about to be left.
+    // Does not fetch the deleted item again: the user is about to leave its page.
     onSuccess: (_, id) =>
       client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
   });

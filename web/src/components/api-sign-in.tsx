@@ -136,7 +136,7 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
       if (draft.revocation_endpoint.trim()) {
         address('revocation_endpoint', 'Enter a complete URL, or leave this empty.');
       }
-      // Without metadata nobody can register.
+      // Registration needs metadata of the server.
       if (!draft.client_id.trim() && (!state.client || server)) found.client_id = 'Enter the client ID.';
     }
     if (draft.client_secret && !draft.client_id.trim()) found.client_id = 'Enter the ID of this client too.';

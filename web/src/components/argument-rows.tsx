@@ -27,7 +27,7 @@ export const argumentDraft = (id: number, argument?: Partial<PromptArgument>): A
     .join('\n'),
 });
 
-/** What a person wrote, in the form of the API. */
+/** Converts a draft to the argument that the API takes. */
 export function argumentOf(draft: ArgumentDraft): PromptArgument {
   const values = draft.values
     .split('\n')

@@ -6,7 +6,7 @@ export function ChartFrame({ children }: { children: ReactNode }) {
   return <div className={classes.frame}>{children}</div>;
 }
 
-/** What the colours and marks of a chart mean, each with its number. */
+/** Explains the colours and marks of a chart, each with its number. */
 export function Legend({
   items,
 }: {

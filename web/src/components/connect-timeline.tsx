@@ -4,7 +4,7 @@ import { formatDateTime } from '../time';
 import { Status } from './badges';
 import classes from './connect-timeline.module.css';
 
-/** Steps, in the words of whoever looks from outside. */
+/** Labels of the steps, as an outside observer would name them. */
 export const words: Record<ConnectEvent['step'], string> = {
   challenge: 'Sign-in required (401)',
   resource_metadata: 'Read the server’s metadata',

@@ -25,7 +25,7 @@ interface Draft {
   auth: 'basic' | 'post';
 }
 
-/** What the document says about security, as far as it goes, already filled in. */
+/** Returns a draft that is filled in from the security that the document declares. */
 function draftFrom(hint: SecurityHint | undefined, withSignIn: boolean, known = ''): Draft {
   const location = hint?.location;
   const kind = hint?.kind ?? 'bearer';
@@ -141,7 +141,7 @@ export function CredentialForm({
   failed?: string;
   onSubmit: (credential: Credential) => void;
   extra?: ReactNode;
-  /** What is shown for accounts that people connect; without it that kind is not offered. */
+  /** Shown for accounts that people connect; without it that kind is not offered. */
   signIn?: ReactNode;
   /** Leaving with what was typed is asked about; a wizard that keeps its steps asks by itself. */
   guarded?: boolean;

@@ -7,7 +7,7 @@ import classes from './document-input.module.css';
 
 export type DocumentKind = 'demo' | 'text' | 'file' | 'url';
 
-/** What the person has given so far. It survives going back, so nothing typed is lost. */
+/** The person's input so far. It survives going back, so that no typed text is lost. */
 export interface DocumentDraft {
   kind: DocumentKind;
   text: string;

@@ -90,7 +90,7 @@ export function LimitsForm({
   const inputOf = (name: LimitName) => `${id}${name}`;
   // Only what was touched: the other fields follow what the server says.
   const [drafts, setDrafts] = useState<Drafts>({});
-  // What the server refused, until it is typed over.
+  // Values that the server refused, until they are edited.
   const [sent, setSent] = useState<Drafts>({});
   const refused = error instanceof ApiError ? error.field : undefined;
   const path = confirmPath(error);
@@ -235,7 +235,7 @@ export function LimitsForm({
   );
 }
 
-/** What is there now, where the process that answers knows it. */
+/** The usage now, if the process that answers knows it. */
 function InUse({ limit }: { limit: Limit }) {
   if (limit.in_use === null) return null;
   const full = limit.value !== null && limit.in_use >= limit.value * 0.9;

@@ -155,7 +155,7 @@ export function Loading({ lines = 4 }: { lines?: number }) {
   );
 }
 
-/** What a failed query looks like: forbidden, not there, or broken with a way to try again. */
+/** Shows a failed query: forbidden, not found, or failed with a button that retries. */
 export function Failed({ error, retry }: { error: unknown; retry?: () => void }) {
   const status = error instanceof ApiError ? error.status : -1;
   const message = error instanceof Error ? error.message : 'Something went wrong on this page.';

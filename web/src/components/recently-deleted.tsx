@@ -9,7 +9,7 @@ import { toastDone } from './toast';
 /** Milliseconds for which a list offers a deleted thing; after that only the trash does. */
 const offered = 10 * 60_000;
 
-/** What was deleted from a list within ten minutes, by any member, with a button that restores it. */
+/** Lists items that any member deleted within ten minutes, with a button that restores each. */
 export function RecentlyDeleted({ kind }: { kind: DeletedKind }) {
   const { workspace } = useSession();
   const edits = useMay('edit_registry');

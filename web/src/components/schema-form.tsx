@@ -23,12 +23,12 @@ function parts(path: string): string {
 const faultsAt = (faults: ArgumentFault[], path: string[]) =>
   faults.filter((fault) => parts(fault.path) === path.join('/')).map((fault) => faultText(fault));
 
-/** What the API tells models about an argument, as a form says it. */
+/** Turns the API's message for models about an argument into the text of a form. */
 export function faultText(fault: ArgumentFault): string {
   return /^is required/.test(fault.message) ? 'Required.' : sentence(fault.message);
 }
 
-/** A form for the arguments of a tool. What it cannot draw, it takes as JSON. */
+/** A form for the arguments of a tool. Schemas that it cannot draw are entered as JSON. */
 export function SchemaForm({
   schema,
   value,

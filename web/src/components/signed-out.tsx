@@ -5,7 +5,7 @@ import { meQuery } from '../api/me';
 import { signInPath, useSessionEnded } from '../signed-out';
 import { Dialog } from './dialog';
 
-/** Over a page whose session ended. What was typed stays; signing in happens in another tab. */
+/** A dialog over a page whose session ended. Typed input stays; the person signs in in another tab. */
 export function SignedOut() {
   const ended = useSessionEnded();
   const client = useQueryClient();

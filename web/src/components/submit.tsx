@@ -3,8 +3,8 @@ import { Refused } from './refused';
 import classes from './submit.module.css';
 
 /**
- * The form of which a fault takes the focus to the first field that is marked. `signal` changes with each try and each
- * refusal; nothing happens while it is empty.
+ * Returns a ref for a form. A fault moves the focus to the first field that is marked.
+ * `signal` changes with each try and each refusal; nothing happens while it is empty.
  */
 export function useFaultFocus(signal: unknown): RefObject<HTMLFormElement | null> {
   const form = useRef<HTMLFormElement>(null);
@@ -23,7 +23,7 @@ export function Submit({
   sticky,
   children,
 }: {
-  /** What the server refused. */
+  /** The error of the server that refused. */
   error?: unknown;
   /** The heading of a refusal. */
   title: string;

@@ -18,7 +18,7 @@ export function TableBar({ children }: { children: ReactNode }) {
   return <div className={classes.bar}>{children}</div>;
 }
 
-/** What is chosen and what can be done with it. Read out when it changes. */
+/** Shows the selection and its actions. Screen readers announce changes. */
 export function SelectionBar({ children }: { children: ReactNode }) {
   return <div className={classes.selection}>{children}</div>;
 }

@@ -9,7 +9,7 @@ import classes from './try-result.module.css';
 
 type Exchange = NonNullable<TryResult['response']> | NonNullable<TryResult['request']>;
 
-/** What a try gave: the request line, the outcome, the result, and both messages as they were sent and received. */
+/** Shows the result of a try: request line, outcome, result, and both messages as sent and received. */
 export function TryResultView({ result }: { result: TryResult }) {
   const faults = result.errors ?? [];
   const failed = result.is_error || !result.ok;

@@ -21,7 +21,7 @@ import { cell, Table } from './table';
 import { toastDone, toastFailed } from './toast';
 import { Unsaved } from './unsaved';
 
-/** What a server says of itself. */
+/** Shows what a server reports about itself. */
 export function ServerFacts({
   server,
 }: {
@@ -36,7 +36,7 @@ export function ServerFacts({
 
 const plural = (count: number, one: string) => (count === 1 ? `1 ${one}` : `${count} ${one}s`);
 
-/** What a server offers; tools can be chosen. */
+/** Lists what a server offers; tools can be selected. */
 export function Offered({
   offer,
   chosen,

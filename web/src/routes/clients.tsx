@@ -138,7 +138,7 @@ function Rule({ ws, rule, effects }: { ws: string; rule: AdmissionRule; effects:
   );
 }
 
-/** What is known of a client's maker. */
+/** Shows the known facts about a client's maker. */
 function Maker({ client }: { client: SeenClient }) {
   if (client.verified) return <Status tone="good">Published by {client.verified}</Status>;
   if (client.imitates) return <Tag tone="bad">imitates a known client</Tag>;

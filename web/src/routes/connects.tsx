@@ -20,7 +20,7 @@ const states: Record<ConnectAttempt['state'], ['good' | 'bad' | 'warn' | 'quiet'
   stopped: ['warn', 'Stopped'],
 };
 
-/** A name for whoever tried: what it calls itself, or the program that asked. */
+/** A name for the client of an attempt: its own name, else the program that sent the request. */
 function title(attempt: ConnectAttempt): string {
   const agent = attempt.steps.find((step) => step.agent)?.agent;
   return attempt.client_name ?? attempt.client_id ?? agent ?? 'Unknown client';

@@ -129,7 +129,7 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
       if (credential) {
         const saved = await setCredential.mutateAsync({ id: made.id, credential });
         setTested(saved.state);
-        // What was refused can be corrected here.
+        // A refused credential can be corrected here.
         if (saved.state.state !== 'works') return;
       }
       if (then === 'done') go('done', true);

@@ -39,7 +39,7 @@ import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
 import { formatDate } from '../time';
 
-/** What a key or an account may use, in words. */
+/** Describes what a key or an account may use. */
 export function reach(resource: string | undefined): ReactNode {
   if (!resource) return 'Whole workspace';
   return <code>{resource.replace(window.location.origin, '')}</code>;

@@ -31,7 +31,7 @@ const meanings: Record<Role, string> = {
   viewer: 'Can view the console. Can’t call tools.',
 };
 
-/** Roles that somebody may give: none above their own. */
+/** Roles that a member may give: none above their own. */
 export function givable(own: Role): { value: Role; label: string }[] {
   return power.slice(0, power.indexOf(own) + 1).map((value) => ({ value, label: roles[value] }));
 }

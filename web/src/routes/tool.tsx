@@ -265,7 +265,7 @@ const hintsDestructive = (tool: Tool) =>
 
 type Override = { name?: null; title?: null; description?: null };
 
-/** What an edited text was, and the way back to it. */
+/** Shows the original of an edited text, and a button that restores it. */
 function Original({
   text,
   part,
