@@ -61,7 +61,7 @@ struct Patterns {
     link: Regex,
     document: Regex,
     section: Regex,
-    /// What may stand before the sign of a section: a standard, or another section of it.
+    /// Words before a section sign that make it a section of a standard.
     standard: Regex,
     /// `T-36`, `S-5`.
     hyphened: Regex,
@@ -182,7 +182,7 @@ fn define(known: &mut Known, patterns: &Patterns, path: &str, text: &str) {
     }
 }
 
-/// What is wrong with the citations of a file.
+/// Lists the faults of a file's citations.
 fn faults(known: &Known, patterns: &Patterns, path: &str, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let is_page = has_ending(path, "md");
@@ -267,7 +267,7 @@ fn documents(
     }
 }
 
-/// Ids without a namespace, as far as they can be told from other words.
+/// Ids without a namespace, as far as they differ from other words.
 fn bare(known: &Known, patterns: &Patterns, words: &str, is_page: bool) -> Vec<String> {
     let mut found: Vec<String> = patterns
         .hyphened

@@ -17,7 +17,7 @@ use portolan_tests::{
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// What a client that can do this is offered by a server that lists some tools for it alone.
+/// The tools that a client with these capabilities is offered.
 async fn offered(mcp: &McpClient, capabilities: Value) -> Result<(McpClient, Vec<String>)> {
     let (session, _) = mcp.initialize_able(LEGACY, capabilities).await?;
     let list = session.request("tools/list", json!({})).await?;
@@ -91,7 +91,7 @@ async fn gated_tools_are_found(fixture: Fixture) -> Result<()> {
             refused.text
         );
     }
-    // MCP-L-21: a list of 2026-07-28 is the same for everybody.
+    // MCP-L-21: a list of 2026-07-28 is the same for all clients.
     let list = mcp.modern("tools/list", json!({})).await?;
     let tools = list.json["result"]["tools"].as_array().map(Vec::len);
     assert_eq!(tools, Some(all.len()), "{}", list.text);
@@ -118,7 +118,7 @@ async fn gated_tools_are_found(fixture: Fixture) -> Result<()> {
     Ok(())
 }
 
-/// MCP-X-30, MCP-L-21: clients that can be asked are offered the tools; the others are told what
+/// MCP-X-30, MCP-L-21: clients that can be asked are offered the tools; the others receive what
 /// they lack (MCP-V-1, MCP-V-2).
 #[tokio::test]
 async fn x_30_tools_for_clients_that_can_be_asked_are_found_and_offered_to_those() -> Result<()> {

@@ -205,7 +205,7 @@ async fn alone(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// What a person of the workspace sees.
+/// The console as a person of the workspace sees it.
 async fn in_the_console(scene: &Scene) -> Result<()> {
     let console = scene.owner.console();
     let source = &scene.published.source_id;

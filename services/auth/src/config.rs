@@ -110,7 +110,7 @@ pub struct DemoApi {
     pub openapi_url: String,
     /// Where its calls go.
     pub base_url: String,
-    /// What it calls itself.
+    /// Its title.
     pub title: String,
     /// The key itself, for the header that its document names. It is public, and guards invented data.
     pub api_key: String,

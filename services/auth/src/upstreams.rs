@@ -59,7 +59,7 @@ pub(crate) struct UpstreamChange {
     pub(crate) used_by_servers: Vec<String>,
 }
 
-/// Changes that wait until somebody agrees.
+/// Changes that wait for approval.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct PendingChanges {
     /// Send it back to agree to these very changes.
@@ -67,7 +67,7 @@ pub(crate) struct PendingChanges {
     /// When they were found.
     #[serde(with = "time::serde::rfc3339")]
     pub(crate) found_at: time::OffsetDateTime,
-    /// What they are.
+    /// The changes.
     pub(crate) changes: Vec<UpstreamChange>,
 }
 

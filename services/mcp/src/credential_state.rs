@@ -1,4 +1,4 @@
-//! What calls show of the credentials of sources. A call compares two numbers; what changed goes to the
+//! The state of sources' credentials, as calls show it. A call compares two numbers; what changed goes to the
 //! writer of the log of calls, which batches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ pub(crate) struct KnownCredential {
 const WORKS: u64 = 1;
 
 impl KnownCredential {
-    /// A credential of which nothing is noted yet.
+    /// A credential without a noted state.
     pub(crate) fn new(
         (tenant, source): (TenantId, SourceId),
         version: i32,
@@ -43,7 +43,7 @@ impl KnownCredential {
         }
     }
 
-    /// What is to be written: the state changed, or a minute began in which nothing was noted. Another
+    /// The state to write: it changed, or a minute began in which nothing was noted. Another
     /// node may have written the opposite meanwhile, so the same is noted again.
     fn news(&self, proof: Proof, now: Timestamp) -> Option<Seen> {
         let word = match proof {

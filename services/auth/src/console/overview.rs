@@ -23,7 +23,7 @@ use crate::state::AuthState;
 /// Calls on the first page.
 const RECENT: i64 = 8;
 
-/// What the first page of a workspace shows.
+/// The first page of a workspace.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Overview {
     sources: i64,
@@ -87,7 +87,7 @@ pub struct HourOfCalls {
     rejected: i64,
 }
 
-/// What a new workspace still has to do.
+/// The steps that a new workspace still has to take.
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -116,7 +116,7 @@ pub struct CallLog {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     client_name: Option<String>,
-    /// Absent for somebody who is no member any more.
+    /// Absent for a person who is no longer a member.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     user_name: Option<String>,
@@ -174,7 +174,7 @@ pub(super) async fn call_logs(
     Ok(shown.collect())
 }
 
-/// What the first page of a workspace shows.
+/// The first page of a workspace.
 #[utoipa::path(get, path = "/workspaces/{ws}/overview", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The overview.", body = Overview)))]
 pub(crate) async fn show_overview(

@@ -68,7 +68,7 @@ pub struct SourceView {
     settings: SettingsView,
     tool_count: i64,
     enabled_tool_count: i64,
-    /// What may be shown of it; null if none is set.
+    /// Kind, hint and state of its credential; null if none is set.
     credential: Option<CredentialSummary>,
     /// Whose connected accounts open it instead; absent if it is not signed in to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -441,7 +441,7 @@ pub(crate) async fn show_source(
     Ok(Json(view(found(&mut tx, id).await?)))
 }
 
-/// What can be changed; what is absent stays.
+/// Members to change; an absent member stays.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct SourceChange {
     #[schema(nullable = false)]

@@ -61,7 +61,7 @@ pub struct UpstreamLook {
     credential: Option<Credential>,
 }
 
-/// What a server says of itself, and what it offers.
+/// A server's own description, and its tools, prompts and resources.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UpstreamPreview {
     /// The revision of MCP that is spoken with it.
@@ -72,7 +72,7 @@ pub struct UpstreamPreview {
     tools: Vec<UpstreamTool>,
     prompts: Vec<UpstreamPrompt>,
     resources: Vec<UpstreamResource>,
-    /// What cannot be used, as sentences.
+    /// Definitions that cannot be used, as sentences.
     skipped: Vec<String>,
 }
 
@@ -302,7 +302,7 @@ pub struct NewUpstream {
     /// Stands before the names of its tools and prompts; mostly empty.
     #[serde(default)]
     prefix: String,
-    /// What changes at the server waits until somebody agrees. It does if this is absent: what a server says of a tool is read by
+    /// Changes at the server wait until a person agrees. It does if this is absent: what a server says of a tool is read by
     /// models, and was agreed to as it was.
     #[serde(default = "held")]
     #[schema(default = true)]
@@ -310,7 +310,7 @@ pub struct NewUpstream {
     /// Names of the tools that are enabled; all if absent. The others are kept disabled.
     #[serde(default)]
     tools: Option<Vec<String>>,
-    /// The server is signed in to by OAuth, with these accounts. What it offers is looked at once the account is connected.
+    /// The server is signed in to by OAuth, with these accounts. Its tools are read once the account is connected.
     #[serde(default)]
     #[schema(nullable = false)]
     sign_in: Option<Sharing>,
@@ -428,13 +428,13 @@ pub(crate) async fn add_upstream(
     Ok((StatusCode::CREATED, Json(source)))
 }
 
-/// What is known of a source's server.
+/// The state of a source's server.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Upstream)]
 pub struct UpstreamView {
     /// Stands before the names of its tools and prompts.
     prefix: String,
-    /// What changes at the server waits until somebody agrees.
+    /// Changes at the server wait until a person agrees.
     hold_changes: bool,
     /// The revision of MCP that is spoken with it.
     revision: Option<String>,
@@ -496,7 +496,7 @@ async fn known(tx: &mut TenantTx, id: SourceId) -> Result<UpstreamView, ConsoleE
     })
 }
 
-/// What is known of a source's server, and what waits to be agreed to.
+/// The state of a source's server, and the changes that wait to be agreed to.
 #[utoipa::path(get, path = "/workspaces/{ws}/sources/{id}/upstream", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "What is known.", body = UpstreamView)))]
@@ -510,7 +510,7 @@ pub(crate) async fn show_upstream(
     Ok(Json(known(&mut tx, id).await?))
 }
 
-/// What can be changed; what is absent stays.
+/// Members to change; an absent member stays.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamSettings {
@@ -580,13 +580,13 @@ pub struct SyncRequest {
     agreed: Option<String>,
 }
 
-/// What a look found.
+/// The result of a look.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SyncResult {
-    /// They wait until somebody agrees; else they hold already.
+    /// They wait until a person agrees; else they hold already.
     held: bool,
     changes: Vec<UpstreamChange>,
-    /// What is known now.
+    /// The present state.
     upstream: UpstreamView,
 }
 

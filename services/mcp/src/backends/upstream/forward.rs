@@ -63,7 +63,7 @@ impl Forward<'_> {
     }
 }
 
-/// What it came to.
+/// The answer to a forwarded request.
 #[derive(Debug)]
 pub(crate) struct Answered {
     /// The JSON-RPC response, or a refusal with an HTTP status of its own.
