@@ -427,7 +427,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the first page of a workspace shows. */
+        /** The first page of a workspace. */
         get: operations["show_overview"];
         put?: never;
         post?: never;
@@ -1312,7 +1312,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is known of a source's server, and what waits to be agreed to. */
+        /** The state of a source's server, and the changes that wait to be agreed to. */
         get: operations["show_upstream"];
         put?: never;
         post?: never;
@@ -1584,7 +1584,7 @@ export interface components {
              */
             status?: number;
             tool_name: string;
-            /** @description Absent for somebody who is no member any more. */
+            /** @description Absent for a person who is no longer a member. */
             user_name?: string;
         };
         /**
@@ -2047,7 +2047,7 @@ export interface components {
             mcp_url: string;
             /** @description Its OpenAPI document. */
             openapi_url: string;
-            /** @description What it calls itself. */
+            /** @description Its title. */
             title: string;
         };
         /** @description An OpenAPI document, as text or by its address. */
@@ -2443,7 +2443,7 @@ export interface components {
                  */
                 status?: number;
                 tool_name: string;
-                /** @description Absent for somebody who is no member any more. */
+                /** @description Absent for a person who is no longer a member. */
                 user_name?: string;
             }[];
             /** @description Send it as `cursor` to get the next page; absent on the last one. */
@@ -2960,7 +2960,7 @@ export interface components {
         NewUpstream: {
             credential?: components["schemas"]["Credential"] | null;
             /**
-             * @description What changes at the server waits until somebody agrees. It does if this is absent: what a server says of a tool is read by
+             * @description Changes at the server wait until a person agrees. It does if this is absent: what a server says of a tool is read by
              *     models, and was agreed to as it was.
              * @default true
              */
@@ -2969,7 +2969,7 @@ export interface components {
             name?: string;
             /** @description Stands before the names of its tools and prompts; mostly empty. */
             prefix?: string;
-            /** @description The server is signed in to by OAuth, with these accounts. What it offers is looked at once the account is connected. */
+            /** @description The server is signed in to by OAuth, with these accounts. Its tools are read once the account is connected. */
             sign_in?: components["schemas"]["Sharing"];
             /** @description Names of the tools that are enabled; all if absent. The others are kept disabled. */
             tools?: string[] | null;
@@ -3018,7 +3018,7 @@ export interface components {
             name: string;
             title: string;
         };
-        /** @description What the first page of a workspace shows. */
+        /** @description The first page of a workspace. */
         Overview: {
             calls_24h: components["schemas"]["CallStatistics"];
             /** @description Newest first. */
@@ -3051,9 +3051,9 @@ export interface components {
          * @enum {string}
          */
         ParameterPlace: "path" | "query" | "header" | "cookie";
-        /** @description Changes that wait until somebody agrees. */
+        /** @description Changes that wait for approval. */
         PendingChanges: {
-            /** @description What they are. */
+            /** @description The changes. */
             changes: components["schemas"]["UpstreamChange"][];
             /** @description Send it back to agree to these very changes. */
             digest: string;
@@ -3621,7 +3621,7 @@ export interface components {
             /** @description Its secrets, oldest first; none if it proves itself by key. */
             secrets: components["schemas"]["ClientSecret"][];
         };
-        /** @description What a new workspace still has to do. */
+        /** @description The steps that a new workspace still has to take. */
         Setup: {
             /** @description An AI client has called a tool, and the call succeeded. */
             has_call: boolean;
@@ -3778,7 +3778,7 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
-        /** @description What can be changed; what is absent stays. */
+        /** @description Members to change; an absent member stays. */
         SourceChange: {
             /** @description A change to another host also removes the credential: it was given for the old one. */
             base_url?: string;
@@ -3848,12 +3848,12 @@ export interface components {
             /** @description `digest` of the pending changes that are agreed to. */
             agreed?: string;
         };
-        /** @description What a look found. */
+        /** @description The result of a look. */
         SyncResult: {
             changes: components["schemas"]["UpstreamChange"][];
-            /** @description They wait until somebody agrees; else they hold already. */
+            /** @description They wait until a person agrees; else they hold already. */
             held: boolean;
-            /** @description What is known now. */
+            /** @description The present state. */
             upstream: components["schemas"]["Upstream"];
         };
         /** @description A domain. */
@@ -3979,13 +3979,13 @@ export interface components {
             /** @description An object, as a model would send it. */
             arguments?: Record<string, unknown>;
         };
-        /** @description What is known of a source's server. */
+        /** @description The state of a source's server. */
         Upstream: {
             /** @description Names of its capabilities. */
             capabilities: string[];
             /** Format: date-time */
             checked_at?: string | null;
-            /** @description What changes at the server waits until somebody agrees. */
+            /** @description Changes at the server wait until a person agrees. */
             hold_changes: boolean;
             instructions?: string | null;
             /** @description Why it could not be looked at the last time. */
@@ -4024,7 +4024,7 @@ export interface components {
             /** @description Address of its MCP endpoint. */
             url: string;
         };
-        /** @description What a server says of itself, and what it offers. */
+        /** @description A server's own description, and its tools, prompts and resources. */
         UpstreamPreview: {
             instructions?: string | null;
             prompts: components["schemas"]["UpstreamPrompt"][];
@@ -4033,7 +4033,7 @@ export interface components {
             revision: string;
             server_name?: string | null;
             server_version?: string | null;
-            /** @description What cannot be used, as sentences. */
+            /** @description Definitions that cannot be used, as sentences. */
             skipped: string[];
             tools: components["schemas"]["UpstreamTool"][];
         };
@@ -4050,7 +4050,7 @@ export interface components {
             name: string;
             uri: string;
         };
-        /** @description What can be changed; what is absent stays. */
+        /** @description Members to change; an absent member stays. */
         UpstreamSettings: {
             hold_changes?: boolean;
             prefix?: string;
