@@ -47,8 +47,7 @@ async fn a_newcomer_gets_from_sign_up_to_a_published_server() -> Result<()> {
     finish(script("newcomer.mjs", &stack)?, &nobody).await
 }
 
-/// docs/reviews.md, New users AUTH-1: twelve clicks, where the first look counted fourteen to a
-/// published server.
+/// Rule: REVIEW-UX-1. The first look counted fourteen clicks to a published server.
 #[tokio::test]
 async fn twelve_clicks_lead_from_sign_up_to_the_first_call_of_an_sdk() -> Result<()> {
     let stack = Stack::start()?;
