@@ -80,7 +80,7 @@ mod tests {
                 "{}: without it, a full memory stops the script half-way (STREAM-5)",
                 script.name
             );
-            for word in ["-- KEYS ", "-- ARGV ", "-- Answers ", "-- Called "] {
+            for word in ["-- KEYS ", "-- ARGV ", "-- Replies ", "-- Called "] {
                 assert!(
                     script.text.lines().any(|line| line.starts_with(word)),
                     "{}: {word}",
