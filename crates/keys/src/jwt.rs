@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Jwks, KeysError};
 
-/// Longest token that is looked at (AUTH-4.5.1).
+/// Longest token that is parsed (AUTH-4.5.1).
 pub const MAX_TOKEN_BYTES: usize = 4096;
 /// Seconds of clock difference between nodes that are forgiven.
 const LEEWAY: i64 = 30;

@@ -229,8 +229,8 @@ pub enum PasswordRule {
         "this password is easy to guess: use a few unrelated words, or let a password manager choose"
     )]
     TooWeak,
-    /// One of those that are tried first, or what is left of it without years, seasons,
-    /// neighbouring keys and an end of digits and signs (REVIEW-S-16).
+    /// A common password, also with years, seasons, neighbouring keys, or digits and signs at its
+    /// end (REVIEW-S-16).
     #[error(
         "this is one of the passwords that are tried first, also with a year, a season, digits or signs added: use a few unrelated words, or let a password manager choose"
     )]

@@ -1,8 +1,8 @@
 //! Prompts that tenants write: arguments, messages with `{{placeholders}}`, and what becomes of
 //! them.
 //!
-//! A value is put in as text and never looked at again: what a caller sends cannot bring
-//! placeholders, blocks or roles of its own (MCP-PR-7). A backslash before the braces keeps them as
+//! A value is inserted as text and never parsed again: a caller's text cannot bring placeholders,
+//! blocks or roles of its own (MCP-PR-7). A backslash before the braces keeps them as
 //! they are.
 
 use std::collections::BTreeMap;

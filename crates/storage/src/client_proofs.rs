@@ -6,8 +6,7 @@ use time::Duration;
 
 use crate::{StorageError, SystemTx};
 
-/// Uses an assertion up. True for the one who is first, on whatever node; false if it was used
-/// before.
+/// Uses an assertion up. True for the first use on any node; false if it was used before.
 pub async fn use_up(
     tx: &mut SystemTx,
     client: ClientId,

@@ -75,8 +75,7 @@ pub async fn set(
     Ok(before)
 }
 
-/// Counts of a tenant's members who meet the rule and who do not, for an admin who is about to set
-/// it.
+/// Counts of a tenant's members that meet the rule and that do not, shown before an admin sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
     /// Active members.
