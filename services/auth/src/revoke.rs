@@ -89,7 +89,7 @@ async fn revoke_api_key(
     };
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    console::api_keys::tell(state, revoked.id);
+    console::api_keys::notify_key_ended(state, revoked.id);
     Ok(())
 }
 
@@ -131,7 +131,7 @@ async fn revoke_grant(
 
 /// Notifies the nodes of this process at once of a transaction's revocations; the others read them
 /// from the feed.
-pub(crate) fn tell(state: &AuthState, ended: &Ended) {
+pub(crate) fn notify_nodes(state: &AuthState, ended: &Ended) {
     let until = state.now() + grants::REVOCATION_MEMORY;
     for (id, _) in &ended.grants {
         state
@@ -140,7 +140,7 @@ pub(crate) fn tell(state: &AuthState, ended: &Ended) {
             .insert(Revocation::Grant(*id), until);
     }
     for (id, _) in &ended.keys {
-        console::api_keys::tell(state, *id);
+        console::api_keys::notify_key_ended(state, *id);
     }
 }
 

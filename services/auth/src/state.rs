@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     config::{AuthConfig, Site},
-    login::throttle::Throttle,
+    login::{federation::providers::Exchange, throttle::Throttle},
     mail::Mailer,
     oauth::OAuthParts,
     readers::Readers,
@@ -100,6 +100,15 @@ impl AuthState {
     /// The queue of requests to upstream servers.
     pub(crate) fn looks(&self) -> &Turns {
         &self.shared.looks
+    }
+
+    /// What a request to an identity provider needs.
+    pub(crate) fn exchange(&self) -> Exchange<'_> {
+        Exchange {
+            egress: &self.egress,
+            known: &self.config.sign_in_with,
+            now: self.now(),
+        }
     }
 
     /// Accounts at upstream servers.

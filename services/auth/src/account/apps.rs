@@ -173,6 +173,6 @@ pub(super) async fn submit(
         audit::record(&mut tx, event, &context.origin(), now).await?;
     }
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revoke::notify_nodes(&state, &ended);
     Ok((browser, pages::see_other("/account/apps?done=1")?).into_response())
 }

@@ -198,7 +198,7 @@ async fn end(
         .oauth
         .revocations
         .insert(Revocation::User { user, epoch }, until);
-    revoke::tell(state, &ended);
+    revoke::notify_nodes(state, &ended);
     for (tenant, leaving) in linked {
         give_back_later(state, tenant, leaving);
     }

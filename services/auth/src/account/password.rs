@@ -185,7 +185,7 @@ pub(super) async fn submit(
     let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
-    revoke::tell(&state, &ended);
+    revoke::notify_nodes(&state, &ended);
     let path = asked
         .onward(&state, &session, "/account?done=password")
         .await?;

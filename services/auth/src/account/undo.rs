@@ -152,7 +152,7 @@ pub(super) async fn submit(
     let mail = mail::queue(&mut tx, &link.address, &letter, now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
-    revoke::tell(&state, &ended);
+    revoke::notify_nodes(&state, &ended);
     let choose = format!("/reset/choose?token={}", token.expose());
     let page = Message {
         status: None,

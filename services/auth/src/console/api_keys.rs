@@ -282,12 +282,12 @@ pub(crate) async fn revoke_api_key(
     let event = workspace.event("api_key.revoked", "api_key", id, json!({}));
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    tell(&state, id);
+    notify_key_ended(&state, id);
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Notifies the nodes of this process at once; the others read the revocation from the feed.
-pub(crate) fn tell(state: &AuthState, id: ApiKeyId) {
+pub(crate) fn notify_key_ended(state: &AuthState, id: ApiKeyId) {
     state.oauth.revocations.insert(
         Revocation::Client(id.to_string()),
         state.now() + REVOCATION_MEMORY,

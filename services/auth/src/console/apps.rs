@@ -106,7 +106,7 @@ pub(crate) async fn disconnect_app(
     let event = workspace.event("grant.revoked", "grant", id, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revoke::notify_nodes(&state, &ended);
     Ok(StatusCode::NO_CONTENT)
 }
 

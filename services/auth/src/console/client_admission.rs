@@ -317,7 +317,7 @@ pub(crate) async fn set_client_rule(
     let event = workspace.event("client_rule.changed", "tenant", workspace.id, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revoke::notify_nodes(&state, &ended);
     Ok(Json(AdmissionChanged {
         ended: ended.apps(),
     }))
@@ -471,7 +471,7 @@ async fn decide(
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     tx.commit().await?;
-    revoke::tell(state, &ended);
+    revoke::notify_nodes(state, &ended);
     for mail in mails {
         state.mailer.deliver(&mail);
     }

@@ -308,5 +308,5 @@ fn tell(state: &AuthState, tenant: TenantId, user: UserId, epoch: i32, ended: &E
         .oauth
         .revocations
         .insert(event, state.now() + REVOCATION_MEMORY);
-    revoke::tell(state, ended);
+    revoke::notify_nodes(state, ended);
 }

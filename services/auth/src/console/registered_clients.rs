@@ -374,7 +374,7 @@ pub(crate) async fn change_registered_client(
     }
     let client = view(&mut tx, &workspace, now, id).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revoke::notify_nodes(&state, &ended);
     Ok(Json(client))
 }
 
@@ -399,7 +399,7 @@ pub(crate) async fn delete_registered_client(
     let event = workspace.event("registered_client.deleted", "client", id, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revoke::notify_nodes(&state, &ended);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -305,10 +305,12 @@ async fn reachable(
         let message = "Enter the issuer, such as `https://login.example.com`.";
         return Err(ConsoleError::invalid("issuer_missing", message).field("issuer"));
     }
-    federation::look_at(state, issuer).await.map_err(|error| {
-        let message = format!("This provider cannot be used: {error}.");
-        ConsoleError::invalid("issuer_unusable", message).field("issuer")
-    })
+    federation::look_at(&state.egress, issuer)
+        .await
+        .map_err(|error| {
+            let message = format!("This provider cannot be used: {error}.");
+            ConsoleError::invalid("issuer_unusable", message).field("issuer")
+        })
 }
 
 /// The result of a test.

@@ -22,7 +22,7 @@ mod github;
 mod login_attempt;
 mod offer;
 mod openid;
-mod providers;
+pub(crate) mod providers;
 mod sso_discovery;
 mod tenant;
 

@@ -323,7 +323,7 @@ pub(super) async fn choose(
     }
     let ways = ways_in::of(&mut tx, link.user, state.site.passkey_host()).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revoke::notify_nodes(&state, &ended);
     mails.iter().for_each(|mail| state.mailer.deliver(mail));
     let login_path = target(&state, &browser, &form.request).await?.on("/login");
     let page = Message {

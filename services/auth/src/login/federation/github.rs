@@ -4,8 +4,7 @@ use portolan_model::email::EmailAddress;
 use portolan_upstream::oauth::{AuthorizationServer, Grant, bearer, redeem};
 use serde::Deserialize;
 
-use super::providers::{Code, Proved, ProviderClient, Unproved, cleaned};
-use crate::state::AuthState;
+use super::providers::{Code, Exchange, Proved, ProviderClient, Unproved, cleaned};
 
 /// GitHub, or a GitHub Enterprise server.
 #[derive(Debug, Clone)]
@@ -58,7 +57,7 @@ impl Github {
 
     pub(super) async fn proved(
         &self,
-        state: &AuthState,
+        exchange: &Exchange<'_>,
         server: &AuthorizationServer,
         client: &ProviderClient,
         code: &Code<'_>,
@@ -69,8 +68,8 @@ impl Github {
             redirect_uri: code.redirect_uri,
         };
         let identity = client.identity(server);
-        let egress = &state.egress;
-        let tokens = redeem(egress, server, &identity, grant, None, None, state.now()).await?;
+        let egress = exchange.egress;
+        let tokens = redeem(egress, server, &identity, grant, None, None, exchange.now).await?;
         let user = bearer(egress, &format!("{}/user", self.api), &tokens.access).await?;
         let user: User = serde_json::from_value(user).map_err(|_| Unproved::Missing("a user"))?;
         // A person who does not share addresses enters one later.

@@ -128,7 +128,7 @@ pub(crate) async fn begin(
             retry_after: early.seconds(),
         });
     }
-    let server = match provider.server(state).await {
+    let server = match provider.server(&state.exchange()).await {
         Ok(server) => server,
         Err(error) => return away(browser, provider, target, &error),
     };
@@ -286,7 +286,7 @@ async fn proved(
         nonce: &sealed.nonce,
         redirect_uri: &redirect_uri,
     };
-    let proved = provider.proved(state, &server, &code).await?;
+    let proved = provider.proved(&state.exchange(), &server, &code).await?;
     let was_long_ago = proved
         .auth_time
         .is_some_and(|at| at < state.now().unix_timestamp() - LATELY);

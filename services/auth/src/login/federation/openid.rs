@@ -5,8 +5,7 @@ use portolan_model::email::EmailAddress;
 use portolan_upstream::oauth::{AuthorizationServer, Grant, Tokens, bearer, redeem};
 use serde::Deserialize;
 
-use super::providers::{Code, Proved, ProviderClient, SubjectOf, Unproved, cleaned};
-use crate::state::AuthState;
+use super::providers::{Code, Exchange, Proved, ProviderClient, SubjectOf, Unproved, cleaned};
 
 /// An OpenID provider.
 #[derive(Debug, Clone)]
@@ -45,7 +44,7 @@ impl OpenId {
 
     pub(super) async fn proved(
         &self,
-        state: &AuthState,
+        exchange: &Exchange<'_>,
         server: &AuthorizationServer,
         client: &ProviderClient,
         code: &Code<'_>,
@@ -57,22 +56,22 @@ impl OpenId {
         };
         let identity = client.identity(server);
         let tokens = redeem(
-            &state.egress,
+            exchange.egress,
             server,
             &identity,
             grant,
             None,
             None,
-            state.now(),
+            exchange.now,
         )
         .await?;
         let mut token = self
-            .verified(state, server, client, code.nonce, &tokens)
+            .verified(exchange, server, client, code.nonce, &tokens)
             .await?;
         if token.email.is_none()
             && let Some(address) = &server.userinfo_endpoint
         {
-            self.complete(state, address, &tokens.access, &mut token)
+            self.complete(exchange, address, &tokens.access, &mut token)
                 .await;
         }
         self.read(token)
@@ -80,8 +79,14 @@ impl OpenId {
 
     /// Adds the claims of the userinfo endpoint. The ID token already identifies the person, so a
     /// failed request does not prevent the sign-in.
-    async fn complete(&self, state: &AuthState, address: &str, access: &str, token: &mut IdToken) {
-        let told = bearer(&state.egress, address, access)
+    async fn complete(
+        &self,
+        exchange: &Exchange<'_>,
+        address: &str,
+        access: &str,
+        token: &mut IdToken,
+    ) {
+        let told = bearer(exchange.egress, address, access)
             .await
             .ok()
             .and_then(|told| serde_json::from_value::<UserInfo>(told).ok());
@@ -100,7 +105,7 @@ impl OpenId {
 
     async fn verified(
         &self,
-        state: &AuthState,
+        exchange: &Exchange<'_>,
         server: &AuthorizationServer,
         client: &ProviderClient,
         nonce: &str,
@@ -122,13 +127,13 @@ impl OpenId {
             access_token: &tokens.access,
             algorithms: &algorithms,
         };
-        let known = &state.config.sign_in_with;
-        let keys = known.keys(state, address, false).await?;
-        match id_token::verify(text, &keys, &expected, state.now()) {
+        let known = exchange.known;
+        let keys = known.keys(exchange, address, false).await?;
+        match id_token::verify(text, &keys, &expected, exchange.now) {
             // The provider may just have rotated its keys.
             Err(IdTokenError::UnknownKey) => {
-                let keys = known.keys(state, address, true).await?;
-                Ok(id_token::verify(text, &keys, &expected, state.now())?)
+                let keys = known.keys(exchange, address, true).await?;
+                Ok(id_token::verify(text, &keys, &expected, exchange.now)?)
             }
             other => Ok(other?),
         }

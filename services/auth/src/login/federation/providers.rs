@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use portolan_keys::{ClientKeys, IdTokenError, Secret};
 use portolan_model::{Timestamp, email::EmailAddress, id::TenantId};
+use portolan_net::egress::Egress;
 use portolan_upstream::oauth::{
     AuthMethod, AuthorizationServer, ClientIdentity, OauthError, key_set, openid_provider,
 };
@@ -12,7 +13,7 @@ use quick_cache::sync::Cache;
 use time::Duration;
 
 use super::{github::Github, openid::OpenId};
-use crate::{clients::name, state::AuthState};
+use crate::clients::name;
 
 /// How long a provider's published data is used without a new request.
 const FRESH: Duration = Duration::hours(1);
@@ -22,6 +23,17 @@ const STALE: Duration = Duration::DAY;
 const PAUSE: Duration = Duration::MINUTE;
 /// Most issuers and key sets in the cache.
 const REMEMBERED: usize = 1000;
+
+/// What a request to a provider needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exchange<'a> {
+    /// The client for outgoing requests.
+    pub(crate) egress: &'a Egress,
+    /// The cached data of all providers.
+    pub(crate) known: &'a SignInWith,
+    /// The present time.
+    pub(crate) now: Timestamp,
+}
 
 /// The OAuth client of this service at a provider.
 #[derive(Debug, Clone)]
@@ -173,17 +185,17 @@ impl SignInWith {
     /// The metadata of an OpenID provider.
     pub(super) async fn server(
         &self,
-        state: &AuthState,
+        exchange: &Exchange<'_>,
         issuer: &str,
     ) -> Result<Arc<AuthorizationServer>, OauthError> {
-        let now = state.now();
+        let now = exchange.now;
         let known = self.0.servers.get(issuer);
         if let Some((at, server)) = &known
             && now < *at + FRESH
         {
             return Ok(Arc::clone(server));
         }
-        match (openid_provider(&state.egress, issuer).await, known) {
+        match (openid_provider(exchange.egress, issuer).await, known) {
             (Ok(server), _) => {
                 let server = Arc::new(server);
                 self.0
@@ -203,11 +215,11 @@ impl SignInWith {
     /// minute at most (CASE-72).
     pub(super) async fn keys(
         &self,
-        state: &AuthState,
+        exchange: &Exchange<'_>,
         address: &str,
         newer: bool,
     ) -> Result<ClientKeys, OauthError> {
-        let now = state.now();
+        let now = exchange.now;
         let life = if newer { PAUSE } else { FRESH };
         let known = self.0.keys.get(address);
         if let Some((at, keys)) = &known
@@ -216,7 +228,7 @@ impl SignInWith {
             return Ok(keys.clone());
         }
         let read = async {
-            let set = key_set(&state.egress, address).await?;
+            let set = key_set(exchange.egress, address).await?;
             ClientKeys::read(&set).map_err(|_| OauthError::Unusable("key set"))
         };
         match (read.await, known) {
@@ -234,16 +246,10 @@ impl LoginProvider {
     /// Its endpoints.
     pub(super) async fn server(
         &self,
-        state: &AuthState,
+        exchange: &Exchange<'_>,
     ) -> Result<Arc<AuthorizationServer>, OauthError> {
         match &self.kind {
-            ProviderKind::OpenId(openid) => {
-                state
-                    .config
-                    .sign_in_with
-                    .server(state, &openid.issuer)
-                    .await
-            }
+            ProviderKind::OpenId(openid) => exchange.known.server(exchange, &openid.issuer).await,
             ProviderKind::Github(github) => Ok(Arc::new(github.server())),
         }
     }
@@ -264,13 +270,17 @@ impl LoginProvider {
     /// Redeems the code and returns the person that it proves.
     pub(super) async fn proved(
         &self,
-        state: &AuthState,
+        exchange: &Exchange<'_>,
         server: &AuthorizationServer,
         code: &Code<'_>,
     ) -> Result<Proved, Unproved> {
         match &self.kind {
-            ProviderKind::OpenId(openid) => openid.proved(state, server, &self.client, code).await,
-            ProviderKind::Github(github) => github.proved(state, server, &self.client, code).await,
+            ProviderKind::OpenId(openid) => {
+                openid.proved(exchange, server, &self.client, code).await
+            }
+            ProviderKind::Github(github) => {
+                github.proved(exchange, server, &self.client, code).await
+            }
         }
     }
 }
@@ -296,10 +306,10 @@ pub(super) fn cleaned<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> O
 
 /// Fetches from an OpenID provider the data that every sign-in needs: its metadata, and usable
 /// keys.
-pub(crate) async fn look_at(state: &AuthState, issuer: &str) -> Result<(), OauthError> {
-    let server = openid_provider(&state.egress, issuer).await?;
+pub(crate) async fn look_at(egress: &Egress, issuer: &str) -> Result<(), OauthError> {
+    let server = openid_provider(egress, issuer).await?;
     let address = server.jwks_uri.as_deref().unwrap_or_default();
-    let keys = key_set(&state.egress, address).await?;
+    let keys = key_set(egress, address).await?;
     ClientKeys::read(&keys)
         .map(|_| ())
         .map_err(|_| OauthError::Unusable("key set"))
