@@ -3,7 +3,6 @@
 
 use axum::{Json, extract::State};
 use http::StatusCode;
-use portolan_cluster::revocations::Revocation;
 use portolan_keys::{SecretToken, TokenForm};
 use portolan_model::{
     id::{ApiKeyId, ApiKeyKind, ServerId, ServiceAccountId},
@@ -13,32 +12,38 @@ use portolan_model::{
 use portolan_storage::{
     Reason, StorageError,
     api_keys::{self, NewApiKey},
-    audit,
-    grants::REVOCATION_MEMORY,
-    service_accounts,
+    audit, service_accounts,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 
-use super::{
-    Listing,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    service_accounts::{account_name, resource_of},
-    workspace::Workspace,
+use crate::{
+    console::{
+        input::{JsonBody, PathId},
+        listing::Listing,
+        service_accounts::{account_name, resource_of},
+        workspace::Workspace,
+    },
+    site::{
+        console_error::ConsoleError, request_context::RequestContext, revocation::notify_key_ended,
+        state::AuthState, target::ConsolePage,
+    },
 };
-use crate::{login::ConsolePage, request_context::RequestContext, state::AuthState};
 
 /// Most live keys of a workspace (AUTH-M9).
 const MOST: i64 = 500;
+
 /// Most live keys of one person in a workspace.
 const MOST_OF_ONE: usize = 20;
+
 /// Most networks of one key.
 const MOST_NETWORKS: usize = 20;
+
 /// Life of a key in days: by default, and at most (AUTH-C17).
 const DAYS: i64 = 90;
+
 const MOST_DAYS: i64 = 366;
 
 /// An API key.
@@ -284,12 +289,4 @@ pub(crate) async fn revoke_api_key(
     tx.commit().await?;
     notify_key_ended(&state, id);
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Notifies the nodes of this process at once; the others read the revocation from the feed.
-pub(crate) fn notify_key_ended(state: &AuthState, id: ApiKeyId) {
-    state.oauth.revocations.insert(
-        Revocation::Client(id.to_string()),
-        state.now() + REVOCATION_MEMORY,
-    );
 }
