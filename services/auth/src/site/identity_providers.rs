@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::MINUTE;
 /// Most issuers and key sets in the cache.
 const REMEMBERED: usize = 1000;
 
-/// What a request to a provider needs.
+/// Client, cached data and time for a request to a provider.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Exchange<'a> {
     /// The client for outgoing requests.

@@ -103,7 +103,7 @@ impl AuthState {
         &self.shared.looks
     }
 
-    /// What a request to an identity provider needs.
+    /// Client, cached data and time for a request to an identity provider.
     pub(crate) fn exchange(&self) -> Exchange<'_> {
         Exchange {
             egress: &self.egress,
