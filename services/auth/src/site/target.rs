@@ -265,6 +265,15 @@ impl fmt::Display for Target {
     }
 }
 
+/// The path of the sign-in page for an authorization request. With `again` a signed-in person sees
+/// the form too: for another account, or for `prompt=login`.
+pub fn login_path(request: RequestId, again: bool) -> String {
+    format!(
+        "/login?request={request}{}",
+        if again { "&again=1" } else { "" }
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,13 +325,4 @@ mod tests {
         }
         assert_eq!(Target::of_console("//evil.example"), Target::Console);
     }
-}
-
-/// The path of the sign-in page for an authorization request. With `again` a signed-in person sees
-/// the form too: for another account, or for `prompt=login`.
-pub fn login_path(request: RequestId, again: bool) -> String {
-    format!(
-        "/login?request={request}{}",
-        if again { "&again=1" } else { "" }
-    )
 }
