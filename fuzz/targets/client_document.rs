@@ -9,14 +9,14 @@ use portolan_model::{client::AuthMethod, redirect};
 use serde_json::Value;
 use url::Host;
 
-#[path = "../../services/auth/src/oauth/clients/described.rs"]
+#[path = "../../services/oauth/src/clients/described.rs"]
 mod described;
-#[path = "../../services/auth/src/oauth/clients/members.rs"]
+#[path = "../../services/oauth/src/clients/members.rs"]
 mod members;
-#[path = "../../services/auth/src/site/names.rs"]
+#[path = "../../crates/site/src/names.rs"]
 #[allow(dead_code, reason = "look-alikes are of no interest here")]
 mod names;
-#[path = "../../services/auth/src/oauth/clients/strict_json.rs"]
+#[path = "../../services/oauth/src/clients/strict_json.rs"]
 mod strict_json;
 
 use described::{Described, check_url};

@@ -1,52 +1,16 @@
-//! The authorization service: sign-in pages, OAuth, and the console's JSON API.
-//!
-//! | Module | Subject |
-//! |---|---|
-//! | [`console`] | the JSON API of the console, its OpenAPI document, connection diagnostics |
-//! | [`accounts`] | sign-up, sign-in, second factors, account pages, delivery of mail |
-//! | [`oauth`] | the OAuth endpoints |
-//! | `upstream_sync` | discovery and sign-in of upstream servers, and their background refresh |
-//! | [`site`] | what all of them share: state, sessions, pages, errors, throttles |
-//!
-//! Imports point down this table. `oauth` and `accounts` do not know each other.
-
-pub mod accounts;
-#[expect(
-    unused_qualifications,
-    reason = "the macros of utoipa write full paths"
-)]
-pub mod console;
-pub mod oauth;
-pub mod site;
-mod upstream_sync;
+//! The authorization service as one router: OAuth, accounts, the console's API, and the sign-in at
+//! upstream servers. The binary serves it; the tests of all four parts stand here.
 
 use axum::Router;
-
-pub use accounts::domains::look_again;
-pub use console::openapi;
-pub use site::{
-    config::{AskInUse, AuthConfig, Calls, ConsoleLimits, CountCall, DemoApi, InUse, Site},
-    oauth_parts::{OAuthConfig, OAuthParts},
-    state::{AuthParts, AuthState},
-};
-pub use upstream_sync::sync::keep_in_sync;
-
-use crate::{
-    accounts::{account, invitations, login, mail::mailbox},
-    site::pages,
-    upstream_sync::connect,
-};
+use portolan_site::state::AuthState;
 
 /// Every route of the service.
 pub fn router(state: &AuthState) -> Router {
     Router::new()
-        .merge(login::router(state))
-        .merge(account::router(state))
-        .merge(invitations::router(state))
-        .merge(connect::router(state))
-        .merge(oauth::router::router(state))
-        .merge(mailbox::router(state))
-        .merge(pages::router(state))
-        .merge(console::router(state))
+        .merge(portolan_accounts::router(state))
+        .merge(portolan_upstream_sync::connect::router(state))
+        .merge(portolan_oauth::router(state))
+        .merge(portolan_site::pages::router(state))
+        .merge(portolan_console::router(state))
         .with_state(state.clone())
 }

@@ -89,7 +89,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
         Command::Emit { what } => {
             match what {
-                Emitted::Openapi => say(&portolan_auth::openapi().to_pretty_json()?),
+                Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),
                 Emitted::Configuration => say(settings::reference().trim_end()),
             }
             Ok(ExitCode::SUCCESS)

@@ -8,15 +8,6 @@ use std::{
 
 use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
-use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site,
-    site::{
-        breached::BreachedPasswords,
-        identity_providers::SignInWith,
-        mail::Mailer,
-        throttle::{Throttle, tries::Tries},
-    },
-};
 use portolan_cluster::Revocations;
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
 use portolan_model::{clock::Clock, resource::Site as ResourceSite};
@@ -26,6 +17,15 @@ use portolan_net::{
     layers::{AllowedHosts, Front},
     listen::Peer,
     txt::TxtRecords,
+};
+use portolan_site::{
+    breached::BreachedPasswords,
+    config::{AuthConfig, Site},
+    identity_providers::SignInWith,
+    mail::Mailer,
+    oauth_parts::{OAuthConfig, OAuthParts},
+    state::{AuthParts, AuthState},
+    throttle::{Throttle, tries::Tries},
 };
 use portolan_storage::{Reason, Store, mails};
 use serde_json::Value;
