@@ -5,7 +5,9 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use portolan_cluster::revocations::Revocations;
 use portolan_keys::Verifier;
 use portolan_model::{Digest, Timestamp, resource::Site as ResourceSite};
-use portolan_storage::{recorder::Recorder, service_accounts::Standing};
+use portolan_storage::{
+    oauth::service_accounts::ServiceAccountStatus, platform::recorder::Recorder,
+};
 use quick_cache::sync::Cache;
 use serde::Deserialize;
 use time::Duration;
@@ -243,7 +245,7 @@ pub struct Proved {
     /// Its client id.
     pub client_id: String,
     /// Its state and epochs.
-    pub standing: Standing,
+    pub standing: ServiceAccountStatus,
     /// The time at which the database was read.
     pub read_at: Timestamp,
 }

@@ -5,7 +5,7 @@ use portolan_model::{
     audit::{Actor, Event, Outcome},
     id::{ApiKeyId, TenantId, UserId},
 };
-use portolan_storage::{connected_apps::Ended, grants::REVOCATION_MEMORY};
+use portolan_storage::oauth::{connected_apps::Ended, grants::REVOCATION_MEMORY};
 use serde_json::json;
 
 use crate::state::AuthState;

@@ -7,8 +7,12 @@ use portolan_model::{
     slug::Slug,
 };
 use portolan_storage::{
-    Reason, StorageError, audit, members,
-    tenants::{self, SLUG_TAKEN, Tenant},
+    Reason, StorageError,
+    accounts::members,
+    platform::{
+        audit,
+        tenants::{self, SLUG_TAKEN, Tenant},
+    },
 };
 
 use crate::{console_error::ConsoleError, request_context::RequestContext, state::AuthState};

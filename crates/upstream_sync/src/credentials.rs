@@ -9,8 +9,10 @@ use portolan_model::id::{SourceId, TenantId};
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     StorageError, TenantTx,
-    credential_states::State,
-    credentials::{self, WrappedKey},
+    registry::{
+        credential_states::State,
+        credentials::{self, WrappedKey},
+    },
 };
 use time::OffsetDateTime;
 use uuid::Uuid;

@@ -12,7 +12,7 @@ use portolan_model::{
 };
 use portolan_net::secrets::Secrets;
 use portolan_site::{console_error::ConsoleError, state::AuthState};
-use portolan_storage::{TenantTx, upstream_oauth};
+use portolan_storage::{TenantTx, registry::upstream_oauth};
 use portolan_upstream::{Client, Endpoint, Limits, Offer, Speaker, UpstreamError};
 use serde_json::{Map, Value};
 use tokio_util::task::TaskTracker;

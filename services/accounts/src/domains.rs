@@ -8,8 +8,9 @@ use portolan_model::{
 };
 use portolan_site::state::AuthState;
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    tenant_domains::{self, Domain},
+    Reason, StorageError, SystemTx,
+    accounts::tenant_domains::{self, Domain},
+    platform::audit,
 };
 
 /// The prefix of the record's name.

@@ -28,9 +28,12 @@ use portolan_site::{
     target::Target,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    invitations::{self, Invitation},
-    members, users,
+    Reason, SystemTx,
+    accounts::{
+        invitations::{self, Invitation},
+        members, users,
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -10,10 +10,12 @@ use portolan_site::{
     mail, pages::fault::PageError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    mails::Mail,
-    second_factors::{self, Totp},
-    users,
+    Reason, SystemTx,
+    accounts::{
+        second_factors::{self, Totp},
+        users,
+    },
+    platform::{audit, mails::Mail},
 };
 
 /// Recovery codes of one set.

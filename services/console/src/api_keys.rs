@@ -15,8 +15,11 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason, StorageError,
-    api_keys::{self, NewApiKey},
-    audit, service_accounts,
+    oauth::{
+        api_keys::{self, NewApiKey},
+        service_accounts,
+    },
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -10,8 +10,9 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, revocation, state::AuthState,
 };
 use portolan_storage::{
-    Reason, audit,
-    connected_apps::{self, Which},
+    Reason,
+    oauth::connected_apps::{self, Which},
+    platform::audit,
 };
 use serde::Serialize;
 use time::OffsetDateTime;

@@ -17,7 +17,7 @@ use portolan_model::{
 use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
-use portolan_storage::{StorageError, audit};
+use portolan_storage::{StorageError, platform::audit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use time::OffsetDateTime;

@@ -6,7 +6,7 @@ use portolan_model::{
     member::Action,
 };
 use portolan_site::{console_error::ConsoleError, state::AuthState};
-use portolan_storage::calls;
+use portolan_storage::platform::calls;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -2,7 +2,11 @@
 //! the same transaction.
 
 use portolan_site::{console_error::ConsoleError, request_context::RequestContext};
-use portolan_storage::{TenantTx, audit, registry_news, trash};
+use portolan_storage::{
+    TenantTx,
+    platform::audit,
+    registry::{registry_news, trash},
+};
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;

@@ -8,7 +8,7 @@ use portolan_oauth::connection_diagnostics::rules;
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     Reason,
-    connect_events::{self, Event, Step, StepOutcome, Which},
+    platform::connect_events::{self, Event, Step, StepOutcome, Which},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

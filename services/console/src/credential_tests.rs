@@ -15,10 +15,12 @@ use portolan_model::{
 };
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
-    credential_states::{self, Seen, State},
-    limits,
-    sources::Source,
-    tools::{self, Filter, Tool},
+    platform::limits,
+    registry::{
+        credential_states::{self, Seen, State},
+        sources::Source,
+        tools::{self, Filter, Tool},
+    },
 };
 use portolan_upstream_sync::{
     credentials::{self, state_of},

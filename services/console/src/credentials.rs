@@ -17,9 +17,12 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    TenantTx, credential_states,
-    credentials::{self, SealedCredential},
-    sources::CredentialNote,
+    TenantTx,
+    registry::{
+        credential_states,
+        credentials::{self, SealedCredential},
+        sources::CredentialNote,
+    },
 };
 use portolan_upstream_sync::credentials::data_key;
 use serde::{Deserialize, Serialize};

@@ -11,7 +11,7 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
     target::ConsolePage,
 };
-use portolan_storage::servers::{self, Server};
+use portolan_storage::registry::servers::{self, Server};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;

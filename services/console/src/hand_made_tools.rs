@@ -12,8 +12,11 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    StorageError, TenantTx, servers,
-    tools::{self, Filter, Imported, Tool},
+    StorageError, TenantTx,
+    registry::{
+        servers,
+        tools::{self, Filter, Imported, Tool},
+    },
 };
 use serde::Deserialize;
 use serde_json::json;

@@ -17,9 +17,12 @@ use portolan_site::{
     throttle::AccountKey,
 };
 use portolan_storage::{
-    Reason, audit,
-    invitations::{self, NewInvitation},
-    members,
+    Reason,
+    accounts::{
+        invitations::{self, NewInvitation},
+        members,
+    },
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};

@@ -10,7 +10,7 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
     target::ConsolePage,
 };
-use portolan_storage::limits::{self, Bucket};
+use portolan_storage::platform::limits::{self, Bucket};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use time::{Duration, OffsetDateTime};

@@ -10,7 +10,7 @@ use portolan_site::{
     config::DemoApi, console_error::ConsoleError, mail::MAILBOX_PATH, session::AnySession,
     state::AuthState,
 };
-use portolan_storage::{Reason, members};
+use portolan_storage::{Reason, accounts::members};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -17,13 +17,15 @@ use portolan_site::{
     target::ConsolePage,
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    connected_apps::{self, Ended, Which},
-    grants::REVOCATION_MEMORY,
-    mails::Mail,
-    members::{self, LAST_OWNER},
-    revocations::{self, Kind},
-    upstream_oauth,
+    Reason, StorageError, SystemTx,
+    accounts::members::{self, LAST_OWNER},
+    oauth::{
+        connected_apps::{self, Ended, Which},
+        grants::REVOCATION_MEMORY,
+        revocations::{self, Kind},
+    },
+    platform::{audit, mails::Mail},
+    registry::upstream_oauth,
 };
 use portolan_upstream_sync::connect::flow;
 use serde::{Deserialize, Serialize};

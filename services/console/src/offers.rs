@@ -15,7 +15,10 @@ use portolan_model::{
 use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
-use portolan_storage::{StorageError, prompts, resources};
+use portolan_storage::{
+    StorageError,
+    registry::{prompts, resources},
+};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;

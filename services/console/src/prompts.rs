@@ -16,7 +16,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     StorageError, TenantTx,
-    prompts::{self, Definition, Prompt},
+    registry::prompts::{self, Definition, Prompt},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -13,8 +13,11 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    TenantTx, sources,
-    tools::{self, Filter, Tool},
+    TenantTx,
+    registry::{
+        sources,
+        tools::{self, Filter, Tool},
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

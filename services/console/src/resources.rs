@@ -15,7 +15,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     StorageError, TenantTx,
-    resources::{self, Resource},
+    registry::resources::{self, Resource},
 };
 use serde::Serialize;
 use serde_json::json;

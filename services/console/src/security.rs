@@ -8,7 +8,7 @@ use portolan_site::{
     state::AuthState,
     target::{ConsolePage, Target},
 };
-use portolan_storage::{Reason, SystemTx, audit, factor_rules};
+use portolan_storage::{Reason, SystemTx, oauth::factor_rules, platform::audit};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -5,7 +5,10 @@ use portolan_model::{
     registry::{ResourceShape, ToolState},
 };
 use portolan_site::console_error::ConsoleError;
-use portolan_storage::{TenantTx, prompts, resources};
+use portolan_storage::{
+    TenantTx,
+    registry::{prompts, resources},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 

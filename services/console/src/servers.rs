@@ -16,9 +16,12 @@ use portolan_site::{
     workspaces::display_name,
 };
 use portolan_storage::{
-    StorageError, TenantTx, audit,
-    servers::{self, Changes, NewServer, PublishedTool, Server},
-    tools::{self, Filter},
+    StorageError, TenantTx,
+    platform::audit,
+    registry::{
+        servers::{self, Changes, NewServer, PublishedTool, Server},
+        tools::{self, Filter},
+    },
 };
 use portolan_upstream_sync::sync::LONGEST_NAME;
 use serde::{Deserialize, Serialize};

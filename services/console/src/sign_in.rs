@@ -17,9 +17,12 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    Reason, credentials as stored_credentials,
-    upstream_oauth::{self as stored, Connection, SignIn},
-    users,
+    Reason,
+    accounts::users,
+    registry::{
+        credentials as stored_credentials,
+        upstream_oauth::{self as stored, Connection, SignIn},
+    },
 };
 use portolan_upstream::oauth::AuthorizationServer;
 use portolan_upstream_sync::connect::flow::{self, Asked, ConnectError};

@@ -5,8 +5,10 @@ use portolan_model::{id::SourceId, text};
 use portolan_site::{console_error::ConsoleError, state::AuthState, workspaces::display_name};
 use portolan_storage::{
     TenantTx,
-    sources::{self, NewDocument, Source},
-    tools::{self, Imported, Wording},
+    registry::{
+        sources::{self, NewDocument, Source},
+        tools::{self, Imported, Wording},
+    },
 };
 use time::OffsetDateTime;
 use url::Url;

@@ -4,7 +4,7 @@ use portolan_model::{
     id::SourceId,
     registry::{FollowRedirects, SourceKind},
 };
-use portolan_storage::sources::Source;
+use portolan_storage::registry::sources::Source;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;

@@ -13,10 +13,13 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    Reason, credential_states, credentials,
-    sources::{self, NewSource},
-    tools::Imported,
-    upstream_oauth,
+    Reason,
+    registry::{
+        credential_states, credentials,
+        sources::{self, NewSource},
+        tools::Imported,
+        upstream_oauth,
+    },
 };
 use portolan_upstream_sync::connect::flow;
 use serde::Deserialize;

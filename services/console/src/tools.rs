@@ -12,8 +12,11 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    TenantTx, servers,
-    tools::{self, Filter, Overrides, Tool},
+    TenantTx,
+    registry::{
+        servers,
+        tools::{self, Filter, Overrides, Tool},
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

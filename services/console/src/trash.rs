@@ -6,7 +6,7 @@ use portolan_model::{
     member::Action,
 };
 use portolan_site::{console_error::ConsoleError, state::AuthState};
-use portolan_storage::trash::{self, Entry, KEPT, Kind};
+use portolan_storage::registry::trash::{self, Entry, KEPT, Kind};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;

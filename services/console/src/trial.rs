@@ -18,10 +18,14 @@ use portolan_model::{
 };
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
-    calls::{self, Call},
-    credential_states::{self, Seen},
-    limits,
-    sources::Source,
+    platform::{
+        calls::{self, Call},
+        limits,
+    },
+    registry::{
+        credential_states::{self, Seen},
+        sources::Source,
+    },
 };
 use portolan_upstream::{OfferedIn, oauth::Challenge};
 use portolan_upstream_sync::{

@@ -16,10 +16,12 @@ use portolan_site::{
 };
 use portolan_storage::{
     StorageError, TenantTx,
-    credential_states::{self, Seen},
-    credentials as stored_credentials,
-    sources::{self, NewSource},
-    upstream_oauth, upstreams as stored,
+    registry::{
+        credential_states::{self, Seen},
+        credentials as stored_credentials,
+        sources::{self, NewSource},
+        upstream_oauth, upstreams as stored,
+    },
 };
 use portolan_upstream::{Offer, OfferedPrompt, OfferedResource, OfferedTool, UpstreamError};
 use portolan_upstream_sync::{

@@ -18,7 +18,7 @@ use portolan_site::{
     state::AuthState,
     target::{ConsolePage, Target},
 };
-use portolan_storage::{Reason, members};
+use portolan_storage::{Reason, accounts::members};
 use serde_json::Value;
 
 use crate::input::path_parameter;

@@ -16,8 +16,11 @@ use portolan_site::{
     workspaces::{CreateError, create, display_name},
 };
 use portolan_storage::{
-    audit, registry_news,
-    tenants::{self, Reach, ReachChange},
+    platform::{
+        audit,
+        tenants::{self, Reach, ReachChange},
+    },
+    registry::registry_news,
 };
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;

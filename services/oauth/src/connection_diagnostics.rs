@@ -9,7 +9,7 @@ pub mod rules;
 use portolan_keys::digest;
 use portolan_model::resource::{Asked, Resource};
 use portolan_site::{request_context::RequestContext, state::AuthState};
-use portolan_storage::{
+use portolan_storage::platform::{
     connect_events::{NewEvent, Place, Step, StepOutcome},
     recorder::{bare, kept},
 };

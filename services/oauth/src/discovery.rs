@@ -9,7 +9,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::assertion::ALGORITHMS;
 use portolan_site::{request_context::RequestContext, state::AuthState};
-use portolan_storage::connect_events::Step;
+use portolan_storage::platform::connect_events::Step;
 use serde::Serialize;
 
 use crate::connection_diagnostics::{self, DescribeStep};

@@ -14,9 +14,11 @@ use portolan_model::Timestamp;
 use portolan_site::state::AuthState;
 use portolan_storage::{
     Reason, StorageError, SystemTx,
-    grants::REVOCATION_MEMORY,
-    revocations::{self, Kind, New},
-    signing_keys::{self, StoredKey},
+    oauth::{
+        grants::REVOCATION_MEMORY,
+        revocations::{self, Kind, New},
+        signing_keys::{self, StoredKey},
+    },
 };
 
 /// `GET /oauth/jwks.json`

@@ -2,7 +2,7 @@
 
 use portolan_model::token_family::LOST_ANSWER_WINDOW;
 use portolan_site::state::AuthState;
-use portolan_storage::{Reason, StorageError, refresh_tokens};
+use portolan_storage::{Reason, StorageError, oauth::refresh_tokens};
 
 use crate::jwks;
 

@@ -15,10 +15,14 @@ use portolan_model::{
 };
 use portolan_site::{request_context::RequestContext, revocation, state::AuthState};
 use portolan_storage::{
-    Reason, api_keys, audit,
-    clients::Client,
-    grants, refresh_tokens,
-    revocations::{self, Kind},
+    Reason,
+    oauth::{
+        api_keys,
+        clients::Client,
+        grants, refresh_tokens,
+        revocations::{self, Kind},
+    },
+    platform::audit,
 };
 use serde_json::json;
 use time::Duration;

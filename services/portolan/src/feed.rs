@@ -12,8 +12,10 @@ use portolan_keys::{Jwks, PublicJwk, Verifier};
 use portolan_model::{Clock, Timestamp};
 use portolan_storage::{
     Reason, Store,
-    revocations::{self, Kind},
-    signing_keys,
+    oauth::{
+        revocations::{self, Kind},
+        signing_keys,
+    },
 };
 
 use tokio::{
@@ -54,7 +56,7 @@ impl Feed {
         let mut seen = self.read_revocations(None).await?;
         let stop = life.drained.clone();
         life.tasks.spawn(async move {
-            let mut doorbell = revocations::doorbell(&self.store);
+            let mut listener = revocations::listener(&self.store);
             let mut revocations = tokio::time::interval(REVOCATIONS);
             let mut keys = tokio::time::interval(KEYS);
             revocations.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -62,7 +64,7 @@ impl Feed {
             loop {
                 let outcome = tokio::select! {
                     () = stop.cancelled() => return,
-                    channel = doorbell.rang() => self.hear(channel, &mut seen).await,
+                    channel = listener.notified() => self.hear(channel, &mut seen).await,
                     _ = revocations.tick() => self.look(&mut seen).await,
                     _ = keys.tick() => in_time(self.read_keys()).await,
                 };
@@ -76,7 +78,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Reads after a notification; `channel` as returned by [`portolan_storage::Doorbell::rang`].
+    /// Reads after a notification; `channel` as returned by [`portolan_storage::NotificationListener::notified`].
     async fn hear(&self, channel: Option<&str>, seen: &mut Timestamp) -> anyhow::Result<()> {
         if channel != Some(revocations::REVOKED) {
             in_time(self.read_keys()).await?;

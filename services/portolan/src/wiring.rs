@@ -37,7 +37,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     Needs, SchemaState, StorageConfig, Store,
-    recorder::{RecordWriter, Recorder},
+    platform::recorder::{RecordWriter, Recorder},
 };
 
 use tokio::sync::Notify;

@@ -2,7 +2,7 @@
 //! wherever a person acts in the workspace.
 
 use portolan_model::{id::TenantId, member::Role};
-use portolan_storage::{StorageError, SystemTx, single_sign_on as stored};
+use portolan_storage::{StorageError, SystemTx, accounts::single_sign_on as stored};
 
 use crate::{session::BrowserSession, target::Target};
 

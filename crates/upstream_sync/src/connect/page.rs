@@ -19,7 +19,11 @@ use portolan_site::{
     state::AuthState,
     target::Target,
 };
-use portolan_storage::{Reason, members, sources, upstream_oauth as stored};
+use portolan_storage::{
+    Reason,
+    accounts::members,
+    registry::{sources, upstream_oauth as stored},
+};
 use serde::Deserialize;
 use url::Url;
 

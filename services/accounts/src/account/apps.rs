@@ -24,8 +24,9 @@ use portolan_site::{
     target::AccountPage,
 };
 use portolan_storage::{
-    Reason, audit,
-    connected_apps::{self, ConnectedApp, Which},
+    Reason,
+    oauth::connected_apps::{self, ConnectedApp, Which},
+    platform::audit,
 };
 use serde::Deserialize;
 use time::Duration;

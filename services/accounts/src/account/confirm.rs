@@ -19,7 +19,7 @@ use portolan_site::{
     target::{AccountPage, Target},
     throttle::AccountKey,
 };
-use portolan_storage::{Reason, audit, users};
+use portolan_storage::{Reason, accounts::users, platform::audit};
 use serde::Deserialize;
 
 use crate::{

@@ -11,7 +11,7 @@ use portolan_site::{
     browser::Browser, pages::fault::PageError, request_context::RequestContext,
     session::MaybeSession, state::AuthState, target::AccountPage,
 };
-use portolan_storage::passkeys::Purpose;
+use portolan_storage::accounts::passkeys::Purpose;
 use serde::Deserialize;
 
 use crate::{

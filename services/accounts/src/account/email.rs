@@ -22,11 +22,13 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason,
-    account_links::{self, Purpose},
-    audit,
-    email_changes::{self, EmailChange},
-    users,
-    verifications::MAX_ATTEMPTS,
+    accounts::{
+        account_links::{self, Purpose},
+        email_changes::{self, EmailChange},
+        users,
+        verifications::MAX_ATTEMPTS,
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -15,7 +15,7 @@ use portolan_site::{
     state::AuthState,
     target::{AccountPage, Target},
 };
-use portolan_storage::{Reason, factor_rules, members};
+use portolan_storage::{Reason, accounts::members, oauth::factor_rules};
 use serde::Deserialize;
 
 use crate::login::continuation::path_after;

@@ -12,7 +12,7 @@ use portolan_site::{
     state::AuthState,
     target::{AccountPage, Target},
 };
-use portolan_storage::{Reason, factor_rules};
+use portolan_storage::{Reason, oauth::factor_rules};
 use serde::Deserialize;
 use serde_json::Value;
 

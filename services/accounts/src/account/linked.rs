@@ -19,7 +19,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason,
-    upstream_oauth::{self as stored, Linked},
+    registry::upstream_oauth::{self as stored, Linked},
 };
 use portolan_upstream_sync::connect::flow::{ConnectError, disconnect};
 use serde::Deserialize;

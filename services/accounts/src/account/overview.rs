@@ -16,7 +16,7 @@ use portolan_site::{
     target::AccountPage,
     workspaces::display_name,
 };
-use portolan_storage::{Reason, audit, users};
+use portolan_storage::{Reason, accounts::users, platform::audit};
 use serde::Deserialize;
 
 use crate::account::guard::{Done, check_form, event, form_token, signed_in};

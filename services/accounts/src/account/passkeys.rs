@@ -20,10 +20,13 @@ use portolan_site::{
     target::{AccountPage, Target},
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    browser_sessions::{self, EndReason},
-    passkeys::{self as stored, KNOWN, New, Passkey},
-    ways_in,
+    Reason, SystemTx,
+    accounts::{
+        browser_sessions::{self, EndReason},
+        passkeys::{self as stored, KNOWN, New, Passkey},
+        ways_in,
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -20,11 +20,13 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason,
-    account_links::{self, Purpose},
-    audit,
-    browser_sessions::{self, EndReason},
-    connected_apps::{self, Ended, Which},
-    users,
+    accounts::{
+        account_links::{self, Purpose},
+        browser_sessions::{self, EndReason},
+        users,
+    },
+    oauth::connected_apps::{self, Ended, Which},
+    platform::audit,
 };
 use serde::Deserialize;
 

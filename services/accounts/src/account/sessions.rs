@@ -16,8 +16,9 @@ use portolan_site::{
     target::AccountPage,
 };
 use portolan_storage::{
-    Reason, audit,
-    browser_sessions::{self, EndReason},
+    Reason,
+    accounts::browser_sessions::{self, EndReason},
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -20,11 +20,14 @@ use portolan_site::{
     target::{AccountPage, Target},
 };
 use portolan_storage::{
-    Reason, audit,
-    browser_sessions::{self, EndReason},
-    identities::{self, Linked},
-    login_attempts::Purpose,
-    ways_in::{self, WaysIn},
+    Reason,
+    accounts::{
+        browser_sessions::{self, EndReason},
+        identities::{self, Linked},
+        login_attempts::Purpose,
+        ways_in::{self, WaysIn},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

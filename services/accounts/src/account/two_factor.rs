@@ -21,9 +21,12 @@ use portolan_site::{
     target::{AccountPage, Target},
 };
 use portolan_storage::{
-    Reason, audit,
-    browser_sessions::{self, EndReason},
-    second_factors,
+    Reason,
+    accounts::{
+        browser_sessions::{self, EndReason},
+        second_factors,
+    },
+    platform::audit,
 };
 use qrcodegen::{QrCode, QrCodeEcc};
 use serde::Deserialize;

@@ -22,7 +22,7 @@ use portolan_site::{
     state::AuthState,
     throttle::{AccountKey, TooEarly},
 };
-use portolan_storage::{Reason, users};
+use portolan_storage::{Reason, accounts::users};
 use serde::{Deserialize, Serialize};
 use time::Duration;
 

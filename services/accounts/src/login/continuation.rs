@@ -7,7 +7,11 @@ use portolan_site::{
     state::AuthState,
     target::{AccountPage, ConsolePage, Target},
 };
-use portolan_storage::{Reason, authorization_requests, clients, invitations, members};
+use portolan_storage::{
+    Reason,
+    accounts::{invitations, members},
+    oauth::{authorization_requests, clients},
+};
 
 /// The target of a sign-in, with the texts that its pages show. It is made from a stored request,
 /// or from an address that can only be the console's (AUTH-S8).

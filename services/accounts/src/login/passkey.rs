@@ -18,7 +18,10 @@ use portolan_site::{
     state::AuthState,
     throttle::AccountKey,
 };
-use portolan_storage::{Reason, passkeys::Purpose, users};
+use portolan_storage::{
+    Reason,
+    accounts::{passkeys::Purpose, users},
+};
 use serde::Deserialize;
 
 use crate::{

@@ -24,8 +24,12 @@ use portolan_site::{
     throttle::AccountKey,
 };
 use portolan_storage::{
-    Reason, audit, second_factors,
-    users::{self, Login},
+    Reason,
+    accounts::{
+        second_factors,
+        users::{self, Login},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -28,11 +28,13 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason,
-    account_links::{self, Link, Purpose},
-    audit,
-    browser_sessions::{self, EndReason},
-    connected_apps::{self, Ended, Which},
-    users, ways_in,
+    accounts::{
+        account_links::{self, Link, Purpose},
+        browser_sessions::{self, EndReason},
+        users, ways_in,
+    },
+    oauth::connected_apps::{self, Ended, Which},
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -23,10 +23,12 @@ use portolan_site::{
     workspaces::display_name,
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    mails::Mail,
-    users,
-    verifications::{self, NewVerification},
+    Reason, StorageError, SystemTx,
+    accounts::{
+        users,
+        verifications::{self, NewVerification},
+    },
+    platform::{audit, mails::Mail},
 };
 use serde::Deserialize;
 

@@ -23,8 +23,12 @@ use portolan_site::{
     throttle::AccountKey,
 };
 use portolan_storage::{
-    Reason, audit, identity_offers, users,
-    verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
+    Reason,
+    accounts::{
+        identity_offers, users,
+        verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

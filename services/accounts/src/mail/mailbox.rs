@@ -10,7 +10,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason,
-    mails::{self, Mail},
+    platform::mails::{self, Mail},
 };
 
 /// The route of the mailbox page, where it exists.

@@ -11,7 +11,7 @@ use portolan_model::Timestamp;
 use portolan_site::state::AuthState;
 use portolan_storage::{
     Reason, StorageError,
-    mails::{self, Outcome, Taken},
+    platform::mails::{self, Outcome, Taken},
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

@@ -27,7 +27,7 @@ use portolan_site::{
     state::{AuthParts, AuthState},
     throttle::{Throttle, tries::Tries},
 };
-use portolan_storage::{Reason, Store, mails};
+use portolan_storage::{Reason, Store, platform::mails};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 use tokio_util::task::TaskTracker;

@@ -15,7 +15,7 @@ use portolan_model::{
 use portolan_site::console_error::ConsoleError;
 use portolan_storage::{
     TenantTx,
-    resources::{self, Definition, Holds},
+    registry::resources::{self, Definition, Holds},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -6,7 +6,10 @@
 use std::time::Duration;
 
 use portolan_site::state::AuthState;
-use portolan_storage::{Reason, StorageError, client_fetches, clients::Client};
+use portolan_storage::{
+    Reason, StorageError,
+    oauth::{client_fetches, clients::Client},
+};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 

@@ -6,7 +6,10 @@
 use portolan_keys::{Assertion, AssertionError, ClientKeys, assertion::Proof, digest};
 use portolan_model::client::{AuthMethod, ClientKind};
 use portolan_site::{request_context::RequestContext, state::AuthState};
-use portolan_storage::{Reason, client_proofs, clients::Client};
+use portolan_storage::{
+    Reason,
+    oauth::{client_proofs, clients::Client},
+};
 use serde_json::Value;
 
 use crate::{

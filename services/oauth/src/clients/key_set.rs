@@ -10,8 +10,10 @@ use portolan_net::egress::{EgressError, EgressRequest};
 use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::{
     Reason, StorageError,
-    client_proofs::{self, KeySet},
-    clients::Client,
+    oauth::{
+        client_proofs::{self, KeySet},
+        clients::Client,
+    },
 };
 use serde_json::Value;
 use time::Duration;

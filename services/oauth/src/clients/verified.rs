@@ -3,7 +3,7 @@
 
 use portolan_model::{client::ClientKind, redirect};
 use portolan_site::names;
-use portolan_storage::clients::Client;
+use portolan_storage::oauth::clients::Client;
 use url::Url;
 
 /// A known maker of clients.

@@ -4,10 +4,8 @@
 use portolan_model::{id::TenantId, member::Action};
 use portolan_site::{request_context::RequestContext, session::BrowserSession, state::AuthState};
 use portolan_storage::{
-    authorization_requests::AuthorizationRequest,
-    clients::Client,
-    connect_events::{NewEvent, Place, Step, StepOutcome},
-    grants::Grant,
+    oauth::{authorization_requests::AuthorizationRequest, clients::Client, grants::Grant},
+    platform::connect_events::{NewEvent, Place, Step, StepOutcome},
 };
 
 use crate::{

@@ -16,11 +16,14 @@ use portolan_model::{
 };
 use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    clients::Client,
-    grant_state,
-    grants::{self, Code, MAX_CODE_ATTEMPTS},
-    refresh_tokens,
+    Reason, StorageError, SystemTx,
+    oauth::{
+        clients::Client,
+        grant_state,
+        grants::{self, Code, MAX_CODE_ATTEMPTS},
+        refresh_tokens,
+    },
+    platform::audit,
 };
 use serde_json::json;
 use uuid::Uuid;

@@ -10,9 +10,9 @@ use portolan_model::{
 };
 use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::{
-    Reason, StorageError, clients,
-    connect_events::{Place, Step, StepOutcome},
-    grants,
+    Reason, StorageError,
+    oauth::{clients, grants},
+    platform::connect_events::{Place, Step, StepOutcome},
 };
 use serde_json::{Map, Value};
 

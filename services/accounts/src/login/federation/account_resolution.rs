@@ -21,11 +21,14 @@ use portolan_site::{
     throttle::AccountKey,
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit, browser_sessions,
-    identities::{self, Holder, Identity},
-    identity_offers::{self, Offer},
-    mails::Mail,
-    second_factors, users,
+    Reason, StorageError, SystemTx,
+    accounts::{
+        browser_sessions,
+        identities::{self, Holder, Identity},
+        identity_offers::{self, Offer},
+        second_factors, users,
+    },
+    platform::{audit, mails::Mail},
 };
 use serde_json::json;
 

@@ -24,8 +24,9 @@ use portolan_site::{
     target::Target,
 };
 use portolan_storage::{
-    Reason, audit,
-    login_attempts::{self, Attempt, NewAttempt, Purpose, Signed},
+    Reason,
+    accounts::login_attempts::{self, Attempt, NewAttempt, Purpose, Signed},
+    platform::audit,
 };
 use portolan_upstream::oauth::{Attempt as Secrets, AuthorizationServer, Callback, OauthError};
 use serde::{Deserialize, Serialize};

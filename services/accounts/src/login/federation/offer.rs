@@ -25,10 +25,13 @@ use portolan_site::{
     workspaces::display_name,
 };
 use portolan_storage::{
-    Reason, audit,
-    identity_offers::{self, Offer},
-    users,
-    verifications::{self, NewVerification},
+    Reason,
+    accounts::{
+        identity_offers::{self, Offer},
+        users,
+        verifications::{self, NewVerification},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 use serde_json::json;

@@ -15,7 +15,10 @@ use portolan_site::{
     session::MaybeAnySession,
     state::AuthState,
 };
-use portolan_storage::{Reason, members, single_sign_on};
+use portolan_storage::{
+    Reason,
+    accounts::{members, single_sign_on},
+};
 use serde::Deserialize;
 
 use crate::login::{
