@@ -46,7 +46,7 @@ pub struct Violation {
     pub text: String,
 }
 
-/// What a history shows.
+/// The findings of a history.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Calls that were begun.
@@ -69,7 +69,7 @@ pub struct Report {
     pub run_again: usize,
     /// Answers that reached who asked (TEST-C7).
     pub answers: usize,
-    /// Calls that did not hear the answer, because the store or a node lost it (TEST-C5).
+    /// Calls that did not receive the answer, because the store or a node lost it (TEST-C5).
     pub unheard: usize,
     /// Calls that were cancelled.
     pub cancels: usize,
@@ -77,11 +77,12 @@ pub struct Report {
     pub cancels_judged: usize,
     /// Changes of lists.
     pub changes: usize,
-    /// How often one who listened had to be told of one, and no fault could delay it (TEST-C10).
+    /// How often a listener had to be notified of a change that no fault could delay (TEST-C10).
     pub told: usize,
-    /// How often one was told nothing whose session the store had lost in its first minute.
+    /// How often a listener was not notified because the store had lost its session in the first
+    /// minute.
     pub unready: usize,
-    /// Calls that were let in where a limit is (TEST-C11).
+    /// Calls that a limit admitted (TEST-C11).
     pub admissions: usize,
     /// Requests while store and database were there (TEST-C14).
     pub undisturbed: usize,
@@ -174,7 +175,7 @@ struct Call<'h> {
     broken: usize,
 }
 
-/// Whether everybody who listens knows of the last change: then the end of a run is quiet.
+/// True if every listener was notified of the last change: then the end of a run is quiet.
 pub fn everyone_knows(lines: &[Line]) -> bool {
     news::everyone_knows(lines)
 }
@@ -363,7 +364,8 @@ fn order(report: &mut Report, name: &str, call: &Call<'_>, began: u64, faults: &
         if let Some(id) = id
             && !seen.insert(*id)
         {
-            // The store went back twice, and the first branch came back: told by a gap notice (STREAM-11).
+            // The store went back twice, and the first branch came back: a gap notice reports it
+            // (STREAM-11).
             if !(had_gap && faults.roll_backs((began, *at)) >= 2) {
                 report.broken("C2", format!("{name} got the event {id} twice"));
             }
@@ -538,7 +540,7 @@ fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool) {
     }
 }
 
-/// TEST-C9: a deleted session stays dead, and one that nobody deleted stays alive and answers.
+/// TEST-C9: a deleted session stays dead, and any other session stays alive and answers.
 fn life_of_session(
     report: &mut Report,
     name: &str,

@@ -21,7 +21,7 @@ static COUNT: AtomicU32 = AtomicU32::new(1);
 /// window (AUTH-N6).
 const TIME_TO_READ: Duration = Duration::from_millis(350);
 
-/// Somebody who uses Portolan.
+/// A person who uses Portolan.
 #[derive(Debug)]
 pub struct Person {
     /// Address, unique in a run.
@@ -33,7 +33,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// Somebody who has not signed up.
+    /// A person who has not signed up.
     pub fn new(base: &Url, name: &str) -> Result<Self> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Ok(Self {

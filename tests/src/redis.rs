@@ -24,10 +24,11 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time that it may take to read what it had written, on a machine that does something else at the same time.
 const START: Duration = Duration::from_secs(90);
-/// A password that no server has: one that shows it is told nothing.
+/// A password that no server accepts: a replica that sends it receives nothing.
 const NOBODYS: &str = "nobody's";
 
-/// A `redis-server` on a free port. It keeps what it was told over a restart. Stopped and deleted when dropped.
+/// A `redis-server` on a free port. It keeps its writes over a restart. Stopped and deleted when
+/// dropped.
 #[derive(Debug)]
 pub struct RedisServer {
     address: SocketAddr,
@@ -47,7 +48,7 @@ impl RedisServer {
         Ok(server)
     }
 
-    /// Starts one that knows everything that this one knows, and is told of everything new.
+    /// Starts a replica of this one.
     pub async fn standby(&self) -> Result<Self> {
         let standby = Self::start().await?;
         standby.follow(self.address).await?;
@@ -82,7 +83,8 @@ impl RedisServer {
         info.is_ok_and(|info| info.contains(&format!("master_link_status:{state}")))
     }
 
-    /// From now on it is told nothing by the master that it follows, as if the network between them were cut. Others reach both.
+    /// From now on it receives nothing from the master that it follows, as if the network between
+    /// them were cut. Others reach both.
     pub async fn cut_off_from(&self, master: &Self) -> Result<()> {
         self.command(&["CONFIG", "SET", "masterauth", NOBODYS])
             .await?;
@@ -107,7 +109,7 @@ impl RedisServer {
         info.is_ok_and(|info| info.contains("role:master"))
     }
 
-    /// From now on it follows nobody and takes writes.
+    /// From now on it follows no master and accepts writes.
     pub async fn promote(&self) -> Result<()> {
         self.command(&["REPLICAOF", "NO", "ONE"]).await.map(|_| ())
     }
@@ -141,7 +143,7 @@ impl RedisServer {
         format!("redis://{}/", self.address)
     }
 
-    /// Kills it. What it has acknowledged stays on disk.
+    /// Kills it. Acknowledged writes stay on disk.
     pub fn stop(&mut self) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             child.kill()?;
@@ -172,9 +174,9 @@ impl RedisServer {
             .arg(self.address.port().to_string())
             .arg("--dir")
             .arg(self.folder.path())
-            // What it has acknowledged is in the file by then: a server that is killed loses nothing.
+            // Acknowledged writes are in the file by then: a server that is killed loses nothing.
             .args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"])
-            // Hours of writes are read again at a restart, if nobody tidies up.
+            // Without a rewrite of the file, a restart reads hours of writes.
             .args(["--auto-aof-rewrite-min-size", "8mb"])
             .args(["--maxmemory-policy", "noeviction"])
             // For `DEBUG SLEEP`, and a standby that need not wait for a child process.
@@ -281,7 +283,7 @@ impl RedisServer {
     }
 }
 
-/// A connection that is told of every command.
+/// A connection that receives every command (`MONITOR`).
 #[derive(Debug)]
 pub struct Watch {
     lines: BufReader<TcpStream>,
@@ -320,7 +322,7 @@ pub(crate) fn binary() -> Result<Command> {
     Ok(Command::new(path))
 }
 
-/// Sends one command to whoever speaks Redis' protocol there.
+/// Sends one command to a server that speaks the protocol of Redis.
 pub(crate) async fn ask(address: SocketAddr, words: &[&str]) -> Result<String> {
     timeout(PATIENCE, async {
         let mut stream = BufReader::new(TcpStream::connect(address).await?);

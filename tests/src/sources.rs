@@ -22,7 +22,8 @@ pub struct Test {
     pub text: String,
 }
 
-/// Files below these folders of the repository whose names are wanted. What was installed or built is left out.
+/// Files below these folders of the repository whose names are wanted, without installed and built
+/// files.
 pub fn files(folders: &[&str], is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {

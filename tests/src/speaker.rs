@@ -1,4 +1,5 @@
-//! A client of any revision that sees a request through: it answers what it is asked, and keeps what it was told meanwhile.
+//! A client of any revision that sees a request through: it answers questions, and records
+//! notifications meanwhile.
 
 use std::time::Duration;
 
@@ -55,7 +56,8 @@ pub struct Speaker {
 pub struct Heard {
     /// Notifications, in their order.
     pub notices: Vec<Value>,
-    /// What it was asked, as `{method, params}`: in the order of the rounds, by method within one.
+    /// The questions to it, as `{method, params}`: in the order of the rounds, by method within
+    /// one.
     pub questions: Vec<Value>,
     /// The response.
     pub answer: Value,
@@ -90,7 +92,7 @@ impl Heard {
     }
 }
 
-/// What a client of this revision says that it can do: all that the revision knows.
+/// The capabilities of a client of this revision: all that the revision has.
 fn able(revision: &str) -> Value {
     match revision {
         "2024-11-05" | "2025-03-26" => json!({"sampling": {}, "roots": {}}),
@@ -99,7 +101,7 @@ fn able(revision: &str) -> Value {
     }
 }
 
-/// What it answers: the same words for the same fields, whoever asks.
+/// Its answer: the same words for the same fields, from every server.
 fn answer_to(question: &Value) -> Value {
     match question["method"].as_str() {
         Some("elicitation/create") => {

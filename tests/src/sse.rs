@@ -114,7 +114,7 @@ pub struct SseStream {
     parser: Parser,
     ready: VecDeque<Event>,
     last_id: Option<String>,
-    /// What the first event may repeat, and then tells nothing new.
+    /// The id that the first event may repeat; then that event is not new.
     place: Option<String>,
 }
 
@@ -195,12 +195,12 @@ impl SseStream {
         }
     }
 
-    /// What a client sends as `Last-Event-ID`: the id of the last event that it was given.
+    /// The `Last-Event-ID` that a client sends: the id of the last event that it received.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// What the server asked clients to wait.
+    /// The wait that the server requested (`retry`).
     pub fn retry(&self) -> Option<Duration> {
         self.parser.retry
     }

@@ -39,7 +39,7 @@ pub enum Fixture {
     Gated,
     /// TypeScript SDK 2.x: 2026-07-28 and nothing else. The same content, multi round-trip requests, listen, the tasks extension.
     TypeScript2,
-    /// Both of these on one URL. What asks in a session asks nothing of clients of 2026-07-28.
+    /// Both of these on one URL. Tools that ask in a session ask clients of 2026-07-28 nothing.
     TypeScriptBoth,
     /// The same; its sessions are those of [`Fixture::Gated`].
     GatedBoth,
@@ -188,12 +188,13 @@ struct Recorder {
 }
 
 impl Upstream {
-    /// Starts it for everybody.
+    /// Starts it without authentication.
     pub fn start(fixture: Fixture) -> Result<Self> {
         Self::start_with(fixture, None, false)
     }
 
-    /// Starts it for the holder of a bearer token; others get 401 without more. [`Fixture::Rmcp`] lets everybody in.
+    /// Starts it for the holder of a bearer token; others get 401 without more. [`Fixture::Rmcp`]
+    /// checks no token.
     pub fn start_for_token(fixture: Fixture, token: &str) -> Result<Self> {
         Self::start_with(fixture, Some(token), false)
     }
@@ -249,7 +250,7 @@ impl Upstream {
         self.address
     }
 
-    /// What a tenant would enter.
+    /// The URL that a tenant enters.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, self.fixture.path())
@@ -366,7 +367,7 @@ pub(crate) fn on_a_thread(router: Router) -> Result<SocketAddr> {
 }
 
 async fn pass(State(recorder): State<Recorder>, request: Request) -> Response {
-    // Before anybody can see the request and cut it.
+    // Before a test can see the request and cut it.
     let cut = recorder.cut.subscribe();
     let (parts, body) = request.into_parts();
     let path = parts
