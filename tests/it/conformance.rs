@@ -49,7 +49,7 @@ fn suite() -> Result<Command> {
     Ok(command)
 }
 
-/// Where the suite leaves what it found, check by check, for whoever looks into a failure.
+/// The folder of the suite's findings, check by check, for the analysis of a failure.
 fn findings(part: &str, version: &str) -> Result<PathBuf> {
     let folder = repository().join(format!("target/conformance/{part}-{version}"));
     if folder.exists() {

@@ -9,7 +9,8 @@ use portolan_tests::{
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-/// Nodes hear of changes by news, not within the request that made them: polls the list until it says so.
+/// Nodes are notified of changes, not within the request that made them: polls the list until it
+/// shows the change.
 async fn until(scene: &Scene, what: &str, holds: impl Fn(&str) -> bool) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {

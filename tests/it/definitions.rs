@@ -170,7 +170,7 @@ async fn q8_j_10_what_a_server_writes_of_prompts_and_resources_is_served_as_it_i
             assert!(result.contains(r#""x-result":1.50"#), "{method}: {result}");
         }
     }
-    // A member that no column has is a change, and streams are told of the list.
+    // A member that no column has is a change, and streams are notified of the list.
     let mut stream = session.listen().await?;
     let list = |lists: &mut Lists| lists.prompts = lists.prompts.replace("1.50", "1.51");
     scene.upstream.change(list);

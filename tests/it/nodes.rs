@@ -42,15 +42,15 @@ use portolan_tests::{
 };
 use serde_json::{Value, json};
 
-/// What a lost owner may cost (STREAM-1).
+/// Longest time until a lost owner is replaced (STREAM-1).
 const ADOPTION: Duration = Duration::from_secs(12);
 
 /// A call that runs on one node and that the test holds.
 #[derive(Debug)]
 struct Order {
-    /// What the API knows it by.
+    /// Its key at the API.
     key: String,
-    /// What came of it up to the first notice of progress.
+    /// Its events up to the first notice of progress.
     events: Vec<Event>,
     /// The open answer.
     stream: SseStream,

@@ -324,7 +324,7 @@ impl Pair {
     }
 
     /// MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: a question reaches the client in its own way.
-    /// MCP-X-30, MCP-V-1: who cannot be asked hears why nothing came of it.
+    /// MCP-X-30, MCP-V-1: a client that cannot be asked gets an error with the reason.
     async fn elicitation(&mut self) -> Result<()> {
         let (about, fixture, can) = (self.about(), self.fixture, self.is_from("2025-06-18"));
         let greeting = "test_input_required_result_elicitation";

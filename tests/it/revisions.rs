@@ -24,7 +24,7 @@ use regex::Regex;
 const SHOWN: usize = 4;
 const OPEN: &str = "tests/rules-open.txt";
 const HELD: &str = "tests/rules-held.txt";
-/// Every id in the tables begins with it. Names of tests have no room for it.
+/// Every id in the tables begins with it. Names of tests leave it out.
 const NAMESPACE: &str = "MCP-";
 
 /// One table of rules and the page that is made of it.

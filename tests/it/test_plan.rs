@@ -48,7 +48,7 @@ const NAMED: &[&str] = &[
     "TEST-CHECKER",
 ];
 
-/// What holds a row.
+/// A holder of a row.
 #[derive(Debug, PartialEq, Eq)]
 enum Holder {
     Test(String),
@@ -69,7 +69,7 @@ struct Row {
     holders: Vec<Holder>,
     /// The gate that is held, where it is another one.
     ours: String,
-    /// What is missing.
+    /// The missing part.
     open: String,
 }
 
@@ -211,7 +211,7 @@ impl There {
     }
 }
 
-/// What is wrong with the list.
+/// The faults of the list.
 fn faults(rows: &[Row], there: &There) -> Vec<String> {
     let mut faults = Vec::new();
     let mut ids = BTreeSet::new();

@@ -400,7 +400,7 @@ async fn x_7_a_server_that_forgets_its_sessions_gets_new_ones() -> Result<()> {
     let (session, _) = scene.mcp.initialize(LEGACY).await?;
     assert_eq!(said(&called(&session, "test_count", json!({})).await?), "1");
     let theirs = scene.upstream.seen_of("tools/call")[0].clone();
-    // Somebody ends the session at the server itself.
+    // Another client ends the session at the server itself.
     let ended = reqwest::Client::builder()
         .build()?
         .delete(scene.upstream.url())

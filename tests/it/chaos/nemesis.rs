@@ -28,7 +28,7 @@ enum Strike {
     CutRedis,
     /// TEST-F4, all nodes and Redis.
     CutRedisOff,
-    /// TEST-F4, doorbells alone.
+    /// TEST-F4, notifications alone.
     LoseDoorbells,
     /// TEST-F5.
     RestartRedis,
@@ -273,7 +273,8 @@ impl Nemesis {
         cluster.restore_heir().await
     }
 
-    /// A node is started on a machine whose clock is wrong. It says so and serves nobody, until somebody sets the clock right.
+    /// A node is started on a machine whose clock is wrong. It reports that and serves no client
+    /// until the clock is set right.
     async fn wrong_clock(&mut self, cluster: &mut Cluster, victim: usize) -> Result<()> {
         let node = &mut cluster.nodes[victim];
         let seconds = self.dice.pick(&[-300, 300]);

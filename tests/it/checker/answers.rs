@@ -4,7 +4,7 @@ use portolan_tests::checker::NODE_LOST;
 
 use super::*;
 
-/// A call that asks, is told once, and has a result.
+/// A call that asks, receives one answer, and has a result.
 fn asked(call: &str) -> Vec<What> {
     let text = |text: &str| text.to_owned();
     vec![
@@ -31,7 +31,7 @@ fn asked(call: &str) -> Vec<What> {
     ]
 }
 
-/// What the client of `whose` said, heard by `call`.
+/// The answer of the client of `whose`, as received by `call`.
 fn heard(call: &str, whose: &str) -> What {
     What::Heard {
         call: call.to_owned(),
@@ -71,7 +71,7 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
         ["C7"],
         "twice"
     );
-    // A client that does not hear that it was taken says it again: then, too, the call hears it once.
+    // A client without a confirmation sends its answer again: then, too, the call receives it once.
     let again = |also_heard: bool| {
         with(|whats| {
             let said = whats[2].clone();
@@ -184,7 +184,7 @@ pub(super) fn c5_a_call_that_waits_in_vain_for_an_answer_is_seen() {
         whats.insert(1, fault("fill redis", FaultKind::StoreFull));
     });
     assert_eq!(with_its_node, nothing);
-    // Nobody took it.
+    // It was not accepted.
     let refused = hung(&|whats| {
         whats.remove(3);
         whats.insert(1, fault("fill redis", FaultKind::StoreFull));

@@ -45,7 +45,8 @@ async fn times(client: &McpClient, calls: usize) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// Says the beginning, then a letter each second until the other end has enough. Answers after how long, and what it was told.
+/// Sends the beginning, then a letter each second until the other end stops it. Returns the time
+/// until then, and the status.
 async fn drip(client: McpClient, beginning: String) -> Result<(Duration, Option<StatusCode>)> {
     let mut connection = RawHttp::to(&client).await?;
     let began = Instant::now();
@@ -100,8 +101,8 @@ async fn b1_slow_heads_are_cut_after_ten_seconds_and_nobody_waits_for_slow_clien
     is_well(&fleet, &session).await
 }
 
-/// What a sender gets rid of before it is stopped: what is read and thrown away so that it can read the refusal (8 MiB), and what the
-/// kernels of both ends keep.
+/// Most bytes that a sender sends before it is stopped: those that the node reads and discards so
+/// that the sender can read the refusal (8 MiB), and those in the kernels of both ends.
 const MOST_TAKEN: usize = 32 * MIB;
 /// Endless bodies of each kind, one after the other.
 const ENDLESS: usize = 20;
@@ -125,7 +126,7 @@ async fn b2_endless_bodies_are_refused_413_and_leave_no_memory_behind() -> Resul
             connection.say(head).await?;
             let said = connection.go_on(piece, Duration::ZERO, 64 * MIB).await?;
             most = most.max(said.bytes);
-            // Who goes on all the same may see the connection break first.
+            // A sender that continues may see the connection break first.
             if let Some(answer) = said.answer {
                 assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
                 refused += 1;

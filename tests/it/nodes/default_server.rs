@@ -59,7 +59,7 @@ async fn case_97_the_workspaces_own_url_leads_to_its_default_server_and_tokens_o
         ensure!(opened == [ALL, ALL, ALL], "{resource:?}: {opened:?}");
     }
 
-    // At the URL without a workspace everybody finds their own.
+    // At the URL without a workspace each person reaches their own.
     let bob = sign_up(&fleet.cluster, "bob").await?;
     let lagoon = bob
         .console()

@@ -54,7 +54,7 @@ async fn running_calls_of_a_tenant_are_limited_over_all_nodes_and_a_dead_nodes_s
     let two = Order::start(&fleet, &first, 52).await?;
     let mut three = Order::start(&fleet, &second, 53).await?;
     assert!(!gets_in(&first).await? && !gets_in(&second).await?);
-    // A finished call makes room on the other node too.
+    // A finished call frees its permit on the other node too.
     three.release(&fleet);
     super::response(&three.stream.rest().await?)?;
     eventually(

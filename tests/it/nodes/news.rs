@@ -80,7 +80,7 @@ async fn s15_3_an_update_of_a_resource_reaches_who_subscribed_through_another_no
     let uri = "test://watched-resource";
     let session = fleet.session(LEGACY).await?;
     let mut stream = fleet.on(1, &session)?.listen().await?;
-    // The node that serves the session may not have heard of the resource yet.
+    // The node that serves the session may not know the resource yet.
     let begun = Instant::now();
     loop {
         let subscribed = fleet

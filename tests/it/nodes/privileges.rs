@@ -41,7 +41,7 @@ const FORBIDDEN: &[&[&str]] = &[
     &["SHUTDOWN", "NOSAVE"],
     &["MODULE", "LIST"],
     &["RESTORE", "pl1:x", "0", "x"],
-    // What belongs to somebody else.
+    // Keys and channels of another application.
     &["GET", "another-application"],
     &["SET", "another-application", "x"],
     &["PUBLISH", "another-application", "x"],

@@ -1,4 +1,4 @@
-//! Who comes without a token, or from a page of somebody else (TEST-B9; TEST-S10).
+//! Clients without a token, or from a page of another origin (TEST-B9; TEST-S10).
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn b9_a_flood_of_initialize_without_a_good_token_stores_nothing() -> Resul
             nobody.clone().with_token(&forged)?,
             StatusCode::UNAUTHORIZED,
         ),
-        // With somebody's session, which no token of theirs opens.
+        // With the session of another caller, which no token of theirs opens.
         (
             nobody.with_token(&forged)?.with("mcp-session-id", id)?,
             StatusCode::UNAUTHORIZED,
