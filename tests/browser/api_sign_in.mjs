@@ -39,7 +39,7 @@ await choose("ArrowUp");
 await page.getByLabel("Token URL").waitFor();
 check(await isThere(), "also where what follows is another form");
 
-// What cannot be used is refused in words, at its field.
+// An unusable value is refused with a text at its field.
 await page.getByLabel("Token URL").fill("http://127.0.0.1:1/token");
 await page.getByLabel("Client ID", { exact: true }).fill("app");
 await page.getByLabel("Client secret").fill("planted-client-secret");

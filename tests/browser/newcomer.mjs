@@ -106,7 +106,7 @@ await button(/^(Call|Run|Try|Send)\b/).first().click();
 await page.getByText("Structured").or(page.getByText(/text 1/)).first().waitFor();
 await look(page, "13-try");
 
-// What it left.
+// The result in the console.
 await page.goto(`${base}/w/${ws}`);
 await page.getByRole("heading", { level: 1 }).waitFor();
 await look(page, "14-overview");

@@ -132,7 +132,7 @@ check(faults.length === 0, "no page broke its content policy, threw, or loaded f
 await browser.close();
 finish();
 
-/** What an authenticator app shows for a secret (RFC 6238). */
+/** The code of an authenticator app for a secret (RFC 6238). */
 async function totp(base32) {
   const bits = [...base32].map((letter) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")).join("");
   const bytes = Uint8Array.from(bits.match(/.{8}/g), (byte) => Number.parseInt(byte, 2));

@@ -1,4 +1,4 @@
-//! What was seen, and what had to be seen.
+//! Measured values and their bars.
 
 use std::fmt::Write as _;
 
@@ -14,9 +14,9 @@ pub(crate) enum Bar {
 /// One line of the table.
 #[derive(Debug)]
 pub(crate) struct Figure {
-    /// What was measured.
+    /// The name of the measure.
     pub(crate) what: String,
-    /// What came out.
+    /// The measured value.
     pub(crate) seen: f64,
     /// Of both numbers; empty for ratios.
     pub(crate) unit: &'static str,

@@ -128,7 +128,7 @@ impl Answer<'_> {
     }
 }
 
-/// What a JSON-RPC response is known by.
+/// The members that identify a JSON-RPC response.
 #[derive(Deserialize)]
 struct Response<'a> {
     #[serde(borrow)]
@@ -137,7 +137,8 @@ struct Response<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The event of a stream that is the answer; the others tell of progress, or only that the stream is alive.
+/// The event of a stream that is the answer; the others are progress, or only keep the stream
+/// alive.
 fn response_among(events: &[u8]) -> Result<&[u8]> {
     events
         .split(|byte| *byte == b'\n')
@@ -196,7 +197,8 @@ impl Connection {
             let digits = line.split(';').next().unwrap_or_default().trim();
             let length = usize::from_str_radix(digits, 16)
                 .with_context(|| format!("{line:?} is not the length of a chunk"))?;
-            // Nobody sends trailers here: an empty line follows the last chunk as it does any other.
+            // No server sends trailers here: an empty line follows the last chunk as it does any
+            // other.
             at = begin + length + 2;
             self.until(at).await?;
             if length == 0 {

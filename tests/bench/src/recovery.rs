@@ -1,5 +1,6 @@
-//! What is left of a fault when it is over (TEST-C13): a load of so many calls a second through the balancer, and one fault after the
-//! other. Counted are the seconds until as many are answered again as before, and what the nodes still hold a minute after the last one.
+//! The effects of a fault after its end (TEST-C13): a load of so many calls a second through the
+//! balancer, and one fault after the other. It measures the seconds until as many calls are
+//! answered as before, and the resources of the nodes a minute after the last fault.
 
 use std::time::{Duration, Instant};
 

@@ -38,7 +38,7 @@ pub(crate) struct Alone {
     process_id: u32,
     /// Owner of the workspace.
     pub(crate) owner: Person,
-    /// What the owner has published there.
+    /// The owner's published server there.
     pub(crate) published: Published,
     /// A client that the owner has let in.
     pub(crate) client: OAuthClient,
@@ -146,7 +146,7 @@ impl Alone {
 pub(crate) enum Place {
     /// Calls, and the streams that others resume.
     Calls,
-    /// Sessions that nobody uses.
+    /// Idle sessions.
     Sessions,
     /// Open streams, and clients that come back.
     Streams,

@@ -1,5 +1,5 @@
-//! An hour of use (TEST-L12): clients come, call, listen, break off and go, at a pace that a node bears easily. What grows all the
-//! same is what nobody gives back.
+//! An hour of use (TEST-L12): clients come, call, listen, break off and go, at a pace that a node
+//! bears easily. Resources that grow all the same are not given back.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ async fn visit(access: Access, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// What one look sees of one node.
+/// The measures of one node at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     /// Minutes since the beginning.

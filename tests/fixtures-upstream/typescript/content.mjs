@@ -30,7 +30,7 @@ export class Missing extends Error {
     }
 }
 
-/** Lists that tools change, and who wants to hear of it. */
+/** Lists that tools change, and the listeners for changes. */
 export const world = { addedTool: false, addedPrompt: false, touched: 0, cancelled: 0, listeners: new Set() };
 function changed(what, uri) {
     for (const listener of world.listeners) listener(what, uri);

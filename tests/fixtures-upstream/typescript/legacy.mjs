@@ -34,7 +34,7 @@ const RESULTS = {
     'roots/list': ListRootsResultSchema,
 };
 
-// What the two endpoints speak knows of no tasks.
+// The protocol of the two endpoints has no tasks.
 const gated =
     process.argv.includes('gated')
         ? {

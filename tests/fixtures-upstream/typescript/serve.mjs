@@ -60,6 +60,6 @@ export function serve(handle) {
     });
     server.requestTimeout = 0;
     server.listen(0, '127.0.0.1', () => console.log(`listening ${server.address().port}`));
-    // Whoever started it holds its stdin, and is gone when that ends.
+    // The parent process holds its stdin, and is gone when that ends.
     process.stdin.resume().on('end', () => process.exit(0));
 }

@@ -13,7 +13,7 @@ fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// What is in a folder, by its names without their ends.
+/// The names of the files of a folder, without extensions.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let stem = |entry: fs::DirEntry| Some(entry.path().file_stem()?.to_str()?.to_owned());
