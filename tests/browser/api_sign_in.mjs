@@ -15,7 +15,7 @@ await page.getByLabel("Password").fill(process.env.PASSWORD);
 await button("Sign in").click();
 await page.waitForURL((url) => url.pathname !== "/login");
 
-// The document says where people sign in: the form is there, filled in.
+// The document names the authorization server: the form is there, filled in.
 await page.goto(credential);
 await page.getByLabel("Token URL").waitFor();
 check((await page.getByLabel("Token URL").inputValue()).endsWith("/token"), "the document's token URL is filled in");

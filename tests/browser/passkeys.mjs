@@ -45,7 +45,7 @@ await look(page, "41-passkeys-one");
 await button("Add passkey").click();
 await page.getByRole("alert").filter({ hasText: "already has a passkey for your account" }).waitFor();
 
-// Sign in by the button: the passkey says who it is.
+// Sign in by the button: the passkey identifies the person.
 await signOut();
 await session.send("WebAuthn.setAutomaticPresenceSimulation", { authenticatorId: laptop, enabled: false });
 await page.goto(`${base}/login`);

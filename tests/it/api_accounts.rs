@@ -20,7 +20,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use url::Url;
 
-/// How an answer begins that asks for an account.
+/// The beginning of an answer that requests an account.
 const CONNECT: &str = "Connect your account first: ";
 
 /// Adds the API to the workspace `harbour`, signed in to. Answers the source, which the authorization server knows then.
@@ -406,7 +406,7 @@ async fn x_86_x_87_what_an_api_refuses_is_made_again_once_and_then_somebody_is_a
     assert_eq!(authority.count("refreshes").await?, 1, "MCP-AU-13");
     assert_eq!(authority.count("refused_refreshes").await?, 0);
 
-    // An API that says 401 to what is asked says nothing of the account that others use too.
+    // A 401 to one request says nothing about the account, which others use too.
     authority.set(json!({"challenge": ""})).await?;
     for _ in 0..3 {
         let answer = call(&scene.mcp, "refuses", json!({})).await?;

@@ -224,13 +224,13 @@ fn a_history_that_keeps_every_promise_is_not_blamed() {
         whats.insert(3, fault("kill mcp-1", FaultKind::Node));
     });
     assert_eq!(lost, nothing);
-    // The store was emptied: a gap, told before the event that follows it.
+    // The store was emptied: a gap, notified before the event that follows it.
     let gap = doctored(|whats| {
         whats[4] = got("a", None, Body::Gap);
         whats.insert(3, fault("empty redis", FaultKind::StoreEmptied));
     });
     assert_eq!(gap, nothing);
-    // A tool that only reads was run again by another node, and the result says so.
+    // A tool that only reads was run again by another node, and the result reports that.
     let second = doctored(|whats| {
         whats[0] = began("a", "s", true);
         whats[4] = got("a", Some(id(1, 2, 2)), progress("a", 1));

@@ -67,7 +67,7 @@ fn start() -> Result<Vec<Upstream>> {
     })
 }
 
-/// What clients list.
+/// The lists of clients.
 struct Expected {
     tools: Vec<String>,
     prompts: Vec<String>,

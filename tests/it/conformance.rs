@@ -1,5 +1,6 @@
-//! The official conformance suite, pinned. What we cannot pass yet is listed in tests/conformance/expected-failures-*.yaml; the suite itself
-//! fails when a listed check passes, so the lists can only shrink.
+//! The official conformance suite, pinned. Checks that we cannot pass yet are listed in
+//! tests/conformance/expected-failures-*.yaml; the suite itself fails when a listed check passes,
+//! so the lists can only shrink.
 
 mod through;
 

@@ -80,7 +80,7 @@ async fn a_bad_document_is_answered_with_where_and_what() -> Result<()> {
             )
             .await?;
         if status == StatusCode::OK {
-            // A document with a usable rest: the operation is left out and the reason is said.
+            // A document with a usable rest: the operation is left out, with the reason.
             assert!(
                 body["problems"]
                     .as_array()
@@ -219,7 +219,7 @@ async fn a_paused_server_is_closed_and_opens_again() -> Result<()> {
     );
     console.post(&format!("{server}/pause"), json!({})).await?;
     let lists = |text: &str| text.contains("\"tools\"");
-    // REVIEW-UX-BUG-15: told to the holder of a token for it.
+    // REVIEW-UX-BUG-15: the holder of a token for it gets the message.
     let is_paused = |text: &str| !lists(text) && text.contains("This server is paused.");
     until(&scene, "a paused server says so", is_paused).await?;
     console

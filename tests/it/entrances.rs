@@ -139,7 +139,7 @@ impl Bodies<'_> {
                 .is_some_and(|words| words.contains(&json!(word)))
     }
 
-    /// What fits, as small as it gets.
+    /// The smallest value that matches the schema.
     fn least(&self, schema: &Value, depth: usize) -> Value {
         let schema = self.resolved(schema);
         if let Some(first) = schema["enum"].get(0).or(schema.get("const")) {

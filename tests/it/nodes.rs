@@ -57,7 +57,7 @@ struct Order {
 }
 
 impl Order {
-    /// Starts it on `client`'s node and waits until it is under way and has told of its progress.
+    /// Starts it on `client`'s node and waits until it is under way and has sent progress.
     async fn start(fleet: &Fleet, client: &McpClient, id: i64) -> Result<Self> {
         let key = format!("order-{id}");
         let message = call(id, "held_order", json!({"key": key}), Some("token"));
@@ -107,7 +107,7 @@ async fn echo(client: &McpClient, text: &str) -> Result<()> {
     repeats(&answer, text)
 }
 
-/// What that tool answers.
+/// The answer of that tool.
 fn repeats(answer: &Answer, text: &str) -> Result<()> {
     anyhow::ensure!(
         answer.json["result"]["structuredContent"]["message"] == text,

@@ -408,7 +408,7 @@ async fn l13_a_count_that_does_not_grow_is_refused_and_its_person_is_told() -> R
     sign_in(&browser, &mut key, &good).await?;
     assert!(is_signed_in(&browser).await?);
 
-    // One that does not count says 0 for ever.
+    // A passkey without a counter always reports 0.
     let synced = Manner {
         flags: PRESENT | VERIFIED | SYNCED,
         ..good.clone()

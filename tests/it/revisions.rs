@@ -352,7 +352,7 @@ fn every_rule_is_held_by_a_test_or_listed_as_open_and_the_page_says_so() -> Resu
         );
         return write_whole(&repository().join(OPEN), &text);
     }
-    // What came to be held since is written by the next `make revisions`, so that two changes at once do
+    // The next `make revisions` writes rules that are held since, so that two changes at once do
     // not hinder each other.
     for (book, rules) in &books {
         let written = fs::read_to_string(repository().join(book.page))?;

@@ -234,7 +234,7 @@ fn faults(rows: &[Row], there: &There) -> Vec<String> {
     for id in expected.difference(&ids) {
         faults.push(format!("{id} of the plan has no entry"));
     }
-    // There may be more mutants than the plan asks for.
+    // There may be more mutants than the plan requires.
     let strange = ids.difference(&expected);
     for id in strange.filter(|id| !id.starts_with("TEST-MUTANT-")) {
         faults.push(format!("{id} is no row of the plan"));

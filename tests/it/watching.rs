@@ -228,7 +228,8 @@ async fn x_18_a_resource_of_which_its_server_does_not_tell_cannot_be_subscribed_
     .await
 }
 
-/// Streams on one node, the subscription on another: one of the nodes watches, and both hear.
+/// Streams on one node, the subscription on another: one of the nodes subscribes, and both are
+/// notified.
 #[tokio::test]
 async fn x_42_of_two_nodes_one_watches_a_server_and_clients_of_both_hear() -> Result<()> {
     let upstream = Upstream::start(Fixture::TypeScript1)?;
@@ -315,7 +316,7 @@ async fn q14_the_node_that_listens_dies_and_others_hear_of_a_change_within_five_
     let tokens = client.authorize(&owner, &published.url).await?;
     let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
     let (session, _) = cluster.on(0, &mcp)?.initialize(LEGACY).await?;
-    // Who opens a stream first has its node listen.
+    // The node of the first stream listens.
     let _first = cluster.on(0, &session)?.listen().await?;
     let listens = |upstream: &Upstream| upstream.seen_of("resources/subscribe").len();
     let subscribed = session.request("resources/subscribe", json!({"uri": WATCHED}));
@@ -393,7 +394,7 @@ async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_on
     // As one that forgot its sessions.
     lost.refuse(Some(reqwest::StatusCode::NOT_FOUND));
     lost.cut();
-    // Its stream is not gone on with: what it says from here on is lost.
+    // Its stream is not resumed: later messages on it are lost.
     eventually("another session is tried", SOON, async || {
         lost.seen_of("initialize").len() > opened
     })
@@ -434,7 +435,8 @@ async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_on
     Ok(())
 }
 
-/// A server that asks on the stream of its session, as SDKs do that are not told which request a question belongs to.
+/// A server that asks on the stream of its session, as SDKs do that do not know the request of a
+/// question.
 #[tokio::test]
 async fn x_23_a_question_beside_the_stream_of_a_call_reaches_the_client_of_that_call() -> Result<()>
 {

@@ -137,7 +137,7 @@ async function serve(req, res) {
   return answer(res, 404, {});
 }
 
-/** Answers requests, and says what went wrong with them. */
+/** Answers requests, and prints their errors. */
 const handling = (handle) => async (req, res) => {
   try {
     await handle(req, res);

@@ -142,7 +142,7 @@ impl Authenticator {
         URL_SAFE_NO_PAD.encode(&self.id)
     }
 
-    /// Whose it is, as it says.
+    /// The user handle that it reports.
     pub fn user_handle(&self) -> &str {
         &self.user_handle
     }

@@ -62,9 +62,8 @@ pub async fn publish_at(
 }
 
 /// Adds several upstreams and publishes all that they offer as one server `theirs`. Each comes with
-/// a word, which tells their like names apart (MCP-TL-7, MCP-RE-12): tools and prompts are
-/// published as `word_…`, resources and templates, which are `test://…` at their servers, as
-/// `word://…`.
+/// a word, which distinguishes equal names (MCP-TL-7, MCP-RE-12): tools and prompts are published
+/// as `word_…`, resources and templates, which are `test://…` at their servers, as `word://…`.
 pub async fn compose(
     console: &Console<'_>,
     workspace: &str,

@@ -29,7 +29,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 5;
 /// How long it looks whether there is an answer after all to what it has cancelled.
 const LOOKS: Duration = Duration::from_secs(5);
-/// The harness gives a call this much more than its deadline before it says that it hangs.
+/// The harness gives a call this much more than its deadline before it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where calls go.
@@ -45,7 +45,7 @@ pub struct Caller {
 /// One call to make.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What to ask for.
+    /// The work that the call requests.
     pub work: Work,
     /// With a tool that only reads?
     pub safe: bool,
@@ -102,7 +102,7 @@ enum Cancel {
 /// How a stream went on.
 enum Step {
     Done(Outcome),
-    /// Its response asks for something first.
+    /// Its response has a question first.
     Asks(Value),
     /// It ended or broke before the response.
     Broken,
@@ -318,7 +318,7 @@ impl Caller {
         reply
     }
 
-    /// There must be no answer to what was cancelled, also not for one who asks for it.
+    /// There must be no answer to a cancelled call, not even on resume.
     async fn look_again(&self, plan: &Plan, last_id: &str) -> Outcome {
         if let Ok(Reply::Stream(mut stream)) = self.resume(plan, last_id).await {
             let mut goes_on = None;
@@ -422,7 +422,7 @@ impl Caller {
         });
     }
 
-    /// Answers what the result of a request asks for: the parameters of the next one.
+    /// Answers the questions of a result: the parameters of the next request.
     fn answer_all(&self, plan: &Plan, result: &Value) -> Map<String, Value> {
         let state = result["requestState"].as_str().unwrap_or_default();
         let requests = result["inputRequests"].as_object();
@@ -445,7 +445,7 @@ impl Caller {
         ])
     }
 
-    /// The result of a retry says that the answers which it brought were taken.
+    /// The result of a retry confirms that its answers were accepted.
     fn note_taken(&self, plan: &Plan, brought: &Map<String, Value>, reply: &Reply) {
         let is_taken = match reply {
             Reply::Whole(answer) => answer.json.get("result").is_some(),

@@ -42,7 +42,7 @@ pub const STREAM_LOST: i64 = -32011;
 pub struct Violation {
     /// The rule: `C1` …
     pub rule: &'static str,
-    /// What happened.
+    /// A description of the violation.
     pub text: String,
 }
 
@@ -344,7 +344,8 @@ const fn is_loss(code: i64) -> bool {
     matches!(code, NODE_LOST | CALL_LOST | STREAM_LOST)
 }
 
-/// TEST-C15: an error about a call that was stopped says whether it took effect, in one of three words (STREAM-B).
+/// TEST-C15: the error of a stopped call states whether it took effect, in one of three words
+/// (STREAM-B).
 fn honest_error(report: &mut Report, name: &str, code: i64, executed: Option<&str>) {
     let is_said = matches!(executed, Some("no" | "unknown" | "yes"));
     if !is_said && (is_loss(code) || executed.is_some()) {
@@ -371,7 +372,7 @@ fn order(report: &mut Report, name: &str, call: &Call<'_>, began: u64, faults: &
             }
             continue;
         }
-        // A stream that goes on says first where the client is, under an id of its own.
+        // A resumed stream begins with the client's position, under an id of its own.
         let is_place = last.is_some() && id.and_then(Position::read) == last;
         if matches!(body, Body::Priming) && is_place {
             continue;
@@ -499,8 +500,8 @@ fn given_up(
     }
 }
 
-/// TEST-C6: never a second execution that is not allowed and said, and never a claim that the API
-/// contradicts.
+/// TEST-C6: never a second execution that is not allowed and reported, and never a claim that the
+/// API contradicts.
 ///
 /// One exception: a GET whose connection the API breaks at once and without an answer is sent once more (RFC 9110 §9.2.2: a safe method
 /// may be repeated). Whether it did so to this very call, the API knows.

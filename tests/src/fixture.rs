@@ -1,6 +1,7 @@
 //! The API behind the tools of most tests: small, strict about its token, and able to misbehave in each way that a real API does.
 //!
-//! Its OpenAPI document also describes the operations that the official conformance suite asks for by name.
+//! Its OpenAPI document also describes the operations that the official conformance suite requires
+//! by name.
 
 use std::{
     collections::BTreeMap,

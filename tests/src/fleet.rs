@@ -137,7 +137,7 @@ pub async fn sign_up(cluster: &Cluster, name: &str) -> Result<Person> {
     Ok(person)
 }
 
-/// A `tools/call` that asks for progress.
+/// A `tools/call` that requests progress.
 pub fn call(
     id: impl Into<Value>,
     tool: &str,

@@ -95,7 +95,7 @@ impl GuardedApi {
         })
     }
 
-    /// What came to the API as `Authorization`, oldest first.
+    /// The requests to the API as `Authorization`, oldest first.
     pub async fn authorizations(&self) -> Result<Vec<String>> {
         let seen = self.authority.seen().await?;
         Ok(serde_json::from_value(seen["authorizations"].clone())?)

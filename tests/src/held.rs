@@ -70,7 +70,7 @@ pub enum Mood {
     Dead,
     /// It does not answer before it is in another mood.
     Hung,
-    /// It answers with something that is no JSON, and says that it were.
+    /// It answers with text that is no JSON, and labels it as JSON.
     Mad,
 }
 

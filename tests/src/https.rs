@@ -1,5 +1,5 @@
-//! A server with TLS, whose certificate an authority of its own has signed: for what the service calls over https alone. It answers as a
-//! test says, and keeps what it was asked.
+//! A server with TLS, whose certificate an authority of its own has signed: for addresses that the
+//! service calls over https alone. It answers as a test sets it, and records its requests.
 
 use std::{
     fs, io,

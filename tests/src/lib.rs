@@ -11,7 +11,7 @@
 //! [`cluster::Cluster`] is the service as operators run it: several nodes behind HAProxy or nginx,
 //! over a [`redis::RedisServer`] and a [`postgres::PostgresServer`]. A test can kill, hold or drain
 //! each node, and let the servers fail. A [`caller::Caller`] follows the protocol through all of
-//! that and writes a [`history`]; [`checker::check`] says which promises it broke.
+//! that and writes a [`history`]; [`checker::check`] finds the broken promises.
 
 pub mod asker;
 pub mod authenticator;

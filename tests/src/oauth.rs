@@ -20,7 +20,7 @@ pub const REDIRECT_URI: &str = "http://127.0.0.1:41999/callback";
 pub struct OAuthClient {
     http: reqwest::Client,
     issuer: Url,
-    /// What registration gave.
+    /// The result of registration.
     pub client_id: String,
 }
 

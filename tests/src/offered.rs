@@ -182,7 +182,7 @@ impl Fixture {
         "test://template/{id}/data"
     }
 
-    /// What its tool that fails says: Python's SDKs put their own words before it.
+    /// The text of its failing tool: Python's SDKs put their own words before it.
     #[must_use]
     pub fn failure(self) -> &'static str {
         if matches!(self, Self::Python1 | Self::Python2) {

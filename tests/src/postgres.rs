@@ -24,7 +24,7 @@ use crate::{
 const LOGIN_ROLE: &str = "portolan_dev";
 /// The login of MCP endpoints alone (REVIEW-S-13).
 const MCP_LOGIN_ROLE: &str = "portolan_dev_mcp";
-/// Who owns all of it.
+/// The owner of the data and the tables.
 const OWNER: &str = "postgres";
 /// Where `portolan dev` keeps its tables.
 const DATABASE: &str = "portolan";
@@ -60,7 +60,7 @@ impl PostgresServer {
         self.folder.path()
     }
 
-    /// What every key of the service is derived from.
+    /// The secret that every key of the service is derived from.
     pub fn master_secret(&self) -> Result<String> {
         Ok(fs::read_to_string(self.folder().join("master-secret"))?
             .trim()

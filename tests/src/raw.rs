@@ -29,7 +29,7 @@ const OWN: [&str; 5] = [
     "mcp-name",
 ];
 
-/// A connection on which the test says every byte. Dropping it cuts it.
+/// A connection on which the test writes every byte. Dropping it cuts it.
 #[derive(Debug)]
 pub struct RawHttp {
     from: BufReader<OwnedReadHalf>,

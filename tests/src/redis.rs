@@ -236,7 +236,7 @@ impl RedisServer {
             .id())
     }
 
-    /// Everything that it was ever told to keep, as it stands on disk.
+    /// All writes that it ever accepted, as they stand on disk.
     pub fn written(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for file in std::fs::read_dir(self.folder.path().join("appendonlydir"))? {
@@ -250,7 +250,7 @@ impl RedisServer {
         Ok(std::fs::read(self.folder.path().join("dump.rdb"))?)
     }
 
-    /// Everything that it has said.
+    /// All its output.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -290,7 +290,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What clients have sent since the start, one line a command, up to this moment.
+    /// The commands that clients have sent since the start, one line each, up to this moment.
     pub async fn stop(mut self, server: &RedisServer) -> Result<Vec<String>> {
         // A mark of our own: everything before it has been written down when it shows.
         let mark = format!("mark-{}", std::process::id());

@@ -51,7 +51,7 @@ pub struct Speaker {
     next: u64,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Default)]
 pub struct Heard {
     /// Notifications, in their order.
@@ -133,7 +133,8 @@ fn by_method(questions: &mut [Value]) {
 }
 
 impl Speaker {
-    /// A client of `revision`, which can be asked whatever that knows and wants to hear logs from `info` on. `mcp` has a token and the address `…/mcp`.
+    /// A client of `revision`, with all capabilities of that revision, and logs from `info` on.
+    /// `mcp` has a token and the address `…/mcp`.
     pub async fn open(mcp: &McpClient, revision: &'static str) -> Result<Self> {
         if revision == MODERN {
             return Ok(Self {
@@ -145,7 +146,7 @@ impl Speaker {
         let params = json!({"protocolVersion": revision, "capabilities": able(revision),
             "clientInfo": {"name": "harness", "version": "1"}});
         let way = if revision == "2024-11-05" {
-            // MCP-O-1, MCP-O-2: the address of the stream, and what its first event says.
+            // MCP-O-1, MCP-O-2: the address of the stream, and the data of its first event.
             let base = mcp.url.strip_suffix("mcp").context("an endpoint")?;
             let mut stream = mcp.clone().at(&format!("{base}sse")).listen().await?;
             let first = stream.next().await?.context("an endpoint event")?;
@@ -193,7 +194,7 @@ impl Speaker {
         say(post, &json!({"jsonrpc": "2.0", "method": method})).await
     }
 
-    /// Makes a request, answers what it is asked, and waits for the response. Calls ask for progress.
+    /// Makes a request, answers questions, and waits for the response. Calls request progress.
     pub async fn ask(&mut self, method: &str, params: Value) -> Result<Heard> {
         let revision = self.revision;
         timeout(LIMIT, self.see_through(method, params))

@@ -1,4 +1,5 @@
-//! Event streams, read byte by byte as a careful client reads them, so that a test can cut one anywhere and look at every id.
+//! Event streams, read byte by byte as a careful client reads them, so that a test can cut one
+//! anywhere and check every id.
 
 mod position;
 

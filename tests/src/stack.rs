@@ -70,7 +70,7 @@ impl StackBuilder {
         self.setting("egress_allow", address)
     }
 
-    /// Starts it and waits until it says that it is ready.
+    /// Starts it and waits until it reports that it is ready.
     pub fn start(self) -> Result<Stack> {
         let data = TempDir::with_prefix("portolan-test-")?;
         copy_template(data.path())?;

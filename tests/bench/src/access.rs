@@ -154,7 +154,7 @@ impl Access {
     }
 }
 
-/// What every tool call of the comparisons asks for; see [`crate::bare::API_PATH`].
+/// The request of every tool call of the comparisons; see [`crate::bare::API_PATH`].
 pub(crate) fn port_call() -> Value {
     json!({ "name": "getPort", "arguments": { "port_id": "NOBGO" } })
 }

@@ -24,7 +24,7 @@ use tokio::net::TcpSocket;
 
 use crate::{Role, telling};
 
-/// What every tool call of the benchmark asks of the API.
+/// The request to the API of every tool call of the benchmark.
 pub(crate) const API_PATH: &str = "/ports/NOBGO";
 
 /// Runs one role until it is killed.

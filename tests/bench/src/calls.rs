@@ -122,7 +122,7 @@ fn bare_load(server: &Server, connections: usize, expected: &'static str) -> Loa
     (server.id(), Load::new(server.address, requests, expected))
 }
 
-/// Who works beside a server for its calls.
+/// Processes beside a server that work for its calls.
 enum Beside {
     /// Everything that this process started: the database.
     Children(u32),
@@ -195,7 +195,7 @@ impl Comparison {
     }
 }
 
-/// What many connections cost.
+/// The cost of many connections.
 async fn many(
     arguments: &Arguments,
     mut few: Loaded,

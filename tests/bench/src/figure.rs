@@ -20,7 +20,7 @@ pub(crate) struct Figure {
     pub(crate) seen: f64,
     /// Of both numbers; empty for ratios.
     pub(crate) unit: &'static str,
-    /// What should have come out.
+    /// The bar.
     pub(crate) bar: Bar,
     /// How sure it is, and what else was seen.
     pub(crate) note: String,
@@ -97,7 +97,7 @@ impl Table {
     }
 }
 
-/// What rounds say.
+/// The values of several rounds.
 pub(crate) struct Spread {
     pub(crate) median: f64,
     /// Between which the middle half of them lies.

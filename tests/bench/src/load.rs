@@ -1,5 +1,6 @@
-//! The load: the same bytes again and again on kept connections, as cheaply as can be, every answer looked at. A call that takes long is
-//! answered with an event stream: it is read to its end, and counted.
+//! The load: the same bytes again and again on kept connections, as cheaply as possible, with every
+//! answer checked. A long call is answered with an event stream: it is read to its end, and
+//! counted.
 
 use std::{
     net::SocketAddr,
@@ -18,7 +19,7 @@ pub(crate) struct Load {
     address: SocketAddr,
     requests: Vec<Vec<u8>>,
     connections: Vec<Connection>,
-    /// What every answer must contain.
+    /// The text that every answer must contain.
     expected: &'static str,
     streamed: usize,
 }

@@ -110,7 +110,7 @@ enum SceneName {
     Soak,
 }
 
-/// What this program also is: the bare servers, started by itself.
+/// The bare servers, which this program starts as processes of its own.
 #[derive(Subcommand)]
 enum Role {
     /// The REST API behind everything.
@@ -134,7 +134,7 @@ enum Role {
         /// The file.
         body: std::path::PathBuf,
     },
-    /// An event stream that says nothing.
+    /// An event stream without events.
     Events,
 }
 

@@ -1,4 +1,5 @@
-//! What many cost that do nothing: sessions and open streams; and what clients wait for when they come back to a node that has them.
+//! The cost of idle sessions and open streams; and the wait of clients that resume on a node that
+//! has them.
 
 use std::{
     net::SocketAddr,
@@ -28,7 +29,8 @@ const COMING_BACK: usize = 25;
 const TIMES: usize = 20;
 /// Events that they have missed.
 const MISSED: usize = 10;
-/// After this a call has told of its progress as often: after the first second, and every two seconds from then on. Its API may take 30 s.
+/// After this time a call has sent as many progress notifications: after the first second, and
+/// every two seconds from then on. Its API may take 30 s.
 const UNTIL_MISSED: Duration = Duration::from_secs(20);
 /// Text that identifies an event.
 const PROGRESS: &str = "\"notifications/progress\"";
@@ -103,7 +105,7 @@ impl IdleSessions {
     }
 }
 
-/// Bytes a session that two looks at the same process may differ by.
+/// Bytes a session by which two measures of the same process may differ.
 const IDLE_NOISE: f64 = 16.0;
 
 /// Clients that broke off in the middle of calls.

@@ -21,7 +21,7 @@ const CLIENTS: usize = 16;
 /// How long the rate before a fault is taken, and how long the fault lasts.
 const BEFORE: Duration = Duration::from_secs(4);
 const LASTS: Duration = Duration::from_secs(3);
-/// After this it is said that the rate never came back.
+/// After this time the rate counts as never restored.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// For the rest of a fault to be gone.
 const SETTLED: Duration = Duration::from_secs(60);

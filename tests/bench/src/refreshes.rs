@@ -43,7 +43,7 @@ const MOST_ROUNDS: usize = 100;
 const RACERS: usize = 50;
 /// Races, each with a family of its own.
 const RACES: usize = 5;
-/// Who made the data folder, and the database that is there for nothing else.
+/// The owner of the data folder, and a database for administration.
 const SUPERUSER: &str = "postgres";
 
 /// The answer of the token endpoint.
@@ -59,7 +59,7 @@ struct Chain {
     families: Vec<Family>,
 }
 
-/// What became of one grant.
+/// The state of one grant.
 struct Family {
     newest: String,
     refreshed: usize,
@@ -192,7 +192,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Of work that tells how much it was.
+    /// Measures work that returns its amount.
     async fn of(process: u32, work: impl Future<Output = Result<usize>>) -> Result<Self> {
         let database = cpu_seconds_of_children(process)?;
         let begun = Instant::now();
@@ -267,7 +267,7 @@ pub(crate) async fn rotation(
     Ok(())
 }
 
-/// What came of one token that many presented at once.
+/// The outcome of one token that many presented at once.
 struct Outcome {
     /// Answers with tokens.
     succeeded: usize,

@@ -119,7 +119,7 @@ impl Streams {
     }
 }
 
-/// What came of a request for a stream.
+/// The outcome of a request for a stream.
 pub(crate) enum Begun {
     /// It is open, and began with these bytes.
     Open(TcpStream, Vec<u8>),

@@ -35,7 +35,7 @@ use crate::{
     streams::{self, Begun},
 };
 
-/// How the tool is to tell.
+/// The notifications that the tool sends.
 #[derive(Debug, Clone, Copy, Deserialize, serde::Serialize)]
 struct Telling {
     /// How often.
@@ -127,7 +127,7 @@ fn events(
         .map(|message| Ok(Event::default().data(message.to_string())))
 }
 
-/// What every call ends with.
+/// The last text of every call.
 const DONE: &str = "all is told";
 /// Text that identifies an event.
 const PROGRESS: &str = "\"notifications/progress\"";
@@ -282,7 +282,7 @@ async fn delivered_elsewhere(
             if find(&bytes[from..], DONE.as_bytes()).is_some() {
                 return anyhow::Ok(delays);
             }
-            // What began may be cut in two.
+            // A text may be cut in two.
             bytes.drain(..from.max(bytes.len().saturating_sub(64)));
             ensure!(
                 stream.read_buf(&mut bytes).await? > 0,

@@ -28,7 +28,8 @@ const pause = (millis) => new Promise((done) => setTimeout(done, millis));
 class Watched {
   call;
   owners = new Map();
-  /** The id that the SDK has just told us. If an event with data has it, the event follows at once. */
+  /** The id that the SDK has just reported. If an event with data has it, the event follows at
+   * once. */
   told;
 
   constructor() {
@@ -50,7 +51,8 @@ class Watched {
         call.gaveUp = String(error);
         call.abort.abort();
       }
-      // Without a session there is nothing to resume. 2.x says so here, and lets the caller wait for its own timeout.
+      // Without a session there is nothing to resume. 2.x reports that here, and lets the caller
+      // wait for its own timeout.
       if (call && !this.transport.sessionId && /SSE stream disconnected/.test(String(error))) {
         call.broke = String(error);
         call.abort.abort();

@@ -1,5 +1,5 @@
-// The HTTP side that the fixtures have in common: a free port, said on stdout, a token if one is
-// wanted, and an echo of it.
+// The HTTP side that the fixtures have in common: a free port, printed on stdout, a token on
+// request, and an echo of it.
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 

@@ -165,7 +165,7 @@ impl Listener {
             .start(&modern_message("subscriptions/listen", params))
             .await?
             .stream()?;
-        // It says first what it listens to.
+        // The first event acknowledges the subscriptions.
         stream.message().await?;
         Ok((stream, client))
     }
@@ -184,7 +184,7 @@ impl Listener {
                     listener: self.name.clone(),
                     id: event.id,
                 });
-                // That it cannot be read now says nothing of the list.
+                // A failed read now says nothing about the list.
                 let _ = read(&self.history, &self.list, client).await;
             }
         }

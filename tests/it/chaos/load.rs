@@ -92,7 +92,7 @@ pub(super) struct Load {
     secrets: Secrets,
 }
 
-/// What no log may hold: tokens and session ids.
+/// Values that no log may hold: tokens and session ids.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Secrets(Arc<Mutex<Vec<String>>>);
 

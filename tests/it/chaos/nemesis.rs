@@ -35,7 +35,7 @@ enum Strike {
     /// TEST-F5, without its data.
     EmptyRedis,
     PauseRedis,
-    /// TEST-F6: another one takes over, which was not told the last writes.
+    /// TEST-F6: another one takes over, which lacks the last writes.
     ReplaceRedis,
     /// TEST-F7.
     FillRedis,
@@ -254,7 +254,8 @@ impl Nemesis {
         Ok(())
     }
 
-    /// Another Redis takes over, which was not told what was written last. By turns because the old one is dead, and although it lives.
+    /// Another Redis takes over, which lacks the last writes. By turns because the old one is dead,
+    /// and although it lives.
     async fn replace_redis(&mut self, cluster: &mut Cluster) -> Result<()> {
         let lost = Duration::from_millis(self.dice.pick(&[200, 700, 2_000]));
         let how = [Succession::Death, Succession::Demotion][self.successions % 2];
@@ -318,7 +319,7 @@ impl Nemesis {
                 },
             ),
         };
-        // Who still hears may not be excused by who does not.
+        // A cut for some nodes may not excuse the others.
         let is_away = weather != Weather::Deaf;
         let kind = if is_away {
             FaultKind::StoreAway

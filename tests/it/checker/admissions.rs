@@ -52,7 +52,8 @@ pub(super) fn c11_more_calls_than_a_limit_lets_in_are_seen() {
     // All at once: the bucket, what a second brings, one for each node, and those under way.
     assert_eq!(let_in(vec![burst(36)]), nothing);
     assert_eq!(let_in(vec![burst(37)]), ["C11"]);
-    // One every two seconds for an hour is what the limit says; two in three are one and a half times as much.
+    // The limit is one every two seconds for an hour; two in three are one and a half times as
+    // much.
     assert_eq!(let_in(vec![calls("limited", 1_800, 0, 2_000)]), nothing);
     assert_eq!(let_in(vec![calls("limited", 400, 0, 1_333)]), ["C11"]);
     // A full bucket, a quiet minute, and another one; without the minute it is too much.

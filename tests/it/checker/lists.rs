@@ -118,7 +118,8 @@ pub(super) fn c10_who_is_not_told_of_a_change_is_seen() {
             assert_eq!(before, ["C10"], "{who}: {kind:?} that was over");
         }
     }
-    // A session whose record is lost in its first minute is taken for one that has not said that it is ready, until the minute is over.
+    // A session whose record is lost in its first minute counts as one that has not sent
+    // `notifications/initialized`, until the minute is over.
     let emptied = |place: usize, time, later: Option<(u64, What)>| {
         with(|lines| {
             lines.remove(place);

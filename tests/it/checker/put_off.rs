@@ -67,7 +67,7 @@ pub(super) fn c14_a_service_that_puts_many_off_without_need_is_seen() {
         (1_000, over()),
     ]);
     assert_eq!(broken_by(&at(lines)), nothing);
-    // Who resumes is a request, too.
+    // A resume counts as a request, too.
     let mut lines = calls(500, 0);
     let resumed = |number: u64| {
         let call = format!("a-{number}");

@@ -332,7 +332,8 @@ impl Walk {
         Ok(())
     }
 
-    /// A tool that asks `methods` and then says `words`. Gives its result, and the parameters of the first question.
+    /// A tool that asks `methods` and then answers `words`. Returns its result, and the parameters
+    /// of the first question.
     async fn ends(
         &self,
         word: &str,

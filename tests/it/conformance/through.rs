@@ -80,7 +80,7 @@ async fn through(
     let output = String::from_utf8_lossy(&finished.stdout);
     let found = outcomes(&out)?;
     assert_eq!(found.len(), scenarios, "{output}");
-    // What tasks owe is held elsewhere.
+    // Other tests hold the rules of tasks.
     let failed: BTreeSet<&str> = found
         .iter()
         .filter(|(scenario, _)| !scenario.starts_with("tasks-"))

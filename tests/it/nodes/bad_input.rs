@@ -343,7 +343,7 @@ async fn b4_batches_are_bounded_and_of_one_revision() -> Result<()> {
     is_well(&fleet, &newer).await
 }
 
-/// TEST-B5: toward us. What APIs send is in `crates/http_tools/src/answer/tests.rs`.
+/// TEST-B5: requests to us. Answers of APIs are in `crates/http_tools/src/answer/tests.rs`.
 #[tokio::test]
 async fn b5_a_packed_body_is_415_and_is_not_unpacked() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -439,7 +439,7 @@ async fn b7_heads_are_bounded_and_headers_that_lie_are_refused_without_an_echo()
     is_well(&fleet, &session).await
 }
 
-/// What tries to look like the end of an event and the beginning of the next one.
+/// Text that imitates the end of an event and the beginning of the next one.
 const FRAMES: &str = "a\n\nid: x\ndata: y\r\rretry: 1\r\n\r\n: \u{0}\u{2028}\u{2029}z";
 
 /// TEST-S9: it stands in the progress token and in the result.

@@ -180,7 +180,8 @@ async fn c5_an_owner_that_membership_has_forgotten_counts_as_lost() -> Result<()
     let session = fleet.session(LEGACY).await?;
     let order = Order::start(&fleet, &fleet.on(0, &session)?, 15).await?;
     fleet.cluster.nodes[0].kill()?;
-    // As after the loss of the store between two of its heartbeats: no entry says that it ever lived.
+    // As after the loss of the store between two of its heartbeats: no entry shows that it ever
+    // lived.
     for key in ["pl1:{nodes}:z", "pl1:{nodes}:i"] {
         fleet.cluster.redis.command(&["DEL", key]).await?;
     }

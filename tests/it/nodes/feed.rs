@@ -52,7 +52,7 @@ async fn app(fleet: &Fleet) -> Result<(String, McpClient)> {
     ))
 }
 
-/// Waits until every node refuses it, and says how long that took.
+/// Waits until every node refuses it, and returns the time.
 async fn refused_everywhere(fleet: &Fleet, client: &McpClient) -> Result<Duration> {
     let began = Instant::now();
     for node in 0..fleet.cluster.nodes.len() {
@@ -181,7 +181,7 @@ async fn case_134_a_new_role_costs_one_401_and_the_stream_is_resumed() -> Result
         ensure!(status(&fleet, node, &fresh).await? == StatusCode::OK);
     }
 
-    // It is the stream that it was: it tells what happens now.
+    // It is the same stream: it delivers new events.
     let tools = console
         .tool_ids(&fleet.published.workspace, &fleet.published.source_id)
         .await?;

@@ -75,7 +75,7 @@ async fn s7_doorbells_that_were_forged_or_repeated_deliver_nothing() -> Result<(
     echo(&elsewhere, "as before").await
 }
 
-/// Longest time that a look at something broken is waited for.
+/// Longest wait for an answer about a broken record.
 const MOMENT: Duration = Duration::from_millis(700);
 
 #[tokio::test]

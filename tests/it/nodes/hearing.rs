@@ -1,5 +1,5 @@
-//! Nodes that do not hear what is revoked: when they go on to judge tokens, and when they do not (AUTH-4.3.6, STREAM-17.4,
-//! ADR 25; CASE-136).
+//! Nodes that receive no revocations: when they go on to judge tokens, and when they do not
+//! (AUTH-4.3.6, STREAM-17.4, ADR 25; CASE-136).
 
 use std::{collections::BTreeSet, time::Duration};
 

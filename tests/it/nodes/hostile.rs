@@ -24,7 +24,7 @@ fn a_flood() -> usize {
     sized(10_000, 100_000)
 }
 
-/// What Redis keeps of sessions, streams, requests and questions: names, and digests of contents.
+/// Records of sessions, streams, requests and questions in Redis: names, and digests of contents.
 async fn kept(fleet: &Fleet) -> Result<String> {
     let script = "local all = {} \
         for _, key in ipairs(redis.call('KEYS', 'pl1:*')) do \
@@ -416,9 +416,9 @@ async fn b11_who_never_reads_is_hung_up_on_and_finds_everything_later() -> Resul
         all.until(&format!("deaf-{number}"), |fate| fate.answered == 1)
             .await?;
     }
-    // The clients stay connected for a minute and do not read; others are served meanwhile. What
-    // forty answers needed for a moment, to be read and written, is given back within seconds; what
-    // is held stays. So the bound has to hold at some moment well within that minute.
+    // The clients stay connected for a minute and do not read; others are served meanwhile. Memory
+    // that forty answers need for a moment, to be read and written, is given back within seconds;
+    // held memory stays. So the bound has to hold at some moment well within that minute.
     let session = fleet.session(LEGACY).await?;
     for number in 0..50 {
         echo(&session, &format!("beside {number}")).await?;

@@ -170,7 +170,8 @@ async fn l3_a_streamed_call_costs_redis_five_commands_and_one_for_each_notice() 
 /// Streamed calls that are counted together: what one of them has too much on a slow machine is little of all.
 const STREAMED: usize = 20;
 
-/// The same for the tool of the conformance suite that tells three times and answers at once, behind an MCP server.
+/// The same for the tool of the conformance suite that sends three notifications and answers at
+/// once, behind an MCP server.
 #[tokio::test]
 async fn l3_a_call_that_tells_three_times_at_once_costs_seven_commands() -> Result<()> {
     let upstream = Upstream::start(Fixture::Rmcp)?;

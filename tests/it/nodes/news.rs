@@ -31,7 +31,7 @@ async fn s15_1_list_changed_reaches_sessions_and_listeners_on_every_node() -> Re
             .start(&modern_message("subscriptions/listen", params))
             .await?
             .stream()?;
-        // It says first what it listens to.
+        // The first event acknowledges the subscriptions.
         listening.message().await?;
         streams.push(listening);
     }

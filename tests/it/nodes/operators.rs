@@ -42,7 +42,7 @@ fn done(fleet: &Fleet, arguments: &[&str]) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// What each node answers to a token.
+/// The answer of each node to a token.
 async fn answers(fleet: &Fleet, mcp: &McpClient) -> Result<Vec<StatusCode>> {
     let mut all = Vec::new();
     for node in 0..fleet.cluster.nodes.len() {
@@ -52,7 +52,7 @@ async fn answers(fleet: &Fleet, mcp: &McpClient) -> Result<Vec<StatusCode>> {
     Ok(all)
 }
 
-/// Waits until every node refuses the token, and says how long that took after the command had ended.
+/// Waits until every node refuses the token, and returns the time since the end of the command.
 async fn refused_everywhere(fleet: &Fleet, mcp: &McpClient) -> Result<Duration> {
     let began = Instant::now();
     eventually(

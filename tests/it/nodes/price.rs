@@ -19,7 +19,7 @@ const LEASES_A_SECOND: f64 = 100.0;
 /// Calls faster than this are not registered as running (STREAM-5: 25 ms on the node).
 const QUICK: Duration = Duration::from_millis(25);
 
-/// What clients of Redis sent.
+/// Commands that clients of Redis sent.
 #[derive(Debug)]
 pub(super) struct Sent {
     /// To the record of a session: what a caller waits for.
@@ -136,7 +136,7 @@ fn assert_leases(busy: &Sent) {
 async fn b8_b9_made_up_ids_cost_redis_nothing() -> Result<()> {
     let fleet = Fleet::of(1).await?;
     let session = fleet.session(LEGACY).await?;
-    // Not a call: what is kept of a running one goes a moment after its answer.
+    // Not a call: the record of a running one is removed a moment after its answer.
     session.request("tools/list", json!({})).await?;
     let id = session.header("mcp-session-id").unwrap_or_default();
     let busy = sent(&fleet, async || {

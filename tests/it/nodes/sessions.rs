@@ -31,7 +31,7 @@ async fn c9_a_session_that_was_deleted_on_one_node_is_unknown_on_every_node() ->
         let resumed = client.resume(order.first_id()?).await?.whole()?;
         assert_eq!(resumed.status, StatusCode::NOT_FOUND, "resume on {node}");
     }
-    // What ran in it is stopped.
+    // Its running calls are stopped.
     fleet.fixture.held.given_up("order-1", 1).await
 }
 

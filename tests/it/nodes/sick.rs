@@ -128,8 +128,8 @@ async fn s17_1_redis_is_silent_and_comes_back() -> Result<()> {
     nothing_was_lost(&fleet, &known, &order, &meanwhile).await
 }
 
-/// TEST-F6: the new one was never told what was written last, and the old one, where it lives,
-/// takes no writes any more (`READONLY`).
+/// TEST-F6: the new one lacks the last writes, and the old one, if it lives, accepts no writes any
+/// more (`READONLY`).
 #[tokio::test]
 async fn s17_3_another_redis_takes_over_and_owners_write_again_what_it_was_not_told() -> Result<()>
 {
@@ -150,7 +150,7 @@ async fn s17_3_another_redis_takes_over_and_owners_write_again_what_it_was_not_t
         meanwhile.extend(order.stream.rest().await?);
         response(&meanwhile)?;
         nothing_was_lost(&fleet, &session, &order, &meanwhile).await?;
-        // Its id says all that is needed to make it again, on whatever node.
+        // Its id holds all that a node needs to make it again.
         let elsewhere = fleet.on(1, &young)?;
         eventually("a session goes on", Duration::from_secs(10), async || {
             echo(&elsewhere, "made again").await.is_ok()

@@ -95,14 +95,14 @@ async fn case_108_nothing_tells_a_workspace_that_is_there_from_one_that_never_wa
     }
     ensure!(answers[0] == answers[1], "{answers:?}");
 
-    // Without a database it says the same: nothing that takes longer for one of them is looked at.
+    // Without a database the answer is the same: no query takes longer for one of them.
     fleet.cluster.postgres.stop()?;
     ensure!(asked(&fleet, KNOWN).await? == known);
     ensure!(asked(&fleet, UNKNOWN).await? == known);
     Ok(())
 }
 
-/// What each node answers.
+/// The answer of each node.
 pub(super) async fn answers(fleet: &Fleet, client: &McpClient) -> Result<Vec<StatusCode>> {
     let mut all = Vec::new();
     for node in 0..fleet.cluster.nodes.len() {

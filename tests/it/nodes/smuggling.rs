@@ -35,7 +35,7 @@ const VICTIMS: usize = 4;
 /// Longest time until an answer that comes after another one.
 const SOON: Duration = Duration::from_millis(700);
 
-/// How long the body is, said twice or unclearly. `$` stands for a length in digits.
+/// Headers with the length of the body, twice or unclear. `$` stands for a length in digits.
 const LINES: &[&str] = &[
     "content-length: $\r\ntransfer-encoding: chunked\r\n",
     "transfer-encoding: chunked\r\ncontent-length: $\r\n",
@@ -110,7 +110,7 @@ fn smuggled(client: &McpClient, number: usize) -> Result<String> {
     raw::post(client, &call(2, "do_work", work, None))
 }
 
-/// A try whose first request says that nothing follows it.
+/// An attempt whose first request announces that no other follows.
 async fn last_of_its_connection(client: &McpClient, number: usize) -> Result<Vec<RawAnswer>> {
     let (head, inner) = (raw::head(client, "POST")?, smuggled(client, number)?);
     let mut connection = RawHttp::to(client).await?;

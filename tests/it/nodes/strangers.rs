@@ -34,7 +34,8 @@ async fn kept(fleet: &Fleet) -> Result<String> {
     fleet.cluster.redis.command(&["EVAL", script, "0"]).await
 }
 
-/// TEST-B9. Beyond the limit of its address a stranger gets 429; here there is none, so that every answer is looked at.
+/// TEST-B9. Beyond the limit of its address a stranger gets 429; here there is no limit, so that
+/// every answer is checked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b9_a_flood_of_initialize_without_a_good_token_stores_nothing() -> Result<()> {
     let builder = Cluster::builder()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Order, echo, is_progress, response};
 
-/// What every node tells as soon as it is used.
+/// Metrics that every node has as soon as it is used.
 const ALWAYS: &[&str] = &[
     "beat_age_seconds",
     "clock_skew_seconds",

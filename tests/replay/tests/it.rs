@@ -1,4 +1,5 @@
-//! What fuzzing once found worth keeping, in every run of the tests (TEST-F). New inputs are looked for by `make fuzz`.
+//! Inputs that fuzzing kept, in every run of the tests (TEST-F). New inputs are found by
+//! `make fuzz`.
 
 use std::{
     collections::BTreeSet,

@@ -22,7 +22,7 @@ const ANSWER_WAITS: u64 = 20_000;
 /// milliseconds.
 const BEHIND: u64 = 1_000;
 
-/// So much later than it was sent a node may look at a request, milliseconds.
+/// Longest time from the sending of a request until a node reads it, milliseconds.
 const ON_ITS_WAY: u64 = 1_000;
 
 /// From, until, milliseconds.
@@ -39,7 +39,8 @@ fn close(spans: &mut [Span], at: u64) {
     }
 }
 
-/// Ends the oldest of those that have not ended: where two stores take over one after the other, what the second one was not told lasts until then.
+/// Ends the oldest open span. If two stores take over one after the other, the writes that the
+/// second one lacks are open until then.
 fn close_first(spans: &mut [Span], at: u64) {
     if let Some(span) = spans.iter_mut().find(|span| span.1 == u64::MAX) {
         span.1 = at;
@@ -123,7 +124,7 @@ impl Faults {
         }
     }
 
-    /// TEST-C4: may events be missing that a call had until then, if it is said?
+    /// TEST-C4: may events be missing that a call had until then, if a notice reports it?
     pub(super) fn excuse_gap(&self, until_then: Span) -> bool {
         touches_any(&self.away, until_then, SUSPECTS_NOBODY)
             || touches_any(&self.full, until_then, SUSPECTS_NOBODY)
@@ -173,7 +174,7 @@ impl Faults {
             .forgot
             .iter()
             .any(|(from, until)| touches((from.saturating_sub(BEHIND), *until), deleted, 0));
-        // A node that is held looks at what was sent to it when it goes on.
+        // A held node reads the requests to it when it goes on.
         let held = self
             .nodes
             .iter()
@@ -211,13 +212,13 @@ impl Faults {
         lost_answer || lost_question && (lost_node || taken.is_none())
     }
 
-    /// TEST-C10: did the store lose what it knew of a session in this time?
+    /// TEST-C10: did the store lose the record of a session in this time?
     pub(super) fn lost_records(&self, time: Span) -> bool {
         self.losses().any(|span| touches(span, time, NOTICES))
     }
 
     /// TEST-C8: may a call run on that was cancelled, `call` being its life until then? The node
-    /// that runs it is not there or does not hear, or the store does not know where it runs.
+    /// that runs it is gone or receives no messages, or the store does not know where it runs.
     pub(super) fn excuse_late_cancel(&self, call: Span) -> bool {
         let mut all = self
             .nodes

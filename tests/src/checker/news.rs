@@ -11,7 +11,8 @@ use crate::{
 
 /// From the commit until every listener is notified, milliseconds.
 const WITHIN: u64 = 10_000;
-/// Until then a session whose record the store lost is taken for one that has not said that it is ready, milliseconds.
+/// Until then a session whose record the store lost counts as one that has not sent
+/// `notifications/initialized`, milliseconds.
 const READY: u64 = 60_000;
 /// The end of a stream that is still there.
 const OPEN: u64 = u64::MAX;

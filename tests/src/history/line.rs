@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct Line {
     /// Milliseconds since the start, by the harness's own clock.
     pub at: u64,
-    /// What happened.
+    /// The event.
     pub what: What,
 }
 
-/// What happened.
+/// The event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum What {
     /// A client is about to send a call.
@@ -140,14 +140,14 @@ pub enum What {
     },
     /// It is notified that the list changed.
     Told {
-        /// Who.
+        /// The listener.
         listener: String,
         /// The event's id.
         id: Option<String>,
     },
     /// Its stream is over.
     Left {
-        /// Who.
+        /// The listener.
         listener: String,
     },
     /// A client has read the list.
@@ -220,7 +220,7 @@ pub enum Body {
         /// How far, in thousandths.
         n: u64,
     },
-    /// Some events are lost, and the service says so.
+    /// Some events are lost, and the service reports that.
     Gap,
     /// The response.
     Response(Outcome),
