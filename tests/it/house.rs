@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler checks.
+//! The rules of the repository that no compiler checks.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -184,7 +184,7 @@ fn no_test_uses_a_default_port_or_a_default_folder() -> Result<()> {
             continue;
         }
         let mut wants = |start: usize, names: &[&str]| {
-            // What starts the binary names all of them in one statement.
+            // The statement that starts the binary names all of them.
             let statement = text[start..].split_once(';').map_or("", |(first, _)| first);
             for name in names {
                 if !statement.contains(name) {
