@@ -31,7 +31,7 @@ use super::{
     sources::found,
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// The visible part of a credential.
 #[derive(Debug, Serialize, ToSchema)]
@@ -217,7 +217,7 @@ pub(crate) struct CredentialHeaderForm {
 pub(crate) async fn set_credential(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(credential): JsonBody<Credential>,
 ) -> Result<Json<CredentialSummary>, ConsoleError> {
@@ -258,7 +258,7 @@ pub(crate) async fn set_credential(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("credential.set", "source", id.to_string(), detail),
     )
@@ -278,7 +278,7 @@ pub(crate) async fn set_credential(
 pub(crate) async fn delete_credential(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -289,7 +289,7 @@ pub(crate) async fn delete_credential(
         change::commit(
             tx,
             &workspace,
-            &visitor,
+            &context,
             now,
             ("credential.deleted", "source", id.to_string(), json!({})),
         )

@@ -28,8 +28,8 @@ use super::{
 use crate::{
     login::{ConsolePage, throttle::AccountKey},
     mail::{self, texts::Stronger},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Most invitations of a workspace in a day.
@@ -111,7 +111,7 @@ pub struct SentInvitation {
 pub(crate) async fn invite(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(new): JsonBody<NewInvitationBody>,
 ) -> Result<(StatusCode, Json<SentInvitation>), ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -186,7 +186,7 @@ pub(crate) async fn invite(
     };
     let detail = serde_json::json!({ "role": new.role });
     let event = workspace.event("invitation.sent", "invitation", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
     for notice in &notices {
@@ -215,7 +215,7 @@ pub(crate) async fn revoke_invitation(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<InvitationKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -229,7 +229,7 @@ pub(crate) async fn revoke_invitation(
         id,
         serde_json::json!({}),
     );
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -34,7 +34,7 @@ use super::{
     workspace::Workspace,
     workspaces::display_name,
 };
-use crate::{connect, state::AuthState, visitor::Visitor};
+use crate::{connect, request_context::RequestContext, state::AuthState};
 
 /// Tools written by one statement: their schemas can be large.
 const CHUNK: usize = 100;
@@ -246,7 +246,7 @@ pub enum NewSourceRequest {
 pub(crate) async fn create_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(request): JsonBody<NewSourceRequest>,
 ) -> Result<(StatusCode, Json<SourceView>), ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -266,7 +266,7 @@ pub(crate) async fn create_source(
                 document: None,
                 security: &json!([]),
             };
-            insert(&state, &workspace, &visitor, &new, &[]).await?;
+            insert(&state, &workspace, &context, &new, &[]).await?;
         }
         NewSourceRequest::Openapi {
             name,
@@ -301,7 +301,7 @@ pub(crate) async fn create_source(
                 document: Some(new_document(&loaded)),
                 security: &imports::stored_hints(&loaded.import.security)?,
             };
-            insert(&state, &workspace, &visitor, &new, &tools).await?;
+            insert(&state, &workspace, &context, &new, &tools).await?;
         }
     }
     let mut tx = state.store.tenant(workspace.id).await?;
@@ -407,7 +407,7 @@ pub(super) async fn has_room(tx: &mut TenantTx) -> Result<(), ConsoleError> {
 async fn insert(
     state: &AuthState,
     workspace: &Workspace,
-    visitor: &Visitor,
+    context: &RequestContext,
     new: &NewSource<'_>,
     tools: &[(Imported, bool)],
 ) -> Result<(), ConsoleError> {
@@ -420,7 +420,7 @@ async fn insert(
     change::commit(
         tx,
         workspace,
-        visitor,
+        context,
         now,
         ("source.created", "source", new.id.to_string(), detail),
     )
@@ -460,7 +460,7 @@ pub struct SourceChange {
 pub(crate) async fn change_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<SourceChange>,
 ) -> Result<Json<SourceView>, ConsoleError> {
@@ -528,7 +528,7 @@ pub(crate) async fn change_source(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("source.changed", "source", id.to_string(), detail),
     )
@@ -544,7 +544,7 @@ pub(crate) async fn change_source(
 pub(crate) async fn delete_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -556,7 +556,7 @@ pub(crate) async fn delete_source(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("source.deleted", "source", id.to_string(), detail),
     )
@@ -571,7 +571,7 @@ pub(crate) async fn delete_source(
 pub(crate) async fn restore_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<SourceView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -585,7 +585,7 @@ pub(crate) async fn restore_source(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("source.restored", "source", id.to_string(), detail),
     )
