@@ -229,3 +229,34 @@ fn rust_files(folder: &Path, found: &mut Vec<std::path::PathBuf>) -> Result<()> 
     }
     Ok(())
 }
+
+#[test]
+fn the_commit_hook_refuses_subjects_of_another_form() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let judge = |message: &str| -> Result<bool> {
+        let file = folder.path().join("message");
+        fs::write(&file, message)?;
+        let hook = repository().join("scripts/hooks/commit-msg");
+        Ok(Command::new(hook).arg(file).output()?.status.success())
+    };
+    let longest = format!("net: {}", "A".repeat(67));
+    for good in [
+        "net: Refuse long heads",
+        "# a comment\nservices/mcp: Refuse long heads\n\nProblem: …",
+        "Merge branch 'main'",
+        &longest,
+    ] {
+        assert!(judge(good)?, "{good:?}");
+    }
+    for bad in [
+        "Refuse long heads",
+        "net: refuse long heads",
+        "net: Refuse long heads.",
+        "net: Refuse long heads\nand more",
+        &format!("{longest}A"),
+        "",
+    ] {
+        assert!(!judge(bad)?, "{bad:?}");
+    }
+    Ok(())
+}
