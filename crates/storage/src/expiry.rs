@@ -201,7 +201,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from sources where (tenant_id, id) in
                    (select tenant_id, id from sources where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::trash::KEPT - crate::trash::GRACE,
+                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
                 BATCH
             )
             .execute(connection)
@@ -224,7 +224,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                      delete from server_resources using over
                       where server_resources.tenant_id = over.tenant_id and server_resources.server_id = over.id)
                    select count(*) as "count!" from over"#,
-                now - crate::trash::KEPT - crate::trash::GRACE,
+                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
                 BATCH
             )
             .fetch_one(connection)
@@ -235,7 +235,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from prompts where (tenant_id, id) in
                    (select tenant_id, id from prompts where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::trash::KEPT - crate::trash::GRACE,
+                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
                 BATCH
             )
             .execute(connection)
@@ -245,7 +245,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from resources where (tenant_id, id) in
                    (select tenant_id, id from resources where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::trash::KEPT - crate::trash::GRACE,
+                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
                 BATCH
             )
             .execute(connection)
@@ -313,7 +313,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
         Expired::ConnectEvents => {
             sqlx::query!(
                 "delete from connect_events where id in (select id from connect_events where at < $1 limit $2 for update skip locked)",
-                now - crate::connect_events::KEPT,
+                now - crate::platform::connect_events::KEPT,
                 BATCH
             )
             .execute(connection)

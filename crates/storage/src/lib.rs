@@ -15,77 +15,22 @@
 //!   revocations, verification keys, the owner of an API key, connection diagnostics.
 //!
 //! A frequent operation of one step can save the messages that begin and end a transaction. It
-//! shares one message with concurrent operations of its kind (`together`, ADR 31). These are
+//! shares one message with concurrent operations of its kind (`query_batcher`, ADR 31). These are
 //! database functions that run with the rights of the system scope.
 //!
 //! One-time values (codes, refresh tokens, verifications) are consumed by the `where` of a single
 //! `update`.
 
-mod doorbell;
 mod error;
 mod migrate;
-mod together;
-mod written;
+mod notification_listener;
+mod query_batcher;
 
-pub mod account_links;
-pub mod api_keys;
-pub mod audit;
-pub mod audit_chain;
-pub mod authorization_requests;
-pub mod browser_sessions;
-pub mod calls;
-pub mod catalog;
-pub mod client_admission;
-pub mod client_documents;
-pub mod client_fetches;
-pub mod client_proofs;
-pub mod client_secrets;
-pub mod clients;
-pub mod connect_events;
-pub mod connected_apps;
-pub mod credential_states;
-pub mod credentials;
-pub mod email_changes;
-pub mod endings;
+pub mod accounts;
 pub mod expiry;
-pub mod factor_rules;
-pub mod grant_state;
-pub mod grant_uses;
-pub mod grants;
-pub mod identities;
-pub mod identity_offers;
-pub mod invitations;
-pub mod limits;
-pub mod login_attempts;
-pub mod mails;
-pub mod members;
-pub mod offered_servers;
-pub mod operators;
-pub mod passkeys;
-pub mod prompts;
-pub mod recorder;
-pub mod refresh_tokens;
-pub mod registered_clients;
-pub mod registry_news;
-pub mod resources;
-pub mod revocations;
-pub mod sealed;
-pub mod second_factors;
-pub mod servers;
-pub mod service_accounts;
-pub mod signing_keys;
-pub mod single_sign_on;
-pub mod sources;
-pub mod tenant_domains;
-pub mod tenants;
-pub mod tools;
-pub mod trash;
-pub mod upstream_oauth;
-pub mod upstreams;
-pub mod users;
-pub mod verifications;
-pub mod ways_in;
-pub mod workspace_hints;
+pub mod oauth;
+pub mod platform;
+pub mod registry;
 
 use std::{str::FromStr, sync::Arc, time::Duration};
 
@@ -95,11 +40,11 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
 
-use together::Together;
+use query_batcher::QueryBatcher;
 
-pub use doorbell::Doorbell;
 pub use error::StorageError;
 pub use migrate::{MigrateError, SchemaState, bootstrap, ensure_login, migrate, schema_state};
+pub use notification_listener::NotificationListener;
 
 /// How to reach Postgres.
 #[derive(Debug, Clone)]
@@ -117,8 +62,8 @@ pub struct StorageConfig {
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
-    looks: Arc<Together<refresh_tokens::Look>>,
-    rotations: Arc<Together<refresh_tokens::Rotation>>,
+    looks: Arc<QueryBatcher<oauth::refresh_tokens::Look>>,
+    rotations: Arc<QueryBatcher<oauth::refresh_tokens::Rotation>>,
 }
 
 /// The transaction scopes that a process needs.
@@ -126,7 +71,7 @@ pub struct Store {
 pub enum Needs {
     /// All: the authorization service, alone or with MCP endpoints, and operators' commands. The
     /// login role is a member of `portolan_app`.
-    EveryDoor,
+    AllScopes,
     /// MCP endpoints alone. A login in `portolan_mcp`.
     Nodes,
 }
@@ -183,8 +128,8 @@ impl Store {
             .acquire_timeout(config.acquire_timeout)
             .connect_lazy_with(options);
         Ok(Self {
-            looks: Together::new(pool.clone()),
-            rotations: Together::new(pool.clone()),
+            looks: QueryBatcher::new(pool.clone()),
+            rotations: QueryBatcher::new(pool.clone()),
             pool,
         })
     }
@@ -252,7 +197,7 @@ impl Store {
     /// own tables. It must be able to become each role that it needs. Empty if there is no fault.
     pub async fn role_faults(&self, needs: Needs) -> Result<Vec<&'static str>, StorageError> {
         let roles: &[&str] = match needs {
-            Needs::EveryDoor => &[
+            Needs::AllScopes => &[
                 "portolan_core",
                 "portolan_tenant",
                 "portolan_node",
@@ -284,7 +229,7 @@ impl Store {
         }
         if !row.member {
             faults.push(match needs {
-                Needs::EveryDoor => "the login role is not a member of portolan_app",
+                Needs::AllScopes => "the login role is not a member of portolan_app",
                 Needs::Nodes => "the login role is not a member of portolan_mcp",
             });
         }

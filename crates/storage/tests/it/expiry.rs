@@ -7,9 +7,11 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, Store, clients,
+    Reason, Store,
+    accounts::users,
     expiry::{self, Expired},
-    grants, servers, sources, trash, users,
+    oauth::{clients, grants},
+    registry::{servers, sources, trash},
 };
 use serde_json::json;
 use time::Duration;
