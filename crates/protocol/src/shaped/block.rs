@@ -2,8 +2,8 @@
 
 use super::{Loss, Losses, Violation};
 use crate::content::decoded_len;
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Raw};
-use crate::result::Object;
 use crate::revision::Revision;
 
 fn text_of(value: &Raw, name: &str) -> Result<String, Violation> {
@@ -88,7 +88,7 @@ fn stand_in(text: &str, out: &mut Vec<u8>) {
 }
 
 /// MCP-RE-2: a URI, and text or bytes.
-pub(super) fn is_contents(resource: &Raw) -> bool {
+pub(crate) fn is_contents(resource: &Raw) -> bool {
     let has = |name: &str| {
         resource
             .get(name)
@@ -98,7 +98,7 @@ pub(super) fn is_contents(resource: &Raw) -> bool {
 }
 
 /// Appends what a resource holds, as `to` knows it.
-pub(super) fn contents(resource: &Raw, to: Revision, out: &mut Vec<u8>, losses: &mut Losses) {
+pub(crate) fn contents(resource: &Raw, to: Revision, out: &mut Vec<u8>, losses: &mut Losses) {
     let mut object = Object::begin(out);
     for (name, value) in resource.members() {
         if name == "_meta" {
@@ -111,7 +111,7 @@ pub(super) fn contents(resource: &Raw, to: Revision, out: &mut Vec<u8>, losses: 
 }
 
 /// `_meta` of anything but a result (MCP-FA-1, MCP-FA-3, MCP-FA-4).
-pub(super) fn meta(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
+pub(crate) fn meta(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
     if value.kind() != Kind::Object {
         losses.add(Loss::Malformed);
     } else if to.facts().titles {
@@ -144,7 +144,7 @@ pub(crate) fn annotations(value: &Raw, to: Revision, object: &mut Object<'_>, lo
 }
 
 /// Pictures (MCP-FA-1, MCP-FA-4), only with schemes that a client may load (MCP-IC-2).
-pub(super) fn icons(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
+pub(crate) fn icons(value: &Raw, to: Revision, object: &mut Object<'_>, losses: &mut Losses) {
     if !to.facts().icons {
         losses.add(Loss::Icons);
         return;

@@ -7,7 +7,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::raw::{Kind, Raw};
+use crate::json::{Kind, Raw, write_string};
 
 /// A JSON-RPC id: a string or an integer of any size, repeated with the same type and exact value
 /// (MCP-J-2, MCP-J-5).
@@ -63,7 +63,7 @@ impl RequestId {
         match &self.0 {
             Form::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
             Form::Wide(digits) => out.extend_from_slice(digits.as_bytes()),
-            Form::Text(text) => crate::result::write_string(text, out),
+            Form::Text(text) => write_string(text, out),
         }
     }
 
