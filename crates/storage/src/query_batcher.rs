@@ -4,6 +4,8 @@
 //! one. Queries of a message share the cost of a commit, a snapshot and a round trip.
 
 use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
     fmt, mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -16,81 +18,81 @@ use crate::StorageError;
 /// The most queries in one message. More would delay the callers that wait for the next one.
 const MOST: usize = 64;
 
-/// Something that can be asked together with others of its kind.
-pub(crate) trait Question: Send + Sync + Sized + 'static {
-    type Answer: Send;
+/// A query that is sent together with others of its kind.
+pub(crate) trait BatchQuery: Send + Sync + Sized + 'static {
+    type Answer: Send + 'static;
 
-    /// Answers all, each in its place. A question must not be answered otherwise because of those
-    /// beside it.
-    fn ask(
-        way: &mut Way,
+    /// Runs all queries and returns their answers in order. The other queries of the message must
+    /// not change the answer of one.
+    fn run(
+        connection: &mut BatchConnection,
         all: &[Self],
     ) -> impl Future<Output = Result<Vec<Self::Answer>, StorageError>> + Send;
 }
 
-/// The answer to which a function of the database means this place: it counts from one.
-pub(crate) fn place_in<A>(answers: &mut [A], place: i64) -> Option<&mut A> {
-    answers.get_mut(usize::try_from(place.checked_sub(1)?).ok()?)
+/// The answer of the query with this number, as a function of the database returns it from one.
+pub(crate) fn slot_of<A>(answers: &mut [A], slot: i64) -> Option<&mut A> {
+    answers.get_mut(usize::try_from(slot.checked_sub(1)?).ok()?)
 }
 
-/// The way to the database of those who ask in a row: the next message finds the plans of this one.
+/// The connection of a row of messages: the next message finds the plans of this one.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct BatchConnection {
     pool: PgPool,
-    kept: Option<PoolConnection<Postgres>>,
+    open: Option<PoolConnection<Postgres>>,
 }
 
-impl Way {
-    pub(crate) async fn connection(&mut self) -> Result<&mut PgConnection, StorageError> {
-        let kept = match self.kept.take() {
-            Some(kept) => kept,
+impl BatchConnection {
+    pub(crate) async fn get(&mut self) -> Result<&mut PgConnection, StorageError> {
+        let open = match self.open.take() {
+            Some(open) => open,
             None => self.pool.acquire().await?,
         };
-        Ok(self.kept.insert(kept))
+        Ok(self.open.insert(open))
     }
 }
 
-/// Where the questions of one kind come together.
-pub(crate) struct QueryBatcher<Q: Question> {
+/// Collects the queries of one kind into messages.
+pub(crate) struct QueryBatcher<Q: BatchQuery> {
     pool: PgPool,
     waiting: Mutex<Waiting<Q>>,
 }
 
 /// The sender of the answer to a waiting caller.
-type Asker<Q> = oneshot::Sender<Result<<Q as Question>::Answer, StorageError>>;
+type Reply<Q> = oneshot::Sender<Result<<Q as BatchQuery>::Answer, StorageError>>;
 
-struct Waiting<Q: Question> {
-    questions: Vec<(Q, Asker<Q>)>,
+struct Waiting<Q: BatchQuery> {
+    queries: Vec<(Q, Reply<Q>)>,
     /// A task is sending queries, and will send these too.
-    is_asked: bool,
+    is_sending: bool,
 }
 
-impl<Q: Question> fmt::Debug for QueryBatcher<Q> {
+impl<Q: BatchQuery> fmt::Debug for QueryBatcher<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Together")
+        f.write_str("QueryBatcher")
     }
 }
 
-impl<Q: Question> QueryBatcher<Q> {
+impl<Q: BatchQuery> QueryBatcher<Q> {
     pub(crate) fn new(pool: PgPool) -> Arc<Self> {
         let waiting = Mutex::new(Waiting {
-            questions: Vec::new(),
-            is_asked: false,
+            queries: Vec::new(),
+            is_sending: false,
         });
         Arc::new(Self { pool, waiting })
     }
 
     /// Sends the query, with others that wait now. A query is sent even if this future is dropped.
-    pub(crate) async fn ask(self: &Arc<Self>, question: Q) -> Result<Q::Answer, StorageError> {
+    pub(crate) async fn send(self: &Arc<Self>, query: Q) -> Result<Q::Answer, StorageError> {
         let (answer, answered) = oneshot::channel();
-        let is_asked = {
+        let is_sending = {
             let mut waiting = self.waiting();
-            waiting.questions.push((question, answer));
-            mem::replace(&mut waiting.is_asked, true)
+            waiting.queries.push((query, answer));
+            mem::replace(&mut waiting.is_sending, true)
         };
-        if !is_asked {
-            // Not in this future: if it is dropped, the others' questions are still asked.
-            Asking::begin(Arc::clone(self));
+        if !is_sending {
+            // Not in this future: if it is dropped, the other queries are still sent.
+            SendTask::begin(Arc::clone(self));
         }
         answered
             .await
@@ -103,31 +105,35 @@ impl<Q: Question> QueryBatcher<Q> {
 }
 
 /// The task that sends queries until none is waiting.
-struct Asking<Q: Question> {
-    query_batcher: Arc<QueryBatcher<Q>>,
+struct SendTask<Q: BatchQuery> {
+    batcher: Arc<QueryBatcher<Q>>,
     is_over: bool,
 }
 
-impl<Q: Question> Asking<Q> {
+impl<Q: BatchQuery> SendTask<Q> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "who asked waits for it, and shutdown waits for them"
+        reason = "the caller waits for it, and shutdown waits for the callers"
     )]
-    fn begin(query_batcher: Arc<QueryBatcher<Q>>) {
-        let asking = Self {
-            query_batcher,
+    fn begin(batcher: Arc<QueryBatcher<Q>>) {
+        let sending = Self {
+            batcher,
             is_over: false,
         };
-        tokio::spawn(asking.all());
+        tokio::spawn(sending.all());
     }
 
     async fn all(mut self) {
-        let mut way = Way {
-            pool: self.query_batcher.pool.clone(),
-            kept: None,
+        let mut connection = BatchConnection {
+            pool: self.batcher.pool.clone(),
+            open: None,
         };
-        while let Some((questions, answers)) = self.next() {
-            for (answer, heard) in some(&mut way, &questions).await.into_iter().zip(answers) {
+        while let Some((queries, answers)) = self.next() {
+            for (answer, heard) in answer_all(&mut connection, &queries)
+                .await
+                .into_iter()
+                .zip(answers)
+            {
                 // A caller that no longer waits has dropped its receiver.
                 let _ = heard.send(answer);
             }
@@ -135,26 +141,29 @@ impl<Q: Question> Asking<Q> {
     }
 
     /// Takes the waiting queries, as many as fit in a message. `None` ends the task.
-    fn next(&mut self) -> Option<(Vec<Q>, Vec<Asker<Q>>)> {
-        let mut waiting = self.query_batcher.waiting();
-        if waiting.questions.is_empty() {
-            waiting.is_asked = false;
+    fn next(&mut self) -> Option<(Vec<Q>, Vec<Reply<Q>>)> {
+        let mut waiting = self.batcher.waiting();
+        if waiting.queries.is_empty() {
+            waiting.is_sending = false;
             self.is_over = true;
             return None;
         }
-        let some = waiting.questions.len().min(MOST);
-        Some(waiting.questions.drain(..some).unzip())
+        let some = waiting.queries.len().min(MOST);
+        Some(waiting.queries.drain(..some).unzip())
     }
 }
 
-async fn some<Q: Question>(way: &mut Way, questions: &[Q]) -> Vec<Result<Q::Answer, StorageError>> {
-    match Q::ask(way, questions).await {
+async fn answer_all<Q: BatchQuery>(
+    connection: &mut BatchConnection,
+    queries: &[Q],
+) -> Vec<Result<Q::Answer, StorageError>> {
+    match Q::run(connection, queries).await {
         Ok(answers) => answers.into_iter().map(Ok).collect(),
-        // The database said no to all because of one of them, and did nothing.
-        Err(error) if questions.len() > 1 && !error.is_unavailable() => {
-            let mut answers = Vec::with_capacity(questions.len());
-            for question in questions {
-                match Q::ask(way, std::slice::from_ref(question)).await {
+        // The database refused the message because of one query, and did nothing.
+        Err(error) if queries.len() > 1 && !error.is_unavailable() => {
+            let mut answers = Vec::with_capacity(queries.len());
+            for query in queries {
+                match Q::run(connection, std::slice::from_ref(query)).await {
                     Ok(alone) => answers.extend(alone.into_iter().map(Ok)),
                     Err(error) => answers.push(Err(error)),
                 }
@@ -162,24 +171,59 @@ async fn some<Q: Question>(way: &mut Way, questions: &[Q]) -> Vec<Result<Q::Answ
             answers
         }
         Err(error) => {
-            // It may be broken. The pool looks.
-            way.kept = None;
+            // It may be broken. The pool tests it.
+            connection.open = None;
             let error = Arc::new(error);
             let shared = || Err(StorageError::Shared(Arc::clone(&error)));
-            questions.iter().map(|_| shared()).collect()
+            queries.iter().map(|_| shared()).collect()
         }
     }
 }
 
-impl<Q: Question> Drop for Asking<Q> {
+impl<Q: BatchQuery> Drop for SendTask<Q> {
     /// After a panic, or when the runtime ends: waiting callers receive an error, and later queries
     /// start a new task.
     fn drop(&mut self) {
         if !self.is_over {
-            let mut waiting = self.query_batcher.waiting();
-            waiting.is_asked = false;
-            waiting.questions.clear();
+            let mut waiting = self.batcher.waiting();
+            waiting.is_sending = false;
+            waiting.queries.clear();
         }
+    }
+}
+
+/// One batcher for each kind of query, made at its first use. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct QueryBatchers {
+    pool: PgPool,
+    by_kind: Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
+}
+
+impl fmt::Debug for QueryBatchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("QueryBatchers")
+    }
+}
+
+impl QueryBatchers {
+    pub(crate) fn new(pool: PgPool) -> Self {
+        Self {
+            pool,
+            by_kind: Arc::default(),
+        }
+    }
+
+    /// The batcher of the queries `Q`.
+    pub(crate) fn of_kind<Q: BatchQuery>(&self) -> Arc<QueryBatcher<Q>> {
+        let mut by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = by_kind.get(&TypeId::of::<Q>());
+        if let Some(batcher) = known.and_then(|known| Arc::clone(known).downcast().ok()) {
+            return batcher;
+        }
+        let batcher = QueryBatcher::<Q>::new(self.pool.clone());
+        let any: Arc<dyn Any + Send + Sync> = Arc::clone(&batcher) as _;
+        by_kind.insert(TypeId::of::<Q>(), any);
+        batcher
     }
 }
 
@@ -203,10 +247,10 @@ mod tests {
         told: mpsc::UnboundedSender<Message>,
     }
 
-    impl Question for Number {
+    impl BatchQuery for Number {
         type Answer = u32;
 
-        async fn ask(_: &mut Way, all: &[Self]) -> Result<Vec<u32>, StorageError> {
+        async fn run(_: &mut BatchConnection, all: &[Self]) -> Result<Vec<u32>, StorageError> {
             let (answer, answered) = oneshot::channel();
             let values: Vec<u32> = all.iter().map(|number| number.value).collect();
             all[0].told.send((values.clone(), answer)).unwrap();
@@ -237,28 +281,28 @@ mod tests {
         clippy::disallowed_methods,
         reason = "the test waits for them, or ends them"
     )]
-    async fn ask(
-        query_batcher: &Arc<QueryBatcher<Number>>,
+    async fn send(
+        batcher: &Arc<QueryBatcher<Number>>,
         numbers: impl IntoIterator<Item = Number>,
     ) -> Vec<tokio::task::JoinHandle<Result<u32, StorageError>>> {
-        let asking = numbers
+        let sending = numbers
             .into_iter()
             .map(|number| {
-                let query_batcher = Arc::clone(query_batcher);
-                tokio::spawn(async move { query_batcher.ask(number).await })
+                let batcher = Arc::clone(batcher);
+                tokio::spawn(async move { batcher.send(number).await })
             })
             .collect();
         tokio::task::yield_now().await;
-        asking
+        sending
     }
 
     #[tokio::test]
     async fn who_comes_while_one_is_asked_is_asked_next_with_the_others() {
-        let (query_batcher, number, mut messages) = begin();
-        let mut asking = ask(&query_batcher, [number(1)]).await;
+        let (batcher, number, mut messages) = begin();
+        let mut sending = send(&batcher, [number(1)]).await;
         let (asked, first) = messages.recv().await.unwrap();
         assert_eq!(asked, [1], "nobody waits for company");
-        asking.extend(ask(&query_batcher, (2..100).map(&number)).await);
+        sending.extend(send(&batcher, (2..100).map(&number)).await);
         assert!(messages.try_recv().is_err(), "one message at a time");
         first.send(Ok(())).unwrap();
         let (asked, second) = messages.recv().await.unwrap();
@@ -267,26 +311,26 @@ mod tests {
         let (asked, third) = messages.recv().await.unwrap();
         assert_eq!(asked, (66..100).collect::<Vec<_>>());
         third.send(Ok(())).unwrap();
-        let answers = join_all(asking).await.into_iter();
+        let answers = join_all(sending).await.into_iter();
         let answers: Vec<u32> = answers.map(|answer| answer.unwrap().unwrap()).collect();
         assert_eq!(
             answers,
             (1..100).map(|value| value * 10).collect::<Vec<_>>()
         );
 
-        let asking = ask(&query_batcher, [number(7)]).await;
+        let sending = send(&batcher, [number(7)]).await;
         messages.recv().await.unwrap().1.send(Ok(())).unwrap();
-        for answer in asking {
+        for answer in sending {
             assert_eq!(answer.await.unwrap().unwrap(), 70, "and it begins again");
         }
     }
 
     #[tokio::test]
     async fn who_goes_away_takes_nobody_with_it() {
-        let (query_batcher, number, mut messages) = begin();
-        let first = ask(&query_batcher, [number(1)]).await;
+        let (batcher, number, mut messages) = begin();
+        let first = send(&batcher, [number(1)]).await;
         let (_, answer) = messages.recv().await.unwrap();
-        let second = ask(&query_batcher, [number(2)]).await;
+        let second = send(&batcher, [number(2)]).await;
         for gone in first {
             gone.abort();
         }
@@ -299,10 +343,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_refused_for_one_is_asked_one_by_one_and_an_outage_is_everybodys() {
-        let (query_batcher, number, mut messages) = begin();
-        let first = ask(&query_batcher, [number(1)]).await;
+        let (batcher, number, mut messages) = begin();
+        let first = send(&batcher, [number(1)]).await;
         let (_, answer) = messages.recv().await.unwrap();
-        let others = ask(&query_batcher, [number(2), number(3), number(4)]).await;
+        let others = send(&batcher, [number(2), number(3), number(4)]).await;
         answer.send(Ok(())).unwrap();
         let refused = || Err(StorageError::Database(sqlx::Error::RowNotFound));
         messages.recv().await.unwrap().1.send(refused()).unwrap();
@@ -319,12 +363,12 @@ mod tests {
         }
         assert_eq!(good, [true, true, false, true]);
 
-        let asking = ask(&query_batcher, [number(5), number(6)]).await;
+        let sending = send(&batcher, [number(5), number(6)]).await;
         let away = StorageError::Unavailable(sqlx::Error::PoolTimedOut);
         let (asked, answer) = messages.recv().await.unwrap();
         assert_eq!(asked, [5, 6]);
         answer.send(Err(away)).unwrap();
-        for answer in asking {
+        for answer in sending {
             assert!(answer.await.unwrap().unwrap_err().is_unavailable());
         }
         assert!(messages.try_recv().is_err(), "nobody asks again");
@@ -332,17 +376,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_outage_for_those_who_waited_and_nothing_for_who_comes_later() {
-        let (query_batcher, number, mut messages) = begin();
-        let first = ask(&query_batcher, [number(1)]).await;
+        let (batcher, number, mut messages) = begin();
+        let first = send(&batcher, [number(1)]).await;
         let (_, answer) = messages.recv().await.unwrap();
-        let second = ask(&query_batcher, [number(2)]).await;
+        let second = send(&batcher, [number(2)]).await;
         drop(answer);
         for answer in first.into_iter().chain(second) {
             assert!(answer.await.unwrap().unwrap_err().is_unavailable());
         }
-        let asking = ask(&query_batcher, [number(3)]).await;
+        let sending = send(&batcher, [number(3)]).await;
         messages.recv().await.unwrap().1.send(Ok(())).unwrap();
-        for answer in asking {
+        for answer in sending {
             assert_eq!(answer.await.unwrap().unwrap(), 30);
         }
     }

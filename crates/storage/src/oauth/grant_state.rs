@@ -21,7 +21,7 @@ use crate::{
         factor_rules,
         grants::{Grant, GrantStatus},
     },
-    query_batcher::place_in,
+    query_batcher::slot_of,
 };
 
 /// A grant and what stands around it.
@@ -29,8 +29,8 @@ use crate::{
 pub struct GrantState {
     /// The grant.
     pub grant: Grant,
-    /// Of its person in its tenant, as [`crate::oauth::grants::standing`] reads it; `None` if they never
-    /// were a member.
+    /// Of its person in its tenant, as [`crate::oauth::grants::standing`] reads it; `None` if they
+    /// never were a member.
     pub standing: Option<GrantStatus>,
     /// Whether the rule by which provider members have to come lets it act: the person had come by
     /// the provider that is required, or is an owner who had come with a passkey (AUTH-F7).
@@ -142,7 +142,7 @@ pub(crate) async fn read_all<'a>(
     .fetch_all(connection)
     .await?;
     for row in rows {
-        if let Some(present) = place_in(&mut present, row.place) {
+        if let Some(present) = slot_of(&mut present, row.place) {
             *present = read_row(row).map(Some);
         }
     }

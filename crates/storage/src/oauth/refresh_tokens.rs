@@ -20,7 +20,7 @@ use crate::{
         clients::Client,
         grant_state::{self, GrantState, Of, Present},
     },
-    query_batcher::{Question, Way, place_in},
+    query_batcher::{BatchConnection, BatchQuery, slot_of},
 };
 
 /// A presented token and its family.
@@ -74,32 +74,35 @@ pub async fn look(
     client_id: &str,
     digest: &Digest,
 ) -> Result<Option<(Client, Found)>, StorageError> {
-    let look = Look {
+    let look = Lookup {
         client_id: client_id.to_owned(),
         digest: *digest,
     };
-    let Some(mut present) = store.looks.ask(look).await?? else {
+    let Some(mut present) = store.batched(look).await?? else {
         return Ok(None);
     };
     let client = present.client.take();
     Ok(client.zip(found(present)))
 }
 
-/// What [`look`] asks.
-pub(crate) struct Look {
+/// The query of [`look`].
+pub(crate) struct Lookup {
     client_id: String,
     digest: Digest,
 }
 
-impl Question for Look {
+impl BatchQuery for Lookup {
     type Answer = Result<Option<Present>, StorageError>;
 
-    async fn ask(way: &mut Way, all: &[Self]) -> Result<Vec<Self::Answer>, StorageError> {
+    async fn run(
+        connection: &mut BatchConnection,
+        all: &[Self],
+    ) -> Result<Vec<Self::Answer>, StorageError> {
         tracing::debug!(reason = ?Reason::OAuth, asked = all.len(), "system function: grant_states");
         let all = all
             .iter()
             .map(|look| Of::TokenAndClient(&look.digest, &look.client_id));
-        grant_state::read_all(way.connection().await?, all).await
+        grant_state::read_all(connection.get().await?, all).await
     }
 }
 
@@ -183,12 +186,15 @@ impl Rotation {
     }
 }
 
-impl Question for Rotation {
+impl BatchQuery for Rotation {
     type Answer = bool;
 
-    async fn ask(way: &mut Way, all: &[Self]) -> Result<Vec<bool>, StorageError> {
+    async fn run(
+        connection: &mut BatchConnection,
+        all: &[Self],
+    ) -> Result<Vec<bool>, StorageError> {
         tracing::debug!(reason = ?Reason::OAuth, asked = all.len(), "system function: rotate_refresh_tokens");
-        rotate_all(way.connection().await?, all).await
+        rotate_all(connection.get().await?, all).await
     }
 }
 
@@ -205,7 +211,7 @@ pub async fn rotate(tx: &mut SystemTx, rotation: &Rotation) -> Result<bool, Stor
 /// the family's end came first, or another transaction has locked the family. Nothing is changed
 /// then.
 pub async fn rotate_at_once(store: &Store, rotation: Rotation) -> Result<bool, StorageError> {
-    store.rotations.ask(rotation).await
+    store.batched(rotation).await
 }
 
 async fn rotate_all(
@@ -215,7 +221,7 @@ async fn rotate_all(
     fn each<'a, T>(all: &'a [Rotation], of: impl FnMut(&'a Rotation) -> T) -> Vec<T> {
         all.iter().map(of).collect()
     }
-    let places = sqlx::query_scalar!(
+    let slots = sqlx::query_scalar!(
         r#"select rotate_refresh_tokens($1, $2, $3, $4, $5, $6, $7, $8) as "place!""#,
         &each(all, |one| one.family.uuid()),
         &each(all, |one| one.generation),
@@ -229,8 +235,8 @@ async fn rotate_all(
     .fetch_all(connection)
     .await?;
     let mut rotated = vec![false; all.len()];
-    for place in places {
-        if let Some(rotated) = place_in(&mut rotated, place) {
+    for slot in slots {
+        if let Some(rotated) = slot_of(&mut rotated, slot) {
             *rotated = true;
         }
     }

@@ -204,8 +204,8 @@ pub async fn delete(tx: &mut TenantTx, id: PromptId, now: Timestamp) -> Result<b
     Ok(done.rows_affected() == 1)
 }
 
-/// Restores a deleted prompt within [`crate::registry::trash::KEPT`]. A name that was taken meanwhile
-/// violates [`NAME_TAKEN`].
+/// Restores a deleted prompt within [`crate::registry::trash::KEPT`]. A name that was taken
+/// meanwhile violates [`NAME_TAKEN`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: PromptId,

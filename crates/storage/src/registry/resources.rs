@@ -357,8 +357,8 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// Restores a deleted resource within [`crate::registry::trash::KEPT`]. A URI that was taken meanwhile
-/// violates [`URI_TAKEN`].
+/// Restores a deleted resource within [`crate::registry::trash::KEPT`]. A URI that was taken
+/// meanwhile violates [`URI_TAKEN`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: ResourceId,
