@@ -593,14 +593,14 @@ impl Node {
         messages::subscribe(&self.inner, session, messages::QUEUE)
     }
 
-    /// Like [`Node::subscribe`], with a queue of `capacity` messages, for a receiver of the messages of many
-    /// sessions.
+    /// Like [`Node::subscribe`], with a queue of `capacity` messages, for a receiver of the messages
+    /// of many sessions.
     pub fn subscribe_with_capacity(&self, session: SessionKey, capacity: usize) -> SessionMessages {
         messages::subscribe(&self.inner, session, capacity)
     }
 
-    /// Sends a message to the node that holds a session's connection. Delivery is not confirmed. The
-    /// sender must poll for the effect, or send the message again.
+    /// Sends a message to the node that holds a session's connection. Delivery is not confirmed.
+    /// The sender must poll for the effect, or send the message again.
     pub async fn notify(
         &self,
         session: SessionKey,

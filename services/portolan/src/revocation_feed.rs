@@ -78,7 +78,8 @@ impl RevocationFeed {
         Ok(())
     }
 
-    /// Reads after a notification; `channel` as returned by [`portolan_storage::NotificationListener::notified`].
+    /// Reads after a notification; `channel` as returned by
+    /// [`portolan_storage::NotificationListener::notified`].
     async fn hear(&self, channel: Option<&str>, seen: &mut Timestamp) -> anyhow::Result<()> {
         if channel != Some(revocations::REVOKED) {
             in_time(self.read_keys()).await?;

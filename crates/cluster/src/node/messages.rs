@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use super::Inner;
 use crate::{lock, store::SessionKey};
 
-/// Maximum number of messages that wait for a connection. Further messages are dropped; their senders
-/// send them again.
+/// Maximum number of messages that wait for a connection. Further messages are dropped; their
+/// senders send them again.
 pub(super) const QUEUE: usize = 64;
 
 /// Receivers of messages on this node, by session.

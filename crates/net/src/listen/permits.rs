@@ -1,7 +1,7 @@
 //! How the connections of a listener are shared out among addresses (REVIEW-S-2).
 //!
-//! One address holds a bounded number of them, so that it cannot hold them all. The last permits are
-//! kept for addresses that were authorised lately, so that many addresses together cannot keep
+//! One address holds a bounded number of them, so that it cannot hold them all. The last permits
+//! are kept for addresses that were authorised lately, so that many addresses together cannot keep
 //! established clients out either. Proxies of ours stand for many clients, and are neither counted
 //! nor refused.
 
