@@ -4,8 +4,10 @@ use std::{collections::HashMap, ptr};
 
 use serde_json::Value;
 
-use super::{pattern, spend, spend_text};
-use crate::refs;
+use crate::{
+    effort::{pattern, spend, spend_text},
+    refs,
+};
 
 /// Steps of compiling one part of a schema.
 const A_PART: usize = 40;
