@@ -83,11 +83,14 @@ fuzz_target!(|data: &[u8]| {
     {
         assert_eq!(event.seq, tail);
     }
-    let note = NodeMessage::Note {
+    let message = NodeMessage::Session {
         session,
-        note: Bytes::copy_from_slice(data),
+        body: Bytes::copy_from_slice(data),
     };
-    assert_eq!(text::parse(&text::note_message(session, data)), Some(note));
+    assert_eq!(
+        text::parse(&text::session_message(session, data)),
+        Some(message)
+    );
     if let Some(epoch) = text::parse_attempt(data) {
         let written = text::attempt_text(epoch);
         assert_eq!(text::parse_attempt(written.as_bytes()), Some(epoch));

@@ -378,9 +378,9 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
         self.within(session.partition(), |_, moment| {
-            moment.notify(node, NodeMessage::Note { session, note });
+            moment.notify(node, NodeMessage::Session { session, body });
         });
         Ok(())
     }

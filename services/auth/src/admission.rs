@@ -13,12 +13,14 @@ use portolan_model::{
     id::{ClientId, TenantId, UserId},
 };
 use portolan_storage::{
-    StorageError, SystemTx, audit,
-    client_admission::{self, Facts},
-    clients::Client,
-    connected_apps::{self, Ended, Which},
-    mails::Mail,
-    workspace_hints::Choice,
+    StorageError, SystemTx,
+    accounts::workspace_hints::Choice,
+    oauth::{
+        client_admission::{self, Facts},
+        clients::Client,
+        connected_apps::{self, Ended, Which},
+    },
+    platform::{audit, mails::Mail},
 };
 use serde_json::json;
 
@@ -127,7 +129,7 @@ pub(crate) async fn end_unadmitted(
     let ids: Vec<ClientId> = live.iter().map(|(client, _)| *client).collect();
     let decisions: HashMap<ClientId, Option<ClientDecision>> = live.into_iter().collect();
     let mut ended = Ended::default();
-    for client in portolan_storage::clients::many(tx, &ids).await? {
+    for client in portolan_storage::oauth::clients::many(tx, &ids).await? {
         let decision = decisions.get(&client.id).copied().flatten();
         if judge(&client, tenant, rule, decision).is_admitted() {
             continue;

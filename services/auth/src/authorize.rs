@@ -20,9 +20,11 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason,
-    authorization_requests::{self, AuthorizationRequest, Status},
-    clients::{self, Client},
-    connect_events::{NewEvent, Step},
+    oauth::{
+        authorization_requests::{self, AuthorizationRequest, Status},
+        clients::{self, Client},
+    },
+    platform::connect_events::{NewEvent, Step},
 };
 use serde_json::Value;
 use time::Duration;

@@ -21,8 +21,10 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, SystemTx,
-    client_secrets::{self, LiveSecret},
-    clients::{self, Client},
+    oauth::{
+        client_secrets::{self, LiveSecret},
+        clients::{self, Client},
+    },
 };
 
 use crate::{

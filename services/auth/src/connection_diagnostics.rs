@@ -16,7 +16,7 @@ pub mod rules;
 
 use portolan_keys::digest;
 use portolan_model::resource::{Asked, Resource};
-use portolan_storage::{
+use portolan_storage::platform::{
     connect_events::{NewEvent, Place, Step, StepOutcome},
     recorder::{bare, kept},
 };

@@ -27,13 +27,18 @@ use portolan_model::{
     token_family::ABSOLUTE_LIFE,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    authorization_requests::{self, AuthorizationRequest, Status},
-    client_admission,
-    clients::{self, Client},
-    grants::{self, Code, Grant, NewGrant},
-    single_sign_on,
-    workspace_hints::{self, Choice},
+    Reason, SystemTx,
+    accounts::{
+        single_sign_on,
+        workspace_hints::{self, Choice},
+    },
+    oauth::{
+        authorization_requests::{self, AuthorizationRequest, Status},
+        client_admission,
+        clients::{self, Client},
+        grants::{self, Code, Grant, NewGrant},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 use serde_json::json;

@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::assertion::ALGORITHMS;
-use portolan_storage::connect_events::Step;
+use portolan_storage::platform::connect_events::Step;
 use serde::Serialize;
 
 use crate::{

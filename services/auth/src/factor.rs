@@ -2,7 +2,7 @@
 //! person acts in the workspace.
 
 use portolan_model::{factor::SecondFactor, id::TenantId};
-use portolan_storage::{StorageError, SystemTx, factor_rules};
+use portolan_storage::{StorageError, SystemTx, oauth::factor_rules};
 
 use crate::{login::Target, session::BrowserSession};
 

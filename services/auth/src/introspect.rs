@@ -13,9 +13,12 @@ use http::{HeaderMap, HeaderValue, header};
 use portolan_keys::AccessClaims;
 use portolan_model::{client::ClientKind, id::ServiceAccountId, subject::Subject};
 use portolan_storage::{
-    Reason, SystemTx, clients as stored, grants,
-    revocations::{self, Kind},
-    service_accounts::{self, Standing},
+    Reason, SystemTx,
+    oauth::{
+        clients as stored, grants,
+        revocations::{self, Kind},
+        service_accounts::{self, ServiceAccountStatus},
+    },
 };
 use serde::Serialize;
 use serde_json::json;
@@ -79,7 +82,7 @@ async fn asker(
     context: &RequestContext,
     headers: &HeaderMap,
     form: &crate::parameters::Parameters,
-) -> Result<Standing, OAuthError> {
+) -> Result<ServiceAccountStatus, OAuthError> {
     let refused = || clients::refused(headers, "only service accounts may ask about tokens");
     let client = clients::authenticate(state, context, headers, form).await?;
     if client.kind != ClientKind::Service {
@@ -96,7 +99,7 @@ async fn asker(
 /// use one only.
 async fn good(
     state: &AuthState,
-    asker: &Standing,
+    asker: &ServiceAccountStatus,
     presented: &str,
 ) -> Result<Option<AccessClaims>, OAuthError> {
     let now = state.now();
@@ -151,7 +154,7 @@ async fn has_present_epochs(tx: &mut SystemTx, claims: &AccessClaims) -> Result<
 async fn standing_of(
     tx: &mut SystemTx,
     account: ServiceAccountId,
-) -> Result<Option<Standing>, OAuthError> {
+) -> Result<Option<ServiceAccountStatus>, OAuthError> {
     match stored::find(tx, &account.to_string()).await? {
         Some(client) => Ok(service_accounts::standing(tx, client.id).await?),
         None => Ok(None),

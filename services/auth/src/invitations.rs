@@ -18,9 +18,12 @@ use portolan_model::{
     member::{Action, Role},
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    invitations::{self, Invitation},
-    members, users,
+    Reason, SystemTx,
+    accounts::{
+        invitations::{self, Invitation},
+        members, users,
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

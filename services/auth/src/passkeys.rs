@@ -16,9 +16,12 @@ use portolan_model::{
     id::UserId,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    passkeys::{self, Asked, CHALLENGE_LIFE, Passkey, Purpose},
-    users,
+    Reason, SystemTx,
+    accounts::{
+        passkeys::{self, Asked, CHALLENGE_LIFE, Passkey, Purpose},
+        users,
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

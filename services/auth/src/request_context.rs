@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use axum::{extract::FromRequestParts, response::Response};
 use http::{header, request::Parts};
 use portolan_net::{client_ip, layers::Arrival};
-use portolan_storage::audit::Origin;
+use portolan_storage::platform::audit::Origin;
 
 /// Facts of the request for throttles, session rows and the audit log.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl<S: Sync> FromRequestParts<S> for RequestContext {
             ip: arrival.client_ip(),
             request_id: arrival.request_id().to_owned(),
             ua_label: agent.and_then(label),
-            agent: agent.and_then(portolan_storage::recorder::kept),
+            agent: agent.and_then(portolan_storage::platform::recorder::kept),
         })
     }
 }

@@ -14,11 +14,15 @@ use portolan_model::{
     id::{ApiKeyId, GrantId, TenantId, UserId},
 };
 use portolan_storage::{
-    Reason, api_keys, audit,
-    clients::Client,
-    connected_apps::Ended,
-    grants, refresh_tokens,
-    revocations::{self, Kind},
+    Reason,
+    oauth::{
+        api_keys,
+        clients::Client,
+        connected_apps::Ended,
+        grants, refresh_tokens,
+        revocations::{self, Kind},
+    },
+    platform::audit,
 };
 use serde_json::json;
 use time::Duration;

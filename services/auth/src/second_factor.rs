@@ -7,10 +7,12 @@ use portolan_model::{
     id::UserId,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    mails::Mail,
-    second_factors::{self, Totp},
-    users,
+    Reason, SystemTx,
+    accounts::{
+        second_factors::{self, Totp},
+        users,
+    },
+    platform::{audit, mails::Mail},
 };
 
 use crate::{mail, pages::PageError, request_context::RequestContext, state::AuthState};

@@ -11,9 +11,12 @@ use portolan_model::{
 };
 use portolan_net::layers::Arrival;
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    browser_sessions::{self, EndReason, NewSession, SEEN_STEP, Session},
-    single_sign_on, users,
+    Reason, StorageError, SystemTx,
+    accounts::{
+        browser_sessions::{self, EndReason, NewSession, SEEN_STEP, Session},
+        single_sign_on, users,
+    },
+    platform::audit,
 };
 
 use crate::{

@@ -4,8 +4,12 @@
 use portolan_model::audit::{Actor, Event, Outcome};
 use portolan_model::{Timestamp, id::TenantId, member::Role};
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit, single_sign_on as stored,
-    tenant_domains::{self, Domain},
+    Reason, StorageError, SystemTx,
+    accounts::{
+        single_sign_on as stored,
+        tenant_domains::{self, Domain},
+    },
+    platform::audit,
 };
 
 use crate::{login::Target, session::BrowserSession, state::AuthState};

@@ -13,7 +13,7 @@ use super::{
     answers::{Answer, corrupt},
     connection::Link,
     keys::{Place, hex, member, owner, parse_member, unhex},
-    messages::text::{attempt_text, note_message},
+    messages::text::{attempt_text, session_message},
     server_metrics,
 };
 use crate::store::{
@@ -297,10 +297,10 @@ impl Store for RedisStore {
                     .arg(keys.events(stream))
                     .arg(&principal.0[..])
                     .arg(cursor.seq)
-                    .arg(cursor.epoch.map_or(0, |epoch| epoch.number))
+                    .arg(cursor.epoch.map_or(0, |epoch| epoch.term))
                     .arg(format!(
                         "{:04x}",
-                        cursor.epoch.map_or(0, |epoch| epoch.mark)
+                        cursor.epoch.map_or(0, |epoch| epoch.nonce)
                     ))
                     .arg(&node.0[..])
                     .arg(keys.channels())
@@ -387,8 +387,8 @@ impl Store for RedisStore {
                     .arg(owner(take_over.to.as_ref()))
                     .arg(ms(self.bounds.overdue))
                     .arg(shown.seq)
-                    .arg(shown.epoch.map_or(0, |epoch| epoch.number))
-                    .arg(format!("{:04x}", take_over.mark))
+                    .arg(shown.epoch.map_or(0, |epoch| epoch.term))
+                    .arg(format!("{:04x}", take_over.nonce))
                     .arg(member(stream))
                     .arg(keys.partition(partition))
                     .arg(keys.channels())
@@ -589,11 +589,11 @@ impl Store for RedisStore {
         Ok(items)
     }
 
-    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
         let mut command = redis::cmd("PUBLISH");
         command
             .arg(self.keys().channel(node))
-            .arg(note_message(session, &note));
+            .arg(session_message(session, &body));
         self.send(session.partition(), &command).await.map(|_| ())
     }
 

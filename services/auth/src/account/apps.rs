@@ -15,8 +15,9 @@ use portolan_model::{
     id::GrantId,
 };
 use portolan_storage::{
-    Reason, audit,
-    connected_apps::{self, ConnectedApp, Which},
+    Reason,
+    oauth::connected_apps::{self, ConnectedApp, Which},
+    platform::audit,
 };
 use serde::Deserialize;
 use time::Duration;

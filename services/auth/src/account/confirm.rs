@@ -10,7 +10,7 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use portolan_keys::{Secret, password::Verification};
 use portolan_model::factor::{SecondFactor, amr};
-use portolan_storage::{Reason, audit, users};
+use portolan_storage::{Reason, accounts::users, platform::audit};
 use serde::Deserialize;
 
 use super::{check_form, event, form_token, sign_in, signed_in};

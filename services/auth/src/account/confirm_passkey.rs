@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, StatusCode};
-use portolan_storage::passkeys::Purpose;
+use portolan_storage::accounts::passkeys::Purpose;
 use serde::Deserialize;
 
 use super::{

@@ -17,13 +17,19 @@ use portolan_model::{
     member::Role,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    browser_sessions::{self, EndReason},
-    connected_apps::{self, Which},
-    grants::REVOCATION_MEMORY,
-    members::{self, LAST_OWNER},
-    revocations::{self, Kind},
-    upstream_oauth, users,
+    Reason, SystemTx,
+    accounts::{
+        browser_sessions::{self, EndReason},
+        members::{self, LAST_OWNER},
+        users,
+    },
+    oauth::{
+        connected_apps::{self, Which},
+        grants::REVOCATION_MEMORY,
+        revocations::{self, Kind},
+    },
+    platform::audit,
+    registry::upstream_oauth,
 };
 use serde::Deserialize;
 use serde_json::json;

@@ -12,11 +12,13 @@ use portolan_keys::{Purpose as KeyPurpose, SecretToken, TokenForm, random};
 use portolan_model::{email::EmailAddress, id::EmailChangeId};
 use portolan_storage::{
     Reason,
-    account_links::{self, Purpose},
-    audit,
-    email_changes::{self, EmailChange},
-    users,
-    verifications::MAX_ATTEMPTS,
+    accounts::{
+        account_links::{self, Purpose},
+        email_changes::{self, EmailChange},
+        users,
+        verifications::MAX_ATTEMPTS,
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

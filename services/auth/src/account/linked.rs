@@ -11,7 +11,7 @@ use http::StatusCode;
 use portolan_connections::Account;
 use portolan_storage::{
     Reason,
-    upstream_oauth::{self as stored, Linked},
+    registry::upstream_oauth::{self as stored, Linked},
 };
 use serde::Deserialize;
 

@@ -7,7 +7,7 @@ use axum::{
     response::{AppendHeaders, IntoResponse, Response},
 };
 use http::{StatusCode, header};
-use portolan_storage::{Reason, audit, users};
+use portolan_storage::{Reason, accounts::users, platform::audit};
 use serde::Deserialize;
 
 use super::{Done, check_form, event, form_token, signed_in};

@@ -11,10 +11,13 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_model::id::{PasskeyId, SessionId};
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    browser_sessions::{self, EndReason},
-    passkeys::{self as stored, KNOWN, New, Passkey},
-    ways_in,
+    Reason, SystemTx,
+    accounts::{
+        browser_sessions::{self, EndReason},
+        passkeys::{self as stored, KNOWN, New, Passkey},
+        ways_in,
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -10,11 +10,13 @@ use http::StatusCode;
 use portolan_keys::Secret;
 use portolan_storage::{
     Reason,
-    account_links::{self, Purpose},
-    audit,
-    browser_sessions::{self, EndReason},
-    connected_apps::{self, Ended, Which},
-    users,
+    accounts::{
+        account_links::{self, Purpose},
+        browser_sessions::{self, EndReason},
+        users,
+    },
+    oauth::connected_apps::{self, Ended, Which},
+    platform::audit,
 };
 use serde::Deserialize;
 

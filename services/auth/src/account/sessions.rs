@@ -8,8 +8,9 @@ use axum::{
 };
 use http::StatusCode;
 use portolan_storage::{
-    Reason, audit,
-    browser_sessions::{self, EndReason},
+    Reason,
+    accounts::browser_sessions::{self, EndReason},
+    platform::audit,
 };
 use serde::Deserialize;
 

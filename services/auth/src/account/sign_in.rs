@@ -10,11 +10,14 @@ use axum::{
 use http::StatusCode;
 use portolan_model::id::{IdentityLinkId, UserId};
 use portolan_storage::{
-    Reason, audit,
-    browser_sessions::{self, EndReason},
-    identities::{self, Linked},
-    login_attempts::Purpose,
-    ways_in::{self, WaysIn},
+    Reason,
+    accounts::{
+        browser_sessions::{self, EndReason},
+        identities::{self, Linked},
+        login_attempts::Purpose,
+        ways_in::{self, WaysIn},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

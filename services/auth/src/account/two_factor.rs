@@ -12,9 +12,12 @@ use http::{HeaderMap, StatusCode, header};
 use portolan_keys::{Secret, TotpSecret};
 use portolan_model::factor::amr;
 use portolan_storage::{
-    Reason, audit,
-    browser_sessions::{self, EndReason},
-    second_factors,
+    Reason,
+    accounts::{
+        browser_sessions::{self, EndReason},
+        second_factors,
+    },
+    platform::audit,
 };
 use qrcodegen::{QrCode, QrCodeEcc};
 use serde::Deserialize;

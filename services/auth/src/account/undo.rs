@@ -13,11 +13,13 @@ use portolan_keys::{Secret, SecretToken, TokenForm};
 use portolan_model::audit::{Actor, Event, Outcome};
 use portolan_storage::{
     Reason,
-    account_links::{self, Link, Purpose},
-    audit,
-    browser_sessions::{self, EndReason},
-    connected_apps::{self, Which},
-    identities, passkeys, second_factors, users,
+    accounts::{
+        account_links::{self, Link, Purpose},
+        browser_sessions::{self, EndReason},
+        identities, passkeys, second_factors, users,
+    },
+    oauth::connected_apps::{self, Which},
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -5,7 +5,10 @@
 
 use portolan_keys::{Assertion, AssertionError, ClientKeys, assertion::Proof, digest};
 use portolan_model::client::{AuthMethod, ClientKind};
-use portolan_storage::{Reason, client_proofs, clients::Client};
+use portolan_storage::{
+    Reason,
+    oauth::{client_proofs, clients::Client},
+};
 use serde_json::Value;
 
 use super::{

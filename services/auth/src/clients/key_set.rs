@@ -9,8 +9,10 @@ use portolan_keys::ClientKeys;
 use portolan_net::egress::{EgressError, EgressRequest};
 use portolan_storage::{
     Reason, StorageError,
-    client_proofs::{self, KeySet},
-    clients::Client,
+    oauth::{
+        client_proofs::{self, KeySet},
+        clients::Client,
+    },
 };
 use serde_json::Value;
 use time::Duration;

@@ -17,9 +17,12 @@ use portolan_model::{
 };
 use portolan_net::egress::{EgressError, EgressRequest};
 use portolan_storage::{
-    Reason, StorageError, audit,
-    client_documents::{self, Document},
-    clients::{self, Client, NewClient},
+    Reason, StorageError,
+    oauth::{
+        client_documents::{self, Document},
+        clients::{self, Client, NewClient},
+    },
+    platform::audit,
 };
 use serde_json::{Value, json};
 use time::Duration;

@@ -19,9 +19,11 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason,
-    clients::{self, NewClient},
-    connect_events::{NewEvent, Step},
-    recorder::kept,
+    oauth::clients::{self, NewClient},
+    platform::{
+        connect_events::{NewEvent, Step},
+        recorder::kept,
+    },
 };
 use serde_json::{Map, Value, json};
 use time::Duration;

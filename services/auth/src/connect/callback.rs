@@ -8,7 +8,7 @@ use http::StatusCode;
 use portolan_connections::Account;
 use portolan_keys::{digest, seal::open_under_token};
 use portolan_model::{audit::Actor, id::SourceId, member::Action};
-use portolan_storage::{Reason, upstream_oauth as stored};
+use portolan_storage::{Reason, registry::upstream_oauth as stored};
 use portolan_upstream::oauth::{Attempt, AuthorizationServer, Callback, Grant, redeem};
 
 use super::{
@@ -126,7 +126,7 @@ async fn workspace_path(
     account: Account,
 ) -> Result<Option<String>, PageError> {
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    let mine = portolan_storage::members::workspaces_of(&mut tx, session.user).await?;
+    let mine = portolan_storage::accounts::members::workspaces_of(&mut tx, session.user).await?;
     let action = match account.owner {
         None => Action::EditRegistry,
         Some(_) => Action::CallTools,

@@ -12,9 +12,13 @@ use portolan_model::{
 };
 use portolan_net::secrets::Secrets;
 use portolan_storage::{
-    StorageError, TenantTx, audit, sources,
-    upstream_oauth::{
-        self as stored, Connection, Leaving, NewAttempt, NewConnection, SealedClient, SignIn,
+    StorageError, TenantTx,
+    platform::audit,
+    registry::{
+        sources,
+        upstream_oauth::{
+            self as stored, Connection, Leaving, NewAttempt, NewConnection, SealedClient, SignIn,
+        },
     },
 };
 use portolan_upstream::{

@@ -10,7 +10,11 @@ use axum::{
 use http::StatusCode;
 use portolan_connections::{Account, read_link};
 use portolan_model::member::Action;
-use portolan_storage::{Reason, members, sources, upstream_oauth as stored};
+use portolan_storage::{
+    Reason,
+    accounts::members,
+    registry::{sources, upstream_oauth as stored},
+};
 use serde::Deserialize;
 use url::Url;
 

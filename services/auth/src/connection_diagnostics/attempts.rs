@@ -11,7 +11,7 @@ use portolan_model::{
     Timestamp,
     id::{GrantId, RequestId},
 };
-use portolan_storage::connect_events::{Event, Step, StepOutcome, TOGETHER};
+use portolan_storage::platform::connect_events::{Event, Step, StepOutcome, TOGETHER};
 
 use super::{
     known::{self, KnownFault},

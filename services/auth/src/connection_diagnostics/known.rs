@@ -1,7 +1,7 @@
 //! Known faults of clients, with the numbers of the list in the design: how an attempt with the
 //! fault looks, and the remedy.
 
-use portolan_storage::connect_events::{Step, StepOutcome};
+use portolan_storage::platform::connect_events::{Step, StepOutcome};
 
 use super::attempts::{Attempt, State};
 
@@ -177,7 +177,7 @@ mod tests {
         tests::{at, event},
     };
 
-    fn numbers(events: Vec<portolan_storage::connect_events::Event>) -> Vec<u16> {
+    fn numbers(events: Vec<portolan_storage::platform::connect_events::Event>) -> Vec<u16> {
         let attempts = assemble(events, at(10_000));
         assert_eq!(attempts.len(), 1);
         attempts[0].known.iter().map(|fault| fault.number).collect()

@@ -2,7 +2,7 @@
 //! appears on one page, with all of its steps.
 
 use portolan_model::Timestamp;
-use portolan_storage::connect_events::{Read, TOGETHER};
+use portolan_storage::platform::connect_events::{Read, TOGETHER};
 
 use super::attempts::{Attempt, assemble};
 
@@ -61,13 +61,13 @@ pub fn page(
 #[cfg(test)]
 mod tests {
     use portolan_model::id::{GrantId, RequestId, TenantId};
-    use portolan_storage::connect_events::{Event, Step};
+    use portolan_storage::platform::connect_events::{Event, Step};
     use time::Duration;
 
     use super::*;
     use crate::connection_diagnostics::attempts::tests::{at, event, steps, way};
 
-    /// Simulates [`portolan_storage::connect_events::list`] over these events: the newest first,
+    /// Simulates [`portolan_storage::platform::connect_events::list`] over these events: the newest first,
     /// with the other steps of their attempts. It omits steps without a workspace.
     fn read(events: &[Event], before: Option<Place>, limit: usize) -> Read {
         let mut by_then: Vec<&Event> = events

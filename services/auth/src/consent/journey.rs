@@ -3,10 +3,8 @@
 
 use portolan_model::{id::TenantId, member::Action};
 use portolan_storage::{
-    authorization_requests::AuthorizationRequest,
-    clients::Client,
-    connect_events::{NewEvent, Place, Step, StepOutcome},
-    grants::Grant,
+    oauth::{authorization_requests::AuthorizationRequest, clients::Client, grants::Grant},
+    platform::connect_events::{NewEvent, Place, Step, StepOutcome},
 };
 
 use super::{Target, requested};

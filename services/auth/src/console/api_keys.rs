@@ -12,10 +12,12 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, StorageError,
-    api_keys::{self, NewApiKey},
-    audit,
-    grants::REVOCATION_MEMORY,
-    service_accounts,
+    oauth::{
+        api_keys::{self, NewApiKey},
+        grants::REVOCATION_MEMORY,
+        service_accounts,
+    },
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -7,8 +7,9 @@ use portolan_model::{
     member::Action,
 };
 use portolan_storage::{
-    Reason, audit,
-    connected_apps::{self, Which},
+    Reason,
+    oauth::connected_apps::{self, Which},
+    platform::audit,
 };
 use serde::Serialize;
 use time::OffsetDateTime;

@@ -14,7 +14,7 @@ use portolan_model::{
     id::{AuditId, UserId},
     member::Action,
 };
-use portolan_storage::{StorageError, audit};
+use portolan_storage::{StorageError, platform::audit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use time::OffsetDateTime;

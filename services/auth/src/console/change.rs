@@ -1,7 +1,11 @@
 //! A change of a workspace's registry: the notification of the nodes and the audit entry belong to
 //! the same transaction.
 
-use portolan_storage::{TenantTx, audit, registry_news, trash};
+use portolan_storage::{
+    TenantTx,
+    platform::audit,
+    registry::{registry_news, trash},
+};
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;

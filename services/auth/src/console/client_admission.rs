@@ -12,10 +12,13 @@ use portolan_model::{
     member::Action,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    client_admission::{self, Asker},
-    clients::{self, Client},
-    connected_apps::Ended,
+    Reason, SystemTx,
+    oauth::{
+        client_admission::{self, Asker},
+        clients::{self, Client},
+        connected_apps::Ended,
+    },
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

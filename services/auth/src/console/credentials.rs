@@ -14,9 +14,12 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    StorageError, TenantTx, credential_states,
-    credentials::{self, SealedCredential, WrappedKey},
-    sources::CredentialNote,
+    StorageError, TenantTx,
+    registry::{
+        credential_states,
+        credentials::{self, SealedCredential, WrappedKey},
+        sources::CredentialNote,
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

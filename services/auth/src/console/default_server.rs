@@ -7,7 +7,7 @@
 use axum::extract::State;
 use http::StatusCode;
 use portolan_model::{id::ServerId, member::Action};
-use portolan_storage::servers::{self, Server};
+use portolan_storage::registry::servers::{self, Server};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;

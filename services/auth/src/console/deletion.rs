@@ -9,9 +9,12 @@ use portolan_model::{
     slug::Slug,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    endings::{self, Ending, GRACE},
-    members::{self, Stopped},
+    Reason, SystemTx,
+    accounts::{
+        endings::{self, Ending, GRACE},
+        members::{self, Stopped},
+    },
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -9,8 +9,11 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    StorageError, TenantTx, servers,
-    tools::{self, Filter, Imported, Tool},
+    StorageError, TenantTx,
+    registry::{
+        servers,
+        tools::{self, Filter, Imported, Tool},
+    },
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

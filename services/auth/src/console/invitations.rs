@@ -9,9 +9,12 @@ use portolan_model::{
     member::{Action, Role},
 };
 use portolan_storage::{
-    Reason, audit,
-    invitations::{self, NewInvitation},
-    members,
+    Reason,
+    accounts::{
+        invitations::{self, NewInvitation},
+        members,
+    },
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};

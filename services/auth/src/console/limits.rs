@@ -6,7 +6,7 @@ use portolan_model::{
     limits::{LimitName, LimitSet},
     member::Action,
 };
-use portolan_storage::limits::{self, Bucket};
+use portolan_storage::platform::limits::{self, Bucket};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use time::{Duration, OffsetDateTime};

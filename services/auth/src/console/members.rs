@@ -9,13 +9,15 @@ use portolan_model::{
     member::{Action, Role},
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    connected_apps::{self, Ended, Which},
-    grants::REVOCATION_MEMORY,
-    mails::Mail,
-    members::{self, LAST_OWNER},
-    revocations::{self, Kind},
-    upstream_oauth,
+    Reason, StorageError, SystemTx,
+    accounts::members::{self, LAST_OWNER},
+    oauth::{
+        connected_apps::{self, Ended, Which},
+        grants::REVOCATION_MEMORY,
+        revocations::{self, Kind},
+    },
+    platform::{audit, mails::Mail},
+    registry::upstream_oauth,
 };
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;

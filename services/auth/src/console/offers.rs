@@ -12,7 +12,10 @@ use portolan_model::{
     registry::{ResourceShape, ToolState},
     uri_template::{UriTemplate, is_uri},
 };
-use portolan_storage::{StorageError, TenantTx, prompts, resources};
+use portolan_storage::{
+    StorageError, TenantTx,
+    registry::{prompts, resources},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;

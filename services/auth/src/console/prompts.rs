@@ -13,7 +13,7 @@ use portolan_model::{
 };
 use portolan_storage::{
     StorageError, TenantTx,
-    prompts::{self, Definition, Prompt},
+    registry::prompts::{self, Definition, Prompt},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

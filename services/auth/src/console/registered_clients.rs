@@ -12,10 +12,14 @@ use portolan_model::{
     redirect,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit, client_admission, client_proofs, client_secrets,
-    clients::{self, NewClient},
-    connected_apps::Ended,
-    registered_clients, service_accounts,
+    Reason, SystemTx,
+    oauth::{
+        client_admission, client_proofs, client_secrets,
+        clients::{self, NewClient},
+        connected_apps::Ended,
+        registered_clients, service_accounts,
+    },
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -10,8 +10,11 @@ use portolan_model::{
     registry::{SourceKind, ToolState},
 };
 use portolan_storage::{
-    TenantTx, sources,
-    tools::{self, Filter, Tool},
+    TenantTx,
+    registry::{
+        sources,
+        tools::{self, Filter, Tool},
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

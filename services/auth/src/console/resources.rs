@@ -12,7 +12,7 @@ use portolan_model::{
 };
 use portolan_storage::{
     StorageError, TenantTx,
-    resources::{self, Resource},
+    registry::resources::{self, Resource},
 };
 use serde::Serialize;
 use serde_json::json;

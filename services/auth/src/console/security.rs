@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use portolan_model::{factor::SecondFactor, member::Action};
-use portolan_storage::{Reason, SystemTx, audit, factor_rules};
+use portolan_storage::{Reason, SystemTx, oauth::factor_rules, platform::audit};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

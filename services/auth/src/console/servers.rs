@@ -12,9 +12,12 @@ use portolan_model::{
     slug::Slug,
 };
 use portolan_storage::{
-    StorageError, TenantTx, audit,
-    servers::{self, Changes, NewServer, PublishedTool, Server},
-    tools::{self, Filter},
+    StorageError, TenantTx,
+    platform::audit,
+    registry::{
+        servers::{self, Changes, NewServer, PublishedTool, Server},
+        tools::{self, Filter},
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

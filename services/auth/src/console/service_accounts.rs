@@ -13,10 +13,14 @@ use portolan_model::{
     member::Action,
 };
 use portolan_storage::{
-    Reason, SystemTx, audit, client_proofs, client_secrets,
-    clients::{self, NewClient},
-    grants::REVOCATION_MEMORY,
-    service_accounts::{self, NewServiceAccount},
+    Reason, SystemTx,
+    oauth::{
+        client_proofs, client_secrets,
+        clients::{self, NewClient},
+        grants::REVOCATION_MEMORY,
+        service_accounts::{self, NewServiceAccount},
+    },
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

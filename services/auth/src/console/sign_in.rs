@@ -14,9 +14,12 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, credentials as stored_credentials,
-    upstream_oauth::{self as stored, Connection, SignIn},
-    users,
+    Reason,
+    accounts::users,
+    registry::{
+        credentials as stored_credentials,
+        upstream_oauth::{self as stored, Connection, SignIn},
+    },
 };
 use portolan_upstream::oauth::AuthorizationServer;
 use serde::{Deserialize, Serialize};

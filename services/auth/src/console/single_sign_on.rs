@@ -12,10 +12,13 @@ use portolan_model::{
     member::{Action, Role},
 };
 use portolan_storage::{
-    Reason, TenantTx, audit,
-    grants::REVOCATION_MEMORY,
-    single_sign_on::{self as stored, Provider},
-    tenant_domains::{self, Domain},
+    Reason, TenantTx,
+    accounts::{
+        single_sign_on::{self as stored, Provider},
+        tenant_domains::{self, Domain},
+    },
+    oauth::grants::REVOCATION_MEMORY,
+    platform::audit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -266,7 +269,7 @@ async fn seal(
     workspace: &Workspace,
     place: (IdentityProviderId, i32),
     secret: &Secret<String>,
-) -> Result<(Vec<u8>, portolan_storage::credentials::WrappedKey), ConsoleError> {
+) -> Result<(Vec<u8>, portolan_storage::registry::credentials::WrappedKey), ConsoleError> {
     let now = state.now();
     let key = data_key::<ConsoleError>(state, tx, workspace.id, now).await?;
     let sealed = seal_provider_secret(&state.keys, workspace.id, &key, place, secret.expose(), now)

@@ -12,10 +12,13 @@ use portolan_model::{
     text,
 };
 use portolan_storage::{
-    Reason, TenantTx, credential_states, credentials,
-    sources::{self, NewDocument, NewSource, Source},
-    tools::{self, Imported, Wording},
-    upstream_oauth,
+    Reason, TenantTx,
+    registry::{
+        credential_states, credentials,
+        sources::{self, NewDocument, NewSource, Source},
+        tools::{self, Imported, Wording},
+        upstream_oauth,
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -9,8 +9,11 @@ use portolan_model::{
     registry::ToolState,
 };
 use portolan_storage::{
-    TenantTx, servers,
-    tools::{self, Filter, Overrides, Tool},
+    TenantTx,
+    registry::{
+        servers,
+        tools::{self, Filter, Overrides, Tool},
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -13,10 +13,12 @@ use portolan_model::{
 };
 use portolan_storage::{
     StorageError, TenantTx,
-    credential_states::{self, Seen},
-    credentials as stored_credentials,
-    sources::{self, NewSource},
-    upstream_oauth, upstreams as stored,
+    registry::{
+        credential_states::{self, Seen},
+        credentials as stored_credentials,
+        sources::{self, NewSource},
+        upstream_oauth, upstreams as stored,
+    },
 };
 use portolan_upstream::{Offer, OfferedPrompt, OfferedResource, OfferedTool, UpstreamError};
 use serde::{Deserialize, Serialize};

@@ -11,7 +11,7 @@ use portolan_model::{
     slug::Slug,
 };
 use portolan_net::layers::Arrival;
-use portolan_storage::{Reason, members};
+use portolan_storage::{Reason, accounts::members};
 use serde_json::Value;
 
 use super::{error::ConsoleError, input::path_parameter};

@@ -9,8 +9,13 @@ use portolan_model::{
     slug::Slug,
 };
 use portolan_storage::{
-    Reason, StorageError, audit, members, registry_news,
-    tenants::{self, Reach, ReachChange, SLUG_TAKEN, Tenant},
+    Reason, StorageError,
+    accounts::members,
+    platform::{
+        audit,
+        tenants::{self, Reach, ReachChange, SLUG_TAKEN, Tenant},
+    },
+    registry::registry_news,
 };
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;

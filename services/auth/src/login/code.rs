@@ -14,7 +14,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::Purpose;
 use portolan_model::{factor::amr, id::UserId};
-use portolan_storage::{Reason, users};
+use portolan_storage::{Reason, accounts::users};
 use serde::{Deserialize, Serialize};
 use time::Duration;
 

@@ -10,7 +10,10 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use portolan_model::{email::EmailAddress, id::UserId};
-use portolan_storage::{Reason, passkeys::Purpose, users};
+use portolan_storage::{
+    Reason,
+    accounts::{passkeys::Purpose, users},
+};
 use serde::Deserialize;
 
 use super::{

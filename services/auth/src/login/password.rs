@@ -14,8 +14,12 @@ use portolan_model::{
     id::UserId,
 };
 use portolan_storage::{
-    Reason, audit, second_factors,
-    users::{self, Login},
+    Reason,
+    accounts::{
+        second_factors,
+        users::{self, Login},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -18,11 +18,14 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason,
-    account_links::{self, Link, Purpose},
-    audit, browser_sessions,
-    browser_sessions::EndReason,
-    connected_apps::{self, Ended, Which},
-    users, ways_in,
+    accounts::{
+        account_links::{self, Link, Purpose},
+        browser_sessions,
+        browser_sessions::EndReason,
+        users, ways_in,
+    },
+    oauth::connected_apps::{self, Ended, Which},
+    platform::audit,
 };
 use serde::Deserialize;
 

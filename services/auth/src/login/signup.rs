@@ -14,10 +14,12 @@ use portolan_model::{
     id::VerificationId,
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    mails::Mail,
-    users,
-    verifications::{self, NewVerification},
+    Reason, StorageError, SystemTx,
+    accounts::{
+        users,
+        verifications::{self, NewVerification},
+    },
+    platform::{audit, mails::Mail},
 };
 use serde::Deserialize;
 

@@ -13,8 +13,12 @@ use portolan_model::{
     email::EmailAddress,
 };
 use portolan_storage::{
-    Reason, audit, identity_offers, users,
-    verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
+    Reason,
+    accounts::{
+        identity_offers, users,
+        verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 

@@ -15,11 +15,14 @@ use portolan_model::{
     scope,
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    clients::Client,
-    grant_state,
-    grants::{self, Code, MAX_CODE_ATTEMPTS},
-    refresh_tokens,
+    Reason, StorageError, SystemTx,
+    oauth::{
+        clients::Client,
+        grant_state,
+        grants::{self, Code, MAX_CODE_ATTEMPTS},
+        refresh_tokens,
+    },
+    platform::audit,
 };
 use serde_json::json;
 use uuid::Uuid;

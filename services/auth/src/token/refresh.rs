@@ -23,12 +23,14 @@ use portolan_model::{
 };
 use portolan_net::client_ip;
 use portolan_storage::{
-    Reason, SystemTx, audit,
-    clients::Client,
-    grants::{self, Grant},
-    mails::Mail,
-    refresh_tokens::{self, Found, Rotation},
-    users,
+    Reason, SystemTx,
+    accounts::users,
+    oauth::{
+        clients::Client,
+        grants::{self, Grant},
+        refresh_tokens::{self, Found, Rotation},
+    },
+    platform::{audit, mails::Mail},
 };
 use serde_json::json;
 use time::Duration;

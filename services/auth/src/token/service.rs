@@ -22,8 +22,11 @@ use portolan_model::{
     scope::{self, ScopeSet},
 };
 use portolan_storage::{
-    Reason, clients as stored, grants,
-    service_accounts::{self, Standing},
+    Reason,
+    oauth::{
+        clients as stored, grants,
+        service_accounts::{self, ServiceAccountStatus},
+    },
 };
 use quick_cache::sync::Cache;
 use time::Duration;
@@ -48,7 +51,7 @@ const ACCOUNTS: usize = 4096;
 #[derive(Debug)]
 struct Proved {
     client_id: String,
-    standing: Standing,
+    standing: ServiceAccountStatus,
     read_at: Timestamp,
 }
 
@@ -110,7 +113,10 @@ async fn account(
 }
 
 /// The status of the account with this client id; `None` for every other client.
-async fn standing(state: &AuthState, client_id: &str) -> Result<Option<Standing>, OAuthError> {
+async fn standing(
+    state: &AuthState,
+    client_id: &str,
+) -> Result<Option<ServiceAccountStatus>, OAuthError> {
     let mut tx = state.store.system(Reason::OAuth).await?;
     match stored::find(&mut tx, client_id).await? {
         Some(client) => Ok(service_accounts::standing(&mut tx, client.id).await?),
@@ -198,7 +204,7 @@ fn scopes(form: &Parameters) -> Result<ScopeSet, OAuthError> {
 /// `resource` it is the account's own.
 async fn audience(
     state: &AuthState,
-    standing: &Standing,
+    standing: &ServiceAccountStatus,
     form: &Parameters,
 ) -> Result<String, OAuthError> {
     let refused = || {

@@ -9,9 +9,9 @@ use portolan_model::{
     resource::Resource,
 };
 use portolan_storage::{
-    Reason, StorageError, clients,
-    connect_events::{Place, Step, StepOutcome},
-    grants,
+    Reason, StorageError,
+    oauth::{clients, grants},
+    platform::connect_events::{Place, Step, StepOutcome},
 };
 use serde_json::{Map, Value};
 

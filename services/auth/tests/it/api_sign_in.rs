@@ -9,8 +9,12 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, credentials, members, sources,
-    upstream_oauth::{self as stored, NewConnection},
+    Reason,
+    accounts::members,
+    registry::{
+        credentials, sources,
+        upstream_oauth::{self as stored, NewConnection},
+    },
 };
 use serde_json::{Value, json};
 use url::Url;

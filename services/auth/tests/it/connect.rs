@@ -9,8 +9,12 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, browser_sessions, members, sources,
-    upstream_oauth::{self as stored, NewAttempt},
+    Reason,
+    accounts::{browser_sessions, members},
+    registry::{
+        sources,
+        upstream_oauth::{self as stored, NewAttempt},
+    },
 };
 use serde_json::json;
 use time::Duration;

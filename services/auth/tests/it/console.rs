@@ -7,7 +7,7 @@ use portolan_model::{
     id::{TenantId, UserId},
     member::Role,
 };
-use portolan_storage::{Reason, catalog, members, tenants};
+use portolan_storage::{Reason, accounts::members, platform::tenants, registry::catalog};
 use serde_json::json;
 
 use crate::{

@@ -8,7 +8,7 @@ use portolan_model::{
     id::{SourceId, TenantId, UserId},
     member::Role,
 };
-use portolan_storage::{Reason, members};
+use portolan_storage::{Reason, accounts::members};
 use serde_json::{Value, json};
 use time::Duration;
 

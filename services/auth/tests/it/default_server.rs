@@ -3,7 +3,7 @@
 
 use http::{Method, StatusCode};
 use portolan_model::{id::TenantId, member::Role};
-use portolan_storage::{Reason, catalog, members};
+use portolan_storage::{Reason, accounts::members, registry::catalog};
 use serde_json::{Value, json};
 
 use crate::{

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use portolan_storage::{
     Reason,
-    endings::{self, Ending},
+    accounts::endings::{self, Ending},
 };
 use serde_json::{Value, json};
 use time::Duration;

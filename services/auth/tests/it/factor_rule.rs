@@ -5,9 +5,12 @@ use http::{Method, StatusCode};
 use portolan_keys::{Secret, TotpSecret};
 use portolan_model::factor::SecondFactor;
 use portolan_storage::{
-    Reason, factor_rules,
-    passkeys::{self, New},
-    users,
+    Reason,
+    accounts::{
+        passkeys::{self, New},
+        users,
+    },
+    oauth::factor_rules,
 };
 use serde_json::{Value, json};
 use time::Duration;
@@ -109,12 +112,12 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
         .unwrap()
         .unwrap()
         .user;
-    let acme = portolan_storage::tenants::by_slug(&mut tx, "acme")
+    let acme = portolan_storage::platform::tenants::by_slug(&mut tx, "acme")
         .await
         .unwrap()
         .unwrap();
     let role = portolan_model::member::Role::Developer;
-    portolan_storage::members::add(&mut tx, acme.id, user, role, service.clock.now())
+    portolan_storage::accounts::members::add(&mut tx, acme.id, user, role, service.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -181,7 +184,7 @@ async fn l14_where_a_passkey_is_asked_for_an_app_does_not_do_and_the_way_leads_t
         StatusCode::UNPROCESSABLE_ENTITY
     );
     let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
-    let acme = portolan_storage::tenants::by_slug(&mut tx, "acme")
+    let acme = portolan_storage::platform::tenants::by_slug(&mut tx, "acme")
         .await
         .unwrap()
         .unwrap();

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use portolan_keys::{SecretToken, TokenForm};
-use portolan_storage::{Reason, browser_sessions};
+use portolan_storage::{Reason, accounts::browser_sessions};
 use serde_json::{Value, json};
 use time::Duration;
 

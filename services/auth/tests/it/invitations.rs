@@ -384,7 +384,7 @@ async fn r7_a_removed_member_is_told_to_every_node_by_the_feed() {
     let (tenant, bob_id) = ids(&service, &bob, "acme").await;
     remove(&ann, bob_id).await;
     let mut tx = service.store.system(Reason::Revocations).await.unwrap();
-    let told = portolan_storage::revocations::live(&mut tx, None, service.clock.now())
+    let told = portolan_storage::oauth::revocations::live(&mut tx, None, service.clock.now())
         .await
         .unwrap();
     assert!(

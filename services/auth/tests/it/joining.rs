@@ -4,7 +4,10 @@
 use futures_util::future::join;
 use http::{Method, StatusCode};
 use portolan_model::id::TenantId;
-use portolan_storage::{Reason, identities, members, users};
+use portolan_storage::{
+    Reason,
+    accounts::{identities, members, users},
+};
 use serde_json::json;
 use time::Duration;
 

@@ -11,10 +11,12 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason,
-    calls::{self, Call},
-    limits as stored, members,
-    registry_news::{News, NewsListener},
-    tenants,
+    accounts::members,
+    platform::{
+        calls::{self, Call},
+        limits as stored, tenants,
+    },
+    registry::registry_news::{News, NewsListener},
 };
 use serde_json::{Value, json};
 use time::Duration;

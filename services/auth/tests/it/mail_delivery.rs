@@ -4,7 +4,7 @@ use portolan_auth::mail::{
     outbox::deliver_due,
     smtp::{Security, Smtp},
 };
-use portolan_storage::{Reason, mails};
+use portolan_storage::{Reason, platform::mails};
 use time::Duration;
 
 use crate::{

@@ -4,8 +4,10 @@ use http::{Method, StatusCode};
 use portolan_net::txt::TxtRecords;
 use portolan_storage::{
     Reason,
-    passkeys::{self, New},
-    users,
+    accounts::{
+        passkeys::{self, New},
+        users,
+    },
 };
 use serde_json::{Value, json};
 use std::sync::Arc;

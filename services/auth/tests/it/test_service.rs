@@ -25,7 +25,7 @@ use portolan_net::{
     listen::Peer,
     txt::TxtRecords,
 };
-use portolan_storage::{Reason, Store, mails};
+use portolan_storage::{Reason, Store, platform::mails};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 use tokio_util::task::TaskTracker;

@@ -2,8 +2,11 @@
 
 use portolan_model::{Digest, email::EmailAddress, id::VerificationId};
 use portolan_storage::{
-    Reason, users,
-    verifications::{self, MAX_ATTEMPTS, NewVerification},
+    Reason,
+    accounts::{
+        users,
+        verifications::{self, MAX_ATTEMPTS, NewVerification},
+    },
 };
 
 use crate::{races, test_service::TestService};

@@ -44,10 +44,11 @@ use portolan_net::{
 };
 use portolan_storage::{
     Reason, Store,
-    browser_sessions::{self, NewSession},
-    members,
-    recorder::Recorder,
-    tenants, users,
+    accounts::{
+        browser_sessions::{self, NewSession},
+        members, users,
+    },
+    platform::{recorder::Recorder, tenants},
 };
 use scraper::{Html, Selector};
 use serde_json::{Value, json};

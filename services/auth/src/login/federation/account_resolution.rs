@@ -10,11 +10,14 @@ use portolan_model::{
     id::{IdentityOfferId, UserId},
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit, browser_sessions, identities,
-    identities::{Holder, Identity},
-    identity_offers::{self, Offer},
-    mails::Mail,
-    second_factors, users,
+    Reason, StorageError, SystemTx,
+    accounts::{
+        browser_sessions, identities,
+        identities::{Holder, Identity},
+        identity_offers::{self, Offer},
+        second_factors, users,
+    },
+    platform::{audit, mails::Mail},
 };
 use serde_json::json;
 

@@ -13,8 +13,9 @@ use portolan_keys::{
 };
 use portolan_model::audit::{Actor, Event, Outcome};
 use portolan_storage::{
-    Reason, audit,
-    login_attempts::{self, Attempt, NewAttempt, Purpose, Signed},
+    Reason,
+    accounts::login_attempts::{self, Attempt, NewAttempt, Purpose, Signed},
+    platform::audit,
 };
 use portolan_upstream::oauth::{Attempt as Secrets, AuthorizationServer, Callback, OauthError};
 use serde::{Deserialize, Serialize};

@@ -15,10 +15,13 @@ use portolan_model::{
     id::VerificationId,
 };
 use portolan_storage::{
-    Reason, audit,
-    identity_offers::{self, Offer},
-    users,
-    verifications::{self, NewVerification},
+    Reason,
+    accounts::{
+        identity_offers::{self, Offer},
+        users,
+        verifications::{self, NewVerification},
+    },
+    platform::audit,
 };
 use serde::Deserialize;
 use serde_json::json;

@@ -8,7 +8,10 @@ use axum::{
 };
 use http::StatusCode;
 use portolan_model::{email::EmailAddress, id::IdentityProviderId};
-use portolan_storage::{Reason, members, single_sign_on};
+use portolan_storage::{
+    Reason,
+    accounts::{members, single_sign_on},
+};
 use serde::Deserialize;
 
 use super::{ProviderLink, link};

@@ -12,8 +12,12 @@ use portolan_model::{
     id::{IdentityProviderId, TenantId, UserId},
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit, browser_sessions, identities, identity_offers::Offer,
-    login_attempts::Purpose, members, single_sign_on as stored, tenant_domains, users,
+    Reason, StorageError, SystemTx,
+    accounts::{
+        browser_sessions, identities, identity_offers::Offer, login_attempts::Purpose, members,
+        single_sign_on as stored, tenant_domains, users,
+    },
+    platform::audit,
 };
 use serde_json::json;
 
