@@ -44,10 +44,10 @@ use tokio::sync::Notify;
 
 use crate::{
     clock_watch::ClockWatch,
-    feed::Feed,
     janitor,
     lifecycle::Lifecycle,
     node_store::{self, NodeStore},
+    revocation_feed::RevocationFeed,
     settings::{MailSettings, Role, Settings},
 };
 
@@ -138,7 +138,7 @@ impl Wiring {
     /// Starts to receive keys and revocations. Call it before anything is served, so that
     /// revocations are known then.
     pub(crate) async fn listen(&self, life: &Lifecycle) -> Result<()> {
-        let feed = Feed {
+        let feed = RevocationFeed {
             store: self.store.clone(),
             clock: self.clock.clone(),
             verifier: self.verifier.clone(),
@@ -287,7 +287,7 @@ impl Wiring {
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
         let freshness = RevocationFreshness::new(self.revocations.clone(), Arc::clone(&store));
-        life.tasks.spawn(freshness.judge(
+        life.tasks.spawn(freshness.enforce(
             Duration::from_secs(settings.revocation_max_staleness_secs),
             life.drained.clone(),
         ));
@@ -376,7 +376,7 @@ impl Wiring {
                 let ledger = ledger.clone();
                 Box::pin(async move { ledger.in_use(tenant).await })
             }));
-            freshness.tell(stop).await;
+            freshness.report(stop).await;
         });
     }
 
