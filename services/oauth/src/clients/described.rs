@@ -12,7 +12,7 @@ use url::{Host, Url};
 
 /// Why a URL or a document is refused. The text is for the page that the user sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unacceptable {
+pub enum Unacceptable {
     /// The text cannot be the URL of a document or of keys.
     #[error("not an acceptable URL: {0}")]
     Url(&'static str),
