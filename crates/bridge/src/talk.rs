@@ -1,0 +1,279 @@
+//! Of which era the client is, and of which the server: the first messages decide.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use portolan_protocol::{
+    error::RpcError,
+    jsonrpc::{Raw, RequestId},
+    method::Method,
+    revision::{Era as ProtocolEra, Revision, SERVED},
+};
+use serde_json::json;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    fault::Fault,
+    lines::{Line, Out},
+    message::{self, Body, Message, Sort},
+    note::Notes,
+    older::{self, Older},
+    relay::{Era, NEWEST, Relay},
+    run::GRACE,
+    session::{self, Opened, Session},
+    wire::Wire,
+};
+
+/// Nothing at the address answers as a server of the protocol does.
+const NO_MCP: Fault = Fault::Invalid("its address does not speak MCP");
+
+/// A conversation of one client with one server.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    wire: Arc<Wire>,
+    out: Out,
+    notes: Notes,
+    kind: Kind,
+    /// The last fault before the server was reached.
+    pub(crate) fault: Option<Fault>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Nothing was agreed on.
+    Fresh,
+    Session(Session),
+    Relay(Relay),
+    Older(Older),
+}
+
+impl Talk {
+    pub(crate) fn new(wire: Arc<Wire>, out: Out, notes: Notes) -> Self {
+        Self {
+            wire,
+            out,
+            notes,
+            kind: Kind::Fresh,
+            fault: None,
+        }
+    }
+
+    /// Takes lines until the end of the input.
+    pub(crate) async fn run(&mut self, lines: &mut mpsc::Receiver<Line>) {
+        let mut early = VecDeque::new();
+        loop {
+            let line = match early.pop_front() {
+                Some(line) => line,
+                None => match lines.recv().await {
+                    Some(line) => line,
+                    None => return,
+                },
+            };
+            let Some(body) = self.read(line).await else {
+                continue;
+            };
+            if !self.decides(&body) {
+                self.pass(body).await;
+                continue;
+            }
+            // Lines go on to be read meanwhile: the end of the input ends the wait.
+            let deciding = self.decide(body);
+            tokio::pin!(deciding);
+            let mut until = None;
+            loop {
+                let is_over = until.is_some();
+                let late = sleep_until(until.unwrap_or_else(Instant::now));
+                tokio::select! {
+                    () = &mut deciding => break,
+                    line = lines.recv(), if !is_over => match line {
+                        Some(line) => early.push_back(line),
+                        None => until = Some(Instant::now() + GRACE),
+                    },
+                    // A client that left does not wait for a sign-in.
+                    () = late, if is_over => return,
+                }
+            }
+        }
+    }
+
+    async fn read(&self, line: Line) -> Option<Body> {
+        let fault = match line {
+            Line::Text(text) => match Body::read(text) {
+                Ok(body) => return Some(body),
+                Err(fault) => (fault.id, message::own_error(fault.code, fault.why)),
+            },
+            Line::TooLong => (None, message::own_error(-32600, "The message is too long")),
+        };
+        let (id, error) = fault;
+        self.out.write(message::error(id.as_ref(), &error)).await;
+        None
+    }
+
+    /// True if the message decides how both sides speak.
+    fn decides(&self, body: &Body) -> bool {
+        let Body::One(message) = body else {
+            return false;
+        };
+        if !matches!(message.sort, Sort::Request { .. }) {
+            return false;
+        }
+        match self.kind {
+            Kind::Session(_) | Kind::Older(_) => false,
+            Kind::Fresh => message.is(Method::Initialize) || message.version().is_some(),
+            // A client that tried the new era first comes back with the handshake.
+            Kind::Relay(_) => message.is(Method::Initialize),
+        }
+    }
+
+    async fn pass(&self, body: Body) {
+        match (&self.kind, body) {
+            (Kind::Session(session), body) => session.take(body),
+            (Kind::Older(older), body) => older.take(body).await,
+            (Kind::Relay(relay), Body::One(message)) => relay.take(message),
+            (Kind::Relay(_), Body::Batch(_)) => {
+                let error = message::own_error(-32600, "This revision has no batches");
+                self.out.write(message::error(None, &error)).await;
+            }
+            (Kind::Fresh, body) => {
+                for message in body.into_messages() {
+                    let Sort::Request { id, method } = &message.sort else {
+                        continue;
+                    };
+                    let answer = if method == Method::Ping.name() {
+                        message::result(id, b"{}")
+                    } else {
+                        let error = message::own_error(-32600, "Send `initialize` first");
+                        message::error(Some(id), &error)
+                    };
+                    self.out.write(answer).await;
+                }
+            }
+        }
+    }
+
+    async fn decide(&mut self, body: Body) {
+        let Body::One(message) = body else {
+            return;
+        };
+        let Sort::Request { id, .. } = message.sort.clone() else {
+            return;
+        };
+        let outcome = if message.is(Method::Initialize) {
+            self.open(&id, message).await
+        } else {
+            self.first(&id, message).await
+        };
+        match outcome {
+            Ok(true) => self.fault = None,
+            Ok(false) => self.fault = Some(NO_MCP),
+            Err(fault) => {
+                self.notes.say(&fault.to_string());
+                let answer = message::error(Some(&id), &fault.to_rpc());
+                self.out.write(answer).await;
+                self.fault = Some(fault);
+            }
+        }
+    }
+
+    /// A client with sessions: Streamable HTTP first, then HTTP+SSE (MCP-X-1). `false` if the server
+    /// refused, and the client knows it.
+    async fn open(&mut self, id: &RequestId, hello: Message) -> Result<bool, Fault> {
+        let refusal = match session::open(&self.wire, &self.out, self.notes, &hello).await? {
+            Opened::Session(session, answer) => {
+                self.out.write(answer.bytes().clone()).await;
+                self.kind = Kind::Session(session);
+                return Ok(true);
+            }
+            Opened::Refused(refusal) => refusal,
+        };
+        // A server of 2026-07-28 alone.
+        let opened = older::open(&self.wire, &self.out, self.notes, &hello).await?;
+        if let Some((older, result)) = opened {
+            self.out.write(message::result(id, &result)).await;
+            self.kind = Kind::Older(older);
+            return Ok(true);
+        }
+        let opened = session::open_one_stream(&self.wire, &self.out, self.notes, &hello).await;
+        match opened {
+            Ok(Some((session, answer))) => {
+                self.out.write(answer.bytes().clone()).await;
+                self.kind = Kind::Session(session);
+                Ok(true)
+            }
+            Ok(None) => {
+                let Some(refusal) = refusal else {
+                    return Err(NO_MCP);
+                };
+                let error = refusal.get("error").unwrap_or(Raw::empty_object());
+                self.out.write(refused(id, &error)).await;
+                Ok(false)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// A client of 2026-07-28.
+    async fn first(&mut self, id: &RequestId, message: Message) -> Result<bool, Fault> {
+        let relay = Relay::new(Arc::clone(&self.wire), self.out.clone(), self.notes);
+        let is_probe = message.is(Method::Discover);
+        let version = message.version().unwrap_or_default();
+        match relay.first(message).await? {
+            Era::Modern => {
+                self.kind = Kind::Relay(relay);
+                Ok(true)
+            }
+            Era::Earlier => {
+                let error = earlier(is_probe, &version);
+                self.out.write(message::error(Some(id), &error)).await;
+                Ok(false)
+            }
+        }
+    }
+
+    /// How many requests of the client wait.
+    pub(crate) fn count_open(&self) -> usize {
+        match &self.kind {
+            Kind::Fresh => 0,
+            Kind::Session(session) => session.count_open(),
+            Kind::Relay(relay) => relay.count_open(),
+            Kind::Older(older) => older.count_open(),
+        }
+    }
+
+    /// Ends the session at the server.
+    pub(crate) async fn end(&self) {
+        if let Kind::Session(session) = &self.kind {
+            session.end().await;
+        }
+    }
+}
+
+/// The server knows the handshake only. To a probe the answer is that of such a server, so that a
+/// client of both eras goes on with `initialize`; every other request learns the versions.
+fn earlier(is_probe: bool, requested: &str) -> RpcError {
+    if is_probe {
+        return message::own_error(-32601, "Method not found: the server has sessions");
+    }
+    let supported: Vec<&str> = SERVED
+        .iter()
+        .filter(|revision| revision.era() == ProtocolEra::Legacy)
+        .map(|revision| Revision::as_str(*revision))
+        .collect();
+    let data = json!({ "supported": supported, "requested": requested });
+    RpcError {
+        code: -32022,
+        message: format!("Unsupported protocol version: the server does not speak {NEWEST}"),
+        data: Raw::of(&data).ok(),
+    }
+}
+
+fn refused(id: &RequestId, error: &Raw) -> bytes::Bytes {
+    let mut out = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+    id.write(&mut out);
+    out.extend_from_slice(br#","error":"#);
+    out.extend_from_slice(error.as_bytes());
+    out.push(b'}');
+    out.into()
+}
