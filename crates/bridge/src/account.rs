@@ -24,10 +24,19 @@ use self::{
     callback::Callbacks,
     store::{Held, Locked},
 };
-use crate::{fault::Fault, note::Notes, wire::For};
+use crate::{fault::Fault, note::Notes};
 
 /// A token is refreshed this long before its end.
 const EARLY: Duration = Duration::from_secs(30);
+
+/// Whether a person may be asked to sign in for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// The client waits for it.
+    Client,
+    /// The bridge's own work in the background.
+    Ourselves,
+}
 
 /// How a person signs in.
 #[derive(Debug, Clone)]

@@ -123,7 +123,7 @@ impl Out {
 
     /// Writes a message. Line breaks in it stand between tokens and become spaces.
     pub(crate) async fn write(&self, json: Bytes) {
-        // After the client's end nobody reads.
+        // A client that is gone reads nothing.
         let _ = self.0.send(one_line(json)).await;
     }
 

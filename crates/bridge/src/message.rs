@@ -31,7 +31,7 @@ pub(crate) enum Sort {
     Response { id: Option<RequestId> },
 }
 
-/// What is wrong with a text that is no message.
+/// Fault of a text that is no message.
 #[derive(Debug, Clone)]
 pub(crate) struct NoMessage {
     pub(crate) code: i32,

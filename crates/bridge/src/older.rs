@@ -57,7 +57,7 @@ struct Inner {
     /// The client's name card, and its capabilities in the form of 2026-07-28.
     card: Raw,
     capabilities: Raw,
-    /// What the server declared.
+    /// Capabilities that the server declared.
     declared: Raw,
     identity: Identity,
     state: Mutex<State>,

@@ -65,7 +65,7 @@ struct Running {
     task: Option<AbortHandle>,
 }
 
-/// What the server's answer to the first request shows.
+/// Era of the server, as its answer to the first request shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     /// It is of this era. The answer was passed on.
@@ -122,7 +122,7 @@ impl Relay {
         }
     }
 
-    /// Sends the first request of a client, and shows of which era the server is.
+    /// Sends the first request of a client. The answer shows the era of the server.
     pub(crate) async fn first(&self, message: Message) -> Result<Era, Fault> {
         let Sort::Request { id, .. } = &message.sort else {
             return Ok(Era::Modern);

@@ -15,12 +15,10 @@ use crate::{
     account::{Account, SignIn},
     lines::{self, Out},
     note::Notes,
-    talk::Talk,
+    talk::{GRACE, Talk},
     wire::Wire,
 };
 
-/// After the end of the input: time for answers that are on their way.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
 /// Time for a client to read the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 /// Time for a connection.

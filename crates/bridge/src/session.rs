@@ -27,12 +27,13 @@ use url::Url;
 
 pub(crate) use self::opening::{Opened, open, open_one_stream};
 use crate::{
+    account::For,
     fault::Fault,
     lines::Out,
     message::{self, Body, Message, Sort},
     note::Notes,
     stream::{Events, Place, is_events, is_json},
-    wire::{For, Headers, Wire},
+    wire::{Headers, Wire},
 };
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -52,7 +53,7 @@ const OWN_ID: &str = "portolan-connect-";
 #[derive(Debug, Clone)]
 pub(crate) struct Agreed {
     version: String,
-    /// What the server declared.
+    /// Capabilities that the server declared.
     capabilities: Raw,
 }
 
@@ -114,7 +115,7 @@ struct Waiting {
     server: HashMap<RequestId, u64>,
     /// Requests of the bridge.
     own: HashMap<RequestId, oneshot::Sender<Result<Raw, Fault>>>,
-    /// What a new session has to know: the log level and subscriptions.
+    /// State of the client that a new session needs: the log level and subscriptions.
     level: Option<Raw>,
     uris: BTreeMap<String, Raw>,
 }

@@ -1,6 +1,6 @@
-//! Of which era the client is, and of which the server: the first messages decide.
+//! The first messages decide the era of the client and of the server.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use portolan_protocol::{
     error::RpcError,
@@ -21,11 +21,12 @@ use crate::{
     note::Notes,
     older::{self, Older},
     relay::{Era, NEWEST, Relay},
-    run::GRACE,
     session::{self, Opened, Session},
     wire::Wire,
 };
 
+/// After the end of the input: time for answers that are on their way.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 /// Nothing at the address answers as a server of the protocol does.
 const NO_MCP: Fault = Fault::Invalid("its address does not speak MCP");
 

@@ -8,7 +8,11 @@ use portolan_net::egress::{Egress, EgressRequest, EgressStream, Redirects};
 use portolan_upstream::oauth::Challenge;
 use url::Url;
 
-use crate::{account::Account, fault::Fault, lines::LONGEST};
+use crate::{
+    account::{Account, For},
+    fault::Fault,
+    lines::LONGEST,
+};
 
 /// Time for the head of an answer. The client decides how long it waits: it cancels.
 const LONG: Duration = Duration::from_secs(24 * 3600);
@@ -35,15 +39,6 @@ pub(crate) struct Wire {
     pub(crate) headers: HeaderMap,
     /// Signs in where the server wants it. None with a key.
     pub(crate) account: Option<Arc<Account>>,
-}
-
-/// Whether a person may be asked to sign in for a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
-    /// The client waits for it.
-    Client,
-    /// The bridge's own work in the background.
-    Ourselves,
 }
 
 impl Wire {

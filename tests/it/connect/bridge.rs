@@ -164,7 +164,7 @@ impl Bridge {
         Ok(id)
     }
 
-    /// Waits for the answer to a request. What comes before it is in `others`.
+    /// Waits for the answer to a request. Earlier messages are in `others`.
     pub(super) async fn answer(&mut self, id: i64) -> Result<Value> {
         let is_it = |message: &Value| message["id"] == id && message.get("method").is_none();
         if let Some(at) = self.others.iter().position(is_it) {

@@ -402,7 +402,7 @@ async fn a_subscription_of_2026_07_28_survives_a_broken_stream() -> Result<()> {
         .await?;
     bridge.until("notifications/resources/updated").await?;
     upstream.cut();
-    // What may have been missed is announced, under the same id.
+    // Changes that may have been missed are announced, under the same id.
     let updated = bridge.until("notifications/resources/updated").await?;
     ensure!(updated["params"]["_meta"][of] == listen, "{updated}");
     bridge.until("notifications/tools/list_changed").await?;

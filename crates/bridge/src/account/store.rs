@@ -31,7 +31,7 @@ pub struct Place {
     name: String,
 }
 
-/// What the file holds.
+/// Content of the file.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Held {
     /// For people who look into the folder.

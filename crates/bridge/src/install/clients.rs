@@ -81,7 +81,7 @@ impl Client {
         Value::Object(value)
     }
 
-    /// What a person does next.
+    /// The next step of a person.
     pub const fn next_step(self) -> &'static str {
         match self {
             Self::ClaudeDesktop => "Quit Claude Desktop and start it again.",

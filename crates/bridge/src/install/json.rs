@@ -34,7 +34,7 @@ pub(super) fn set(
         return Ok((text.to_owned(), false));
     }
     let after = edit(body, section, name, value).ok_or("its text has an unusual form")?;
-    // What is written says what was meant, and nothing else changed.
+    // The new text says what was meant, and nothing else changed.
     if read(&after).as_ref() != Some(&Value::Object(wanted)) {
         return Err("its text has an unusual form");
     }

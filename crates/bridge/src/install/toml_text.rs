@@ -27,7 +27,7 @@ pub(super) fn set(text: &str, entry: &Entry) -> Result<(String, bool), &'static 
         return Ok((text.to_owned(), false));
     }
     let after = edit(text, &entry.name, &block);
-    // What is written says what was meant, and nothing else changed.
+    // The new text says what was meant, and nothing else changed.
     match after.parse::<Table>() {
         Ok(read) if read == wanted => Ok((after, known.is_none())),
         _ => Err("its text has an unusual form; add the server by hand"),

@@ -17,12 +17,13 @@ use url::Url;
 
 use super::{Agreed, OWN, Seat, Session, Transport, Waiting, lock, session_id};
 use crate::{
+    account::For,
     fault::Fault,
     lines::Out,
     message::{self, Body, Message, Sort},
     note::Notes,
     stream::{Events, Place, is_events, is_json},
-    wire::{For, Wire},
+    wire::Wire,
 };
 
 /// Time for the `endpoint` event of HTTP+SSE.
@@ -144,7 +145,7 @@ pub(crate) async fn open_one_stream(
         id: None,
         post,
     };
-    // What is agreed on comes with the answer; until then nothing else is sent.
+    // The answer holds the agreement; until then nothing else is sent.
     let (reader, ours) = (OneStream { events }, id.clone());
     let (answered, rest) = reader.first(wire, &seat, hello, &ours, out).await?;
     let Some(result) = answered.get("result") else {

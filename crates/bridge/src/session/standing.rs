@@ -6,9 +6,9 @@ use http::StatusCode;
 
 use super::{LAST_EVENT_ID, PAUSE, Session};
 use crate::{
+    account::For,
     fault::Fault,
     stream::{Events, Place, is_events},
-    wire::For,
 };
 
 /// The longest pause between two tries.
