@@ -3,6 +3,7 @@
 
 mod bridge;
 mod clients;
+mod eras;
 mod installing;
 mod passing;
 mod product;

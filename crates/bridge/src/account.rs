@@ -51,8 +51,9 @@ pub struct SignIn {
     pub scope: Option<String>,
     /// Port of the callback; any free one without it.
     pub callback_port: Option<u16>,
-    /// Opens the browser. Without it the address is only written to standard error.
-    pub opens_browser: bool,
+    /// Command of the browser (`BROWSER`); empty for the system's own. `None` opens none: the address
+    /// is only written to standard error.
+    pub browser: Option<String>,
     /// Time for the person.
     pub within: Duration,
 }
@@ -313,8 +314,8 @@ impl Account {
             "Sign in to {} in the browser: {address}",
             self.url.host_str().unwrap_or_default()
         ));
-        if self.sign_in.opens_browser
-            && let Err(error) = browser::open(address.as_str())
+        if let Some(named) = &self.sign_in.browser
+            && let Err(error) = browser::open(named, address.as_str())
         {
             self.notes.say(&format!(
                 "The browser could not be opened ({error}). Open the address yourself."

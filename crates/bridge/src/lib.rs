@@ -18,6 +18,7 @@
 
 pub mod account;
 mod fault;
+mod folders;
 pub mod install;
 mod lines;
 mod message;
@@ -31,5 +32,6 @@ mod talk;
 mod wire;
 
 pub use fault::Fault;
+pub use folders::Folders;
 pub use note::Notes;
 pub use run::{Ended, Setup, SetupError, run, sign_out};

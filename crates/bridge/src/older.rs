@@ -28,7 +28,7 @@ use portolan_protocol::{
     visible::Visible,
 };
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::{
     fault::Fault,
@@ -49,6 +49,7 @@ pub(crate) struct Older(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     relay: Relay,
+    tasks: TaskTracker,
     out: Out,
     notes: Notes,
     /// The revision of the client.
@@ -121,6 +122,7 @@ pub(crate) async fn open(
     let relay = Relay::new(Arc::clone(wire), sender, notes);
     let mut inner = Inner {
         relay,
+        tasks: wire.tasks.clone(),
         out: out.clone(),
         notes,
         revision: negotiate(&requested.unwrap_or_default()),
@@ -401,7 +403,7 @@ impl Older {
 
     fn start_reader(&self, mut receiver: mpsc::Receiver<Bytes>) {
         let weak = Arc::downgrade(&self.0);
-        let reader = tokio::spawn(async move {
+        let reader = self.0.tasks.spawn(async move {
             while let Some(text) = receiver.recv().await {
                 let Some(inner) = weak.upgrade() else { return };
                 if let Ok(Body::One(message)) = Body::read(text) {

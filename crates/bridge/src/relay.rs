@@ -3,7 +3,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -56,6 +59,8 @@ struct Inner {
     /// Arguments that headers repeat, by tool, as the server's last lists have them.
     tools: Mutex<HashMap<String, Vec<ParamHeader>>>,
     running: Mutex<HashMap<RequestId, Running>>,
+    /// A list of tools was read.
+    has_listed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -86,6 +91,7 @@ impl Relay {
             notes,
             tools: Mutex::default(),
             running: Mutex::default(),
+            has_listed: AtomicBool::new(false),
         }))
     }
 
@@ -100,7 +106,11 @@ impl Relay {
                 };
                 lock(&self.0.running).insert(id.clone(), running);
                 let key = id.clone();
-                let task = tokio::spawn(async move { this.run(id, message).await });
+                let task = self
+                    .0
+                    .wire
+                    .tasks
+                    .spawn(async move { this.run(id, message).await });
                 if let Some(running) = lock(&self.0.running).get_mut(&key) {
                     running.task = Some(task.abort_handle());
                 }
@@ -115,14 +125,33 @@ impl Relay {
                     return;
                 }
                 let this = self.clone();
-                tokio::spawn(async move { this.tell(message).await });
+                self.0
+                    .wire
+                    .tasks
+                    .spawn(async move { this.tell(message).await });
             }
             // Servers of this era make no requests.
             Sort::Response { .. } => self.0.notes.detail("an answer to no request was dropped"),
         }
     }
 
-    /// Sends the first request of a client. The answer shows the era of the server.
+    /// Shows the era of the server to a client that does not probe: asks in its name.
+    pub(crate) async fn probe(&self, message: &Message) -> Result<Era, Fault> {
+        let params = [br#"{"_meta":"#, envelope(message).as_bytes(), b"}"].concat();
+        let params = Raw::parse(params).unwrap_or(Raw::empty_object());
+        let id = RequestId::from("portolan-connect-discover");
+        let text = message::request(&id, Method::Discover.name(), &params);
+        let Ok(Body::One(discover)) = Body::read(text) else {
+            return Ok(Era::Modern);
+        };
+        let (aside, mut answers) = Out::channel();
+        let relay = Self::new(Arc::clone(&self.0.wire), aside, self.0.notes);
+        let era = relay.first(discover).await;
+        answers.close();
+        era
+    }
+
+    /// Sends a client's `server/discover`. The answer shows the era of the server.
     pub(crate) async fn first(&self, message: Message) -> Result<Era, Fault> {
         let Sort::Request { id, .. } = &message.sort else {
             return Ok(Era::Modern);
@@ -141,7 +170,6 @@ impl Relay {
         let error = messages.iter().find_map(|message| message.raw.get("error"));
         if let Some(error) = error
             && !MODERN.contains(&code(&error))
-            && message.is(Method::Discover)
         {
             return Ok(Era::Earlier);
         }
@@ -181,7 +209,11 @@ impl Relay {
 
     /// One request and its answer.
     async fn ask(&self, id: &RequestId, message: &Message) -> Result<(), Fault> {
-        let mirrors = self.mirrors(message);
+        let mut mirrors = self.mirrors(message);
+        // A client that remembers the list from another day does not read it again.
+        if message.is(Method::ToolsCall) && !self.0.has_listed.swap(true, Ordering::Relaxed) {
+            mirrors = self.fresh_mirrors(message).await?.unwrap_or_default();
+        }
         let answer = self.send(message, &mirrors).await?;
         if answer.status.is_success() && is_events(&answer.headers) {
             return if self.follow(answer, id).await? {
@@ -261,24 +293,11 @@ impl Relay {
 
     /// Reads the list of tools for the headers of one.
     async fn fresh_mirrors(&self, message: &Message) -> Result<Option<Vec<ParamHeader>>, Fault> {
-        let own_meta = message.params().get("_meta").unwrap_or(Raw::empty_object());
-        let mut meta = b"{".to_vec();
-        for (name, value) in own_meta.members() {
-            if name == "progressToken" {
-                continue;
-            }
-            if meta.len() > 1 {
-                meta.push(b',');
-            }
-            write_string(&name, &mut meta);
-            meta.push(b':');
-            meta.extend_from_slice(value.as_bytes());
-        }
-        meta.push(b'}');
+        let meta = envelope(message);
         let mut cursor: Option<Raw> = None;
         for page in 0..MOST_PAGES {
             let mut params = br#"{"_meta":"#.to_vec();
-            params.extend_from_slice(&meta);
+            params.extend_from_slice(meta.as_bytes());
             if let Some(cursor) = &cursor {
                 params.extend_from_slice(br#","cursor":"#);
                 params.extend_from_slice(cursor.as_bytes());
@@ -308,6 +327,7 @@ impl Relay {
         let Some(list) = result.get("tools") else {
             return;
         };
+        self.0.has_listed.store(true, Ordering::Relaxed);
         let mut tools = lock(&self.0.tools);
         for tool in list.elements() {
             let Some(name) = tool.get("name").and_then(|name| name.string()) else {
@@ -479,6 +499,22 @@ fn missed(acknowledged: &Message, id: &RequestId) -> Vec<Bytes> {
         missed.push(notification(Method::ResourceUpdated, Some(&uri)));
     }
     missed
+}
+
+/// The `_meta` of a request, for another request in its client's name.
+fn envelope(message: &Message) -> Raw {
+    let own = message.params().get("_meta").unwrap_or(Raw::empty_object());
+    let mut meta = b"{".to_vec();
+    for (name, value) in own.members().filter(|(name, _)| name != "progressToken") {
+        if meta.len() > 1 {
+            meta.push(b',');
+        }
+        write_string(&name, &mut meta);
+        meta.push(b':');
+        meta.extend_from_slice(value.as_bytes());
+    }
+    meta.push(b'}');
+    Raw::parse(meta).unwrap_or(Raw::empty_object())
 }
 
 fn refused(id: &RequestId, error: &Raw) -> Bytes {

@@ -9,6 +9,7 @@ use std::{
 use http::HeaderMap;
 use portolan_net::egress::{Egress, EgressPolicy, EgressSetupError};
 use tokio::{runtime::Builder, time::Instant};
+use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::{
@@ -94,6 +95,7 @@ pub fn run(
             url: setup.url,
             headers: setup.headers,
             account,
+            tasks: TaskTracker::new(),
         });
         let mut lines = lines::read(input);
         let mut talk = Talk::new(wire, out.clone(), setup.notes);

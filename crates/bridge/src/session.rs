@@ -199,7 +199,10 @@ impl Session {
                 self.remember(method, &message);
                 self.waiting().client.insert(id.clone(), false);
                 let (this, ids) = (self.clone(), vec![id.clone()]);
-                tokio::spawn(async move { this.ask(ids, message.raw.bytes().clone()).await });
+                self.0
+                    .wire
+                    .tasks
+                    .spawn(async move { this.ask(ids, message.raw.bytes().clone()).await });
             }
             Sort::Notification { method } => {
                 if let Some(id) = message.cancels()
@@ -209,7 +212,10 @@ impl Session {
                 }
                 if method == Method::Initialized.name() {
                     let this = self.clone();
-                    tokio::spawn(async move { this.begin(message).await });
+                    self.0
+                        .wire
+                        .tasks
+                        .spawn(async move { this.begin(message).await });
                 } else {
                     self.tell(message.raw.bytes().clone());
                 }
@@ -250,7 +256,10 @@ impl Session {
             self.waiting().client.insert(id.clone(), false);
         }
         let this = self.clone();
-        tokio::spawn(async move { this.ask(ids, body.into()).await });
+        self.0
+            .wire
+            .tasks
+            .spawn(async move { this.ask(ids, body.into()).await });
     }
 
     /// Keeps what a new session must be given again.
@@ -275,7 +284,10 @@ impl Session {
 
     fn answer(&self, json: Bytes) {
         let out = self.0.out.clone();
-        tokio::spawn(async move { out.write(json).await });
+        self.0
+            .wire
+            .tasks
+            .spawn(async move { out.write(json).await });
     }
 
     fn tell(&self, body: Bytes) {
@@ -289,7 +301,7 @@ impl Session {
         self.0.is_ready.send_replace(true);
         if self.0.transport == Transport::Streamable {
             let this = self.clone();
-            let reader = tokio::spawn(async move { this.stand().await });
+            let reader = self.0.wire.tasks.spawn(async move { this.stand().await });
             *lock(&self.0.reader) = Some(AbortOnDropHandle::new(reader));
         }
     }
@@ -297,7 +309,7 @@ impl Session {
     /// Sends the queue in its order.
     fn start_sender(&self, mut queue: mpsc::UnboundedReceiver<Bytes>) {
         let weak = Arc::downgrade(&self.0);
-        let sender = tokio::spawn(async move {
+        let sender = self.0.wire.tasks.spawn(async move {
             while let Some(body) = queue.recv().await {
                 let Some(inner) = weak.upgrade() else { return };
                 let this = Self(inner);
@@ -319,7 +331,13 @@ impl Session {
                         return;
                     }
                 }
-                Ok(answer) if answer.status.is_success() => return,
+                Ok(answer) if answer.status.is_success() => {
+                    // Read to its end, so that the connection serves the next message.
+                    if !is_events(&answer.headers) {
+                        let _ = tokio::time::timeout(PAUSE, answer.whole()).await;
+                    }
+                    return;
+                }
                 Ok(answer) => {
                     let status = answer.status.as_u16();
                     self.0

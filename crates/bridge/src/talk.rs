@@ -190,11 +190,15 @@ impl Talk {
             Opened::Refused(refusal) => refusal,
         };
         // A server of 2026-07-28 alone.
-        let opened = older::open(&self.wire, &self.out, self.notes, &hello).await?;
-        if let Some((older, result)) = opened {
-            self.out.write(message::result(id, &result)).await;
-            self.kind = Kind::Older(older);
-            return Ok(true);
+        match older::open(&self.wire, &self.out, self.notes, &hello).await {
+            Ok(Some((older, result))) => {
+                self.out.write(message::result(id, &result)).await;
+                self.kind = Kind::Older(older);
+                return Ok(true);
+            }
+            Err(fault) if fault.is_about_sign_in() => return Err(fault),
+            // A server of 2024-11-05 may answer a POST in any way.
+            Ok(None) | Err(_) => {}
         }
         let opened = session::open_one_stream(&self.wire, &self.out, self.notes, &hello).await;
         match opened {
@@ -220,7 +224,16 @@ impl Talk {
         let relay = Relay::new(Arc::clone(&self.wire), self.out.clone(), self.notes);
         let is_probe = message.is(Method::Discover);
         let version = message.version().unwrap_or_default();
-        match relay.first(message).await? {
+        let era = if is_probe {
+            relay.first(message).await?
+        } else {
+            let era = relay.probe(&message).await?;
+            if era == Era::Modern {
+                relay.take(message);
+            }
+            era
+        };
+        match era {
             Era::Modern => {
                 self.kind = Kind::Relay(relay);
                 Ok(true)

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use portolan_net::egress::{Egress, EgressRequest, EgressStream, Redirects};
 use portolan_upstream::oauth::Challenge;
+use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::{
@@ -39,6 +40,8 @@ pub(crate) struct Wire {
     pub(crate) headers: HeaderMap,
     /// Signs in where the server wants it. None with a key.
     pub(crate) account: Option<Arc<Account>>,
+    /// Everything that runs beside the client's lines.
+    pub(crate) tasks: TaskTracker,
 }
 
 impl Wire {

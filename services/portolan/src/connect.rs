@@ -1,12 +1,12 @@
 //! `portolan connect`: a stdio MCP server in front of a remote one (`docs/connect.md`).
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{collections::HashMap, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portolan_bridge::{
-    Ended, Notes, Setup,
+    Ended, Folders, Notes, Setup,
     account::{Place, SignIn},
     install::{self, Client, Entry},
 };
@@ -18,6 +18,9 @@ use crate::output::say;
 const NOT_REACHED: u8 = 5;
 /// The server wants a sign-in or a key, and there is none that it accepts.
 const NOT_SIGNED_IN: u8 = 6;
+
+/// The variables of the environment.
+type Environment = HashMap<String, String>;
 
 /// Options of `connect`.
 #[derive(Debug, Args)]
@@ -105,14 +108,14 @@ impl From<InstallFor> for Client {
 }
 
 /// Runs the command. Exit codes: 0 done, 1 failed, 5 the server was not reached, 6 not signed in.
-pub(crate) fn run(arguments: &ConnectArguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &ConnectArguments, environment: &Environment) -> Result<ExitCode> {
     if !matches!(arguments.url.scheme(), "http" | "https") {
         bail!("the address of an MCP server begins with https:// or http://");
     }
     if let Some(client) = arguments.install {
-        return write_configuration(arguments, client.into());
+        return write_configuration(arguments, environment, client.into());
     }
-    let setup = setup(arguments)?;
+    let setup = setup(arguments, environment)?;
     if arguments.sign_out {
         let had = portolan_bridge::sign_out(setup).map_err(anyhow::Error::msg)?;
         say(if had {
@@ -130,10 +133,10 @@ pub(crate) fn run(arguments: &ConnectArguments) -> Result<ExitCode> {
     })
 }
 
-fn setup(arguments: &ConnectArguments) -> Result<Setup> {
+fn setup(arguments: &ConnectArguments, environment: &Environment) -> Result<Setup> {
     let mut headers = HeaderMap::new();
     for text in &arguments.headers {
-        let (name, value) = header_of(text, |name| std::env::var(name).ok())?;
+        let (name, value) = header_of(text, |name| environment.get(name).cloned())?;
         headers.append(name, value);
     }
     let key = arguments.api_key.as_deref().map(str::trim);
@@ -153,14 +156,16 @@ fn setup(arguments: &ConnectArguments) -> Result<Setup> {
     let sign_in = if headers.contains_key(header::AUTHORIZATION) && !arguments.sign_out {
         None
     } else {
-        let place = Place::of_user(&arguments.url, &client.unwrap_or_default());
+        let tokens = folders(environment)?.tokens();
+        let place = Place::within(tokens, &arguments.url, &client.unwrap_or_default());
         Some(SignIn {
-            place: place.context("there is no home folder to keep tokens in; set HOME")?,
+            place,
             client_id: arguments.client_id.clone(),
             client_metadata_url: arguments.client_metadata_url.clone(),
             scope: arguments.scope.clone(),
             callback_port: arguments.callback_port,
-            opens_browser: !arguments.no_browser,
+            browser: (!arguments.no_browser)
+                .then(|| environment.get("BROWSER").cloned().unwrap_or_default()),
             within: Duration::from_secs(arguments.sign_in_timeout),
         })
     };
@@ -200,7 +205,16 @@ fn header_of(
     Ok((name, value))
 }
 
-fn write_configuration(arguments: &ConnectArguments, client: Client) -> Result<ExitCode> {
+fn folders(environment: &Environment) -> Result<Folders> {
+    let folders = Folders::read(|name| environment.get(name).cloned());
+    folders.context("there is no home folder; set HOME")
+}
+
+fn write_configuration(
+    arguments: &ConnectArguments,
+    environment: &Environment,
+    client: Client,
+) -> Result<ExitCode> {
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let program = program
         .to_str()
@@ -252,9 +266,7 @@ fn write_configuration(arguments: &ConnectArguments, client: Client) -> Result<E
     };
     let file = match &arguments.client_config {
         Some(file) => file.clone(),
-        None => client
-            .file()
-            .context("there is no home folder; name the file with --client-config")?,
+        None => client.file(&folders(environment)?),
     };
     let plan = install::plan(client, &file, &entry)?;
     say(&plan.description());

@@ -90,7 +90,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             lifecycle::runtime()?.block_on(doctor::run(&settings, role, json))
         }
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
-        Command::Connect(arguments) => connect::run(&arguments),
+        Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
                 Emitted::Openapi => say(&portolan_auth::openapi().to_pretty_json()?),

@@ -321,7 +321,9 @@ async fn a_session_of_one_stream_that_breaks_is_opened_again() -> Result<()> {
     bridge.until("notifications/tools/list_changed").await?;
     let answer = bridge.call("test_simple_text", json!({})).await?;
     ensure!(text(&answer) != "", "{answer}");
-    ensure!(upstream.seen_of("initialize").len() == 2);
+    // The first of all was a POST to the address of the stream, which refused it.
+    let opened = upstream.seen_of("initialize");
+    ensure!(opened.iter().filter(|one| one.path != "/sse").count() == 2);
     Ok(())
 }
 

@@ -6,11 +6,10 @@ use std::{
     thread,
 };
 
-/// Opens `address`. `BROWSER` names another command: `%s` in it stands for the address, which is
-/// otherwise its last argument. Several commands are separated by `:`, and the first one that
-/// starts is taken.
-pub(super) fn open(address: &str) -> io::Result<()> {
-    let named = std::env::var("BROWSER").unwrap_or_default();
+/// Opens `address` by the commands `named`, or by the system's own without them. `%s` in a command
+/// stands for the address, which is otherwise its last argument. Several commands are separated by
+/// `:`, and the first one that starts is taken.
+pub(super) fn open(named: &str, address: &str) -> io::Result<()> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no command is known");
     let commands = named.split(':').filter(|one| !one.trim().is_empty());
     let own = if named.is_empty() { OWN } else { &[] };

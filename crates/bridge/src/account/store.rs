@@ -104,24 +104,6 @@ impl Held {
 }
 
 impl Place {
-    /// The file for `url` and `client` in the user's configuration folder
-    /// (`$XDG_CONFIG_HOME/portolan/connect`, or `~/.config/portolan/connect`). `None` without a
-    /// home.
-    pub fn of_user(url: &Url, client: &str) -> Option<Self> {
-        let set = |name: &str| {
-            let value = std::env::var_os(name).map(PathBuf::from)?;
-            value.is_absolute().then_some(value)
-        };
-        let configuration = set("XDG_CONFIG_HOME")
-            .or_else(|| Some(std::env::home_dir()?.join(".config")))
-            .filter(|path| path.is_absolute())?;
-        Some(Self::within(
-            configuration.join("portolan").join("connect"),
-            url,
-            client,
-        ))
-    }
-
     /// The file for `url` and `client` in `folder`.
     pub fn within(folder: PathBuf, url: &Url, client: &str) -> Self {
         let mut whole = url.clone();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::Entry;
+use crate::folders::Folders;
 
 /// A client that speaks stdio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,24 +32,20 @@ impl Client {
         Self::Gemini,
     ];
 
-    /// The file of this user. `None` without a home.
-    pub fn file(self) -> Option<PathBuf> {
-        let home = std::env::home_dir().filter(|home| home.is_absolute())?;
-        let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        Some(match self {
-            Self::ClaudeDesktop => application_data()?
-                .join("Claude")
-                .join("claude_desktop_config.json"),
-            Self::Cursor => home.join(".cursor").join("mcp.json"),
-            Self::VsCode => application_data()?
-                .join("Code")
-                .join("User")
-                .join("mcp.json"),
-            Self::Codex => set("CODEX_HOME")
-                .unwrap_or_else(|| home.join(".codex"))
-                .join("config.toml"),
-            Self::Gemini => home.join(".gemini").join("settings.json"),
-        })
+    /// The file of this person.
+    pub fn file(self, folders: &Folders) -> PathBuf {
+        let (home, applications) = (&folders.home, folders.applications());
+        match self {
+            Self::ClaudeDesktop => applications.join("Claude/claude_desktop_config.json"),
+            Self::Cursor => home.join(".cursor/mcp.json"),
+            Self::VsCode => applications.join("Code/User/mcp.json"),
+            Self::Codex => {
+                let set = folders.codex.clone();
+                set.unwrap_or_else(|| home.join(".codex"))
+                    .join("config.toml")
+            }
+            Self::Gemini => home.join(".gemini/settings.json"),
+        }
     }
 
     pub(super) const fn has_toml(self) -> bool {
@@ -91,20 +88,4 @@ impl Client {
             Self::Gemini => "Start Gemini CLI again, or run `/mcp refresh` in it.",
         }
     }
-}
-
-/// The folder in which desktop applications keep their settings.
-fn application_data() -> Option<PathBuf> {
-    let home = std::env::home_dir().filter(|home| home.is_absolute())?;
-    let set = |name: &str| {
-        let value = std::env::var_os(name).map(PathBuf::from)?;
-        value.is_absolute().then_some(value)
-    };
-    Some(if cfg!(target_os = "macos") {
-        home.join("Library").join("Application Support")
-    } else if cfg!(windows) {
-        set("APPDATA").unwrap_or_else(|| home.join("AppData").join("Roaming"))
-    } else {
-        set("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"))
-    })
 }

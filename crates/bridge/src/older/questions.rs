@@ -9,6 +9,7 @@ use portolan_protocol::{
     jsonrpc::{Raw, RequestId},
     method::Method,
     result::write_string,
+    translate::Shaped,
     visible::Visible,
 };
 
@@ -42,7 +43,7 @@ impl Older {
             });
             let this = self.clone();
             let pause = PAUSE.saturating_mul(1 << rounds).min(LONGEST_PAUSE);
-            tokio::spawn(async move {
+            self.0.tasks.spawn(async move {
                 tokio::time::sleep(pause).await;
                 this.send(call);
             });
@@ -120,9 +121,7 @@ impl Older {
             let answer = match message.raw.get("result") {
                 Some(result) => {
                     let checked = ask::answer(request.method, &request.params, &result, NEWEST);
-                    checked
-                        .map(|shaped| shaped.into_raw())
-                        .map_err(|_| Visible::Unfit)
+                    checked.map(Shaped::into_raw).map_err(|_| Visible::Unfit)
                 }
                 // MCP-X-2A…MCP-X-2C.
                 None => ask::refusal(request.method).ok_or(Visible::Declined),

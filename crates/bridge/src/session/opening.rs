@@ -331,7 +331,7 @@ impl Session {
     /// Reads the one stream until it ends; then opens the session again.
     pub(super) fn read_one_stream(&self, mut events: Events, generation: u64) {
         let weak = Arc::downgrade(&self.0);
-        let reader = tokio::spawn(async move {
+        let reader = self.0.wire.tasks.spawn(async move {
             let mut place = Place::default();
             while let Some(event) = events.next(&mut place).await {
                 let Some(inner) = weak.upgrade() else { return };
@@ -347,7 +347,8 @@ impl Session {
             let open: Vec<RequestId> = this.waiting().client.keys().cloned().collect();
             this.fail(&open, &Fault::Lost).await;
             // In a task of its own: this one is replaced by the new reader.
-            tokio::spawn(async move { this.reopen(generation).await });
+            let tasks = this.0.wire.tasks.clone();
+            tasks.spawn(async move { this.reopen(generation).await });
         });
         *lock(&self.0.reader) = Some(AbortOnDropHandle::new(reader));
     }
