@@ -46,6 +46,8 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time for an answer to a request of the bridge itself.
 const OWN: Duration = Duration::from_secs(60);
+/// [`Inner::standing`] of a server without a GET stream.
+const NO_STREAM: u64 = u64::MAX;
 /// Prefix of the ids of such requests; no client uses it.
 const OWN_ID: &str = "portolan-connect-";
 
@@ -139,6 +141,10 @@ struct Inner {
     count: AtomicU64,
     /// True once the server has `notifications/initialized`.
     is_ready: watch::Sender<bool>,
+    /// The session whose GET stream is open; [`NO_STREAM`] if the server has none.
+    standing: watch::Sender<u64>,
+    /// Counts the sessions, for the reader of the GET stream.
+    renewed: watch::Sender<u64>,
     /// Messages without an answer, in order.
     queue: mpsc::UnboundedSender<Bytes>,
     /// Reads what the server sends by itself.
@@ -327,7 +333,7 @@ impl Session {
             let headers = self.headers(&seat);
             match self.0.wire.tell(&seat.post, &headers, body.clone()).await {
                 Ok(answer) if self.is_gone(&answer, &seat) => {
-                    if self.renew(seat.generation).await.is_err() {
+                    if self.renew(seat.generation, true).await.is_err() {
                         return;
                     }
                 }
@@ -401,7 +407,7 @@ impl Session {
             let answer = self.0.wire.ask(&seat.post, &headers, body.clone()).await?;
             if self.is_gone(&answer, &seat) && !has_renewed {
                 has_renewed = true;
-                self.renew(seat.generation).await?;
+                self.renew(seat.generation, true).await?;
                 continue;
             }
             return self.pass(answer, ids, &seat).await;

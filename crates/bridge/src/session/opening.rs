@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
-use super::{Agreed, OWN, Seat, Session, Transport, Waiting, lock, session_id};
+use super::{Agreed, NO_STREAM, OWN, PAUSE, Seat, Session, Transport, Waiting, lock, session_id};
 use crate::{
     account::For,
     fault::Fault,
@@ -253,6 +253,8 @@ impl Session {
             renewing: tokio::sync::Mutex::default(),
             count: AtomicU64::new(1),
             is_ready: watch::Sender::new(false),
+            standing: watch::Sender::new(NO_STREAM),
+            renewed: watch::Sender::new(0),
             queue,
             reader: Mutex::default(),
             sender: Mutex::default(),
@@ -262,8 +264,9 @@ impl Session {
     }
 
     /// Opens the session again, if it is still that of `generation`. The client does not notice: the
-    /// same capabilities, the same log level, the same subscriptions.
-    pub(super) async fn renew(&self, generation: u64) -> Result<(), Fault> {
+    /// same capabilities, the same log level, the same subscriptions. `waits` for the GET stream, so
+    /// that no change is missed; its own reader does not.
+    pub(super) async fn renew(&self, generation: u64, waits: bool) -> Result<(), Fault> {
         let _one = self.0.renewing.lock().await;
         if self.seat().generation != generation {
             return Ok(());
@@ -288,6 +291,12 @@ impl Session {
         let seat = self.seat();
         let headers = self.headers(&seat);
         self.0.wire.tell(&seat.post, &headers, ready).await?;
+        self.0.renewed.send_replace(seat.generation);
+        if waits {
+            let mut standing = self.0.standing.subscribe();
+            let is_open = |open: &u64| [seat.generation, NO_STREAM].contains(open);
+            let _ = tokio::time::timeout(PAUSE, standing.wait_for(is_open)).await;
+        }
         self.restore().await;
         self.announce().await;
         Ok(())
@@ -354,11 +363,11 @@ impl Session {
     }
 
     async fn reopen(&self, generation: u64) {
-        let mut pause = super::PAUSE;
+        let mut pause = PAUSE;
         while self.seat().generation == generation {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            if let Err(fault) = self.renew(generation).await {
+            if let Err(fault) = self.renew(generation, false).await {
                 self.0.notes.detail(&fault.to_string());
             }
         }
