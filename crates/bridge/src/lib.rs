@@ -3,7 +3,8 @@
 //! ```text
 //! client ── stdin, stdout ──► Talk ─┬─ Session   a client and a server with sessions (2024-11-05 … 2025-11-25)
 //!                                   ├─ Relay     a client and a server of 2026-07-28
-//!                                   └─ Older     a client with sessions, a server of 2026-07-28
+//!                                   ├─ Older     a client with sessions, a server of 2026-07-28
+//!                                   └─ Newer     a client of 2026-07-28, a server with sessions
 //!                                        │
 //!                                      Wire ── HTTPS ──► the remote server
 //!                                        └─ Account     tokens, refresh, sign-in in the browser
@@ -22,6 +23,7 @@ mod folders;
 pub mod install;
 mod lines;
 mod message;
+mod newer;
 mod note;
 mod older;
 mod relay;

@@ -109,12 +109,21 @@ enum Transport {
     OneStream,
 }
 
+/// A request of the server.
+#[derive(Debug, Clone)]
+struct Asked {
+    /// The session that it belongs to.
+    generation: u64,
+    /// The request on whose stream it came.
+    during: Option<RequestId>,
+}
+
 #[derive(Debug, Default)]
 struct Waiting {
     /// Requests of the client. True for one that the client cancelled.
     client: HashMap<RequestId, bool>,
-    /// Requests of the server, with the session that they belong to.
-    server: HashMap<RequestId, u64>,
+    /// Requests of the server.
+    server: HashMap<RequestId, Asked>,
     /// Requests of the bridge.
     own: HashMap<RequestId, oneshot::Sender<Result<Raw, Fault>>>,
     /// State of the client that a new session needs: the log level and subscriptions.
@@ -230,7 +239,7 @@ impl Session {
                 let generation = self.seat().generation;
                 let asked = id.as_ref().and_then(|id| self.waiting().server.remove(id));
                 // An answer to a session that is over concerns the new one not at all.
-                if asked.is_none_or(|asked| asked == generation) {
+                if asked.is_none_or(|asked| asked.generation == generation) {
                     self.tell(message.raw.bytes().clone());
                 }
             }
@@ -457,7 +466,7 @@ impl Session {
                 self.refuse(own, &message.raw).await;
                 continue;
             }
-            self.hand(message, seat.generation).await;
+            self.hand(message, seat.generation, ids.first()).await;
         }
         Ok(())
     }
@@ -496,7 +505,7 @@ impl Session {
         loop {
             while let Some(event) = events.next(&mut place).await {
                 tries = 0;
-                self.hand_event(event.event.as_str(), event.data, seat.generation)
+                self.hand_event(&event.event, event.data, seat.generation, ids.first())
                     .await?;
             }
             if !self.is_open(ids) {
@@ -528,20 +537,26 @@ impl Session {
     }
 
     /// Passes on the data of an event.
-    async fn hand_event(&self, name: &str, data: String, generation: u64) -> Result<(), Fault> {
+    async fn hand_event(
+        &self,
+        name: &str,
+        data: String,
+        generation: u64,
+        during: Option<&RequestId>,
+    ) -> Result<(), Fault> {
         if name != "message" {
             return Ok(());
         }
         let read = Body::read(data).map_err(|_| Fault::Invalid("what it sent is no message"))?;
         for message in read.into_messages() {
-            self.hand(message, generation).await;
+            self.hand(message, generation, during).await;
         }
         Ok(())
     }
 
     /// Passes on a message of the server.
-    async fn hand(&self, message: Message, generation: u64) {
-        if self.is_for_client(&message, generation) {
+    async fn hand(&self, message: Message, generation: u64, during: Option<&RequestId>) {
+        if self.is_for_client(&message, generation, during) {
             self.0.out.write(message.raw.bytes().clone()).await;
         }
     }
@@ -550,7 +565,7 @@ impl Session {
     async fn hand_batch(&self, messages: Vec<Message>, generation: u64) {
         let mut out = b"[".to_vec();
         for message in messages {
-            if !self.is_for_client(&message, generation) {
+            if !self.is_for_client(&message, generation, None) {
                 continue;
             }
             if out.len() > 1 {
@@ -565,11 +580,18 @@ impl Session {
     }
 
     /// Keeps the books about a message of the server; true if the client gets it.
-    fn is_for_client(&self, message: &Message, generation: u64) -> bool {
+    fn is_for_client(
+        &self,
+        message: &Message,
+        generation: u64,
+        during: Option<&RequestId>,
+    ) -> bool {
         let mut waiting = self.waiting();
         match &message.sort {
             Sort::Request { id, .. } => {
-                waiting.server.insert(id.clone(), generation);
+                let during = during.cloned();
+                let asked = Asked { generation, during };
+                waiting.server.insert(id.clone(), asked);
                 true
             }
             Sort::Notification { .. } => {
@@ -590,6 +612,16 @@ impl Session {
                 waiting.client.remove(id) == Some(false)
             }
         }
+    }
+
+    /// The request on whose stream a request of the server came, if it came on one.
+    pub(crate) fn during(&self, id: &RequestId) -> Option<RequestId> {
+        self.waiting().server.get(id)?.during.clone()
+    }
+
+    /// The revision on which both sides agreed, if it is one that is known here.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.0.agreed.revision()
     }
 
     /// How many requests of the client wait.

@@ -6,9 +6,7 @@ use portolan_protocol::{
     error::RpcError,
     jsonrpc::{Raw, RequestId},
     method::Method,
-    revision::{Era as ProtocolEra, Revision, SERVED},
 };
-use serde_json::json;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
@@ -18,9 +16,10 @@ use crate::{
     fault::Fault,
     lines::{Line, Out},
     message::{self, Body, Message, Sort},
+    newer::Newer,
     note::Notes,
     older::{self, Older},
-    relay::{Era, NEWEST, Relay},
+    relay::{Era, Relay},
     session::{self, Opened, Session},
     wire::Wire,
 };
@@ -48,6 +47,7 @@ enum Kind {
     Session(Session),
     Relay(Relay),
     Older(Older),
+    Newer(Newer),
 }
 
 impl Talk {
@@ -124,7 +124,7 @@ impl Talk {
             Kind::Session(_) | Kind::Older(_) => false,
             Kind::Fresh => message.is(Method::Initialize) || message.version().is_some(),
             // A client that tried the new era first comes back with the handshake.
-            Kind::Relay(_) => message.is(Method::Initialize),
+            Kind::Relay(_) | Kind::Newer(_) => message.is(Method::Initialize),
         }
     }
 
@@ -133,7 +133,8 @@ impl Talk {
             (Kind::Session(session), body) => session.take(body),
             (Kind::Older(older), body) => older.take(body).await,
             (Kind::Relay(relay), Body::One(message)) => relay.take(message),
-            (Kind::Relay(_), Body::Batch(_)) => {
+            (Kind::Newer(newer), Body::One(message)) => newer.take(message),
+            (Kind::Relay(_) | Kind::Newer(_), Body::Batch(_)) => {
                 let error = message::own_error(-32600, "This revision has no batches");
                 self.out.write(message::error(None, &error)).await;
             }
@@ -223,25 +224,29 @@ impl Talk {
     async fn first(&mut self, id: &RequestId, message: Message) -> Result<bool, Fault> {
         let relay = Relay::new(Arc::clone(&self.wire), self.out.clone(), self.notes);
         let is_probe = message.is(Method::Discover);
-        let version = message.version().unwrap_or_default();
         let era = if is_probe {
-            relay.first(message).await?
+            relay.first(message.clone()).await?
         } else {
-            let era = relay.probe(&message).await?;
-            if era == Era::Modern {
-                relay.take(message);
-            }
-            era
+            relay.probe(&message).await?
         };
         match era {
             Era::Modern => {
+                if !is_probe {
+                    relay.take(message);
+                }
                 self.kind = Kind::Relay(relay);
                 Ok(true)
             }
-            Era::Earlier => {
-                let error = earlier(is_probe, &version);
-                self.out.write(message::error(Some(id), &error)).await;
+            Era::Earlier if is_probe => {
+                self.out.write(message::error(Some(id), &earlier())).await;
                 Ok(false)
+            }
+            // A client of this era alone does not come back with the handshake.
+            Era::Earlier => {
+                let newer = Newer::new(Arc::clone(&self.wire), self.out.clone(), self.notes);
+                newer.take(message);
+                self.kind = Kind::Newer(newer);
+                Ok(true)
             }
         }
     }
@@ -253,34 +258,24 @@ impl Talk {
             Kind::Session(session) => session.count_open(),
             Kind::Relay(relay) => relay.count_open(),
             Kind::Older(older) => older.count_open(),
+            Kind::Newer(newer) => newer.count_open(),
         }
     }
 
     /// Ends the session at the server.
     pub(crate) async fn end(&self) {
-        if let Kind::Session(session) = &self.kind {
-            session.end().await;
+        match &self.kind {
+            Kind::Session(session) => session.end().await,
+            Kind::Newer(newer) => newer.end().await,
+            Kind::Fresh | Kind::Relay(_) | Kind::Older(_) => {}
         }
     }
 }
 
-/// The server knows the handshake only. To a probe the answer is that of such a server, so that a
-/// client of both eras goes on with `initialize`; every other request learns the versions.
-fn earlier(is_probe: bool, requested: &str) -> RpcError {
-    if is_probe {
-        return message::own_error(-32601, "Method not found: the server has sessions");
-    }
-    let supported: Vec<&str> = SERVED
-        .iter()
-        .filter(|revision| revision.era() == ProtocolEra::Legacy)
-        .map(|revision| Revision::as_str(*revision))
-        .collect();
-    let data = json!({ "supported": supported, "requested": requested });
-    RpcError {
-        code: -32022,
-        message: format!("Unsupported protocol version: the server does not speak {NEWEST}"),
-        data: Raw::of(&data).ok(),
-    }
+/// The answer of a server with sessions to a probe: a client of both eras goes on with `initialize`,
+/// and then everything passes unchanged.
+fn earlier() -> RpcError {
+    message::own_error(-32601, "Method not found: the server has sessions")
 }
 
 fn refused(id: &RequestId, error: &Raw) -> bytes::Bytes {

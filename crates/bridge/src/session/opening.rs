@@ -345,7 +345,7 @@ impl Session {
             while let Some(event) = events.next(&mut place).await {
                 let Some(inner) = weak.upgrade() else { return };
                 let this = Self(inner);
-                let handed = this.hand_event(&event.event, event.data, generation);
+                let handed = this.hand_event(&event.event, event.data, generation, None);
                 if handed.await.is_err() {
                     break;
                 }

@@ -62,7 +62,7 @@ impl Session {
                 while let Ok(Some(event)) = tokio::time::timeout(SILENCE, events.next(place)).await
                 {
                     *pause = PAUSE;
-                    let handed = self.hand_event(&event.event, event.data, seat.generation);
+                    let handed = self.hand_event(&event.event, event.data, seat.generation, None);
                     if handed.await.is_err() {
                         break;
                     }
