@@ -22,7 +22,7 @@ use url::Url;
 pub use self::store::{Place, StoreError};
 use self::{
     callback::Callbacks,
-    store::{Held, Locked},
+    store::{AccountFile, Locked},
 };
 use crate::{fault::Fault, note::Notes};
 
@@ -72,7 +72,7 @@ pub struct Account {
 #[derive(Debug, Default)]
 struct Known {
     is_read: bool,
-    held: Option<Held>,
+    held: Option<AccountFile>,
 }
 
 impl Account {
@@ -193,7 +193,7 @@ impl Account {
     /// Waits for the lock. `None` if another copy renewed the token meanwhile.
     async fn locked(&self, known: &mut Known, used: Option<&str>) -> Result<Option<Locked>, Fault> {
         // Another request of this process may have done it.
-        let is_newer = |held: &Held| held.access.is_some() && held.access.as_deref() != used;
+        let is_newer = |held: &AccountFile| held.access.is_some() && held.access.as_deref() != used;
         if known.held.as_ref().is_some_and(is_newer) {
             return Ok(None);
         }
@@ -246,7 +246,7 @@ impl Account {
         }
     }
 
-    fn keep(&self, lock: &Locked, held: &Held) {
+    fn keep(&self, lock: &Locked, held: &AccountFile) {
         if let Err(error) = lock.write(held) {
             // The tokens still serve this process.
             self.notes
@@ -277,10 +277,10 @@ impl Account {
     /// One sign-in.
     async fn in_the_browser(
         &self,
-        earlier: Option<Held>,
+        earlier: Option<AccountFile>,
         lock: &Locked,
         challenge: &Challenge,
-    ) -> Result<Held, NoSignIn> {
+    ) -> Result<AccountFile, NoSignIn> {
         let found = oauth::discover(&self.egress, &self.url, challenge).await?;
         let earlier = earlier.filter(|held| held.server.is_same(&found.server));
         let scope = match &self.sign_in.scope {
@@ -298,7 +298,7 @@ impl Account {
         let client = self
             .client(&found, earlier.as_ref(), &redirect_uri, scope.as_deref())
             .await?;
-        let mut held = Held::new(&found, client, redirect_uri, scope);
+        let mut held = AccountFile::new(&found, client, redirect_uri, scope);
         // The next try uses the same registration.
         self.keep(lock, &held);
         let attempt = Attempt::begin()?;
@@ -335,7 +335,7 @@ impl Account {
     async fn redeem(
         &self,
         found: &Discovered,
-        held: &Held,
+        held: &AccountFile,
         attempt: &Attempt,
         callback: &oauth::Callback,
     ) -> Result<Tokens, OauthError> {
@@ -361,7 +361,7 @@ impl Account {
     async fn client(
         &self,
         found: &Discovered,
-        earlier: Option<&Held>,
+        earlier: Option<&AccountFile>,
         redirect_uri: &str,
         scope: Option<&str>,
     ) -> Result<ClientIdentity, OauthError> {

@@ -1,10 +1,10 @@
 //! A stdio MCP server in front of a remote one, for clients that speak stdio only.
 //!
 //! ```text
-//! client ── stdin, stdout ──► Talk ─┬─ Session   a client and a server with sessions (2024-11-05 … 2025-11-25)
-//!                                   ├─ Relay     a client and a server of 2026-07-28
-//!                                   ├─ Older     a client with sessions, a server of 2026-07-28
-//!                                   └─ Newer     a client of 2026-07-28, a server with sessions
+//! client ── stdin, stdout ──► Talk ─┬─ RemoteSession  both have sessions (2024-11-05 … 2025-11-25)
+//!                                   ├─ Relay          both are of 2026-07-28
+//!                                   ├─ Older          the server alone is of 2026-07-28
+//!                                   └─ Newer          the client alone is of 2026-07-28
 //!                                        │
 //!                                      Wire ── HTTPS ──► the remote server
 //!                                        └─ Account     tokens, refresh, sign-in in the browser
@@ -36,4 +36,4 @@ mod wire;
 pub use fault::Fault;
 pub use folders::Folders;
 pub use note::Notes;
-pub use run::{Ended, Setup, SetupError, run, sign_out};
+pub use run::{BridgeEnd, Setup, SetupError, run, sign_out};

@@ -12,13 +12,13 @@ use portolan_protocol::{
 /// A message, or the batch of 2025-03-26.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
-    One(Message),
-    Batch(Vec<Message>),
+    One(LineMessage),
+    Batch(Vec<LineMessage>),
 }
 
 /// One message.
 #[derive(Debug, Clone)]
-pub(crate) struct Message {
+pub(crate) struct LineMessage {
     /// Its text.
     pub(crate) raw: Raw,
     pub(crate) sort: Sort,
@@ -57,19 +57,19 @@ impl Body {
         };
         match raw.kind() {
             Kind::Array => {
-                let all = raw.elements().take(MOST).map(Message::of);
+                let all = raw.elements().take(MOST).map(LineMessage::of);
                 let messages = all.collect::<Result<Vec<_>, _>>()?;
                 if messages.is_empty() {
                     return Err(invalid("a batch holds messages", None));
                 }
                 Ok(Self::Batch(messages))
             }
-            _ => Message::of(raw).map(Self::One),
+            _ => LineMessage::of(raw).map(Self::One),
         }
     }
 
     /// The messages in it.
-    pub(crate) fn into_messages(self) -> Vec<Message> {
+    pub(crate) fn into_messages(self) -> Vec<LineMessage> {
         match self {
             Self::One(message) => vec![message],
             Self::Batch(messages) => messages,
@@ -85,7 +85,7 @@ const fn invalid(why: &'static str, id: Option<RequestId>) -> NoMessage {
     }
 }
 
-impl Message {
+impl LineMessage {
     fn of(raw: Raw) -> Result<Self, NoMessage> {
         if raw.kind() != Kind::Object {
             return Err(invalid("a message is an object", None));

@@ -1,7 +1,7 @@
 //! A client of 2026-07-28 in front of a server with sessions (MCP-X-10, MCP-X-11, MCP-X-22…
 //! MCP-X-27, MCP-X-42, MCP-X-65…MCP-X-6A, MCP-X-74 of the translation rules).
 //!
-//! The bridge is a client of [`Session`] here: its messages go in there, and what comes out is
+//! The bridge is a client of [`RemoteSession`] here: its messages go in there, and what comes out is
 //! translated. One session serves all requests that declare the same capabilities.
 
 mod listening;
@@ -33,10 +33,10 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use crate::{
     fault::Fault,
     lines::Out,
-    message::{self, Body, Message, Sort},
+    message::{self, Body, LineMessage, Sort},
     note::Notes,
     relay::NEWEST,
-    session::{self, Opened, Session},
+    session::{self, Opened, RemoteSession},
     wire::Wire,
 };
 
@@ -58,7 +58,7 @@ struct Inner {
 /// A session and what its server declared.
 #[derive(Debug, Clone)]
 struct Served {
-    session: Session,
+    session: RemoteSession,
     revision: Revision,
     /// The result of `initialize`.
     facts: Raw,
@@ -70,7 +70,7 @@ struct Served {
 struct State {
     count: u64,
     /// Requests at the server, by the bridge's id.
-    calls: HashMap<RequestId, Call>,
+    calls: HashMap<RequestId, SessionCall>,
     /// Calls that wait for their client, by their `requestState`.
     parked: HashMap<String, RequestId>,
     /// Subscriptions, by the client's id.
@@ -81,7 +81,7 @@ struct State {
 
 /// A request of the client.
 #[derive(Debug)]
-struct Call {
+struct SessionCall {
     served: Served,
     can: ClientCapabilities,
     bits: u8,
@@ -90,17 +90,17 @@ struct Call {
     method: Method,
     params: Raw,
     level: Option<Level>,
-    questions: Vec<Question>,
+    questions: Vec<ServerQuestion>,
     /// Questions are being gathered.
     is_gathering: bool,
     /// An answer that came while the client was away.
-    answer: Option<Message>,
+    answer: Option<LineMessage>,
     order: u64,
 }
 
 /// A question of the server that the client has not answered.
 #[derive(Debug, Clone)]
-struct Question {
+struct ServerQuestion {
     key: String,
     id: RequestId,
     method: AskMethod,
@@ -133,7 +133,7 @@ impl Newer {
     }
 
     /// Takes a message of the client.
-    pub(crate) fn take(&self, message: Message) {
+    pub(crate) fn take(&self, message: LineMessage) {
         if let Some(id) = message.cancels() {
             self.cancel(&id);
             return;
@@ -158,7 +158,12 @@ impl Newer {
         self.0.out.write(text.into()).await;
     }
 
-    async fn begin(&self, id: &RequestId, method: &str, message: &Message) -> Result<(), Fault> {
+    async fn begin(
+        &self,
+        id: &RequestId,
+        method: &str,
+        message: &LineMessage,
+    ) -> Result<(), Fault> {
         let params = message.params();
         let own = params.get("_meta").unwrap_or(Raw::empty_object());
         let declared = own.get(meta::CLIENT_CAPABILITIES);
@@ -180,7 +185,7 @@ impl Newer {
                 let level = level.and_then(|level| level.parse::<Level>().ok());
                 let mut state = self.state();
                 let order = state.new_number();
-                let call = Call {
+                let call = SessionCall {
                     bits: can.bits(),
                     can,
                     served,
@@ -201,7 +206,7 @@ impl Newer {
     }
 
     /// Sends a call. Its progress token stays; what only 2026-07-28 knows goes.
-    fn send(&self, call: Call) {
+    fn send(&self, call: SessionCall) {
         if let Some(level) = call.level {
             self.want_level(&call.served, call.bits, level);
         }
@@ -291,14 +296,14 @@ impl Newer {
 
     async fn open(
         &self,
-        hello: &Message,
+        hello: &LineMessage,
         sender: Out,
         receiver: mpsc::Receiver<Bytes>,
         bits: u8,
     ) -> Result<Served, Fault> {
         let (wire, notes) = (&self.0.wire, self.0.notes);
         let opened = match session::open(wire, &sender, notes, hello).await? {
-            Opened::Session(session, answer) => Some((session, answer)),
+            Opened::RemoteSession(session, answer) => Some((session, answer)),
             Opened::Refused(_) => session::open_one_stream(wire, &sender, notes, hello).await?,
         };
         let no_mcp = Fault::Invalid("its address does not speak MCP");
@@ -323,7 +328,7 @@ impl Newer {
     fn read(
         &self,
         mut receiver: mpsc::Receiver<Bytes>,
-        session: Session,
+        session: RemoteSession,
         bits: u8,
     ) -> AbortOnDropHandle<()> {
         let weak = Arc::downgrade(&self.0);
@@ -340,7 +345,7 @@ impl Newer {
     }
 
     /// Translates a message of the server.
-    async fn hand(&self, message: Message, session: &Session, bits: u8) {
+    async fn hand(&self, message: LineMessage, session: &RemoteSession, bits: u8) {
         match message.sort.clone() {
             Sort::Request { id, method } => {
                 if method == Method::Ping.name() {
@@ -373,13 +378,13 @@ impl Newer {
         }
     }
 
-    async fn finish(&self, call: &Call, message: &Message) {
+    async fn finish(&self, call: &SessionCall, message: &LineMessage) {
         if let Some(id) = &call.client {
             self.write(shapes::answer(call, id, &message.raw)).await;
         }
     }
 
-    async fn notified(&self, method: Option<Method>, message: Message, bits: u8) {
+    async fn notified(&self, method: Option<Method>, message: LineMessage, bits: u8) {
         match method {
             Some(Method::Progress) => {
                 let token = message.params().get("progressToken");
@@ -433,7 +438,7 @@ impl Newer {
     }
 
     /// Refuses what the server asks in a call, and cancels it.
-    fn abandon(&self, call: &Call, own: &RequestId) {
+    fn abandon(&self, call: &SessionCall, own: &RequestId) {
         for question in &call.questions {
             parking::refuse(&call.served.session, question);
         }
@@ -466,7 +471,7 @@ impl Newer {
 }
 
 /// Passes a text of the bridge to a session.
-fn tell(session: &Session, text: Bytes) {
+fn tell(session: &RemoteSession, text: Bytes) {
     if let Ok(body) = Body::read(text) {
         session.take(body);
     }

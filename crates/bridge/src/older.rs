@@ -33,7 +33,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use crate::{
     fault::Fault,
     lines::Out,
-    message::{self, Body, Message, Sort},
+    message::{self, Body, LineMessage, Sort},
     note::Notes,
     relay::{Era, NEWEST, Relay},
     wire::Wire,
@@ -69,7 +69,7 @@ struct Inner {
 struct State {
     count: u64,
     /// Requests at the server, by the bridge's id.
-    calls: HashMap<RequestId, Call>,
+    calls: HashMap<RequestId, TranslatedCall>,
     /// Questions at the client, by the bridge's id: the call, and the key of the question.
     asked: HashMap<RequestId, (RequestId, String)>,
     /// The log level, as JSON.
@@ -82,7 +82,7 @@ struct State {
 
 /// A request of the client.
 #[derive(Debug)]
-struct Call {
+struct TranslatedCall {
     /// The client's id.
     id: RequestId,
     method: Method,
@@ -107,7 +107,7 @@ pub(crate) async fn open(
     wire: &Arc<Wire>,
     out: &Out,
     notes: Notes,
-    hello: &Message,
+    hello: &LineMessage,
 ) -> Result<Option<(Older, Bytes)>, Fault> {
     let params = hello.params();
     let object = |name: &str| {
@@ -294,7 +294,7 @@ impl Older {
         }
     }
 
-    async fn take_one(&self, message: Message) {
+    async fn take_one(&self, message: LineMessage) {
         match message.sort.clone() {
             Sort::Request { id, method } => self.begin(id, &method, message.params()).await,
             Sort::Notification { .. } => {
@@ -322,7 +322,7 @@ impl Older {
                 self.watch(&id, method, &params).await;
             }
             Some(method) if method.exists_in(NEWEST) && !method.is_task() => {
-                self.send(Call {
+                self.send(TranslatedCall {
                     id,
                     method,
                     params,
@@ -340,7 +340,7 @@ impl Older {
     }
 
     /// Sends a call, with the answers of its last round.
-    fn send(&self, mut call: Call) {
+    fn send(&self, mut call: TranslatedCall) {
         let mut more = Vec::new();
         if let Some(round) = call.round.take() {
             let given = round.questions.iter();
@@ -366,7 +366,7 @@ impl Older {
         self.0.out.write(message::result(id, result)).await;
     }
 
-    async fn show(&self, call: &Call, visible: &Visible) {
+    async fn show(&self, call: &TranslatedCall, visible: &Visible) {
         let (method, identity) = (call.method, &self.0.identity);
         let (_, answer) = visible.answer(method, &call.id, self.0.revision, identity);
         self.0.out.write(answer.into()).await;
@@ -416,7 +416,7 @@ impl Older {
     }
 
     /// Translates a message of the server.
-    async fn hand(&self, message: Message) {
+    async fn hand(&self, message: LineMessage) {
         match &message.sort {
             Sort::Notification { method } => {
                 let method = Method::from_name(method);
@@ -438,7 +438,7 @@ impl Older {
         }
     }
 
-    async fn notified(&self, method: Option<Method>, message: Message) {
+    async fn notified(&self, method: Option<Method>, message: LineMessage) {
         match method {
             Some(Method::Progress) => {
                 if let Some(progress) = self.progress(&message) {
@@ -458,7 +458,7 @@ impl Older {
     }
 
     /// MCP-X-76: only increasing values pass; 2024-11-05 has no message.
-    fn progress(&self, message: &Message) -> Option<Bytes> {
+    fn progress(&self, message: &LineMessage) -> Option<Bytes> {
         let params = message.params();
         let token = params.get("progressToken")?;
         let value: f64 = params.get("progress")?.as_str().parse().ok()?;
@@ -491,7 +491,7 @@ impl Older {
         Some(message::notification(Method::Progress.name(), Some(&kept)))
     }
 
-    async fn finish(&self, own: &RequestId, mut call: Call, result: &Raw) {
+    async fn finish(&self, own: &RequestId, mut call: TranslatedCall, result: &Raw) {
         self.complete_urls(&mut call).await;
         if InputRequired::is(result) {
             self.ask(own, call, result).await;
@@ -526,7 +526,7 @@ impl Older {
         }
     }
 
-    async fn failed(&self, call: &Call, raw: &Raw) {
+    async fn failed(&self, call: &TranslatedCall, raw: &Raw) {
         let error = raw.get("error").unwrap_or(Raw::empty_object());
         let code = error
             .get("code")

@@ -27,7 +27,7 @@ use tokio::task::AbortHandle;
 use crate::{
     fault::Fault,
     lines::Out,
-    message::{self, Body, Message, Sort},
+    message::{self, Body, LineMessage, Sort},
     note::Notes,
     stream::{Events, Place, is_events, is_json},
     wire::{Headers, Wire},
@@ -96,7 +96,7 @@ impl Relay {
     }
 
     /// Takes a message of the client.
-    pub(crate) fn take(&self, message: Message) {
+    pub(crate) fn take(&self, message: LineMessage) {
         match &message.sort {
             Sort::Request { id, .. } => {
                 let (this, id) = (self.clone(), id.clone());
@@ -136,7 +136,7 @@ impl Relay {
     }
 
     /// Shows the era of the server to a client that does not probe: asks in its name.
-    pub(crate) async fn probe(&self, message: &Message) -> Result<Era, Fault> {
+    pub(crate) async fn probe(&self, message: &LineMessage) -> Result<Era, Fault> {
         let params = [br#"{"_meta":"#, envelope(message).as_bytes(), b"}"].concat();
         let params = Raw::parse(params).unwrap_or(Raw::empty_object());
         let id = RequestId::from("portolan-connect-discover");
@@ -152,7 +152,7 @@ impl Relay {
     }
 
     /// Sends a client's `server/discover`. The answer shows the era of the server.
-    pub(crate) async fn first(&self, message: Message) -> Result<Era, Fault> {
+    pub(crate) async fn first(&self, message: LineMessage) -> Result<Era, Fault> {
         let Sort::Request { id, .. } = &message.sort else {
             return Ok(Era::Modern);
         };
@@ -180,7 +180,7 @@ impl Relay {
         Ok(Era::Modern)
     }
 
-    async fn run(&self, id: RequestId, message: Message) {
+    async fn run(&self, id: RequestId, message: LineMessage) {
         let outcome = if message.is(Method::SubscriptionsListen) {
             self.subscribe(&id, &message).await
         } else {
@@ -198,7 +198,7 @@ impl Relay {
         }
     }
 
-    async fn tell(&self, message: Message) {
+    async fn tell(&self, message: LineMessage) {
         let headers = self.headers(&message, &[]);
         let body = message.raw.bytes().clone();
         let sent = self.0.wire.tell(&self.0.wire.url, &headers, body).await;
@@ -208,7 +208,7 @@ impl Relay {
     }
 
     /// One request and its answer.
-    async fn ask(&self, id: &RequestId, message: &Message) -> Result<(), Fault> {
+    async fn ask(&self, id: &RequestId, message: &LineMessage) -> Result<(), Fault> {
         let mut mirrors = self.mirrors(message);
         // A client that remembers the list from another day does not read it again.
         if message.is(Method::ToolsCall) && !self.0.has_listed.swap(true, Ordering::Relaxed) {
@@ -248,7 +248,7 @@ impl Relay {
         self.hand_last(messages, id).await
     }
 
-    async fn hand_last(&self, messages: Vec<Message>, id: &RequestId) -> Result<(), Fault> {
+    async fn hand_last(&self, messages: Vec<LineMessage>, id: &RequestId) -> Result<(), Fault> {
         if self.hand_all(messages, id).await {
             Ok(())
         } else {
@@ -258,7 +258,7 @@ impl Relay {
 
     async fn send(
         &self,
-        message: &Message,
+        message: &LineMessage,
         mirrors: &[ParamHeader],
     ) -> Result<EgressStream, Fault> {
         let headers = self.headers(message, mirrors);
@@ -267,7 +267,7 @@ impl Relay {
     }
 
     /// The headers that repeat the message (MCP-H-1, MCP-H-2, MCP-H-12).
-    fn headers(&self, message: &Message, mirrors: &[ParamHeader]) -> Headers {
+    fn headers(&self, message: &LineMessage, mirrors: &[ParamHeader]) -> Headers {
         let mut request = Request::new(message.method().unwrap_or_default(), message.params());
         request.mirrored = mirrors;
         let mut headers = mirrored(&request);
@@ -281,7 +281,7 @@ impl Relay {
         headers
     }
 
-    fn mirrors(&self, message: &Message) -> Vec<ParamHeader> {
+    fn mirrors(&self, message: &LineMessage) -> Vec<ParamHeader> {
         if !message.is(Method::ToolsCall) {
             return Vec::new();
         }
@@ -292,7 +292,10 @@ impl Relay {
     }
 
     /// Reads the list of tools for the headers of one.
-    async fn fresh_mirrors(&self, message: &Message) -> Result<Option<Vec<ParamHeader>>, Fault> {
+    async fn fresh_mirrors(
+        &self,
+        message: &LineMessage,
+    ) -> Result<Option<Vec<ParamHeader>>, Fault> {
         let meta = envelope(message);
         let mut cursor: Option<Raw> = None;
         for page in 0..MOST_PAGES {
@@ -363,7 +366,7 @@ impl Relay {
     }
 
     /// Passes on messages. True if the answer was among them.
-    async fn hand_all(&self, messages: Vec<Message>, id: &RequestId) -> bool {
+    async fn hand_all(&self, messages: Vec<LineMessage>, id: &RequestId) -> bool {
         let mut is_answered = false;
         for message in messages {
             match &message.sort {
@@ -394,7 +397,7 @@ impl Relay {
 
     /// Keeps a subscription: a stream that breaks is opened again under the same id. Messages may
     /// have been missed then, so that one notification of each kind follows.
-    async fn subscribe(&self, id: &RequestId, message: &Message) -> Result<(), Fault> {
+    async fn subscribe(&self, id: &RequestId, message: &LineMessage) -> Result<(), Fault> {
         let mut is_first = true;
         let mut tries = 0;
         loop {
@@ -465,7 +468,7 @@ struct End {
 }
 
 /// One notification for everything that a new subscription acknowledges.
-fn missed(acknowledged: &Message, id: &RequestId) -> Vec<Bytes> {
+fn missed(acknowledged: &LineMessage, id: &RequestId) -> Vec<Bytes> {
     let Some(honoured) = acknowledged.params().get("notifications") else {
         return Vec::new();
     };
@@ -502,7 +505,7 @@ fn missed(acknowledged: &Message, id: &RequestId) -> Vec<Bytes> {
 }
 
 /// The `_meta` of a request, for another request in its client's name.
-fn envelope(message: &Message) -> Raw {
+fn envelope(message: &LineMessage) -> Raw {
     let own = message.params().get("_meta").unwrap_or(Raw::empty_object());
     let mut meta = b"{".to_vec();
     for (name, value) in own.members().filter(|(name, _)| name != "progressToken") {
@@ -535,13 +538,13 @@ fn no_message(status: StatusCode) -> Fault {
 }
 
 /// The messages of a JSON body; `None` if it is no message.
-async fn whole(answer: EgressStream) -> Result<Option<Vec<Message>>, Fault> {
+async fn whole(answer: EgressStream) -> Result<Option<Vec<LineMessage>>, Fault> {
     if !is_json(&answer.headers) {
         return Ok(None);
     }
     let body = answer.whole().await?.body;
     let read = Body::read(body).ok();
-    let has_answer = |messages: &Vec<Message>| {
+    let has_answer = |messages: &Vec<LineMessage>| {
         let mut sorts = messages.iter().map(|message| &message.sort);
         sorts.any(|sort| matches!(sort, Sort::Response { .. }))
     };
@@ -550,8 +553,7 @@ async fn whole(answer: EgressStream) -> Result<Option<Vec<Message>>, Fault> {
 
 /// The result of a request of the bridge.
 async fn only_result(answer: EgressStream, id: &RequestId) -> Result<Option<Raw>, Fault> {
-    let is_own =
-        |message: &Message| matches!(&message.sort, Sort::Response { id: Some(own) } if own == id);
+    let is_own = |message: &LineMessage| matches!(&message.sort, Sort::Response { id: Some(own) } if own == id);
     if answer.status.is_success() && is_events(&answer.headers) {
         let (mut events, mut place) = (Events::new(answer), Place::default());
         while let Some(event) = events.next(&mut place).await {

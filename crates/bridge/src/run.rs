@@ -42,7 +42,7 @@ pub struct Setup {
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum BridgeEnd {
     /// The client closed the input, or a signal came.
     Done,
     /// The server was never reached, or does not speak MCP.
@@ -81,7 +81,7 @@ pub fn run(
     setup: Setup,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-) -> Result<Ended, SetupError> {
+) -> Result<BridgeEnd, SetupError> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let (ended, writer) = {
         let _within = runtime.enter();
@@ -107,9 +107,9 @@ pub fn run(
             }
             talk.end().await;
             match &talk.fault {
-                None => Ended::Done,
-                Some(fault) if fault.is_about_sign_in() => Ended::NotSignedIn,
-                Some(_) => Ended::NotReached,
+                None => BridgeEnd::Done,
+                Some(fault) if fault.is_about_sign_in() => BridgeEnd::NotSignedIn,
+                Some(_) => BridgeEnd::NotReached,
             }
         });
         (ended, writer)

@@ -30,7 +30,7 @@ use crate::{
     account::For,
     fault::Fault,
     lines::Out,
-    message::{self, Body, Message, Sort},
+    message::{self, Body, LineMessage, Sort},
     note::Notes,
     stream::{Events, Place, is_events, is_json},
     wire::{Headers, Wire},
@@ -133,7 +133,7 @@ struct Waiting {
 
 /// A conversation. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Session(Arc<Inner>);
+pub(crate) struct RemoteSession(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -166,7 +166,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Session {
+impl RemoteSession {
     fn seat(&self) -> Seat {
         lock(&self.0.seat).clone()
     }
@@ -208,7 +208,7 @@ impl Session {
         }
     }
 
-    fn take_one(&self, message: Message) {
+    fn take_one(&self, message: LineMessage) {
         match &message.sort {
             Sort::Request { id, method } => {
                 self.remember(method, &message);
@@ -246,7 +246,7 @@ impl Session {
         }
     }
 
-    fn take_batch(&self, messages: Vec<Message>) {
+    fn take_batch(&self, messages: Vec<LineMessage>) {
         let mut body = b"[".to_vec();
         let mut ids = Vec::new();
         for message in &messages {
@@ -278,7 +278,7 @@ impl Session {
     }
 
     /// Keeps what a new session must be given again.
-    fn remember(&self, method: &str, message: &Message) {
+    fn remember(&self, method: &str, message: &LineMessage) {
         let params = message.params();
         let uri = || params.get("uri").and_then(|uri| uri.string());
         match Method::from_name(method) {
@@ -311,7 +311,7 @@ impl Session {
     }
 
     /// Sends `notifications/initialized`, then lets the other messages pass.
-    async fn begin(&self, message: Message) {
+    async fn begin(&self, message: LineMessage) {
         self.post(message.raw.bytes().clone()).await;
         self.0.is_ready.send_replace(true);
         if self.0.transport == Transport::Streamable {
@@ -555,14 +555,14 @@ impl Session {
     }
 
     /// Passes on a message of the server.
-    async fn hand(&self, message: Message, generation: u64, during: Option<&RequestId>) {
+    async fn hand(&self, message: LineMessage, generation: u64, during: Option<&RequestId>) {
         if self.is_for_client(&message, generation, during) {
             self.0.out.write(message.raw.bytes().clone()).await;
         }
     }
 
     /// Passes on a batch of answers as a batch.
-    async fn hand_batch(&self, messages: Vec<Message>, generation: u64) {
+    async fn hand_batch(&self, messages: Vec<LineMessage>, generation: u64) {
         let mut out = b"[".to_vec();
         for message in messages {
             if !self.is_for_client(&message, generation, None) {
@@ -582,7 +582,7 @@ impl Session {
     /// Keeps the books about a message of the server; true if the client gets it.
     fn is_for_client(
         &self,
-        message: &Message,
+        message: &LineMessage,
         generation: u64,
         during: Option<&RequestId>,
     ) -> bool {

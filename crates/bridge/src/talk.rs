@@ -15,12 +15,12 @@ use tokio::{
 use crate::{
     fault::Fault,
     lines::{Line, Out},
-    message::{self, Body, Message, Sort},
+    message::{self, Body, LineMessage, Sort},
     newer::Newer,
     note::Notes,
     older::{self, Older},
     relay::{Era, Relay},
-    session::{self, Opened, Session},
+    session::{self, Opened, RemoteSession},
     wire::Wire,
 };
 
@@ -44,7 +44,7 @@ pub(crate) struct Talk {
 enum Kind {
     /// Nothing was agreed on.
     Fresh,
-    Session(Session),
+    RemoteSession(RemoteSession),
     Relay(Relay),
     Older(Older),
     Newer(Newer),
@@ -121,7 +121,7 @@ impl Talk {
             return false;
         }
         match self.kind {
-            Kind::Session(_) | Kind::Older(_) => false,
+            Kind::RemoteSession(_) | Kind::Older(_) => false,
             Kind::Fresh => message.is(Method::Initialize) || message.version().is_some(),
             // A client that tried the new era first comes back with the handshake.
             Kind::Relay(_) | Kind::Newer(_) => message.is(Method::Initialize),
@@ -130,7 +130,7 @@ impl Talk {
 
     async fn pass(&self, body: Body) {
         match (&self.kind, body) {
-            (Kind::Session(session), body) => session.take(body),
+            (Kind::RemoteSession(session), body) => session.take(body),
             (Kind::Older(older), body) => older.take(body).await,
             (Kind::Relay(relay), Body::One(message)) => relay.take(message),
             (Kind::Newer(newer), Body::One(message)) => newer.take(message),
@@ -181,11 +181,11 @@ impl Talk {
 
     /// A client with sessions: Streamable HTTP first, then HTTP+SSE (MCP-X-1). `false` if the server
     /// refused, and the client knows it.
-    async fn open(&mut self, id: &RequestId, hello: Message) -> Result<bool, Fault> {
+    async fn open(&mut self, id: &RequestId, hello: LineMessage) -> Result<bool, Fault> {
         let refusal = match session::open(&self.wire, &self.out, self.notes, &hello).await? {
-            Opened::Session(session, answer) => {
+            Opened::RemoteSession(session, answer) => {
                 self.out.write(answer.bytes().clone()).await;
-                self.kind = Kind::Session(session);
+                self.kind = Kind::RemoteSession(session);
                 return Ok(true);
             }
             Opened::Refused(refusal) => refusal,
@@ -205,7 +205,7 @@ impl Talk {
         match opened {
             Ok(Some((session, answer))) => {
                 self.out.write(answer.bytes().clone()).await;
-                self.kind = Kind::Session(session);
+                self.kind = Kind::RemoteSession(session);
                 Ok(true)
             }
             Ok(None) => {
@@ -221,7 +221,7 @@ impl Talk {
     }
 
     /// A client of 2026-07-28.
-    async fn first(&mut self, id: &RequestId, message: Message) -> Result<bool, Fault> {
+    async fn first(&mut self, id: &RequestId, message: LineMessage) -> Result<bool, Fault> {
         let relay = Relay::new(Arc::clone(&self.wire), self.out.clone(), self.notes);
         let is_probe = message.is(Method::Discover);
         let era = if is_probe {
@@ -255,7 +255,7 @@ impl Talk {
     pub(crate) fn count_open(&self) -> usize {
         match &self.kind {
             Kind::Fresh => 0,
-            Kind::Session(session) => session.count_open(),
+            Kind::RemoteSession(session) => session.count_open(),
             Kind::Relay(relay) => relay.count_open(),
             Kind::Older(older) => older.count_open(),
             Kind::Newer(newer) => newer.count_open(),
@@ -265,7 +265,7 @@ impl Talk {
     /// Ends the session at the server.
     pub(crate) async fn end(&self) {
         match &self.kind {
-            Kind::Session(session) => session.end().await,
+            Kind::RemoteSession(session) => session.end().await,
             Kind::Newer(newer) => newer.end().await,
             Kind::Fresh | Kind::Relay(_) | Kind::Older(_) => {}
         }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portolan_bridge::{
-    Ended, Folders, Notes, Setup,
+    BridgeEnd, Folders, Notes, Setup,
     account::{Place, SignIn},
     install::{self, Client, Entry},
 };
@@ -127,9 +127,9 @@ pub(crate) fn run(arguments: &ConnectArguments, environment: &Environment) -> Re
     }
     let ended = portolan_bridge::run(setup, std::io::stdin(), std::io::stdout())?;
     Ok(match ended {
-        Ended::Done => ExitCode::SUCCESS,
-        Ended::NotReached => ExitCode::from(NOT_REACHED),
-        Ended::NotSignedIn => ExitCode::from(NOT_SIGNED_IN),
+        BridgeEnd::Done => ExitCode::SUCCESS,
+        BridgeEnd::NotReached => ExitCode::from(NOT_REACHED),
+        BridgeEnd::NotSignedIn => ExitCode::from(NOT_SIGNED_IN),
     })
 }
 

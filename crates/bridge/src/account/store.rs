@@ -33,7 +33,7 @@ pub struct Place {
 
 /// Content of the file.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Held {
+pub(super) struct AccountFile {
     /// For people who look into the folder.
     issuer: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,15 +55,15 @@ pub(super) struct Held {
 }
 
 /// Tokens are not shown.
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for AccountFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Held")
+        f.debug_struct("AccountFile")
             .field("issuer", &self.issuer)
             .finish_non_exhaustive()
     }
 }
 
-impl Held {
+impl AccountFile {
     pub(super) fn new(
         found: &Discovered,
         client: ClientIdentity,
@@ -133,7 +133,7 @@ impl Place {
         self.folder.join(format!("{}.json", self.name))
     }
 
-    pub(super) fn read(&self) -> Result<Option<Held>, StoreError> {
+    pub(super) fn read(&self) -> Result<Option<AccountFile>, StoreError> {
         let path = self.file();
         let mut text = String::new();
         match File::open(&path) {
@@ -199,12 +199,12 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    pub(super) fn read(&self) -> Result<Option<Held>, StoreError> {
+    pub(super) fn read(&self) -> Result<Option<AccountFile>, StoreError> {
         self.place.read()
     }
 
     /// Replaces the file: a reader sees the old one or the new one, never a part.
-    pub(super) fn write(&self, held: &Held) -> Result<(), StoreError> {
+    pub(super) fn write(&self, held: &AccountFile) -> Result<(), StoreError> {
         let path = self.place.file();
         let next = path.with_extension("json.new");
         let write = || {

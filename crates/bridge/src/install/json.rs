@@ -79,25 +79,25 @@ fn pretty(value: &Value, indent: &str) -> String {
     text.replace('\n', &format!("\n{indent}"))
 }
 
-struct Member {
+struct JsonMember {
     key: String,
     key_at: usize,
     /// From, and behind.
     value: (usize, usize),
 }
 
-struct Object {
+struct JsonObject {
     /// Place of the opening brace.
     open: usize,
     /// Place of the closing one.
     close: usize,
-    members: Vec<Member>,
+    members: Vec<JsonMember>,
     has_last_comma: bool,
 }
 
-impl Object {
+impl JsonObject {
     /// The last one of the name: that is the one that counts.
-    fn member(&self, key: &str) -> Option<&Member> {
+    fn member(&self, key: &str) -> Option<&JsonMember> {
         self.members.iter().rev().find(|member| member.key == key)
     }
 }
@@ -163,11 +163,11 @@ impl Scan<'_> {
         }
     }
 
-    fn object(&self, at: usize) -> Option<Object> {
+    fn object(&self, at: usize) -> Option<JsonObject> {
         self.object_at(at, 0)
     }
 
-    fn object_at(&self, open: usize, depth: usize) -> Option<Object> {
+    fn object_at(&self, open: usize, depth: usize) -> Option<JsonObject> {
         if *self.0.get(open)? != b'{' {
             return None;
         }
@@ -185,7 +185,7 @@ impl Scan<'_> {
             }
             let from = self.gap(at + 1)?;
             let behind = self.value(from, depth + 1)?;
-            members.push(Member {
+            members.push(JsonMember {
                 key,
                 key_at,
                 value: (from, behind),
@@ -196,7 +196,7 @@ impl Scan<'_> {
                 at = self.gap(at + 1)?;
             }
         }
-        Some(Object {
+        Some(JsonObject {
             open,
             close: at,
             members,
@@ -222,7 +222,7 @@ impl Scan<'_> {
     }
 
     /// One more level, as the object has it.
-    fn step(&self, object: &Object) -> String {
+    fn step(&self, object: &JsonObject) -> String {
         let own = self.line_indent(object.open);
         let inner = object
             .members
@@ -234,14 +234,14 @@ impl Scan<'_> {
     }
 
     /// The indentation of the object's members.
-    fn indent(&self, object: &Object) -> String {
+    fn indent(&self, object: &JsonObject) -> String {
         let first = object.members.first();
         let inner = first.and_then(|first| self.margin(first.key_at));
         inner.unwrap_or_else(|| self.line_indent(object.open) + &self.step(object))
     }
 
     /// The whole text with one more member at the end of the object.
-    fn added(&self, object: &Object, member: &str) -> String {
+    fn added(&self, object: &JsonObject, member: &str) -> String {
         let text = |from: usize, to: usize| String::from_utf8_lossy(&self.0[from..to]).into_owned();
         let last = object.members.last().map(|last| last.value.1);
         // Behind the last thing in the object, comments included.

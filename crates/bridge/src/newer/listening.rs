@@ -9,7 +9,7 @@ use portolan_protocol::{
 use serde_json::json;
 
 use super::{Newer, Served};
-use crate::{message::Message, relay::NEWEST};
+use crate::{message::LineMessage, relay::NEWEST};
 
 impl Newer {
     pub(super) async fn listen(
@@ -87,7 +87,7 @@ impl Newer {
     }
 
     /// Passes on a change to every subscription that wants it.
-    pub(super) async fn changed(&self, method: Method, message: &Message, bits: u8) {
+    pub(super) async fn changed(&self, method: Method, message: &LineMessage, bits: u8) {
         let lists = [List::Tools, List::Prompts, List::Resources];
         let list = lists.into_iter().find(|list| list.notification() == method);
         let uri = message.params().get("uri").and_then(|uri| uri.string());

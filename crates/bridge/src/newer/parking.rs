@@ -12,8 +12,8 @@ use portolan_protocol::{
 };
 use portolan_upstream::unavailable;
 
-use super::{Newer, Question, tell};
-use crate::{message, relay::NEWEST, session::Session};
+use super::{Newer, ServerQuestion, tell};
+use crate::{message, relay::NEWEST, session::RemoteSession};
 
 /// Time in which questions are gathered into one result (MCP-X-22).
 const GATHER: Duration = Duration::from_millis(100);
@@ -29,7 +29,7 @@ impl Newer {
         id: RequestId,
         method: &str,
         params: Raw,
-        session: &Session,
+        session: &RemoteSession,
         bits: u8,
     ) {
         let refuse = || tell(session, message::error(Some(&id), &unavailable(method)));
@@ -64,7 +64,7 @@ impl Newer {
             refuse();
             return;
         }
-        call.questions.push(Question {
+        call.questions.push(ServerQuestion {
             key: format!("{}-{}", ask_method.name().replace('/', "-"), id),
             id,
             method: ask_method,
@@ -209,7 +209,7 @@ impl Newer {
 }
 
 /// MCP-X-25: the answer in place of a person's.
-pub(super) fn refuse(session: &Session, question: &Question) {
+pub(super) fn refuse(session: &RemoteSession, question: &ServerQuestion) {
     let text = match ask::refusal(question.method) {
         Some(refusal) => message::result(&question.id, refusal.as_bytes()),
         None => {

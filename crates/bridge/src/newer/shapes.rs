@@ -15,7 +15,7 @@ use portolan_protocol::{
 };
 use serde_json::json;
 
-use super::{Call, Served};
+use super::{Served, SessionCall};
 use crate::{message, relay::NEWEST};
 
 /// The bridge does not know how long anything holds.
@@ -52,14 +52,14 @@ impl Served {
 }
 
 /// The answer to a call.
-pub(super) fn answer(call: &Call, id: &RequestId, raw: &Raw) -> Bytes {
+pub(super) fn answer(call: &SessionCall, id: &RequestId, raw: &Raw) -> Bytes {
     match raw.get("result") {
         Some(result) => result_of(call, id, &result),
         None => error_of(call, id, &raw.get("error").unwrap_or(Raw::empty_object())),
     }
 }
 
-fn result_of(call: &Call, id: &RequestId, result: &Raw) -> Bytes {
+fn result_of(call: &SessionCall, id: &RequestId, result: &Raw) -> Bytes {
     let listed = match call.method {
         Method::ToolsList => Some(("tools", Listed::Tool)),
         Method::PromptsList => Some(("prompts", Listed::Prompt)),
@@ -82,12 +82,12 @@ fn result_of(call: &Call, id: &RequestId, result: &Raw) -> Bytes {
     }
 }
 
-pub(super) fn visible(call: &Call, id: &RequestId, visible: &Visible) -> Bytes {
+pub(super) fn visible(call: &SessionCall, id: &RequestId, visible: &Visible) -> Bytes {
     let (_, text) = visible.answer(call.method, id, NEWEST, &call.served.identity);
     text.into()
 }
 
-fn list(call: &Call, result: &Raw, member: &str, listed: Listed) -> Vec<u8> {
+fn list(call: &SessionCall, result: &Raw, member: &str, listed: Listed) -> Vec<u8> {
     let mut out = br#"{"resultType":"complete","#.to_vec();
     write_string(member, &mut out);
     out.extend_from_slice(b":[");
@@ -114,7 +114,7 @@ fn list(call: &Call, result: &Raw, member: &str, listed: Listed) -> Vec<u8> {
     out
 }
 
-fn error_of(call: &Call, id: &RequestId, error: &Raw) -> Bytes {
+fn error_of(call: &SessionCall, id: &RequestId, error: &Raw) -> Bytes {
     let code = error
         .get("code")
         .and_then(|code| code.as_str().parse().ok());

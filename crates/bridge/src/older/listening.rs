@@ -8,7 +8,7 @@ use portolan_protocol::{
 use serde_json::json;
 
 use super::Older;
-use crate::message::{self, Body, Message};
+use crate::message::{self, Body, LineMessage};
 
 impl Older {
     /// True if the server declared a flag of a capability.
@@ -111,7 +111,7 @@ impl Older {
     }
 
     /// A change, without the subscription that it came by.
-    pub(super) async fn changed(&self, method: Method, message: &Message) {
+    pub(super) async fn changed(&self, method: Method, message: &LineMessage) {
         let uri = message.params().get("uri");
         let params = uri.and_then(|uri| {
             let text = [br#"{"uri":"#, uri.as_bytes(), b"}"].concat();

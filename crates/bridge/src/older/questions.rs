@@ -13,9 +13,9 @@ use portolan_protocol::{
     visible::Visible,
 };
 
-use super::{Call, Older, Round};
+use super::{Older, Round, TranslatedCall};
 use crate::{
-    message::{self, Message},
+    message::{self, LineMessage},
     relay::NEWEST,
 };
 
@@ -25,7 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Older {
     /// Asks the client what the server wants to know.
-    pub(super) async fn ask(&self, own: &RequestId, mut call: Call, result: &Raw) {
+    pub(super) async fn ask(&self, own: &RequestId, mut call: TranslatedCall, result: &Raw) {
         let Ok(required) = InputRequired::read(result) else {
             self.show(&call, &Visible::Invalid).await;
             return;
@@ -102,7 +102,7 @@ impl Older {
     }
 
     /// An answer of the client. When all are there, the call goes on.
-    pub(super) async fn answered(&self, id: &RequestId, message: &Message) {
+    pub(super) async fn answered(&self, id: &RequestId, message: &LineMessage) {
         let Some((own, key)) = self.state().asked.remove(id) else {
             return;
         };
@@ -171,7 +171,7 @@ impl Older {
     }
 
     /// MCP-X-35: the server no longer asks for the page.
-    pub(super) async fn complete_urls(&self, call: &mut Call) {
+    pub(super) async fn complete_urls(&self, call: &mut TranslatedCall) {
         for id in call.urls.drain(..) {
             let mut params = br#"{"elicitationId":"#.to_vec();
             write_string(&id, &mut params);

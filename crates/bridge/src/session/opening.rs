@@ -15,12 +15,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
-use super::{Agreed, NO_STREAM, OWN, PAUSE, Seat, Session, Transport, Waiting, lock, session_id};
+use super::{
+    Agreed, NO_STREAM, OWN, PAUSE, RemoteSession, Seat, Transport, Waiting, lock, session_id,
+};
 use crate::{
     account::For,
     fault::Fault,
     lines::Out,
-    message::{self, Body, Message, Sort},
+    message::{self, Body, LineMessage, Sort},
     note::Notes,
     stream::{Events, Place, is_events, is_json},
     wire::Wire,
@@ -35,7 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// The session, and the server's answer to be passed on.
-    Session(Session, Raw),
+    RemoteSession(RemoteSession, Raw),
     /// The server refused the handshake: it may be one of 2026-07-28, or of 2024-11-05. Holds the
     /// error that the server sent, if it sent one.
     Refused(Option<Raw>),
@@ -46,7 +48,7 @@ pub(crate) async fn open(
     wire: &Arc<Wire>,
     out: &Out,
     notes: Notes,
-    hello: &Message,
+    hello: &LineMessage,
 ) -> Result<Opened, Fault> {
     let Sort::Request { id, .. } = &hello.sort else {
         return Err(Fault::Invalid("the handshake is no request"));
@@ -72,7 +74,7 @@ pub(crate) async fn open(
         post: wire.url.clone(),
     };
     let agreed = Agreed::read(&result)?;
-    let made = Session::new(
+    let made = RemoteSession::new(
         Arc::clone(wire),
         out.clone(),
         notes,
@@ -81,7 +83,7 @@ pub(crate) async fn open(
         agreed,
         seat,
     );
-    Ok(Opened::Session(made, answered))
+    Ok(Opened::RemoteSession(made, answered))
 }
 
 /// The error of a refusal, if it is one of the protocol.
@@ -97,8 +99,7 @@ async fn refusal(answer: EgressStream) -> Option<Raw> {
 
 /// Reads an answer to `id`; other messages before it are passed on.
 async fn first_answer(answer: EgressStream, id: &RequestId, out: &Out) -> Result<Raw, Fault> {
-    let is_answer =
-        |message: &Message| matches!(&message.sort, Sort::Response { id: Some(own) } if own == id);
+    let is_answer = |message: &LineMessage| matches!(&message.sort, Sort::Response { id: Some(own) } if own == id);
     if is_json(&answer.headers) {
         let read = Body::read(answer.whole().await?.body);
         let read = read.map_err(|_| Fault::Invalid("what it sent is no message"))?;
@@ -132,8 +133,8 @@ pub(crate) async fn open_one_stream(
     wire: &Arc<Wire>,
     out: &Out,
     notes: Notes,
-    hello: &Message,
-) -> Result<Option<(Session, Raw)>, Fault> {
+    hello: &LineMessage,
+) -> Result<Option<(RemoteSession, Raw)>, Fault> {
     let Some((events, post)) = one_stream(wire, For::Client).await? else {
         return Ok(None);
     };
@@ -151,7 +152,7 @@ pub(crate) async fn open_one_stream(
     let Some(result) = answered.get("result") else {
         return Err(Fault::Invalid("it refused the handshake"));
     };
-    let session = Session::new(
+    let session = RemoteSession::new(
         Arc::clone(wire),
         out.clone(),
         notes,
@@ -174,7 +175,7 @@ impl OneStream {
         mut self,
         wire: &Wire,
         seat: &Seat,
-        hello: &Message,
+        hello: &LineMessage,
         id: &RequestId,
         out: &Out,
     ) -> Result<(Raw, Self), Fault> {
@@ -229,7 +230,7 @@ async fn one_stream(wire: &Wire, purpose: For) -> Result<Option<(Events, Url)>, 
     Ok(Some((events, post)))
 }
 
-impl Session {
+impl RemoteSession {
     fn new(
         wire: Arc<Wire>,
         out: Out,

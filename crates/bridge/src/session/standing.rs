@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::{LAST_EVENT_ID, NO_STREAM, PAUSE, Seat, Session};
+use super::{LAST_EVENT_ID, NO_STREAM, PAUSE, RemoteSession, Seat};
 use crate::{
     account::For,
     fault::Fault,
@@ -16,7 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Silence after which the stream is opened again: the connection may be dead.
 const SILENCE: Duration = Duration::from_secs(300);
 
-impl Session {
+impl RemoteSession {
     /// Keeps the stream open for as long as the session lives. Ends if the server has none.
     pub(super) async fn stand(&self) {
         let mut renewed = self.0.renewed.subscribe();
