@@ -1,12 +1,13 @@
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
+import { changed, key } from './nouns';
 
 export type DeletedThing = Schemas['DeletedThing'];
 export type DeletedKind = Schemas['DeletedKind'];
 
 export const trashQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'trash'],
+    queryKey: key(ws, 'trash'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/trash', { params: { path: { ws } } })),
   });
 
@@ -27,6 +28,6 @@ export function useRestore(ws: string) {
           return answer(api.POST('/api/v1/workspaces/{ws}/resources/{id}/restore', { params }));
       }
     },
-    onSuccess: () => client.invalidateQueries({ queryKey: [ws] }),
+    onSuccess: (_, { kind }) => changed(client, ws, `${kind}s`),
   });
 }
