@@ -28,7 +28,7 @@ export function Submit({
   /** The heading of a refusal. */
   title: string;
   /** Why the form cannot be sent as it is. */
-  fault?: string | null | false;
+  fault?: ReactNode;
   /** Stays at the lower edge of the window while a long form is scrolled. */
   sticky?: boolean;
   children: ReactNode;

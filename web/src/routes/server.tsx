@@ -2,7 +2,7 @@ import { Alert, Button, Group, Stack, Tabs, Textarea, TextInput } from '@mantine
 import { IconActivity, IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { ApiError } from '../api/http';
 import {
   connectionQuery,
@@ -22,16 +22,18 @@ import { CallsTable } from '../components/calls';
 import { ConnectionGuide, ServerUrl } from '../components/connection';
 import { RefusedCredentials, SourceCredentialStatus } from '../components/credential-state';
 import { DeletePanel } from '../components/delete-panel';
+import { useFields } from '../components/form';
 import { InlineCode } from '../components/inline-code';
 import { TextLink } from '../components/link-button';
 import operations from '../components/operations.module.css';
 import { Empty, Facts, Loaded, Page, Panel } from '../components/page';
 import { ServerPrompts, ServerResources } from '../components/server-offers';
-import { Submit, useFaultFocus } from '../components/submit';
+import { Submit } from '../components/submit';
 import { LoadMore } from '../components/table';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { clashingNames, ToolPicker } from '../components/tool-picker';
-import { Unsaved, useChanged } from '../components/unsaved';
+import { Unsaved } from '../components/unsaved';
+import { blank } from '../rules';
 import { useMay, useSession } from '../session';
 
 export function ServerPage() {
@@ -308,46 +310,37 @@ function ServerSettings({ server }: { server: ServerDetail }) {
   const edits = useMay('edit_registry');
   const update = useUpdateServer(workspace.slug, server.id);
   const remove = useDeleteServer(workspace.slug);
-  const [name, setName] = useState(server.name);
-  const [description, setDescription] = useState(server.description ?? '');
-  const [instructions, setInstructions] = useState(server.instructions ?? '');
+  const form = useFields({
+    initialValues: {
+      name: server.name,
+      description: server.description ?? '',
+      instructions: server.instructions ?? '',
+    },
+    validate: ({ name }) => ({ name: blank(name, 'Enter a name for the server.') }),
+    eager: true,
+    error: update.error,
+  });
 
-  const changed = useChanged([name, description, instructions]);
-  const form = useFaultFocus(update.error);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (name.trim() === '') return;
+  const send = ({ name, description, instructions }: typeof form.values) =>
     update.mutate(
       { name: name.trim(), description: description.trim(), instructions: instructions.trim() },
       { onSuccess: () => toastDone('Settings saved.') },
     );
-  }
 
   return (
     <Stack gap="lg">
       <Panel title="What clients see">
-        <form ref={form} onSubmit={submit} noValidate>
-          <Unsaved when={changed && !update.isPending && !remove.isPending} />
-          <fieldset disabled={!edits} style={{ border: 0, margin: 0, padding: 0, minWidth: 0 }}>
+        <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
+          <Unsaved when={form.isChanged() && !update.isPending && !remove.isPending} />
+          <fieldset disabled={!edits} className="bare">
             <Stack gap="md" maw={640}>
-              <TextInput
-                label="Name"
-                value={name}
-                onChange={(event) => setName(event.currentTarget.value)}
-                error={name.trim() === '' ? 'Enter a name for the server.' : null}
-              />
-              <TextInput
-                label="Description"
-                value={description}
-                onChange={(event) => setDescription(event.currentTarget.value)}
-              />
+              <TextInput label="Name" {...form.getInputProps('name')} />
+              <TextInput label="Description" {...form.getInputProps('description')} />
               <Textarea
                 label="Instructions"
                 description="Clients pass them to the model with the tools."
                 rows={4}
-                value={instructions}
-                onChange={(event) => setInstructions(event.currentTarget.value)}
+                {...form.getInputProps('instructions')}
               />
               {edits && (
                 <Submit error={update.error} title="The settings were not saved">
