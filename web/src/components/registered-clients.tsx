@@ -1,7 +1,7 @@
 import { Button, Group, SegmentedControl, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconIdBadge2, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import {
   type NewClient,
   type RegisteredClient,
@@ -12,11 +12,12 @@ import {
   useRegisterClient,
   useRevokeClientSecret,
 } from '../api/clients';
-import { ApiError } from '../api/http';
+import { publicKeysFault, publicKeysField, readPublicKeys } from '../public-keys';
 import { formatDate } from '../time';
 import { Status } from './badges';
 import { Confirm } from './confirm';
 import { Dialog } from './dialog';
+import { useFields } from './form';
 import { Empty, Loaded, Panel } from './page';
 import { Refused } from './refused';
 import { SecretDialog, type Shown } from './secret';
@@ -35,9 +36,6 @@ const proofs: Record<NewClient['proof'], string> = {
   client_secret: 'Client secret',
   private_key_jwt: 'Private key (JWT)',
 };
-
-const errorAt = (error: unknown, ...fields: string[]) =>
-  error instanceof ApiError && error.field && fields.includes(error.field) ? error.message : null;
 
 /** Clients that were registered for this workspace by hand. */
 export function RegisteredClients({ ws }: { ws: string }) {
@@ -256,77 +254,72 @@ function ClientForm({
 }) {
   const register = useRegisterClient(ws);
   const change = useChangeRegistered(ws);
-  const [name, setName] = useState(client?.name ?? '');
-  const [uris, setUris] = useState(client?.redirect_uris.join('\n') ?? '');
-  const [proof, setProof] = useState<NewClient['proof']>('none');
-  const [keys, setKeys] = useState('');
-  const [unreadable, setUnreadable] = useState(false);
   const error = register.error ?? change.error;
-  const known = errorAt(error, 'name', 'redirect_uris', 'jwks', 'jwks_uri') !== null;
+  const form = useFields({
+    initialValues: {
+      name: client?.name ?? '',
+      redirect_uris: client?.redirect_uris.join('\n') ?? '',
+      proof: 'none' as NewClient['proof'],
+      keys: '',
+    },
+    validate: ({ proof, keys }) => ({ keys: proof === 'private_key_jwt' && publicKeysFault(keys) }),
+    error,
+    place: publicKeysField,
+  });
+  const { proof, redirect_uris } = form.values;
+  const name = form.values.name.trim();
 
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    const redirect_uris = lines(uris);
+  function send({ keys }: typeof form.values) {
     if (client) {
       change.mutate(
-        { id: client.id, name: name.trim(), redirect_uris },
+        { id: client.id, name, redirect_uris: lines(redirect_uris) },
         {
           onSuccess: () => {
-            toastDone(`${name.trim()} was updated.`);
+            toastDone(`${name} was updated.`);
             close();
           },
         },
       );
       return;
     }
-    const body: NewClient = { name: name.trim(), redirect_uris, proof };
-    if (proof === 'private_key_jwt') {
-      const text = keys.trim();
-      if (text.startsWith('https://')) {
-        body.jwks_uri = text;
-      } else {
-        try {
-          body.jwks = JSON.parse(text);
-        } catch {
-          setUnreadable(true);
-          return;
-        }
-      }
-    }
-    setUnreadable(false);
     busy(true);
-    register.mutate(body, {
-      onSettled: () => busy(false),
-      onSuccess: ({ client: made, client_secret }) => {
-        close();
-        const values = [{ label: 'Client ID', value: made.client_id }];
-        if (client_secret) values.push({ label: 'Client secret', value: client_secret });
-        show({ title: `Client “${made.name}”`, values });
+    register.mutate(
+      {
+        name,
+        redirect_uris: lines(redirect_uris),
+        proof,
+        ...(proof === 'private_key_jwt' && readPublicKeys(keys)),
       },
-    });
+      {
+        onSettled: () => busy(false),
+        onSuccess: ({ client: made, client_secret }) => {
+          close();
+          const values = [{ label: 'Client ID', value: made.client_id }];
+          if (client_secret) values.push({ label: 'Client secret', value: client_secret });
+          show({ title: `Client “${made.name}”`, values });
+        },
+      },
+    );
   }
 
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
       <Stack gap="md">
-        {!known && (
-          <Refused error={error} title={client ? 'Nothing was changed' : 'The client was not registered'} />
-        )}
+        <Refused
+          error={form.refusal}
+          title={client ? 'Nothing was changed' : 'The client was not registered'}
+        />
         <TextInput
           label="Name"
           description="Shown to users on the consent page."
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          error={errorAt(error, 'name')}
+          {...form.getInputProps('name')}
         />
         <Textarea
           label="Redirect URIs"
           description="One redirect URI per line."
           placeholder="https://app.example/oauth/callback"
           rows={3}
-          value={uris}
-          onChange={(event) => setUris(event.currentTarget.value)}
-          error={errorAt(error, 'redirect_uris')}
+          {...form.getInputProps('redirect_uris')}
         />
         {!client && (
           <div>
@@ -334,8 +327,7 @@ function ClientForm({
             <SegmentedControl
               fullWidth
               aria-labelledby="proof"
-              value={proof}
-              onChange={(value) => setProof(value as NewClient['proof'])}
+              {...form.getInputProps('proof')}
               data={[
                 { value: 'none', label: 'None (public)' },
                 { value: 'client_secret', label: 'Client secret' },
@@ -349,11 +341,7 @@ function ClientForm({
             label="Public keys"
             description="The https URL of a JWK set, or the JWK set as JSON."
             rows={3}
-            value={keys}
-            onChange={(event) => setKeys(event.currentTarget.value)}
-            error={
-              unreadable ? 'Enter an https URL or a JWK set in JSON.' : errorAt(error, 'jwks', 'jwks_uri')
-            }
+            {...form.getInputProps('keys')}
           />
         )}
         <Group justify="flex-end">
@@ -362,7 +350,7 @@ function ClientForm({
           </Button>
           <Button
             type="submit"
-            disabled={name.trim() === '' || lines(uris).length === 0}
+            disabled={name === '' || lines(redirect_uris).length === 0}
             loading={register.isPending || change.isPending}
           >
             {client ? 'Save' : 'Register'}

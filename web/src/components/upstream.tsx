@@ -1,7 +1,7 @@
 import { Alert, Button, Checkbox, Group, Stack, Switch, TextInput } from '@mantine/core';
 import { IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import {
   type Upstream,
   type UpstreamChange,
@@ -13,10 +13,11 @@ import {
 import { sentence } from '../sentence';
 import { useMay, useSession } from '../session';
 import { Ago } from './ago';
+import { useFields } from './form';
 import { InlineCode } from './inline-code';
 import { LinkButton } from './link-button';
 import { Facts, Loaded, Panel } from './page';
-import { Submit, useFaultFocus } from './submit';
+import { Submit } from './submit';
 import { cell, Table } from './table';
 import { toastDone, toastFailed } from './toast';
 import { Unsaved } from './unsaved';
@@ -120,7 +121,7 @@ function Lists({
   const list = (label: string, items: string[]) =>
     items.length > 0 && (
       <Panel title={plural(items.length, label)}>
-        <ul style={{ margin: 0, paddingInlineStart: 20, overflowWrap: 'anywhere' }}>
+        <ul className="short">
           {items.map((item) => (
             <li key={item}>
               <code>{item}</code>
@@ -135,7 +136,7 @@ function Lists({
       {list('resource', resources)}
       {skipped.length > 0 && (
         <Alert color="yellow" data-tone="yellow" title="Some items can’t be used">
-          <ul style={{ margin: 0, paddingInlineStart: 20 }}>
+          <ul className="short">
             {skipped.map((one) => (
               <li key={one}>
                 <InlineCode text={sentence(one)} />
@@ -256,20 +257,16 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
   const edits = useMay('edit_registry');
   const sync = useSyncUpstream(workspace.slug, id);
   const change = useChangeUpstream(workspace.slug, id);
-  const [prefix, setPrefix] = useState(upstream.prefix);
-  const [holds, setHolds] = useState(upstream.hold_changes);
+  const form = useFields({
+    initialValues: { prefix: upstream.prefix, hold_changes: upstream.hold_changes },
+    error: change.error,
+  });
+  const { prefix, hold_changes } = form.values;
   const { pending } = upstream;
 
-  const changed = prefix !== upstream.prefix || holds !== upstream.hold_changes;
-  const form = useFaultFocus(change.error);
-
-  function save(event: FormEvent) {
-    event.preventDefault();
-    change.mutate(
-      { prefix: prefix.trim(), hold_changes: holds },
-      { onSuccess: () => toastDone('Settings saved.') },
-    );
-  }
+  const changed = prefix !== upstream.prefix || hold_changes !== upstream.hold_changes;
+  const save = () =>
+    change.mutate({ prefix: prefix.trim(), hold_changes }, { onSuccess: () => toastDone('Settings saved.') });
 
   return (
     <Stack gap="lg">
@@ -318,22 +315,20 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
       </Panel>
       <Lists prompts={upstream.prompts} resources={upstream.resources} skipped={upstream.skipped} />
       <Panel title="Names and changes">
-        <form ref={form} onSubmit={save} noValidate>
+        <form ref={form.ref} onSubmit={form.onSubmit(save)} noValidate>
           <Unsaved when={changed && !change.isPending} tabs />
-          <fieldset disabled={!edits} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
+          <fieldset disabled={!edits} className="bare">
             <Stack gap="md" maw={560}>
               <TextInput
                 label="Prefix"
                 description="Added before the names of its tools and prompts, also on servers that publish them."
-                value={prefix}
                 maxLength={32}
-                onChange={(event) => setPrefix(event.currentTarget.value)}
+                {...form.getInputProps('prefix')}
               />
               <Switch
                 label="Require approval for upstream changes"
                 description="Recommended. Without approval, changes are published within minutes."
-                checked={holds}
-                onChange={(event) => setHolds(event.currentTarget.checked)}
+                {...form.getInputProps('hold_changes', { type: 'checkbox' })}
               />
               {edits && (
                 <Submit error={change.error} title="The settings were not saved">

@@ -107,7 +107,7 @@ function ServerView({ server }: { server: ServerDetail }) {
       <ServerSources server={server} />
       {server.warnings.length > 0 && (
         <Alert color="yellow" data-tone="yellow" title="Client compatibility">
-          <ul style={{ margin: 0, paddingLeft: 18 }}>
+          <ul className="short">
             {server.warnings.map((warning) => (
               <li key={`${warning.client}${warning.message}`}>
                 <strong>{warning.client}</strong>: <InlineCode text={warning.message} />
