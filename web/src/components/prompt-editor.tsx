@@ -9,6 +9,7 @@ import { useFields } from './form';
 import { Panel } from './page';
 import { blockFault, type MessageDraft, PromptMessages, texts } from './prompt-messages';
 import { PromptPreview } from './prompt-preview';
+import type { EditorProps } from './published-page';
 import { Submit } from './submit';
 import { Unsaved } from './unsaved';
 
@@ -46,13 +47,7 @@ export function PromptEditor({
   pending,
   error,
   onSubmit,
-}: {
-  initial?: Prompt;
-  submitLabel: string;
-  pending: boolean;
-  error: Error | null;
-  onSubmit: (definition: PromptDefinition) => void;
-}) {
+}: { initial?: Prompt } & EditorProps<PromptDefinition>) {
   const form = useFields<PromptDraft>({
     initialValues: {
       name: initial?.name ?? '',

@@ -18,6 +18,7 @@ import { type ArgumentDraft, ArgumentRows, argumentDraft, argumentOf } from './a
 import classes from './argument-rows.module.css';
 import { useFields } from './form';
 import { Panel } from './page';
+import type { EditorProps } from './published-page';
 import { Submit } from './submit';
 import { Unsaved } from './unsaved';
 
@@ -85,13 +86,7 @@ export function ResourceEditor({
   pending,
   error,
   onSubmit,
-}: {
-  initial?: Resource;
-  submitLabel: string;
-  pending: boolean;
-  error: Error | null;
-  onSubmit: (definition: ResourceDefinition) => void;
-}) {
+}: { initial?: Resource } & EditorProps<ResourceDefinition>) {
   const { workspace } = useSession();
   const sources = useQuery(sourcesQuery(workspace.slug));
   const form = useFields<ResourceDraft>({

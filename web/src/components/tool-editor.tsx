@@ -13,6 +13,7 @@ import type { ToolDefinition } from '../api/tools';
 import { blank, nameFault } from '../rules';
 import { useFields } from './form';
 import { Panel } from './page';
+import type { EditorProps } from './published-page';
 import { Submit } from './submit';
 import classes from './tool-editor.module.css';
 import {
@@ -59,13 +60,7 @@ export function ToolEditor({
   pending,
   error,
   onSubmit,
-}: {
-  initial?: ToolDefinition;
-  submitLabel: string;
-  pending: boolean;
-  error: Error | null;
-  onSubmit: (definition: ToolDefinition) => void;
-}) {
+}: { initial?: ToolDefinition } & EditorProps<ToolDefinition>) {
   const form = useFields<ToolDraft>({
     initialValues: {
       name: initial?.name ?? '',

@@ -7,13 +7,14 @@ import { useCreateServer, useSetPublished, useSetServerTools } from '../api/serv
 import { type ToolSummary, toolsQuery } from '../api/tools';
 import { nameAndAddress } from '../components/address';
 import { useFields } from '../components/form';
-import { OfferList } from '../components/offer-picker';
+import { OfferList } from '../components/offer-list';
 import classes from '../components/operations.module.css';
 import { Loaded, Page, Panel } from '../components/page';
+import { clashingNames } from '../components/published-choice';
 import { Restricted } from '../components/restricted';
 import { Submit } from '../components/submit';
 import { toastDone, toastFailed } from '../components/toast';
-import { clashingNames, ToolPicker } from '../components/tool-picker';
+import { ToolPicker } from '../components/tool-picker';
 import { Unsaved } from '../components/unsaved';
 import { blank, nameFault } from '../rules';
 import { useSession } from '../session';
@@ -194,8 +195,7 @@ function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSu
             <ToolPicker
               tools={tools}
               names={names}
-              onChange={(next) => form.setFieldValue('tools', next)}
-              editable
+              onChange={(next) => form.setFieldValue('tools', new Map(next))}
               clashes={clashingNames(names)}
             />
           )}
@@ -203,10 +203,10 @@ function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSu
         {prompts.length > 0 && (
           <Panel title="Prompts" note="Users pick prompts in their client." flush>
             <OfferList
-              word="prompts"
+              kind="prompt"
               offers={prompts.map((one) => ({
                 id: one.id,
-                key: one.name,
+                name: one.name,
                 title: one.title,
                 note: one.source_name ?? null,
                 awake: true,
