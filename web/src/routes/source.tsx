@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Tabs } from '@mantine/core';
+import { Alert, Box, Button, Group, Stack, Tabs } from '@mantine/core';
 import { IconPlus, IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
@@ -145,9 +145,9 @@ function SourceView({ source }: { source: Source }) {
             <SourceCredential source={source} />
           )}
           {source.kind === 'mcp' && (
-            <div style={{ marginTop: 24 }}>
+            <Box mt={24}>
               <SignInPanel source={source} />
-            </div>
+            </Box>
           )}
         </Tabs.Panel>
         <Tabs.Panel value="settings">
@@ -258,7 +258,7 @@ function SourceCredential({ source }: { source: Source }) {
         </Panel>
       )}
       {edits ? (
-        <div style={{ marginTop: credential ? 24 : 0 }}>
+        <Box mt={credential ? 24 : 0}>
           <Panel
             title={credential ? 'Replace credential' : 'Set a credential'}
             note="Encrypted at rest. It can’t be viewed again."
@@ -286,7 +286,7 @@ function SourceCredential({ source }: { source: Source }) {
               }
             />
           </Panel>
-        </div>
+        </Box>
       ) : (
         !credential && <Panel>No credential is set. A developer, admin or owner can set one.</Panel>
       )}
@@ -307,7 +307,7 @@ function SourceSettings({ source }: { source: Source }) {
   if (source.document_digest) facts.push(['Digest', <code key="digest">{source.document_digest}</code>]);
   facts.push(['Created', <Ago key="at" at={source.created_at} />]);
   return (
-    <div style={{ display: 'grid', gap: 24 }}>
+    <Stack gap={24}>
       <Panel title="Settings">
         <SourceSettingsForm
           key={source.updated_at}
@@ -345,6 +345,6 @@ function SourceSettings({ source }: { source: Source }) {
           can restore it from the trash for 30 days.
         </DeletePanel>
       )}
-    </div>
+    </Stack>
   );
 }
