@@ -1,4 +1,4 @@
-/** The public keys of a client as the API takes them: an https URL, or a JWK set in JSON. Null for any other text. */
+/** Public keys as the API takes them: an https URL, or a JWK set in JSON. Null for any other text. */
 export function readPublicKeys(
   input: string,
 ): { jwks_uri: string } | { jwks: Record<string, unknown> } | null {

@@ -8,7 +8,7 @@ const clients = ['clients', 'registered-clients', 'apps', 'audit'] as const;
 /**
  * The nouns of a workspace, and for each the nouns that show it.
  * After a change of a noun, the queries of those are read again.
- * `limits` and `security` are absent from their own rows: the answer to a change is their new state.
+ * `limits` and `security` are absent from their own rows: a change answers with their new state.
  */
 export const shownIn = {
   'api-keys': credentials,
@@ -41,7 +41,10 @@ export type Noun = keyof typeof shownIn;
 export const key = <Rest extends readonly string[]>(ws: string, noun: Noun, ...rest: Rest) =>
   [ws, noun, ...rest] as const;
 
-/** Marks as stale what shows a changed noun. `gone` is the id of a deleted thing, whose page is about to be left. */
+/**
+ * Marks as stale what shows a changed noun.
+ * `gone` is the id of a deleted thing: its own page is about to be left, and is not read again.
+ */
 export function changed(client: QueryClient, ws: string, noun: Noun, gone?: string): Promise<unknown> {
   return Promise.all(
     shownIn[noun].map((one) =>

@@ -9,7 +9,7 @@ interface Named {
 
 type Typed = { currentTarget: { value: string } };
 
-/** Properties of the fields for a name and for an address that follows the name until it is edited. */
+/** Properties of the fields for a name, and for an address that follows it until it is edited. */
 export function nameAndAddress(form: Named) {
   return {
     name: {

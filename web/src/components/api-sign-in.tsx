@@ -91,7 +91,7 @@ function serverOf(draft: Draft, { server }: SignIn): SignInForm['server'] {
   };
 }
 
-/** What is to be corrected before the draft is sent, by field. */
+/** The faults of a draft by field; each says how to correct it. */
 function faultsOf(draft: Draft, state: SignIn): Partial<Record<Field, string>> {
   const found: Partial<Record<Field, string>> = {};
   const address = (field: Field, message: string) => {

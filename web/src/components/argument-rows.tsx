@@ -69,7 +69,7 @@ export function ArgumentRows({
   onChange: (drafts: ArgumentDraft[]) => void;
   /** The names are given and all are required. */
   fixed?: boolean;
-  /** Says what is wrong with an empty name too. */
+  /** Shows the fault of an empty name too. */
   tried: boolean;
 }) {
   const change = (id: number, part: Partial<ArgumentDraft>) =>

@@ -15,8 +15,9 @@ const valueAt = (values: unknown, path: string): unknown =>
 /**
  * A form: its values, its faults and where the focus goes.
  *
- * The first attempt to send shows all faults and moves the focus to the first one. From then on, faults follow the
- * input. A refusal of the server that names a field stands at that field until it is edited; the input stays.
+ * The first attempt to send shows all faults and moves the focus to the first one.
+ * From then on, faults follow the input.
+ * A refusal of the server that names a field stands at that field until it is edited; the input stays.
  */
 export function useFields<Values extends Record<string, unknown>>({
   initialValues,
@@ -118,5 +119,5 @@ export function useFields<Values extends Record<string, unknown>>({
 const firstFault = (form: RefObject<HTMLFormElement | null>) =>
   form.current?.querySelector<HTMLElement>('[aria-invalid="true"]');
 
-/** What parts of a form need of it. */
+/** A form as its parts receive it. */
 export type Fields<Values extends Record<string, unknown>> = ReturnType<typeof useFields<Values>>;

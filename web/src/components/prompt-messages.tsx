@@ -40,7 +40,7 @@ export function texts(block: PromptBlock): string[] {
   return block.type === 'resource_link' ? [block.uri] : [];
 }
 
-/** What is to be corrected in a block, for a prompt with arguments of these names. */
+/** The fault of a block, for a prompt with arguments of these names. */
 export function blockFault(block: PromptBlock, names: readonly string[]): string | null {
   const unknown = texts(block)
     .flatMap(placeholders)

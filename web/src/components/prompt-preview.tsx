@@ -6,7 +6,7 @@ import classes from './argument-rows.module.css';
 import { Panel } from './page';
 import type { MessageDraft } from './prompt-messages';
 
-/** What a client receives, with values of arguments that are typed here and are no part of the prompt. */
+/** The messages that a client receives. The values typed here are no part of the prompt. */
 export function PromptPreview({ drafts, messages }: { drafts: ArgumentDraft[]; messages: MessageDraft[] }) {
   const [values, setValues] = useState<Record<string, string>>({});
   return (

@@ -38,7 +38,7 @@ export function choose(
 const differs = (names: Names, before: Names) =>
   names.size !== before.size || [...names].some(([id, name]) => before.get(id) !== name);
 
-/** What a server publishes of one kind, and under which names: a list, and the buttons that save or discard a choice. */
+/** The things of one kind that a server publishes, with their names; buttons save or discard it. */
 export function PublishedChoice({
   word,
   note,
@@ -53,13 +53,13 @@ export function PublishedChoice({
 }: {
   word: 'tools' | 'prompts' | 'resources';
   note?: string;
-  /** Said if there is nothing to choose from. */
+  /** The text for a list without anything to choose. */
   none: string | false;
   /** The choice as it is saved. */
   before: Names;
   /** Names that the server refused. */
   refused?: readonly string[];
-  /** What is wrong with a name by itself. */
+  /** The fault of a name by itself. */
   faultOf?: (name: string) => string | null;
   pending: boolean;
   error: Error | null;
@@ -123,7 +123,7 @@ export function ChoiceRow({
   id: string;
   /** The thing's own name or URI. */
   own: string;
-  /** What the published name is called. */
+  /** The label of the published name. */
   label: string;
   /** The published name; undefined if it is not chosen. */
   name: string | undefined;

@@ -12,7 +12,7 @@ import { RecentlyDeleted } from './recently-deleted';
 import { cell, Table } from './table';
 import { toastFailed } from './toast';
 
-/** What every row needs; the rest is the caller's. */
+/** The fields of every row; the caller renders the others. */
 interface Listed {
   id: string;
   name: string;
@@ -36,7 +36,7 @@ export function PublishedList<Item extends Listed>({
   kind: PublishedKind;
   lede: string;
   icon: ReactNode;
-  /** What an empty list invites to. */
+  /** The next step, for an empty list. */
   invitation: string;
   query: UseQueryResult<{ items: Item[] }>;
   enable: UseMutationResult<unknown, Error, { id: string; enabled: boolean }>;

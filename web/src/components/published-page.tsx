@@ -9,7 +9,7 @@ import { type PublishedKind, published } from './published';
 import { Restricted } from './restricted';
 import { toastAction, toastDone } from './toast';
 
-/** What the editor of a prompt, a resource or a tool needs beside its first value. */
+/** Properties of an editor of a prompt, a resource or a tool, beside its first value. */
 export interface EditorProps<Definition> {
   submitLabel: string;
   pending: boolean;

@@ -1,4 +1,4 @@
-/** What a server publishes beside tools. */
+/** The kinds of things that a server publishes beside tools. */
 export type PublishedKind = 'prompt' | 'resource';
 
 /** Words and addresses of each kind. */
@@ -8,7 +8,7 @@ export const published = {
     plural: 'prompts',
     many: 'Prompts',
     saved: 'Prompt saved. Connected clients see the change.',
-    /** What a server calls it: a name. */
+    /** The published identifier: a name. */
     label: 'Published name',
     to: { list: '/w/$ws/prompts', create: '/w/$ws/prompts/new', page: '/w/$ws/prompts/$id' },
   },
@@ -17,7 +17,7 @@ export const published = {
     plural: 'resources',
     many: 'Resources',
     saved: 'Resource saved. Subscribed clients are notified.',
-    /** What a server calls it: a URI. */
+    /** The published identifier: a URI. */
     label: 'Published URI',
     to: { list: '/w/$ws/resources', create: '/w/$ws/resources/new', page: '/w/$ws/resources/$id' },
   },

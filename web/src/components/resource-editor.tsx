@@ -40,7 +40,7 @@ type ResourceDraft = {
   unreadable: string | null;
   source_id: string | null;
   path: string;
-  /** What was entered for variables, also for those that the template does not have now. */
+  /** Entries for variables, also for those that the template does not have now. */
   described: ArgumentDraft[];
 };
 

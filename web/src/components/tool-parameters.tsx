@@ -60,7 +60,7 @@ function compare({ path, parameters }: ToolDraft) {
   };
 }
 
-/** What is to be corrected in the parameters of a draft. */
+/** The faults in the parameters of a draft by path. */
 export function parameterFaults(draft: ToolDraft): Record<string, string | boolean | undefined> {
   const { missing, stray } = compare(draft);
   const { parameters } = draft;

@@ -8,7 +8,7 @@ import { Problems } from '../../components/problems';
 import { Submit } from '../../components/submit';
 import { addressFault, blank } from '../../rules';
 
-/** What becomes of a document: the name and base URL of its source, and the keys of the chosen operations. */
+/** The name and base URL of the new source, and the keys of the chosen operations. */
 export type Chosen = { name: string; base_url: string; operations: Set<string> };
 
 const longestName = 80;
