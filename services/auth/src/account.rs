@@ -28,7 +28,7 @@ use portolan_model::{
     audit::{Actor, Event, Outcome},
     factor::SecondFactor,
 };
-use portolan_storage::{Reason, factor_rules};
+use portolan_storage::{Reason, oauth::factor_rules};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -13,21 +13,23 @@ use portolan_model::{
     id::{ClientId, TenantId, UserId},
 };
 use portolan_storage::{
-    StorageError, SystemTx, audit,
-    client_admission::{self, Facts},
-    clients::Client,
-    connected_apps::{self, Ended, Which},
-    mails::Mail,
-    workspace_hints::Choice,
+    StorageError, SystemTx,
+    accounts::workspace_hints::Choice,
+    oauth::{
+        client_admission::{self, Facts},
+        clients::Client,
+        connected_apps::{self, Ended, Which},
+    },
+    platform::{audit, mails::Mail},
 };
 use serde_json::json;
 
 use crate::{
     clients::verified::{self, Trust},
     mail,
+    request_context::RequestContext,
     session::BrowserSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// A workspace's verdict on a client, for one person.
@@ -127,7 +129,7 @@ pub(crate) async fn end_unadmitted(
     let ids: Vec<ClientId> = live.iter().map(|(client, _)| *client).collect();
     let decisions: HashMap<ClientId, Option<ClientDecision>> = live.into_iter().collect();
     let mut ended = Ended::default();
-    for client in portolan_storage::clients::many(tx, &ids).await? {
+    for client in portolan_storage::oauth::clients::many(tx, &ids).await? {
         let decision = decisions.get(&client.id).copied().flatten();
         if judge(&client, tenant, rule, decision).is_admitted() {
             continue;
@@ -159,7 +161,7 @@ pub(crate) async fn end_client(
 pub(crate) async fn ask(
     state: &AuthState,
     tx: &mut SystemTx,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     session: &BrowserSession,
     choice: &Choice,
@@ -177,7 +179,7 @@ pub(crate) async fn ask(
         outcome: Outcome::Ok,
         detail: json!({"client": client.name, "client_id": client.client_id}),
     };
-    audit::record(tx, &event, &visitor.origin(), now).await?;
+    audit::record(tx, &event, &context.origin(), now).await?;
     metrics::counter!("oauth_client_requests_total").increment(1);
     // The console lists all requests, so mails beyond the budget are not needed.
     if state

@@ -13,14 +13,17 @@ use http::{HeaderMap, HeaderValue, header};
 use portolan_keys::AccessClaims;
 use portolan_model::{client::ClientKind, id::ServiceAccountId, subject::Subject};
 use portolan_storage::{
-    Reason, SystemTx, clients as stored, grants,
-    revocations::{self, Kind},
-    service_accounts::{self, Standing},
+    Reason, SystemTx,
+    oauth::{
+        clients as stored, grants,
+        revocations::{self, Kind},
+        service_accounts::{self, ServiceAccountStatus},
+    },
 };
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{clients, error::OAuthError, state::AuthState, token, visitor::Visitor};
+use crate::{clients, error::OAuthError, request_context::RequestContext, state::AuthState, token};
 
 /// A valid token (RFC 7662 §2.2). It contains nothing about the person but the id.
 #[derive(Serialize)]
@@ -40,13 +43,13 @@ struct Active<'a> {
 /// The handler.
 pub(crate) async fn introspect(
     State(state): State<AuthState>,
-    visitor: Visitor,
+    context: RequestContext,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, OAuthError> {
     let form = token::read_form(query.as_deref(), &headers, body)?;
-    let asker = asker(&state, &visitor, &headers, &form).await?;
+    let asker = asker(&state, &context, &headers, &form).await?;
     let presented = form
         .first("token")
         .ok_or(OAuthError::invalid_request("token is missing"))?;
@@ -76,12 +79,12 @@ pub(crate) async fn introspect(
 /// (CASE-142).
 async fn asker(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &crate::parameters::Parameters,
-) -> Result<Standing, OAuthError> {
+) -> Result<ServiceAccountStatus, OAuthError> {
     let refused = || clients::refused(headers, "only service accounts may ask about tokens");
-    let client = clients::authenticate(state, visitor, headers, form).await?;
+    let client = clients::authenticate(state, context, headers, form).await?;
     if client.kind != ClientKind::Service {
         return Err(refused());
     }
@@ -96,7 +99,7 @@ async fn asker(
 /// use one only.
 async fn good(
     state: &AuthState,
-    asker: &Standing,
+    asker: &ServiceAccountStatus,
     presented: &str,
 ) -> Result<Option<AccessClaims>, OAuthError> {
     let now = state.now();
@@ -151,7 +154,7 @@ async fn has_present_epochs(tx: &mut SystemTx, claims: &AccessClaims) -> Result<
 async fn standing_of(
     tx: &mut SystemTx,
     account: ServiceAccountId,
-) -> Result<Option<Standing>, OAuthError> {
+) -> Result<Option<ServiceAccountStatus>, OAuthError> {
     match stored::find(tx, &account.to_string()).await? {
         Some(client) => Ok(service_accounts::standing(tx, client.id).await?),
         None => Ok(None),

@@ -13,9 +13,11 @@ use portolan_keys::{
 use portolan_model::Timestamp;
 use portolan_storage::{
     Reason, StorageError, SystemTx,
-    grants::REVOCATION_MEMORY,
-    revocations::{self, Kind, New},
-    signing_keys::{self, StoredKey},
+    oauth::{
+        grants::REVOCATION_MEMORY,
+        revocations::{self, Kind, New},
+        signing_keys::{self, StoredKey},
+    },
 };
 
 use crate::state::AuthState;

@@ -1,6 +1,6 @@
 //! Mail: the messages and their delivery.
 //!
-//! A message is a row, written in the transaction that causes it ([`portolan_storage::mails`]). A
+//! A message is a row, written in the transaction that causes it ([`portolan_storage::platform::mails`]). A
 //! request therefore never waits for a mail server, and no message is lost. [`outbox`] sends it to
 //! the mail server afterwards, with retries. `portolan dev` has no mail server: there a page and
 //! the log show the messages.
@@ -19,7 +19,7 @@ use http::StatusCode;
 use portolan_model::Timestamp;
 use portolan_storage::{
     Reason, StorageError, SystemTx,
-    mails::{self, Mail},
+    platform::mails::{self, Mail},
 };
 use tokio::sync::Notify;
 

@@ -11,7 +11,7 @@ use portolan_cluster::revocations::Revocations;
 use portolan_keys::Verifier;
 use portolan_model::{resource::Site as ResourceSite, token_family::LOST_ANSWER_WINDOW};
 use portolan_net::layers::{Cors, Entrance, Page, SecurityHeaders};
-use portolan_storage::{Reason, StorageError, recorder::Recorder, refresh_tokens};
+use portolan_storage::{Reason, StorageError, oauth::refresh_tokens, platform::recorder::Recorder};
 use serde::Deserialize;
 use time::Duration;
 

@@ -11,12 +11,18 @@ use portolan_model::{
 };
 use portolan_net::layers::Arrival;
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit,
-    browser_sessions::{self, EndReason, NewSession, SEEN_STEP, Session},
-    single_sign_on, users,
+    Reason, StorageError, SystemTx,
+    accounts::{
+        browser_sessions::{self, EndReason, NewSession, SEEN_STEP, Session},
+        single_sign_on, users,
+    },
+    platform::audit,
 };
 
-use crate::{console::error::ConsoleError, pages::PageError, state::AuthState, visitor::Visitor};
+use crate::{
+    console::error::ConsoleError, pages::PageError, request_context::RequestContext,
+    state::AuthState,
+};
 
 /// Name of the cookie without prefix.
 const COOKIE: &str = "sid";
@@ -186,7 +192,7 @@ pub(crate) async fn start(
     tx: &mut SystemTx,
     state: &AuthState,
     headers: &HeaderMap,
-    visitor: &Visitor,
+    context: &RequestContext,
     user: UserId,
     amr: &[&str],
 ) -> Result<(SessionId, HeaderValue), PageError> {
@@ -202,8 +208,8 @@ pub(crate) async fn start(
             user,
             token: &token.digest(),
             amr: &amr.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(),
-            ip_block: Some(&visitor.ip_block()),
-            ua_label: visitor.ua_label.as_deref(),
+            ip_block: Some(&context.ip_block()),
+            ua_label: context.ua_label.as_deref(),
         },
         now,
     )
@@ -218,7 +224,7 @@ pub(crate) async fn start(
     audit::record(
         tx,
         &event(user, "session.started", id),
-        &visitor.origin(),
+        &context.origin(),
         now,
     )
     .await?;
@@ -235,7 +241,7 @@ pub(crate) async fn start(
 pub(crate) async fn end(
     state: &AuthState,
     headers: &HeaderMap,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<HeaderValue, PageError> {
     if let Some(digest) = cookie_digest(headers, state) {
         let now = state.now();
@@ -246,7 +252,7 @@ pub(crate) async fn end(
             audit::record(
                 &mut tx,
                 &event(user, "session.ended", id),
-                &visitor.origin(),
+                &context.origin(),
                 now,
             )
             .await?;

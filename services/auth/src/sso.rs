@@ -4,8 +4,12 @@
 use portolan_model::audit::{Actor, Event, Outcome};
 use portolan_model::{Timestamp, id::TenantId, member::Role};
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit, single_sign_on as stored,
-    tenant_domains::{self, Domain},
+    Reason, StorageError, SystemTx,
+    accounts::{
+        single_sign_on as stored,
+        tenant_domains::{self, Domain},
+    },
+    platform::audit,
 };
 
 use crate::{login::Target, session::BrowserSession, state::AuthState};
@@ -17,7 +21,7 @@ const ROUND: usize = 200;
 
 /// Returns true if the workspace requires its provider, and this session did not use it. An owner
 /// with a passkey is exempt, because the provider may be broken.
-pub(crate) async fn lacking(
+pub(crate) async fn unmet(
     tx: &mut SystemTx,
     tenant: TenantId,
     role: Role,

@@ -15,12 +15,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Turns {
     at_once: usize,
     waiting: usize,
-    lanes: Mutex<HashMap<TenantId, Lane>>,
+    queues: Mutex<HashMap<TenantId, Queue>>,
 }
 
 /// Queue of one tenant.
 #[derive(Debug, Clone)]
-struct Lane {
+struct Queue {
     /// Those that wait or run.
     places: Arc<Semaphore>,
     /// Those that run.
@@ -40,15 +40,15 @@ impl Turns {
         Self {
             at_once,
             waiting,
-            lanes: Mutex::default(),
+            queues: Mutex::default(),
         }
     }
 
     /// Takes a turn of a tenant, waiting no longer than `patience`. `None`: its queue is full, or it took too long.
     pub(crate) async fn take(&self, tenant: TenantId, patience: Duration) -> Option<Turn> {
-        let lane = self.lane(tenant);
-        let place = lane.places.try_acquire_owned().ok()?;
-        let turn = lane.turns.acquire_owned();
+        let queue = self.queue(tenant);
+        let place = queue.places.try_acquire_owned().ok()?;
+        let turn = queue.turns.acquire_owned();
         let turn = tokio::time::timeout(patience, turn).await.ok()?.ok()?;
         Some(Turn {
             _turn: turn,
@@ -56,15 +56,15 @@ impl Turns {
         })
     }
 
-    fn lane(&self, tenant: TenantId) -> Lane {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+    fn queue(&self, tenant: TenantId) -> Queue {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         // Each permit holds its semaphore: a queue without permits in use is idle.
-        lanes.retain(|_, lane| Arc::strong_count(&lane.places) > 1);
-        let lane = lanes.entry(tenant).or_insert_with(|| Lane {
+        queues.retain(|_, queue| Arc::strong_count(&queue.places) > 1);
+        let queue = queues.entry(tenant).or_insert_with(|| Queue {
             places: Arc::new(Semaphore::new(self.at_once + self.waiting)),
             turns: Arc::new(Semaphore::new(self.at_once)),
         });
-        lane.clone()
+        queue.clone()
     }
 }
 
@@ -92,7 +92,11 @@ mod tests {
         drop(first);
         assert!(second.await.is_some());
         drop(other);
-        turns.lane(TenantId::generate());
-        assert_eq!(turns.lanes.lock().unwrap().len(), 1, "idle lanes are gone");
+        turns.queue(TenantId::generate());
+        assert_eq!(
+            turns.queues.lock().unwrap().len(),
+            1,
+            "idle queues are gone"
+        );
     }
 }

@@ -17,11 +17,14 @@ use portolan_model::{
     registry::ToolState,
 };
 use portolan_storage::{
-    Reason, StorageError, TenantTx, audit,
-    credential_states::{self, Seen},
-    registry_news, sources,
-    tools::{self, Filter, Imported, Tool, Wording},
-    upstreams::{self, Known, Said, SyncedPrompt, SyncedResource, Upstream},
+    Reason, StorageError, TenantTx,
+    platform::audit,
+    registry::{
+        credential_states::{self, Seen},
+        registry_news, sources,
+        tools::{self, Filter, Imported, Tool, Wording},
+        upstreams::{self, Known, Said, SyncedPrompt, SyncedResource, Upstream},
+    },
 };
 use portolan_upstream::{Offer, Raw};
 use serde::{Deserialize, Serialize};
@@ -596,7 +599,7 @@ fn spread() -> Duration {
 pub async fn keep_in_sync(state: AuthState, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut doorbell = upstreams::doorbell(&state.store);
+    let mut listener = upstreams::listener(&state.store);
     let mut looks = FuturesUnordered::new();
     let mut running: Vec<(TenantId, SourceId)> = Vec::new();
     loop {
@@ -604,7 +607,7 @@ pub async fn keep_in_sync(state: AuthState, stop: CancellationToken) {
             () = stop.cancelled() => return,
             Some(done) = looks.next(), if !looks.is_empty() => running.retain(|one| *one != done),
             _ = ticks.tick() => {}
-            _ = doorbell.rang() => {}
+            _ = listener.notified() => {}
         }
         let room = AT_ONCE.saturating_sub(running.len());
         if room == 0 {

@@ -229,8 +229,8 @@ async fn tell(state: &McpState, nodes: &[NodeId], tenant: TenantId, bell: &Bell)
 
 /// Receives messages until the process stops, and polls where one may have been lost.
 pub(crate) async fn listen(state: McpState) {
-    let mut notes = state.node.listen_with_room(PLACE, ROOM);
-    let mut words = state.node.listen_with_room(SAID, ROOM_FOR_WORDS);
+    let mut notes = state.node.subscribe_with_capacity(PLACE, ROOM);
+    let mut words = state.node.subscribe_with_capacity(SAID, ROOM_FOR_WORDS);
     let mut members = state.node.members();
     let mut known = members.borrow_and_update().clone();
     let mut steps = interval(STEP);

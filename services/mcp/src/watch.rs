@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use portolan_cluster::{SessionKey, node::Listening, store::NodeId};
+use portolan_cluster::{SessionKey, node::SessionMessages, store::NodeId};
 use portolan_keys::digest;
 use tokio::{
     sync::{Notify, mpsc, watch},
@@ -166,7 +166,7 @@ impl Watches {
             });
             by_place.insert(source.place.clone(), Arc::clone(&watch));
             // Subscribed here, and not in the task, so that no early message is lost.
-            let notes = state.node.listen(watch.key);
+            let notes = state.node.subscribe(watch.key);
             let running = Running::new(state.clone(), Arc::clone(&watch));
             state.tracker.spawn(running.run(notes));
             watch
@@ -403,7 +403,7 @@ impl Running {
         }
     }
 
-    async fn run(mut self, mut notes: Listening) {
+    async fn run(mut self, mut notes: SessionMessages) {
         let mut beats = interval(BEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let stopping = self.state.stopping.clone();

@@ -12,7 +12,9 @@ use axum::Router;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
     OAuthParts,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
+    login::{
+        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
+    },
     mail::{Mailer, outbox, smtp::Smtp},
 };
 use portolan_cluster::{
@@ -33,17 +35,17 @@ use portolan_net::{
 };
 use portolan_storage::{
     Needs, SchemaState, StorageConfig, Store,
-    recorder::{RecordWriter, Recorder},
+    platform::recorder::{RecordWriter, Recorder},
 };
 
 use tokio::sync::Notify;
 
 use crate::{
     clock_watch::ClockWatch,
-    feed::Feed,
     janitor,
     lifecycle::Lifecycle,
     node_store::{self, NodeStore},
+    revocation_feed::RevocationFeed,
     settings::{MailSettings, Role, Settings},
 };
 
@@ -134,7 +136,7 @@ impl Wiring {
     /// Starts to receive keys and revocations. Call it before anything is served, so that
     /// revocations are known then.
     pub(crate) async fn listen(&self, life: &Lifecycle) -> Result<()> {
-        let feed = Feed {
+        let feed = RevocationFeed {
             store: self.store.clone(),
             clock: self.clock.clone(),
             verifier: self.verifier.clone(),
@@ -283,7 +285,7 @@ impl Wiring {
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
         let freshness = RevocationFreshness::new(self.revocations.clone(), Arc::clone(&store));
-        life.tasks.spawn(freshness.judge(
+        life.tasks.spawn(freshness.enforce(
             Duration::from_secs(settings.revocation_max_staleness_secs),
             life.drained.clone(),
         ));
@@ -372,7 +374,7 @@ impl Wiring {
                 let ledger = ledger.clone();
                 Box::pin(async move { ledger.in_use(tenant).await })
             }));
-            freshness.tell(stop).await;
+            freshness.report(stop).await;
         });
     }
 

@@ -6,7 +6,7 @@ import { nameFault } from '../rules';
 import { Method, Tag } from './badges';
 import classes from './operations.module.css';
 import { ChoiceRow, choose, type Names } from './published-choice';
-import { SelectionBar, TableBar, useShown } from './table';
+import { SelectionBar, SelectionStatus, TableBar, useShown } from './table';
 
 /** Choosing the tools of a server, with the name under which each is published. */
 export function ToolPicker({
@@ -69,9 +69,9 @@ export function ToolPicker({
         )}
       </TableBar>
       <SelectionBar>
-        <span aria-live="polite">
+        <SelectionStatus>
           <strong>{names.size}</strong> selected
-        </span>
+        </SelectionStatus>
         <Checkbox
           label="Selected only"
           size="sm"

@@ -8,7 +8,7 @@ use axum::{
 };
 use http::StatusCode;
 use portolan_model::factor::SecondFactor;
-use portolan_storage::{Reason, factor_rules, members};
+use portolan_storage::{Reason, accounts::members, oauth::factor_rules};
 use serde::Deserialize;
 
 use crate::{

@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use portolan_storage::{Reason, StorageError, client_fetches, clients::Client};
+use portolan_storage::{
+    Reason, StorageError,
+    oauth::{client_fetches, clients::Client},
+};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 

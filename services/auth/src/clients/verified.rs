@@ -2,7 +2,7 @@
 //! that of the metadata document, or of every redirect URI. A name proves nothing.
 
 use portolan_model::{client::ClientKind, redirect};
-use portolan_storage::clients::Client;
+use portolan_storage::oauth::clients::Client;
 use url::Url;
 
 use super::name;

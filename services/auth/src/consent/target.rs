@@ -4,10 +4,9 @@
 use portolan_model::{id::TenantId, registry::ServerStatus, resource::Resource};
 use portolan_storage::{
     SystemTx,
-    authorization_requests::AuthorizationRequest,
-    clients::Client,
-    offered_servers::{self, OfferedTool},
-    workspace_hints::{self, Choice},
+    accounts::workspace_hints::{self, Choice},
+    oauth::{authorization_requests::AuthorizationRequest, clients::Client},
+    registry::offered_servers::{self, OfferedTool},
 };
 
 use crate::{

@@ -12,7 +12,8 @@ use portolan_model::{
     scope,
 };
 use portolan_storage::{
-    authorization_requests::AuthorizationRequest, clients::Client, offered_servers::OfferedTool,
+    oauth::{authorization_requests::AuthorizationRequest, clients::Client},
+    registry::offered_servers::OfferedTool,
 };
 use url::Url;
 

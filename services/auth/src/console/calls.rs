@@ -5,7 +5,7 @@ use portolan_model::{
     id::{ServerId, ServerKind},
     member::Action,
 };
-use portolan_storage::calls;
+use portolan_storage::platform::calls;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

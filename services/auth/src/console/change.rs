@@ -1,20 +1,24 @@
 //! A change of a workspace's registry: the notification of the nodes and the audit entry belong to
 //! the same transaction.
 
-use portolan_storage::{TenantTx, audit, registry_news, trash};
+use portolan_storage::{
+    TenantTx,
+    platform::audit,
+    registry::{registry_news, trash},
+};
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::{error::ConsoleError, workspace::Workspace};
-use crate::visitor::Visitor;
+use crate::request_context::RequestContext;
 
 /// Raises the registry's revision, writes the audit entry, and commits.
 pub(super) async fn commit(
     mut tx: TenantTx,
     workspace: &Workspace,
-    visitor: &Visitor,
+    context: &RequestContext,
     now: OffsetDateTime,
     entry: (&'static str, &'static str, String, Value),
 ) -> Result<(), ConsoleError> {
@@ -23,7 +27,7 @@ pub(super) async fn commit(
     audit::record(
         &mut tx,
         &workspace.event(action, target_kind, target_id, detail),
-        &visitor.origin(),
+        &context.origin(),
         now,
     )
     .await?;

@@ -2,7 +2,7 @@
 //! for one server (CLIENT-36 to CLIENT-39).
 
 use portolan_model::registry::ToolState;
-use portolan_storage::servers::PublishedTool;
+use portolan_storage::registry::servers::PublishedTool;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -6,7 +6,7 @@ use portolan_keys::digest;
 use portolan_model::{id::UserId, member::Action};
 use portolan_storage::{
     Reason,
-    connect_events::{self, Event, Step, StepOutcome, Which},
+    platform::connect_events::{self, Event, Step, StepOutcome, Which},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Listing, error::ConsoleError, input::QueryParameters, workspace::Workspace};
 use crate::{
-    recorder::{
+    connection_diagnostics::{
         attempts::{Attempt, State as Standing},
         known::KnownFault,
         paging::{self, Place},

@@ -14,10 +14,12 @@ use portolan_model::{
     registry::{SourceKind, SourceSettings, ToolState},
 };
 use portolan_storage::{
-    credential_states::{self, Seen, State},
-    limits,
-    sources::Source,
-    tools::{self, Filter, Tool},
+    platform::limits,
+    registry::{
+        credential_states::{self, Seen, State},
+        sources::Source,
+        tools::{self, Filter, Tool},
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

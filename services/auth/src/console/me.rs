@@ -6,7 +6,7 @@ use portolan_model::{
     member::Role,
     slug::Slug,
 };
-use portolan_storage::{Reason, members};
+use portolan_storage::{Reason, accounts::members};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -9,9 +9,9 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason,
-    calls::{self, Entry},
-    credential_states::{self, Refused},
-    members,
+    accounts::members,
+    platform::calls::{self, Entry},
+    registry::credential_states::{self, Refused},
 };
 use serde::Serialize;
 use time::OffsetDateTime;

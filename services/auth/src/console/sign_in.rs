@@ -14,9 +14,12 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, credentials as stored_credentials,
-    upstream_oauth::{self as stored, Connection, SignIn},
-    users,
+    Reason,
+    accounts::users,
+    registry::{
+        credentials as stored_credentials,
+        upstream_oauth::{self as stored, Connection, SignIn},
+    },
 };
 use portolan_upstream::oauth::AuthorizationServer;
 use serde::{Deserialize, Serialize};
@@ -34,8 +37,8 @@ use super::{
 };
 use crate::{
     connect::{self, Asked, ConnectError},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The accounts that calls use.
@@ -275,7 +278,7 @@ pub(crate) async fn show_sign_in(
 pub(crate) async fn set_sign_in(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<SignInForm>,
 ) -> Result<Json<SignInView>, ConsoleError> {
@@ -349,7 +352,7 @@ pub(crate) async fn set_sign_in(
         "credential_removed": credential_removed,
     });
     let entry = ("upstream.sign_in_set", "source", id.to_string(), detail);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     connect::give_back_later(&state, workspace.id, leaving);
     Ok(Json(seen(&state, &workspace, id).await?))
 }
@@ -362,7 +365,7 @@ pub(crate) async fn set_sign_in(
 pub(crate) async fn delete_sign_in(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -370,7 +373,7 @@ pub(crate) async fn delete_sign_in(
     found(&mut tx, id).await?;
     drop(tx);
     let account = of_workspace(&workspace, id);
-    connect::disconnect(&state, account, workspace.session.user, &visitor)
+    connect::disconnect(&state, account, workspace.session.user, &context)
         .await
         .map_err(refused)?;
     let mut tx = state.store.system(Reason::Upstreams).await?;
@@ -386,7 +389,7 @@ pub(crate) async fn delete_sign_in(
             id.to_string(),
             json!({}),
         );
-        change::commit(tx, &workspace, &visitor, now, entry).await?;
+        change::commit(tx, &workspace, &context, now, entry).await?;
         connect::give_back_later(&state, workspace.id, gone);
     }
     Ok(StatusCode::NO_CONTENT)
@@ -416,7 +419,7 @@ fn of_workspace(workspace: &Workspace, source: SourceId) -> Account {
 pub(crate) async fn connect_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<ConnectAnswer>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -440,7 +443,7 @@ pub(crate) async fn connect_source(
         .as_ref()
         .is_some_and(|row| row.method == SignInMethod::ClientCredentials.word());
     if by_client {
-        connect::by_client_credentials(&state, account, user, &visitor)
+        connect::by_client_credentials(&state, account, user, &context)
             .await
             .map_err(refused)?;
         return Ok(Json(ConnectAnswer { url: None }));
@@ -464,7 +467,7 @@ pub(crate) async fn connect_source(
 pub(crate) async fn disconnect_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -472,7 +475,7 @@ pub(crate) async fn disconnect_source(
     found(&mut tx, id).await?;
     drop(tx);
     let account = of_workspace(&workspace, id);
-    connect::disconnect(&state, account, workspace.session.user, &visitor)
+    connect::disconnect(&state, account, workspace.session.user, &context)
         .await
         .map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)

@@ -5,7 +5,7 @@ use portolan_model::{
     id::{PromptId, ResourceId, ServerId, SourceId},
     member::Action,
 };
-use portolan_storage::trash::{self, Entry, KEPT, Kind};
+use portolan_storage::registry::trash::{self, Entry, KEPT, Kind};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;

@@ -17,10 +17,14 @@ use portolan_model::{
     registry::{CallOutcome, SourceKind},
 };
 use portolan_storage::{
-    calls::{self, Call},
-    credential_states::{self, Seen},
-    limits,
-    sources::Source,
+    platform::{
+        calls::{self, Call},
+        limits,
+    },
+    registry::{
+        credential_states::{self, Seen},
+        sources::Source,
+    },
 };
 use portolan_upstream::{OfferedIn, oauth::Challenge};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,11 @@
 //! The continuation after signing in.
 
 use portolan_model::id::{RequestId, UserId};
-use portolan_storage::{Reason, authorization_requests, clients, invitations, members};
+use portolan_storage::{
+    Reason,
+    accounts::{invitations, members},
+    oauth::{authorization_requests, clients},
+};
 
 use super::target::{ConsolePage, Target};
 use crate::{browser::Browser, pages::PageError, state::AuthState};

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use portolan_model::Timestamp;
 use portolan_storage::{
     Reason, StorageError,
-    mails::{self, Outcome, Taken},
+    platform::mails::{self, Outcome, Taken},
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

@@ -16,7 +16,7 @@ use lettre::{
     },
 };
 use portolan_keys::Secret;
-use portolan_storage::mails::Mail;
+use portolan_storage::platform::mails::Mail;
 
 /// Time after which a server counts as dead.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -4,9 +4,11 @@ use portolan_keys::{AccessClaims, Epochs, Secret};
 use portolan_model::{client::AuthMethod, id::TokenId, scope::ScopeSet};
 use portolan_storage::{
     StorageError,
-    clients::Client,
-    grant_state::GrantState,
-    grants::{Grant, Standing},
+    oauth::{
+        clients::Client,
+        grant_state::GrantState,
+        grants::{Grant, GrantStatus},
+    },
 };
 
 use crate::{admission, error::OAuthError, state::AuthState};
@@ -24,7 +26,7 @@ pub(super) fn standing(
     state: &AuthState,
     client: &Client,
     present: &GrantState,
-) -> Result<Option<Standing>, StorageError> {
+) -> Result<Option<GrantStatus>, StorageError> {
     let grant = &present.grant;
     if grant.is_revoked || grant.expires_at <= state.now() {
         return Ok(None);
@@ -50,7 +52,7 @@ pub(super) fn access_token(
     state: &AuthState,
     client: &Client,
     grant: &Grant,
-    standing: &Standing,
+    standing: &GrantStatus,
     scopes: &ScopeSet,
     audience: String,
 ) -> Result<(Secret<String>, i64), OAuthError> {

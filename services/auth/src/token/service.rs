@@ -22,8 +22,11 @@ use portolan_model::{
     scope::{self, ScopeSet},
 };
 use portolan_storage::{
-    Reason, clients as stored, grants,
-    service_accounts::{self, Standing},
+    Reason,
+    oauth::{
+        clients as stored, grants,
+        service_accounts::{self, ServiceAccountStatus},
+    },
 };
 use quick_cache::sync::Cache;
 use time::Duration;
@@ -33,8 +36,8 @@ use crate::{
     clients,
     error::{ErrorCode, OAuthError},
     parameters::Parameters,
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Life of a token of a service account, in seconds (AUTH-K2).
@@ -48,7 +51,7 @@ const ACCOUNTS: usize = 4096;
 #[derive(Debug)]
 struct Proved {
     client_id: String,
-    standing: Standing,
+    standing: ServiceAccountStatus,
     read_at: Timestamp,
 }
 
@@ -70,7 +73,7 @@ impl Default for Services {
 /// The authenticated account: from the cache, or by its secret or assertion.
 async fn account(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Arc<Proved>, OAuthError> {
@@ -85,7 +88,7 @@ async fn account(
     }
     // Read before the proof, and in a transaction of its own: see the module's description.
     let standing = standing(state, &claim.client_id).await?;
-    let client = clients::authenticate(state, visitor, headers, form).await?;
+    let client = clients::authenticate(state, context, headers, form).await?;
     if client.kind != ClientKind::Service || !client.has_grant_type("client_credentials") {
         return Err(OAuthError::refused(
             ErrorCode::UnauthorizedClient,
@@ -110,7 +113,10 @@ async fn account(
 }
 
 /// The status of the account with this client id; `None` for every other client.
-async fn standing(state: &AuthState, client_id: &str) -> Result<Option<Standing>, OAuthError> {
+async fn standing(
+    state: &AuthState,
+    client_id: &str,
+) -> Result<Option<ServiceAccountStatus>, OAuthError> {
     let mut tx = state.store.system(Reason::OAuth).await?;
     match stored::find(&mut tx, client_id).await? {
         Some(client) => Ok(service_accounts::standing(&mut tx, client.id).await?),
@@ -138,11 +144,11 @@ fn is_known_to_be_over(state: &AuthState, proved: &Proved) -> bool {
 /// Answers with an access token, and never with a refresh token (MCP-AX-3).
 pub(super) async fn grant(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Tokens, OAuthError> {
-    let proved = account(state, visitor, headers, form).await?;
+    let proved = account(state, context, headers, form).await?;
     let scopes = scopes(form)?;
     let audience = audience(state, &proved.standing, form).await?;
     let now = state.now();
@@ -198,7 +204,7 @@ fn scopes(form: &Parameters) -> Result<ScopeSet, OAuthError> {
 /// `resource` it is the account's own.
 async fn audience(
     state: &AuthState,
-    standing: &Standing,
+    standing: &ServiceAccountStatus,
     form: &Parameters,
 ) -> Result<String, OAuthError> {
     let refused = || {

@@ -2,7 +2,7 @@
 //! lists in sessions (MCP-X-4).
 
 use portolan_model::registry::ToolState;
-use portolan_storage::tools::{Imported, Tool};
+use portolan_storage::registry::tools::{Imported, Tool};
 use portolan_upstream::{Offer, OfferedIn};
 
 /// Members of a plan that only a read in sessions finds.

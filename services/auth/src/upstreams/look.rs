@@ -11,7 +11,7 @@ use portolan_model::{
     registry::SourceSettings,
 };
 use portolan_net::secrets::Secrets;
-use portolan_storage::{TenantTx, upstream_oauth};
+use portolan_storage::{TenantTx, registry::upstream_oauth};
 use portolan_upstream::{Client, Endpoint, Limits, Offer, Speaker, UpstreamError};
 use serde_json::{Map, Value};
 use tokio_util::task::TaskTracker;

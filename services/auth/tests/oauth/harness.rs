@@ -17,7 +17,9 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
+    login::{
+        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
+    },
     mail::Mailer,
 };
 use portolan_cluster::revocations::Revocations;
@@ -42,10 +44,11 @@ use portolan_net::{
 };
 use portolan_storage::{
     Reason, Store,
-    browser_sessions::{self, NewSession},
-    members,
-    recorder::Recorder,
-    tenants, users,
+    accounts::{
+        browser_sessions::{self, NewSession},
+        members, users,
+    },
+    platform::{recorder::Recorder, tenants},
 };
 use scraper::{Html, Selector};
 use serde_json::{Value, json};

@@ -7,8 +7,11 @@ use portolan_keys::{
     ring::{ACTIVE_FOR, KeyTimes, NewKeyPair, RETIRING_FOR, SigningKey},
 };
 use portolan_storage::{
-    Reason, SystemTx, revocations,
-    signing_keys::{self, StoredKey},
+    Reason, SystemTx,
+    oauth::{
+        revocations,
+        signing_keys::{self, StoredKey},
+    },
 };
 use serde_json::Value;
 use time::Duration;

@@ -196,7 +196,7 @@ impl Task {
     }
 
     async fn until_its_end(&mut self) -> End {
-        let mut rung = self.shelf.state.node.listen(bell(self.place.item));
+        let mut rung = self.shelf.state.node.subscribe(bell(self.place.item));
         let stop = self.shelf.state.tasks.stop.clone();
         let mut looks = interval_at(Instant::now() + LOOK, LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

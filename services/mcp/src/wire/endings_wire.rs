@@ -3,7 +3,7 @@
 use std::task::Poll;
 
 use portolan_protocol::progress::Progress;
-use portolan_storage::tenants::Reach;
+use portolan_storage::platform::tenants::Reach;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{answers_wire::event, modern_wire::modern, *};

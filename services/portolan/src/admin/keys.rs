@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use portolan_auth::jwks;
 use portolan_keys::ring::{KeyState, KeyTimes};
 use portolan_model::Timestamp;
-use portolan_storage::signing_keys::{self, KnownKey};
+use portolan_storage::oauth::signing_keys::{self, KnownKey};
 use serde_json::{Value, json};
 
 use super::{

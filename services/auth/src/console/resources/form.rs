@@ -14,7 +14,7 @@ use portolan_model::{
 };
 use portolan_storage::{
     TenantTx,
-    resources::{self, Definition, Holds},
+    registry::resources::{self, Definition, Holds},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
