@@ -9,18 +9,18 @@ import {
   upstreamQuery,
   useChangeUpstream,
   useSyncUpstream,
-} from '../api/upstreams';
-import { sentence } from '../sentence';
-import { useMay, useSession } from '../session';
-import { Ago } from './ago';
-import { useFields } from './form';
-import { InlineCode } from './inline-code';
-import { LinkButton } from './link-button';
-import { Facts, Loaded, Panel } from './page';
-import { Submit } from './submit';
-import { cell, Table } from './table';
-import { toastDone, toastFailed } from './toast';
-import { Unsaved } from './unsaved';
+} from '../../api/upstreams';
+import { Ago } from '../../components/ago';
+import { useFields } from '../../components/form';
+import { InlineCode } from '../../components/inline-code';
+import { LinkButton } from '../../components/link-button';
+import { Facts, Loaded, Panel } from '../../components/page';
+import { Submit } from '../../components/submit';
+import { cell, Table } from '../../components/table';
+import { toastDone, toastFailed } from '../../components/toast';
+import { Unsaved } from '../../components/unsaved';
+import { sentence } from '../../sentence';
+import { useMay, useSession } from '../../session';
 
 /** Shows what a server reports about itself. */
 export function ServerFacts({

@@ -11,19 +11,19 @@ import {
   useDeleteRegistered,
   useRegisterClient,
   useRevokeClientSecret,
-} from '../api/clients';
-import { publicKeysFault, publicKeysField, readPublicKeys } from '../public-keys';
-import { formatDate } from '../time';
-import { Status } from './badges';
-import { Confirm } from './confirm';
-import { Dialog } from './dialog';
-import { useFields } from './form';
-import { Empty, Loaded, Panel } from './page';
-import { Refused } from './refused';
-import { SecretDialog, type Shown } from './secret';
-import { SwitchAndDelete } from './switch-and-delete';
-import { cell, Table } from './table';
-import { toastDone } from './toast';
+} from '../../api/clients';
+import { Status } from '../../components/badges';
+import { Confirm } from '../../components/confirm';
+import { Dialog } from '../../components/dialog';
+import { useFields } from '../../components/form';
+import { Empty, Loaded, Panel } from '../../components/page';
+import { Refused } from '../../components/refused';
+import { SecretDialog, type Shown } from '../../components/secret';
+import { SwitchAndDelete } from '../../components/switch-and-delete';
+import { cell, Table } from '../../components/table';
+import { toastDone } from '../../components/toast';
+import { publicKeysFault, publicKeysField, readPublicKeys } from '../../public-keys';
+import { formatDate } from '../../time';
 
 const lines = (text: string) =>
   text

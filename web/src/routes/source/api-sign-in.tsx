@@ -9,16 +9,16 @@ import {
   TextInput,
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type Sharing, type SignIn, type SignInForm, signInQuery, useSetSignIn } from '../api/sign-in';
-import type { SecurityHint } from '../api/sources';
-import { useSession } from '../session';
-import { CodeBlock } from './copy';
-import { useFields } from './form';
-import { Facts, Loaded } from './page';
-import { SharingChoice } from './sharing';
-import { Submit } from './submit';
-import { toastDone } from './toast';
-import { Unsaved } from './unsaved';
+import { type Sharing, type SignIn, type SignInForm, signInQuery, useSetSignIn } from '../../api/sign-in';
+import type { SecurityHint } from '../../api/sources';
+import { CodeBlock } from '../../components/copy';
+import { useFields } from '../../components/form';
+import { Facts, Loaded } from '../../components/page';
+import { SharingChoice } from '../../components/sharing';
+import { Submit } from '../../components/submit';
+import { toastDone } from '../../components/toast';
+import { Unsaved } from '../../components/unsaved';
+import { useSession } from '../../session';
 
 /** How an API that is not signed in to yet is to be: what its document says of it is filled in. */
 export function NewApiSignIn({ id, hint }: { id: string; hint?: SecurityHint }) {

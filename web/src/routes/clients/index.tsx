@@ -11,21 +11,21 @@ import {
   useDecideClient,
   useDismissAskers,
   useSetRule,
-} from '../api/clients';
-import { Ago } from '../components/ago';
-import { Status, Tag } from '../components/badges';
-import { Confirm } from '../components/confirm';
-import { useFields } from '../components/form';
-import { Empty, Loaded, Page, Panel } from '../components/page';
-import { Refused } from '../components/refused';
-import { RegisteredClients } from '../components/registered-clients';
-import { Restricted } from '../components/restricted';
-import { cell, Table } from '../components/table';
-import classes from '../components/table.module.css';
-import { toastDone } from '../components/toast';
-import { Unsaved } from '../components/unsaved';
-import { useSession } from '../session';
-import { formatDate } from '../time';
+} from '../../api/clients';
+import { Ago } from '../../components/ago';
+import { Status, Tag } from '../../components/badges';
+import { Confirm } from '../../components/confirm';
+import { useFields } from '../../components/form';
+import { Empty, Loaded, Page, Panel } from '../../components/page';
+import { Refused } from '../../components/refused';
+import { Restricted } from '../../components/restricted';
+import { cell, Table } from '../../components/table';
+import classes from '../../components/table.module.css';
+import { toastDone } from '../../components/toast';
+import { Unsaved } from '../../components/unsaved';
+import { useSession } from '../../session';
+import { formatDate } from '../../time';
+import { RegisteredClients } from './registered';
 
 const rules: { value: AdmissionRule; label: string; note: string }[] = [
   { value: 'any', label: 'Any client', note: 'Each user decides on the consent page.' },

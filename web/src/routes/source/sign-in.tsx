@@ -20,19 +20,19 @@ import {
   useDisconnect,
   useRemoveSignIn,
   useSetSignIn,
-} from '../api/sign-in';
-import type { Source } from '../api/sources';
-import { useMay, useSession } from '../session';
-import { Ago } from './ago';
+} from '../../api/sign-in';
+import type { Source } from '../../api/sources';
+import { Ago } from '../../components/ago';
+import { Confirm } from '../../components/confirm';
+import { useFields } from '../../components/form';
+import { Facts, Loaded, Panel } from '../../components/page';
+import { Refused } from '../../components/refused';
+import { SharingChoice } from '../../components/sharing';
+import { Submit } from '../../components/submit';
+import { toastDone, toastFailed } from '../../components/toast';
+import { Unsaved } from '../../components/unsaved';
+import { useMay, useSession } from '../../session';
 import { ApiSignInForm } from './api-sign-in';
-import { Confirm } from './confirm';
-import { useFields } from './form';
-import { Facts, Loaded, Panel } from './page';
-import { Refused } from './refused';
-import { SharingChoice } from './sharing';
-import { Submit } from './submit';
-import { toastDone, toastFailed } from './toast';
-import { Unsaved } from './unsaved';
 
 const host = (issuer: string) => (URL.canParse(issuer) ? new URL(issuer).host : issuer);
 

@@ -13,28 +13,28 @@ import {
   useDeleteSource,
   useSetCredential,
   useUpdateSource,
-} from '../api/sources';
-import { useSetToolsEnabled } from '../api/tools';
-import { Ago } from '../components/ago';
-import { NewApiSignIn } from '../components/api-sign-in';
-import { Tag } from '../components/badges';
-import { CredentialForm } from '../components/credential-form';
+} from '../../api/sources';
+import { useSetToolsEnabled } from '../../api/tools';
+import { Ago } from '../../components/ago';
+import { Tag } from '../../components/badges';
+import { CredentialForm } from '../../components/credential-form';
 import {
   CredentialStatus,
   credentialAdvice,
   RefusedCredentials,
   SourceCredentialStatus,
   TestButton,
-} from '../components/credential-state';
-import { DeletePanel } from '../components/delete-panel';
-import { LinkButton } from '../components/link-button';
-import { Facts, Loaded, Page, Panel } from '../components/page';
-import { SignInPanel } from '../components/sign-in';
-import { SourceSettingsForm } from '../components/source-settings';
-import { toastDone, toastFailed, toastUndo } from '../components/toast';
-import { ToolList } from '../components/tool-list';
-import { LookNow, PendingNotice, UpstreamPanel } from '../components/upstream';
-import { useMay, useSession } from '../session';
+} from '../../components/credential-state';
+import { DeletePanel } from '../../components/delete-panel';
+import { LinkButton } from '../../components/link-button';
+import { Facts, Loaded, Page, Panel } from '../../components/page';
+import { SourceSettingsForm } from '../../components/source-settings';
+import { toastDone, toastFailed, toastUndo } from '../../components/toast';
+import { ToolList } from '../../components/tool-list';
+import { useMay, useSession } from '../../session';
+import { NewApiSignIn } from './api-sign-in';
+import { SignInPanel } from './sign-in';
+import { LookNow, PendingNotice, UpstreamPanel } from './upstream';
 
 export function SourcePage() {
   const { workspace } = useSession();
