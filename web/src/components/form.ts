@@ -55,7 +55,8 @@ export function useFields<Values extends Record<string, unknown>>({
     if (edited) refused.current = undefined;
     if (!tried.current && !edited) return;
     const found = tried.current ? validate(values) : {};
-    setErrors((old) => ({ ...(path !== undefined && !edited && { [path]: old[path] }), ...found }));
+    const kept = path !== undefined && !edited && !found[path] ? path : undefined;
+    setErrors((old) => (kept === undefined ? found : { ...found, [kept]: old[kept] }));
   };
 
   const at = error instanceof ApiError ? place(error) : undefined;

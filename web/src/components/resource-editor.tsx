@@ -8,12 +8,10 @@ import {
   Textarea,
   TextInput,
 } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import type { Resource, ResourceDefinition, ResourceHolds } from '../api/resources';
-import { sourcesQuery } from '../api/sources';
+import type { Source } from '../api/sources';
 import { placeholders, readBase64, templateVariables } from '../placeholders';
 import { blank } from '../rules';
-import { useSession } from '../session';
 import { type ArgumentDraft, ArgumentRows, argumentDraft, argumentOf } from './argument-rows';
 import classes from './argument-rows.module.css';
 import { useFields } from './form';
@@ -82,13 +80,16 @@ function holdsOf({ kind, text, data, source_id, path }: ResourceDraft): Resource
 /** A resource or template: what clients see, and what it holds. */
 export function ResourceEditor({
   initial,
+  sources,
   submitLabel,
   pending,
   error,
   onSubmit,
-}: { initial?: Resource } & EditorProps<ResourceDefinition>) {
-  const { workspace } = useSession();
-  const sources = useQuery(sourcesQuery(workspace.slug));
+}: {
+  initial?: Resource;
+  /** Sources whose API can hold the content. */
+  sources: Pick<Source, 'id' | 'name'>[];
+} & EditorProps<ResourceDefinition>) {
   const form = useFields<ResourceDraft>({
     initialValues: {
       uri: initial?.uri ?? '',
@@ -218,7 +219,7 @@ export function ResourceEditor({
                 <Select
                   label="Source"
                   description="Uses this source’s credential."
-                  data={(sources.data?.items ?? []).map((one) => ({ value: one.id, label: one.name }))}
+                  data={sources.map((one) => ({ value: one.id, label: one.name }))}
                   {...form.getInputProps('source_id')}
                   placeholder="Choose a source"
                 />

@@ -10,9 +10,9 @@ import { Page, Panel } from '../components/page';
 import { SharingChoice } from '../components/sharing';
 import { Submit } from '../components/submit';
 import { Unsaved } from '../components/unsaved';
+import { Offered, ServerFacts } from '../components/upstream-offer';
 import { addressFault, blank } from '../rules';
 import { useMay, useSession } from '../session';
-import { Offered, ServerFacts } from './source/upstream';
 
 /** Two steps: where the server is and what opens it; then what it offers, chosen and named. */
 export function NewUpstreamPage() {
