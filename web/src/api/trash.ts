@@ -1,4 +1,4 @@
-import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
 import { changed, key } from './nouns';
 
@@ -30,4 +30,18 @@ export function useRestore(ws: string) {
     },
     onSuccess: (_, { kind }) => changed(client, ws, `${kind}s`),
   });
+}
+
+/** Milliseconds for which a list offers a deleted thing; after that only the trash does. */
+const offered = 10 * 60_000;
+
+/** Things of a kind that were deleted within ten minutes, and the change that restores one. */
+export function useRecentlyDeleted(ws: string, kind: DeletedKind, enabled: boolean) {
+  const trash = useQuery({ ...trashQuery(ws), enabled });
+  const restore = useRestore(ws);
+  const items = enabled ? (trash.data?.items ?? []) : [];
+  const things = items.filter(
+    (one) => one.kind === kind && Date.parse(one.deleted_at) > Date.now() - offered,
+  );
+  return { things, restore };
 }

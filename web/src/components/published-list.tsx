@@ -3,6 +3,7 @@ import { IconPlus } from '@tabler/icons-react';
 import type { UseMutationResult, UseQueryResult } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import type { useRecentlyDeleted } from '../api/trash';
 import { useMay, useSession } from '../session';
 import { Ago } from './ago';
 import { LinkButton } from './link-button';
@@ -29,6 +30,7 @@ export function PublishedList<Item extends Listed>({
   invitation,
   query,
   enable,
+  deleted,
   heading,
   title,
   detail,
@@ -40,6 +42,7 @@ export function PublishedList<Item extends Listed>({
   invitation: string;
   query: UseQueryResult<{ items: Item[] }>;
   enable: UseMutationResult<unknown, Error, { id: string; enabled: boolean }>;
+  deleted: ReturnType<typeof useRecentlyDeleted>;
   /** The head of the column of `detail`. */
   heading: string;
   /** The link to a thing, and the line under it. */
@@ -57,7 +60,7 @@ export function PublishedList<Item extends Listed>({
   );
   return (
     <Page title={many} lede={lede} actions={query.data && query.data.items.length > 0 && create}>
-      <RecentlyDeleted kind={kind} />
+      <RecentlyDeleted deleted={deleted} />
       <Panel flush>
         <Loaded query={query}>
           {({ items }) =>

@@ -1,8 +1,9 @@
 import { IconMessage2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { promptsQuery, useSwitchPrompt } from '../api/prompts';
+import { useRecentlyDeleted } from '../api/trash';
 import { PublishedList } from '../components/published-list';
-import { useSession } from '../session';
+import { useMay, useSession } from '../session';
 
 export function PromptsPage() {
   const { workspace } = useSession();
@@ -14,6 +15,7 @@ export function PromptsPage() {
       invitation="Write down a request your users make often, with arguments for the parts that change."
       query={useQuery(promptsQuery(workspace.slug))}
       enable={useSwitchPrompt(workspace.slug)}
+      deleted={useRecentlyDeleted(workspace.slug, 'prompt', useMay('edit_registry'))}
       heading="Arguments"
       title={(prompt) => ({
         name: prompt.name,

@@ -1,8 +1,9 @@
 import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type ResourceSummary, resourcesQuery, useSwitchResource } from '../api/resources';
+import { useRecentlyDeleted } from '../api/trash';
 import { PublishedList } from '../components/published-list';
-import { useSession } from '../session';
+import { useMay, useSession } from '../session';
 
 const bodies: Record<ResourceSummary['body'], string> = {
   text: 'Text',
@@ -21,6 +22,7 @@ export function ResourcesPage() {
       invitation="Give models something to read: a guide, a file, or records of an API."
       query={useQuery(resourcesQuery(workspace.slug))}
       enable={useSwitchResource(workspace.slug)}
+      deleted={useRecentlyDeleted(workspace.slug, 'resource', useMay('edit_registry'))}
       heading="Content"
       title={(resource) => ({ name: resource.title || resource.name, sub: <code>{resource.uri}</code> })}
       detail={(resource) =>

@@ -12,6 +12,7 @@ import {
   useDeleteCredential,
   useDeleteSource,
   useSetCredential,
+  useTestCredential,
   useUpdateSource,
 } from '../../api/sources';
 import { useSetToolsEnabled } from '../../api/tools';
@@ -23,7 +24,6 @@ import {
   credentialAdvice,
   RefusedCredentials,
   SourceCredentialStatus,
-  TestButton,
 } from '../../components/credential-state';
 import { DeletePanel } from '../../components/delete-panel';
 import { LinkButton } from '../../components/link-button';
@@ -291,6 +291,20 @@ function SourceCredential({ source }: { source: Source }) {
         !credential && <Panel>No credential is set. A developer, admin or owner can set one.</Panel>
       )}
     </>
+  );
+}
+
+/** Tests the credential that is set. */
+function TestButton({ ws, id }: { ws: string; id: string }) {
+  const test = useTestCredential(ws);
+  return (
+    <Button
+      variant="default"
+      loading={test.isPending}
+      onClick={() => test.mutate(id, { onError: toastFailed })}
+    >
+      Test credential
+    </Button>
   );
 }
 

@@ -21,3 +21,12 @@ test('a file of the console has at most 400 lines', () => {
   const long = files.filter((file) => readFileSync(new URL(file, source), 'utf8').split('\n').length > 401);
   expect(long).toEqual([]);
 });
+
+test('components show: only routes and the files of the API fetch', () => {
+  const fetching = files
+    .filter((file) => file.startsWith('components/'))
+    .filter((file) =>
+      /\buse(Infinite)?Query\(|\buseMutation\(/.test(readFileSync(new URL(file, source), 'utf8')),
+    );
+  expect(fetching).toEqual([]);
+});
