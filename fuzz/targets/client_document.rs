@@ -9,14 +9,14 @@ use portolan_model::{client::AuthMethod, redirect};
 use serde_json::Value;
 use url::Host;
 
-#[path = "../../services/auth/src/clients/described.rs"]
+#[path = "../../services/auth/src/oauth/clients/described.rs"]
 mod described;
-#[path = "../../services/auth/src/clients/members.rs"]
+#[path = "../../services/auth/src/oauth/clients/members.rs"]
 mod members;
-#[path = "../../services/auth/src/clients/name.rs"]
+#[path = "../../services/auth/src/site/names.rs"]
 #[allow(dead_code, reason = "look-alikes are of no interest here")]
-mod name;
-#[path = "../../services/auth/src/clients/strict_json.rs"]
+mod names;
+#[path = "../../services/auth/src/oauth/clients/strict_json.rs"]
 mod strict_json;
 
 use described::{Described, check_url};

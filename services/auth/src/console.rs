@@ -1,8 +1,8 @@
 //! The JSON API of the console, under `/api/v1`, and its OpenAPI document.
 //!
-//! Routes and document come from one declaration. [`crate::session::BrowserSession`] identifies the
-//! person by the session cookie. [`workspace::Workspace`] finds the workspace and the person's
-//! role. [`input`] reads requests, and every refusal is an [`error::ConsoleError`]. A module serves
+//! Routes and document come from one declaration. [`crate::site::session::BrowserSession`]
+//! identifies the person by the session cookie. [`workspace::Workspace`] finds the workspace and the
+//! person's role. [`input`] reads requests, and every refusal is a [`ConsoleError`]. A module serves
 //! one noun.
 
 pub mod api_keys;
@@ -14,17 +14,19 @@ pub mod change;
 pub mod client_admission;
 pub mod client_limits;
 pub mod connection;
+pub mod connection_diagnostics;
 pub mod connects;
 pub mod credential_tests;
 pub mod credentials;
 pub mod default_server;
 pub mod deletion;
-pub mod error;
+pub(crate) mod hand_made_forms;
 pub mod hand_made_tools;
 pub mod imports;
 pub mod input;
 pub mod invitations;
 pub mod limits;
+pub mod listing;
 pub mod me;
 pub mod members;
 pub mod offers;
@@ -34,10 +36,13 @@ pub mod registered_clients;
 pub mod reimports;
 pub mod resources;
 pub mod security;
+pub mod server_offers;
 pub mod servers;
 pub mod service_accounts;
 pub mod sign_in;
 pub mod single_sign_on;
+pub(crate) mod source_rows;
+pub mod source_view;
 pub mod sources;
 pub mod tools;
 pub mod trash;
@@ -54,7 +59,6 @@ use axum::{
     routing::get,
 };
 use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
-use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -65,32 +69,13 @@ use utoipa::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::error::{ConsoleError, ErrorAnswer};
-use crate::state::AuthState;
+use crate::site::{
+    console_error::{ConsoleError, ErrorAnswer},
+    state::AuthState,
+};
 
 /// Largest request body in bytes. Imports have their own limit.
 const BODY_LIMIT: usize = 1024 * 1024;
-
-/// One page of a list.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Listing<T> {
-    /// In the order of the list.
-    pub items: Vec<T>,
-    /// Send it as `cursor` to get the next page; absent on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub next_cursor: Option<String>,
-}
-
-impl<T> Listing<T> {
-    /// Makes a complete list of one page.
-    pub fn whole(items: Vec<T>) -> Self {
-        Self {
-            items,
-            next_cursor: None,
-        }
-    }
-}
 
 /// Every route, with its documentation.
 fn documented() -> OpenApiRouter<AuthState> {

@@ -20,7 +20,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use portolan_auth::login::federation::LoginProvider;
+use portolan_auth::site::identity_providers::LoginProvider;
 use portolan_net::egress::Authorities;
 use url::Url;
 

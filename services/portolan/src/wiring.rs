@@ -12,10 +12,13 @@ use axum::Router;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
     OAuthParts,
-    login::{
-        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
+    accounts::mail::{outbox, smtp::Smtp},
+    site::{
+        breached::BreachedPasswords,
+        identity_providers::SignInWith,
+        mail::Mailer,
+        throttle::{Throttle, tries::Tries},
     },
-    mail::{Mailer, outbox, smtp::Smtp},
 };
 use portolan_cluster::{
     Revocations,
@@ -221,9 +224,9 @@ impl Wiring {
         // there serve.
         let mut is_due = self.watch.look().await.is_err();
         let prepared = if is_due {
-            portolan_auth::jwks::reload(&state).await
+            portolan_auth::oauth::jwks::reload(&state).await
         } else {
-            portolan_auth::jwks::rotate(&state).await
+            portolan_auth::oauth::jwks::rotate(&state).await
         };
         prepared.context("cannot prepare the signing keys")?;
         let (rotating, watch, stop) = (state.clone(), self.watch.clone(), life.stopping.clone());
@@ -238,7 +241,7 @@ impl Wiring {
                 if is_due {
                     continue;
                 }
-                portolan_auth::oauth::maintain(&rotating).await;
+                portolan_auth::oauth::maintenance::maintain(&rotating).await;
                 if let Err(error) = portolan_auth::look_again(&rotating).await {
                     tracing::warn!("domains of workspaces: {:#}", anyhow::Error::from(error));
                 }
@@ -255,7 +258,7 @@ impl Wiring {
                     () = stop.cancelled() => return,
                     () = news.notified() => {}
                 }
-                if let Err(error) = portolan_auth::jwks::reload(&reading).await {
+                if let Err(error) = portolan_auth::oauth::jwks::reload(&reading).await {
                     // The keys that were read last keep signing, because their times are known.
                     tracing::warn!("signing keys: {:#}", anyhow::Error::from(error));
                 }

@@ -3,7 +3,6 @@
 
 use axum::{Json, extract::State};
 use http::StatusCode;
-use portolan_cluster::revocations::Revocation;
 use portolan_keys::{SecretToken, TokenForm};
 use portolan_model::{
     id::{ApiKeyId, ApiKeyKind, ServerId, ServiceAccountId},
@@ -14,7 +13,6 @@ use portolan_storage::{
     Reason, StorageError,
     oauth::{
         api_keys::{self, NewApiKey},
-        grants::REVOCATION_MEMORY,
         service_accounts,
     },
     platform::audit,
@@ -24,23 +22,31 @@ use serde_json::json;
 use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 
-use super::{
-    Listing,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    service_accounts::{account_name, resource_of},
-    workspace::Workspace,
+use crate::{
+    console::{
+        input::{JsonBody, PathId},
+        listing::Listing,
+        service_accounts::{account_name, resource_of},
+        workspace::Workspace,
+    },
+    site::{
+        console_error::ConsoleError, request_context::RequestContext, revocation::notify_key_ended,
+        state::AuthState, target::ConsolePage,
+    },
 };
-use crate::{login::ConsolePage, request_context::RequestContext, state::AuthState};
 
 /// Most live keys of a workspace (AUTH-M9).
 const MOST: i64 = 500;
+
 /// Most live keys of one person in a workspace.
 const MOST_OF_ONE: usize = 20;
+
 /// Most networks of one key.
 const MOST_NETWORKS: usize = 20;
+
 /// Life of a key in days: by default, and at most (AUTH-C17).
 const DAYS: i64 = 90;
+
 const MOST_DAYS: i64 = 366;
 
 /// An API key.
@@ -284,14 +290,6 @@ pub(crate) async fn revoke_api_key(
     let event = workspace.event("api_key.revoked", "api_key", id, json!({}));
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    tell(&state, id);
+    notify_key_ended(&state, id);
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Notifies the nodes of this process at once; the others read the revocation from the feed.
-pub(crate) fn tell(state: &AuthState, id: ApiKeyId) {
-    state.oauth.revocations.insert(
-        Revocation::Client(id.to_string()),
-        state.now() + REVOCATION_MEMORY,
-    );
 }

@@ -15,8 +15,12 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{Listing, error::ConsoleError, input::PathId, workspace::Workspace};
-use crate::{request_context::RequestContext, revoke, state::AuthState};
+use crate::{
+    console::{input::PathId, listing::Listing, workspace::Workspace},
+    site::{
+        console_error::ConsoleError, request_context::RequestContext, revocation, state::AuthState,
+    },
+};
 
 /// An app that may act for a person in this workspace.
 #[derive(Debug, Serialize, ToSchema)]
@@ -107,7 +111,7 @@ pub(crate) async fn disconnect_app(
     let event = workspace.event("grant.revoked", "grant", id, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revocation::notify_nodes(&state, &ended);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -6,12 +6,14 @@ use portolan_model::prompt::{Argument, Suggestion, is_argument_name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{error::ConsoleError, input::plain_text};
+use crate::{console::input::plain_text, site::console_error::ConsoleError};
 
 /// Most arguments of a prompt.
 const MOST_ARGUMENTS: usize = 32;
+
 /// Most suggested values of an argument.
 const MOST_VALUES: usize = 500;
+
 /// Most characters of a suggested value.
 const LONGEST_VALUE: usize = 256;
 
@@ -73,7 +75,7 @@ fn refused(index: usize, text: impl Into<String>) -> ConsoleError {
 }
 
 /// Checks a list of arguments.
-pub(super) fn checked(forms: Vec<ArgumentForm>) -> Result<Vec<Argument>, ConsoleError> {
+pub(crate) fn checked(forms: Vec<ArgumentForm>) -> Result<Vec<Argument>, ConsoleError> {
     if forms.len() > MOST_ARGUMENTS {
         return Err(ConsoleError::invalid(
             "too_many",

@@ -21,18 +21,21 @@ use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{
-    Listing,
-    error::ConsoleError,
-    input::{QueryParameters, cursor, read_cursor},
-    workspace::Workspace,
+use crate::{
+    console::{
+        input::{QueryParameters, cursor, read_cursor},
+        listing::Listing,
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
 };
-use crate::{request_context::RequestContext, state::AuthState};
 
 /// Entries of one page.
 const PAGE: usize = 50;
+
 /// Entries of one read of an export.
 const EXPORT_PAGE: i64 = 500;
+
 /// Name of the list in its cursors.
 const LIST: &str = "audit";
 

@@ -9,18 +9,20 @@ use portolan_storage::platform::calls;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{
-    Listing,
-    error::ConsoleError,
-    input::{PathId, QueryParameters, cursor, read_cursor},
-    overview::{CallLog, call_logs},
-    servers::found_server,
-    workspace::Workspace,
+use crate::{
+    console::{
+        input::{PathId, QueryParameters, cursor, read_cursor},
+        listing::Listing,
+        overview::{CallLog, call_logs},
+        servers::found_server,
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, state::AuthState},
 };
-use crate::state::AuthState;
 
 /// Calls of one page.
 const PAGE: usize = 50;
+
 /// Name of the list in its cursors.
 const LIST: &str = "calls";
 

@@ -11,11 +11,13 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{error::ConsoleError, workspace::Workspace};
-use crate::request_context::RequestContext;
+use crate::{
+    console::workspace::Workspace,
+    site::{console_error::ConsoleError, request_context::RequestContext},
+};
 
 /// Raises the registry's revision, writes the audit entry, and commits.
-pub(super) async fn commit(
+pub(crate) async fn commit(
     mut tx: TenantTx,
     workspace: &Workspace,
     context: &RequestContext,
@@ -45,7 +47,7 @@ pub struct Deleted {
 
 impl Deleted {
     /// Makes the response for a deletion at `now`.
-    pub(super) fn at(now: OffsetDateTime) -> Self {
+    pub(crate) fn at(now: OffsetDateTime) -> Self {
         Self {
             undo_until: now + trash::KEPT,
         }

@@ -26,22 +26,22 @@ use time::OffsetDateTime;
 use url::Url;
 use utoipa::ToSchema;
 
-use super::{
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    workspace::Workspace,
-};
 use crate::{
-    admission,
-    clients::{
-        metadata_document::{self, DocumentFault},
-        verified::{self, Trust},
+    console::{
+        input::{JsonBody, PathId},
+        workspace::Workspace,
     },
-    login::ConsolePage,
-    mail,
-    request_context::RequestContext,
-    revoke,
-    state::AuthState,
+    oauth::{
+        admission,
+        clients::{
+            metadata_document::{self, DocumentFault},
+            verified::{self, Trust},
+        },
+    },
+    site::{
+        console_error::ConsoleError, mail, request_context::RequestContext, revocation,
+        state::AuthState, target::ConsolePage,
+    },
 };
 
 /// The clients that may connect.
@@ -320,7 +320,7 @@ pub(crate) async fn set_client_rule(
     let event = workspace.event("client_rule.changed", "tenant", workspace.id, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revocation::notify_nodes(&state, &ended);
     Ok(Json(AdmissionChanged {
         ended: ended.apps(),
     }))
@@ -474,7 +474,7 @@ async fn decide(
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     tx.commit().await?;
-    revoke::tell(state, &ended);
+    revocation::notify_nodes(state, &ended);
     for mail in mails {
         state.mailer.deliver(&mail);
     }

@@ -17,14 +17,16 @@ pub struct ClientWarning {
 
 /// Most characters of server and tool name together, in Cursor (#36).
 const CURSOR_NAMES: usize = 60;
+
 /// Most characters of a tool's name after the client's prefix, in Claude Code and VS Code (#37):
 /// the limit of model APIs.
 const MODEL_NAMES: usize = 64;
+
 /// Most tools of one request, in VS Code (#39).
 const VSCODE_TOOLS: usize = 128;
 
 /// The warnings for a server that a person connects under its slug, as the snippets do.
-pub(super) fn warnings(slug: &str, tools: &[PublishedTool]) -> Vec<ClientWarning> {
+pub(crate) fn warnings(slug: &str, tools: &[PublishedTool]) -> Vec<ClientWarning> {
     let mut out = Vec::new();
     let mut warn = |client: &str, message: String| {
         out.push(ClientWarning {

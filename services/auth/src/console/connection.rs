@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use url::{Url, form_urlencoded};
 use utoipa::ToSchema;
 
-use super::{
-    error::ConsoleError,
-    input::PathId,
-    servers::{found_server, server_url, workspace_url},
-    workspace::Workspace,
+use crate::{
+    console::{
+        input::PathId,
+        servers::{found_server, server_url, workspace_url},
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, state::AuthState},
 };
-use crate::state::AuthState;
 
 /// Instructions for one server.
 #[derive(Debug, Serialize, ToSchema)]
@@ -352,7 +353,9 @@ fn filled(template: &str, url: &str) -> String {
 }
 
 const TYPESCRIPT: &str = include_str!("connection/client.ts.txt");
+
 const PYTHON: &str = include_str!("connection/client.py.txt");
+
 const CURL: &str = include_str!("connection/curl.sh.txt");
 
 /// Encodes like JavaScript's `encodeURIComponent`, except for spaces, which do not occur: `+` would

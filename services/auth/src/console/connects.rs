@@ -13,20 +13,26 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Listing, error::ConsoleError, input::QueryParameters, workspace::Workspace};
 use crate::{
-    connection_diagnostics::{
-        attempts::{Attempt, State as Standing},
-        known::KnownFault,
-        paging::{self, Place},
-        rules,
+    console::{
+        connection_diagnostics::{
+            attempts::{Attempt, State as Standing},
+            known::KnownFault,
+            paging::{self, Place},
+        },
+        input::QueryParameters,
+        listing::Listing,
+        workspace::Workspace,
     },
-    state::AuthState,
+    oauth::connection_diagnostics::rules,
+    site::{console_error::ConsoleError, state::AuthState},
 };
 
 /// Steps read for one page: at first, and at most if these include no whole attempt.
 const STEPS: i64 = 1_000;
+
 const MOST_STEPS: i64 = 16_000;
+
 /// Attempts of one page.
 const ATTEMPTS: usize = 50;
 

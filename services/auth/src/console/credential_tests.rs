@@ -26,25 +26,30 @@ use serde_json::{Value, json};
 use url::Url;
 use utoipa::ToSchema;
 
-use super::{
-    credentials::{self, CredentialSummary},
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    sources::found,
-    upstreams::turn,
-    workspace::Workspace,
-};
 use crate::{
-    state::AuthState,
-    upstreams::{self, OpenedBy, Target},
+    console::{
+        credentials::CredentialSummary,
+        input::{JsonBody, PathId},
+        source_rows::found,
+        upstreams::turn,
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, state::AuthState},
+    upstream_sync::{
+        credentials::{self, state_of},
+        look::{self, OpenedBy, Target},
+    },
 };
 
 /// Most tools that are called while the results are inconclusive.
 const MOST_TRIES: usize = 3;
+
 /// Deadline of one request.
 const LONGEST_REQUEST: Duration = Duration::from_secs(10);
+
 /// Deadline of a whole test.
 const LONGEST_TEST: Duration = Duration::from_secs(20);
+
 /// Most tools that are considered.
 const MOST_TOOLS: i64 = 200;
 
@@ -75,14 +80,6 @@ pub struct TestedTool {
     #[schema(value_type = String)]
     id: ToolId,
     name: String,
-}
-
-/// The state that an answer proves.
-pub(crate) fn state_of(proof: Proof) -> State {
-    match proof {
-        Proof::Works => State::Works,
-        Proof::Refused(status) => State::Refused(status),
-    }
 }
 
 /// Tests the credential of a source and stores the state. An API gets `GET` requests without
@@ -302,7 +299,7 @@ async fn look(
         },
         opened_by: OpenedBy::Credential(slot),
     };
-    Ok(match upstreams::look(state, target).await {
+    Ok(match look::look(state, target).await {
         Ok(_) => State::Works,
         Err(error) => match error.proof() {
             Some(proof) => state_of(proof),

@@ -3,9 +3,9 @@
 
 use axum::{Json, extract::State};
 use http::StatusCode;
-use portolan_http_tools::{Credential, CredentialSlot};
+use portolan_http_tools::Credential;
 use portolan_keys::{
-    KeysError, OpenError,
+    OpenError,
     vault::{credential_place, data_key_owner},
 };
 use portolan_model::{
@@ -14,10 +14,10 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    StorageError, TenantTx,
+    TenantTx,
     registry::{
         credential_states,
-        credentials::{self, SealedCredential, WrappedKey},
+        credentials::{self, SealedCredential},
         sources::CredentialNote,
     },
 };
@@ -25,16 +25,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use super::{
-    change,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    sources::found,
-    workspace::Workspace,
+use crate::{
+    console::{
+        change,
+        input::{JsonBody, PathId},
+        source_rows::found,
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
+    upstream_sync::credentials::data_key,
 };
-use crate::{request_context::RequestContext, state::AuthState};
 
 /// The visible part of a credential.
 #[derive(Debug, Serialize, ToSchema)]
@@ -301,26 +302,8 @@ pub(crate) async fn delete_credential(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The workspace's newest data key, created if there is none.
-pub(crate) async fn data_key<E: From<StorageError> + From<KeysError>>(
-    state: &AuthState,
-    tx: &mut TenantTx,
-    tenant: TenantId,
-    now: OffsetDateTime,
-) -> Result<WrappedKey, E> {
-    if let Some(key) = credentials::newest_data_key(tx).await? {
-        return Ok(key);
-    }
-    let id = Uuid::now_v7();
-    let owner = data_key_owner(tenant.uuid().into_bytes(), id.into_bytes());
-    let (_, wrapped) = state.keys.new_data_key(&owner)?;
-    let key = WrappedKey { id, wrapped };
-    credentials::insert_data_key(tx, &key, now).await?;
-    Ok(key)
-}
-
 /// Seals under the workspace's newest data key, and creates the first one if there is none.
-pub(super) async fn seal(
+pub(crate) async fn seal(
     state: &AuthState,
     tx: &mut TenantTx,
     tenant: TenantId,
@@ -346,32 +329,4 @@ pub(super) async fn seal(
         key,
         version,
     })
-}
-
-/// Opens a source's credential for a call from the console.
-pub(crate) async fn open(
-    state: &AuthState,
-    tx: &mut TenantTx,
-    tenant: TenantId,
-    source: SourceId,
-) -> Result<Option<CredentialSlot>, ConsoleError> {
-    let Some(stored) = credentials::find(tx, source).await? else {
-        return Ok(None);
-    };
-    let now = state.now();
-    let tenant_bytes = tenant.uuid().into_bytes();
-    let fault = |error: OpenError| ConsoleError::internal("credential", error);
-    let owner = data_key_owner(tenant_bytes, stored.key.id.into_bytes());
-    let data_key = state
-        .keys
-        .open_data_key(&owner, &stored.key.wrapped, now)
-        .map_err(fault)?;
-    let place = credential_place(tenant_bytes, source.uuid().into_bytes(), stored.version);
-    let plaintext = data_key.open(&place, &stored.sealed, now).map_err(fault)?;
-    let credential = serde_json::from_slice(plaintext.expose())
-        .map_err(|_| ConsoleError::internal("credential", "a sealed credential does not read"))?;
-    Ok(Some(CredentialSlot {
-        key: format!("{source}/{}", stored.version),
-        credential,
-    }))
 }

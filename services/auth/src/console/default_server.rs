@@ -12,11 +12,16 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{change, error::ConsoleError, input::JsonBody, workspace::Workspace};
-use crate::{login::ConsolePage, request_context::RequestContext, state::AuthState};
+use crate::{
+    console::{change, input::JsonBody, workspace::Workspace},
+    site::{
+        console_error::ConsoleError, request_context::RequestContext, state::AuthState,
+        target::ConsolePage,
+    },
+};
 
 /// The action's name in the audit log.
-pub(super) const CHANGED: &str = "tenant.default_server_changed";
+pub(crate) const CHANGED: &str = "tenant.default_server_changed";
 
 /// The choice of the default server.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -21,19 +21,21 @@ use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{
-    error::ConsoleError,
-    input::{JsonBody, path_parameter},
-    workspace::{Workspace, require_recent},
-    workspaces::RoleName,
-};
 use crate::{
-    factor,
-    login::{ConsolePage, Target},
-    mail,
-    request_context::RequestContext,
-    session::BrowserSession,
-    state::AuthState,
+    console::{
+        input::{JsonBody, path_parameter},
+        workspace::{Workspace, require_recent},
+        workspaces::RoleName,
+    },
+    site::{
+        access_policy::second_factor,
+        console_error::ConsoleError,
+        mail,
+        request_context::RequestContext,
+        session::BrowserSession,
+        state::AuthState,
+        target::{ConsolePage, Target},
+    },
 };
 
 /// A workspace of the person that is stopped now.
@@ -160,8 +162,8 @@ pub(crate) async fn restore_workspace(
     let tenant = stopped.tenant.id;
     // The deletion may have been meant to stop access, so restoring requires a recent sign-in.
     require_recent(&session, now, || Target::Console)?;
-    if let Some(rule) = factor::unmet(&mut tx, tenant, &session).await? {
-        let path = factor::path(stopped.tenant.slug.as_str(), &Target::Console);
+    if let Some(rule) = second_factor::unmet(&mut tx, tenant, &session).await? {
+        let path = second_factor::path(stopped.tenant.slug.as_str(), &Target::Console);
         return Err(ConsoleError::factor_first(rule, &path));
     }
     if stopped.is_by_operator

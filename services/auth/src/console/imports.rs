@@ -14,12 +14,16 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::ToSchema;
 
-use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
-use crate::state::AuthState;
+use crate::{
+    console::{input::JsonBody, workspace::Workspace},
+    site::{console_error::ConsoleError, state::AuthState},
+};
 
 /// Most bytes of a request with a document: 10 MiB of text, and space for JSON's escapes.
-pub(super) const DOCUMENT_BODY_LIMIT: usize = 24 * 1024 * 1024;
+pub(crate) const DOCUMENT_BODY_LIMIT: usize = 24 * 1024 * 1024;
+
 const REDIRECTS: usize = 5;
+
 const FETCH_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// An OpenAPI document, as text or by its address.
@@ -42,11 +46,11 @@ pub enum DocumentInput {
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct PreviewRequest {
     /// The document.
-    pub(super) input: DocumentInput,
+    pub(crate) input: DocumentInput,
 }
 
 /// A document, read.
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     pub text: Vec<u8>,
     pub url: Option<Url>,
     pub digest: Digest,
@@ -55,7 +59,7 @@ pub(super) struct Loaded {
 
 /// Fetches the document if needed, reads and imports it. `names` are the present names of the
 /// source's tools, by key.
-pub(super) async fn load(
+pub(crate) async fn load(
     state: &AuthState,
     tenant: TenantId,
     input: DocumentInput,
@@ -343,7 +347,7 @@ pub(crate) enum SecurityKindName {
 }
 
 /// The stored hints in the form of the API. Unreadable hints of another release are left out.
-pub(super) fn hint_views(stored: &serde_json::Value) -> Vec<SecurityHintView> {
+pub(crate) fn hint_views(stored: &serde_json::Value) -> Vec<SecurityHintView> {
     let items = stored.as_array().map(Vec::as_slice).unwrap_or_default();
     items
         .iter()
@@ -352,11 +356,11 @@ pub(super) fn hint_views(stored: &serde_json::Value) -> Vec<SecurityHintView> {
 }
 
 /// The hints in their stored form.
-pub(super) fn stored_hints(hints: &[SecurityHint]) -> Result<serde_json::Value, ConsoleError> {
+pub(crate) fn stored_hints(hints: &[SecurityHint]) -> Result<serde_json::Value, ConsoleError> {
     serde_json::to_value(hints).map_err(|error| ConsoleError::internal("security hints", error))
 }
 
-pub(super) fn operation_view(operation: &ImportedOperation) -> OperationPreview {
+pub(crate) fn operation_view(operation: &ImportedOperation) -> OperationPreview {
     let tool = operation.outcome.as_ref().ok();
     OperationPreview {
         key: operation.key.clone(),
@@ -380,7 +384,7 @@ pub(super) fn operation_view(operation: &ImportedOperation) -> OperationPreview 
 }
 
 /// A digest as text.
-pub(super) fn hex(digest: &Digest) -> String {
+pub(crate) fn hex(digest: &Digest) -> String {
     digest
         .as_bytes()
         .iter()

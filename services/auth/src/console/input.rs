@@ -11,7 +11,7 @@ use portolan_keys::{Keys, Purpose};
 use portolan_model::id::{Id, Kind, TenantId};
 use serde::de::DeserializeOwned;
 
-use super::error::ConsoleError;
+use crate::site::console_error::ConsoleError;
 
 /// A JSON body.
 ///
@@ -167,7 +167,7 @@ impl<S: Send + Sync, P: Part> FromRequestParts<S> for PathPart<P> {
 }
 
 /// Reads a named part of the path.
-pub(super) async fn path_parameter(
+pub(crate) async fn path_parameter(
     parts: &mut Parts,
     name: &'static str,
 ) -> Result<String, ConsoleError> {
@@ -183,7 +183,7 @@ pub(super) async fn path_parameter(
 }
 
 /// A longer text of a person, trimmed. An empty text becomes `None`.
-pub(super) fn plain_text<'t>(
+pub(crate) fn plain_text<'t>(
     field: &'static str,
     text: &'t str,
     most: usize,
@@ -232,7 +232,7 @@ fn cursor_scope(list: &str, workspace: TenantId) -> Vec<u8> {
 
 /// For members of a change where an absent value and null differ: absent leaves the value, null
 /// resets it.
-pub(super) fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: serde::Deserialize<'de>,

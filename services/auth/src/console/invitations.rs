@@ -20,19 +20,22 @@ use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 
-use super::{
-    Listing,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    members::{may_govern, tell_owners},
-    workspace::Workspace,
-    workspaces::RoleName,
-};
 use crate::{
-    login::{ConsolePage, throttle::AccountKey},
-    mail::{self, texts::Stronger},
-    request_context::RequestContext,
-    state::AuthState,
+    console::{
+        input::{JsonBody, PathId},
+        listing::Listing,
+        members::{may_govern, tell_owners},
+        workspace::Workspace,
+        workspaces::RoleName,
+    },
+    site::{
+        console_error::ConsoleError,
+        mail::{self, texts::Stronger},
+        request_context::RequestContext,
+        state::AuthState,
+        target::ConsolePage,
+        throttle::AccountKey,
+    },
 };
 
 /// Most invitations of a workspace in a day.

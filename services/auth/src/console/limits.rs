@@ -12,16 +12,21 @@ use serde_json::{Map, Value, json};
 use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 
-use super::{
-    change,
-    error::ConsoleError,
-    input::{JsonBody, given},
-    workspace::Workspace,
+use crate::{
+    console::{
+        change,
+        input::{JsonBody, given},
+        workspace::Workspace,
+    },
+    site::{
+        console_error::ConsoleError, request_context::RequestContext, state::AuthState,
+        target::ConsolePage,
+    },
 };
-use crate::{login::ConsolePage, request_context::RequestContext, state::AuthState};
 
 /// Minutes of one bucket of the plot.
 const BUCKET: i64 = 5;
+
 /// Buckets of the plot: six hours.
 const BUCKETS: i64 = 72;
 

@@ -10,8 +10,13 @@ use portolan_storage::{Reason, accounts::members};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{deletion::StoppedWorkspace, error::ConsoleError, workspaces::RoleName};
-use crate::{config::DemoApi, mail::MAILBOX_PATH, session::AnySession, state::AuthState};
+use crate::{
+    console::{deletion::StoppedWorkspace, workspaces::RoleName},
+    site::{
+        config::DemoApi, console_error::ConsoleError, mail::MAILBOX_PATH, session::AnySession,
+        state::AuthState,
+    },
+};
 
 /// The signed-in person.
 #[derive(Debug, Serialize, ToSchema)]

@@ -23,20 +23,22 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{
-    Listing,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    workspace::Workspace,
-    workspaces::RoleName,
-};
 use crate::{
-    connect,
-    login::ConsolePage,
-    mail::{self, texts::Stronger},
-    request_context::RequestContext,
-    revoke,
-    state::AuthState,
+    console::{
+        input::{JsonBody, PathId},
+        listing::Listing,
+        workspace::Workspace,
+        workspaces::RoleName,
+    },
+    site::{
+        console_error::ConsoleError,
+        mail::{self, texts::Stronger},
+        request_context::RequestContext,
+        revocation,
+        state::AuthState,
+        target::ConsolePage,
+    },
+    upstream_sync::connect::flow,
 };
 
 /// A member.
@@ -122,7 +124,7 @@ pub(crate) async fn change_member(
     if !change.role.may(Action::CallTools) {
         ended = disconnect(&mut tx, workspace.id, user, "role_changed", now).await?;
     }
-    for event in revoke::keys_ended(&ended, workspace.session.user, "role_changed") {
+    for event in revocation::keys_ended(&ended, workspace.session.user, "role_changed") {
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     publish(&mut tx, workspace.id, user, epoch, now).await?;
@@ -181,7 +183,7 @@ pub(crate) async fn remove_member(
         .await?
         .ok_or_else(|| ConsoleError::not_found("this member"))?;
     let ended = disconnect(&mut tx, workspace.id, user, "member_removed", now).await?;
-    for event in revoke::keys_ended(&ended, workspace.session.user, "member_removed") {
+    for event in revocation::keys_ended(&ended, workspace.session.user, "member_removed") {
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     publish(&mut tx, workspace.id, user, epoch, now).await?;
@@ -195,7 +197,7 @@ pub(crate) async fn remove_member(
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await.map_err(needs_owner)?;
     tell(&state, workspace.id, user, epoch, &ended);
-    connect::give_back_later(&state, workspace.id, linked);
+    flow::give_back_later(&state, workspace.id, linked);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -210,7 +212,7 @@ async fn find(tx: &mut SystemTx, tenant: TenantId, user: UserId) -> Result<Membe
 }
 
 /// Refuses to let a person change a stronger role than their own, or give one.
-pub(super) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), ConsoleError> {
+pub(crate) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), ConsoleError> {
     if role <= workspace.role {
         return Ok(());
     }
@@ -226,7 +228,7 @@ pub(super) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), Consol
 
 /// Queues a message to each owner except the acting person, because a person gets a role that gives
 /// roles (REVIEW-S-3).
-pub(super) async fn tell_owners(
+pub(crate) async fn tell_owners(
     state: &AuthState,
     tx: &mut SystemTx,
     workspace: &Workspace,
@@ -310,5 +312,5 @@ fn tell(state: &AuthState, tenant: TenantId, user: UserId, epoch: i32, ended: &E
         .oauth
         .revocations
         .insert(event, state.now() + REVOCATION_MEMORY);
-    revoke::tell(state, ended);
+    revocation::notify_nodes(state, ended);
 }

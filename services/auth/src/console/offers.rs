@@ -9,95 +9,29 @@ use axum::{Json, extract::State};
 use portolan_model::{
     id::{PromptId, ResourceId, ServerKind},
     member::Action,
-    registry::{ResourceShape, ToolState},
+    registry::ResourceShape,
     uri_template::{UriTemplate, is_uri},
 };
 use portolan_storage::{
-    StorageError, TenantTx,
+    StorageError,
     registry::{prompts, resources},
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{
-    change,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    servers::{ServerDetail, detail, found_server},
-    workspace::Workspace,
+use crate::{
+    console::{
+        change,
+        input::{JsonBody, PathId},
+        servers::{ServerDetail, detail, found_server},
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
 };
-use crate::{request_context::RequestContext, state::AuthState};
 
 /// Most prompts, and most resources, of one server.
 const MOST: usize = 1_000;
-
-/// A prompt as a server offers it.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ServerPrompt {
-    #[schema(value_type = String)]
-    prompt_id: PromptId,
-    /// Its name for clients.
-    published_name: String,
-    name: String,
-    title: String,
-    /// The upstream server that has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    source_name: Option<String>,
-    enabled: bool,
-    #[schema(value_type = super::tools::ToolStateName)]
-    state: ToolState,
-}
-
-/// A resource as a server offers it.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ServerResource {
-    #[schema(value_type = String)]
-    resource_id: ResourceId,
-    /// Its URI or template for clients.
-    published_uri: String,
-    #[schema(value_type = super::resources::ShapeName)]
-    shape: ResourceShape,
-    name: String,
-    title: String,
-    /// The HTTP source that answers, or the upstream server that has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    source_name: Option<String>,
-    enabled: bool,
-    #[schema(value_type = super::tools::ToolStateName)]
-    state: ToolState,
-}
-
-impl From<prompts::Offered> for ServerPrompt {
-    fn from(one: prompts::Offered) -> Self {
-        Self {
-            prompt_id: one.id,
-            published_name: one.published_name,
-            name: one.name,
-            title: one.title,
-            source_name: one.source_name,
-            enabled: one.enabled,
-            state: one.state,
-        }
-    }
-}
-
-impl From<resources::Offered> for ServerResource {
-    fn from(one: resources::Offered) -> Self {
-        Self {
-            resource_id: one.id,
-            published_uri: one.published_uri,
-            shape: one.shape,
-            name: one.name,
-            title: one.title,
-            source_name: one.source_name,
-            enabled: one.enabled,
-            state: one.state,
-        }
-    }
-}
 
 /// The prompts of a server.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -201,17 +135,6 @@ fn refused(error: StorageError, field: &'static str) -> ConsoleError {
         .caused_by(error),
         error => error.into(),
     }
-}
-
-/// The prompts and resources of a server.
-pub(super) async fn of_server(
-    tx: &mut TenantTx,
-    id: portolan_model::id::ServerId,
-) -> Result<(Vec<ServerPrompt>, Vec<ServerResource>), ConsoleError> {
-    let prompts = prompts::of_server(tx, id).await?.into_iter();
-    let prompts = prompts.map(Into::into).collect();
-    let resources = resources::of_server(tx, id).await?.into_iter();
-    Ok((prompts, resources.map(Into::into).collect()))
 }
 
 /// Replaces a server's choice of prompts.

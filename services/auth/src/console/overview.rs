@@ -17,8 +17,10 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{error::ConsoleError, workspace::Workspace};
-use crate::state::AuthState;
+use crate::{
+    console::workspace::Workspace,
+    site::{console_error::ConsoleError, state::AuthState},
+};
 
 /// Calls on the first page.
 const RECENT: i64 = 8;
@@ -146,7 +148,7 @@ enum CallOutcomeName {
 }
 
 /// Calls as the console shows them. Names are those of today's members.
-pub(super) async fn call_logs(
+pub(crate) async fn call_logs(
     state: &AuthState,
     workspace: &Workspace,
     entries: Vec<Entry>,

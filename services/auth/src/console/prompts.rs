@@ -20,20 +20,23 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{
-    Listing,
-    arguments::{self, ArgumentForm},
-    change::{self, Deleted},
-    error::ConsoleError,
-    input::{JsonBody, PathId, plain_text},
-    workspace::Workspace,
+use crate::{
+    console::{
+        arguments::{self, ArgumentForm},
+        change::{self, Deleted},
+        input::{JsonBody, PathId, plain_text},
+        listing::Listing,
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
 };
-use crate::{request_context::RequestContext, state::AuthState};
 
 /// Most prompts of one workspace.
 const MOST_PROMPTS: usize = 1_000;
+
 /// Most messages of one prompt.
 const MOST_MESSAGES: usize = 50;
+
 /// Most bytes of all messages of one prompt.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
 
@@ -52,7 +55,7 @@ pub struct PromptSummary {
     #[schema(nullable = false)]
     source_name: Option<String>,
     enabled: bool,
-    #[schema(value_type = super::tools::ToolStateName)]
+    #[schema(value_type = crate::console::tools::ToolStateName)]
     state: ToolState,
     /// Slugs of the servers that offer it.
     used_by_servers: Vec<String>,
@@ -186,7 +189,7 @@ async fn found(tx: &mut TenantTx, id: PromptId) -> Result<Prompt, ConsoleError> 
 }
 
 /// Returns true for a media type: `type/subtype`, perhaps with parameters, short and printable.
-pub(super) fn is_mime_type(text: &str) -> bool {
+pub(crate) fn is_mime_type(text: &str) -> bool {
     let (kind, rest) = text.split_once('/').unwrap_or_default();
     !kind.is_empty()
         && !rest.is_empty()
@@ -490,7 +493,7 @@ pub(crate) async fn rewrite_prompt(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnabledChange {
-    pub(super) enabled: bool,
+    pub(crate) enabled: bool,
 }
 
 /// Enables or disables a prompt.

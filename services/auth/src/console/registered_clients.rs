@@ -26,22 +26,21 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{
-    Listing,
-    error::ConsoleError,
-    input::{JsonBody, PathId, PathPart},
-    service_accounts::{
-        ClientSecret, NewSecret, PublicKeysBody, SecretPart, account_name, add_secret, key_metadata,
-    },
-    workspace::Workspace,
-};
 use crate::{
-    admission,
-    clients::{members::describe_redirect, name},
-    login::ConsolePage,
-    request_context::RequestContext,
-    revoke,
-    state::AuthState,
+    console::{
+        input::{JsonBody, PathId, PathPart},
+        listing::Listing,
+        service_accounts::{
+            ClientSecret, NewSecret, PublicKeysBody, SecretPart, account_name, add_secret,
+            key_metadata,
+        },
+        workspace::Workspace,
+    },
+    oauth::{admission, clients::members::describe_redirect},
+    site::{
+        console_error::ConsoleError, names, request_context::RequestContext, revocation,
+        state::AuthState, target::ConsolePage,
+    },
 };
 
 /// Most registered clients of a workspace (AUTH-M9).
@@ -203,7 +202,7 @@ pub struct CreatedClient {
 /// Cleans the name like that of any client (AUTH-C7), because the consent page shows it.
 fn client_name(text: &str) -> Result<String, ConsoleError> {
     let text = account_name(text)?;
-    name::clean(text).ok_or_else(|| {
+    names::clean(text).ok_or_else(|| {
         ConsoleError::invalid("name_invalid", "Give it a name that can be read.").field("name")
     })
 }
@@ -378,7 +377,7 @@ pub(crate) async fn change_registered_client(
     }
     let client = view(&mut tx, &workspace, now, id).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revocation::notify_nodes(&state, &ended);
     Ok(Json(client))
 }
 
@@ -403,7 +402,7 @@ pub(crate) async fn delete_registered_client(
     let event = workspace.event("registered_client.deleted", "client", id, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    revoke::tell(&state, &ended);
+    revocation::notify_nodes(&state, &ended);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -20,15 +20,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{
-    change,
-    error::ConsoleError,
-    imports::{self, DocumentInput, OperationPreview, PreviewRequest, ProblemView},
-    input::{JsonBody, PathId},
-    sources::{SourceView, found, imported, insert_tools, new_document, view},
-    workspace::Workspace,
+use crate::{
+    console::{
+        change,
+        imports::{self, DocumentInput, OperationPreview, PreviewRequest, ProblemView},
+        input::{JsonBody, PathId},
+        source_rows::{found, imported, insert_tools, new_document},
+        source_view::{SourceView, view},
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
 };
-use crate::{request_context::RequestContext, state::AuthState};
 
 /// The changes of importing a document again.
 #[derive(Debug, Serialize, ToSchema)]

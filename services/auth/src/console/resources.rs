@@ -1,7 +1,7 @@
 //! Resources and resource templates: written or uploaded here, or answered by an HTTP source;
 //! offered by servers.
 
-mod form;
+pub(crate) mod form;
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -19,17 +19,18 @@ use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use self::form::{Checked, ResourceForm, invalid};
-use super::{
-    Listing,
-    arguments::ArgumentForm,
-    change::{self, Deleted},
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    prompts::EnabledChange,
-    workspace::Workspace,
+use crate::{
+    console::{
+        arguments::ArgumentForm,
+        change::{self, Deleted},
+        input::{JsonBody, PathId},
+        listing::Listing,
+        prompts::EnabledChange,
+        resources::form::{Checked, ResourceForm, invalid},
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
 };
-use crate::{request_context::RequestContext, state::AuthState};
 
 /// Most resources of one workspace.
 const MOST_RESOURCES: usize = 1_000;
@@ -62,7 +63,7 @@ pub struct ResourceSummary {
     #[schema(nullable = false)]
     source_name: Option<String>,
     enabled: bool,
-    #[schema(value_type = super::tools::ToolStateName)]
+    #[schema(value_type = crate::console::tools::ToolStateName)]
     state: ToolState,
     /// Slugs of the servers that offer it.
     used_by_servers: Vec<String>,

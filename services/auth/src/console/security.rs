@@ -6,11 +6,14 @@ use portolan_storage::{Reason, SystemTx, oauth::factor_rules, platform::audit};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
 use crate::{
-    login::{ConsolePage, Target},
-    request_context::RequestContext,
-    state::AuthState,
+    console::{input::JsonBody, workspace::Workspace},
+    site::{
+        console_error::ConsoleError,
+        request_context::RequestContext,
+        state::AuthState,
+        target::{ConsolePage, Target},
+    },
 };
 
 /// The second factor that a workspace requires.

@@ -24,24 +24,30 @@ use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{
-    Listing, change,
-    change::Deleted,
-    client_limits::{self, ClientWarning},
-    default_server,
-    error::ConsoleError,
-    input::{JsonBody, PathId, given, plain_text},
-    offers::{self, ServerPrompt, ServerResource},
-    tools::method_and_path,
-    workspace::Workspace,
-    workspaces::display_name,
+use crate::{
+    console::{
+        change::{self, Deleted},
+        client_limits::{self, ClientWarning},
+        default_server,
+        input::{JsonBody, PathId, given, plain_text},
+        listing::Listing,
+        server_offers::{self, ServerPrompt, ServerResource},
+        tools::method_and_path,
+        workspace::Workspace,
+    },
+    site::{
+        console_error::ConsoleError, request_context::RequestContext, state::AuthState,
+        workspaces::display_name,
+    },
+    upstream_sync::sync::LONGEST_NAME,
 };
-use crate::{request_context::RequestContext, state::AuthState, upstreams::LONGEST_NAME};
 
 /// Most servers of one workspace.
 const MOST_SERVERS: usize = 200;
+
 /// Most tools of one server.
 const MOST_TOOLS: usize = 1_000;
+
 /// The database constraint of slugs.
 const SLUG_TAKEN: &str = "servers_tenant_id_slug_key";
 
@@ -124,16 +130,16 @@ pub struct ServerTool {
     path: String,
     source_name: String,
     enabled: bool,
-    #[schema(value_type = super::tools::ToolStateName)]
+    #[schema(value_type = crate::console::tools::ToolStateName)]
     state: ToolState,
 }
 
-pub(super) fn server_url(state: &AuthState, workspace: &Workspace, slug: &str) -> String {
+pub(crate) fn server_url(state: &AuthState, workspace: &Workspace, slug: &str) -> String {
     state.site.url(&format!("/t/{}/{slug}/mcp", workspace.slug))
 }
 
 /// The workspace's own URL, if it leads to the server.
-pub(super) fn workspace_url(
+pub(crate) fn workspace_url(
     state: &AuthState,
     workspace: &Workspace,
     server: &Server,
@@ -160,13 +166,13 @@ fn view(state: &AuthState, workspace: &Workspace, server: Server) -> ServerView 
 }
 
 /// The server, or 404.
-pub(super) async fn found_server(tx: &mut TenantTx, id: ServerId) -> Result<Server, ConsoleError> {
+pub(crate) async fn found_server(tx: &mut TenantTx, id: ServerId) -> Result<Server, ConsoleError> {
     servers::find(tx, id)
         .await?
         .ok_or_else(|| ConsoleError::not_found("this server"))
 }
 
-pub(super) async fn detail(
+pub(crate) async fn detail(
     state: &AuthState,
     workspace: &Workspace,
     tx: &mut TenantTx,
@@ -175,7 +181,7 @@ pub(super) async fn detail(
     let server = found_server(tx, id).await?;
     let tools = servers::tools(tx, id).await?;
     let warnings = client_limits::warnings(&server.slug, &tools);
-    let (prompts, resources) = offers::of_server(tx, id).await?;
+    let (prompts, resources) = server_offers::of_server(tx, id).await?;
     Ok(ServerDetail {
         server: view(state, workspace, server),
         tools: tools.into_iter().map(tool_view).collect(),

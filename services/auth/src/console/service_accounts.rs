@@ -27,21 +27,23 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{
-    Listing,
-    error::ConsoleError,
-    input::{JsonBody, PathId, PathPart},
-    servers::{found_server, server_url},
-    workspace::Workspace,
-    workspaces::display_name,
-};
 use crate::{
-    clients::described::check_url, login::ConsolePage, request_context::RequestContext,
-    state::AuthState,
+    console::{
+        input::{JsonBody, PathId, PathPart},
+        listing::Listing,
+        servers::{found_server, server_url},
+        workspace::Workspace,
+    },
+    oauth::clients::described::check_url,
+    site::{
+        console_error::ConsoleError, request_context::RequestContext, state::AuthState,
+        target::ConsolePage, workspaces::display_name,
+    },
 };
 
 /// Most service accounts of a workspace (AUTH-M9).
 const MOST: usize = 100;
+
 /// Largest key set that a form may contain, in bytes of JSON.
 const MAX_JWKS_BYTES: usize = 16 * 1024;
 
@@ -136,7 +138,7 @@ pub struct NewSecret {
 
 impl NewSecret {
     /// The id of the secret.
-    pub(super) fn id(&self) -> ClientSecretId {
+    pub(crate) fn id(&self) -> ClientSecretId {
         self.secret.id
     }
 }
@@ -247,7 +249,7 @@ pub struct CreatedAccount {
     token_endpoint: String,
 }
 
-pub(super) fn account_name(text: &str) -> Result<&str, ConsoleError> {
+pub(crate) fn account_name(text: &str) -> Result<&str, ConsoleError> {
     display_name(text).ok_or_else(|| {
         ConsoleError::invalid("name_invalid", "Give it a name of 1 to 80 characters.").field("name")
     })
@@ -333,7 +335,7 @@ pub(crate) async fn create_service_account(
 }
 
 /// The canonical resource of a server; `None` for the whole workspace.
-pub(super) async fn resource_of(
+pub(crate) async fn resource_of(
     state: &AuthState,
     workspace: &Workspace,
     server: Option<ServerId>,
@@ -345,7 +347,7 @@ pub(super) async fn resource_of(
 }
 
 /// Checks a client's public keys or their address, and returns them as metadata.
-pub(super) fn key_metadata(
+pub(crate) fn key_metadata(
     jwks: Option<Value>,
     jwks_uri: Option<String>,
 ) -> Result<Value, ConsoleError> {
@@ -476,10 +478,10 @@ pub struct PublicKeysBody {
     /// A JWK set.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(super) jwks: Option<Value>,
+    pub(crate) jwks: Option<Value>,
     /// Or its address.
     #[serde(default)]
-    pub(super) jwks_uri: Option<String>,
+    pub(crate) jwks_uri: Option<String>,
 }
 
 /// Replaces the public keys of an account that proves itself by key. Tokens that it got with the
@@ -558,7 +560,7 @@ pub(crate) async fn add_account_secret(
 }
 
 /// Creates a secret for a client that may have one more.
-pub(super) async fn add_secret(
+pub(crate) async fn add_secret(
     tx: &mut SystemTx,
     client: ClientId,
     now: OffsetDateTime,
@@ -621,7 +623,7 @@ pub(crate) async fn revoke_account_secret(
 #[derive(Debug)]
 pub struct SecretPart;
 
-impl super::input::Part for SecretPart {
+impl crate::console::input::Part for SecretPart {
     const NAME: &'static str = "secret";
     type Kind = ClientSecretKind;
 }

@@ -3,7 +3,7 @@
 //! and the account that the workspace connected. An MCP server names its authorization server; for
 //! an API a person enters it here. The API never returns tokens and secrets.
 
-mod form;
+pub(crate) mod form;
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -27,18 +27,16 @@ use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use self::form::{EnteredClient, SignInForm};
-use super::{
-    change,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    sources::found,
-    workspace::Workspace,
-};
 use crate::{
-    connect::{self, Asked, ConnectError},
-    request_context::RequestContext,
-    state::AuthState,
+    console::{
+        change,
+        input::{JsonBody, PathId},
+        sign_in::form::{EnteredClient, SignInForm},
+        source_rows::found,
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
+    upstream_sync::connect::flow::{self, Asked, ConnectError},
 };
 
 /// The accounts that calls use.
@@ -53,7 +51,7 @@ pub enum Sharing {
 
 impl Sharing {
     /// Reads the stored form. An unknown word becomes the narrower one.
-    pub(super) fn from_word(word: &str) -> Self {
+    pub(crate) fn from_word(word: &str) -> Self {
         if word == Self::Workspace.word() {
             Self::Workspace
         } else {
@@ -61,7 +59,7 @@ impl Sharing {
         }
     }
 
-    pub(super) const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Workspace => "workspace",
             Self::Person => "person",
@@ -81,7 +79,7 @@ pub enum SignInMethod {
 }
 
 impl SignInMethod {
-    pub(super) const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Code => "code",
             Self::ClientCredentials => "client_credentials",
@@ -247,7 +245,7 @@ async fn seen(
         connection: connection.map(view),
         linked_persons,
         own,
-        redirect_uri: connect::redirect_uri(&state.site, source),
+        redirect_uri: flow::redirect_uri(&state.site, source),
     })
 }
 
@@ -343,7 +341,7 @@ pub(crate) async fn set_sign_in(
     let credential_removed =
         kind != SourceKind::Mcp && stored_credentials::delete(&mut tx, id).await?;
     if let Some(client) = &client {
-        connect::put_client(&state, &mut tx, id, None, "entered", client)
+        flow::put_client(&state, &mut tx, id, None, "entered", client)
             .await
             .map_err(refused)?;
     }
@@ -353,7 +351,7 @@ pub(crate) async fn set_sign_in(
     });
     let entry = ("upstream.sign_in_set", "source", id.to_string(), detail);
     change::commit(tx, &workspace, &context, now, entry).await?;
-    connect::give_back_later(&state, workspace.id, leaving);
+    flow::give_back_later(&state, workspace.id, leaving);
     Ok(Json(seen(&state, &workspace, id).await?))
 }
 
@@ -373,7 +371,7 @@ pub(crate) async fn delete_sign_in(
     found(&mut tx, id).await?;
     drop(tx);
     let account = of_workspace(&workspace, id);
-    connect::disconnect(&state, account, workspace.session.user, &context)
+    flow::disconnect(&state, account, workspace.session.user, &context)
         .await
         .map_err(refused)?;
     let mut tx = state.store.system(Reason::Upstreams).await?;
@@ -390,7 +388,7 @@ pub(crate) async fn delete_sign_in(
             json!({}),
         );
         change::commit(tx, &workspace, &context, now, entry).await?;
-        connect::give_back_later(&state, workspace.id, gone);
+        flow::give_back_later(&state, workspace.id, gone);
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -443,7 +441,7 @@ pub(crate) async fn connect_source(
         .as_ref()
         .is_some_and(|row| row.method == SignInMethod::ClientCredentials.word());
     if by_client {
-        connect::by_client_credentials(&state, account, user, &context)
+        flow::by_client_credentials(&state, account, user, &context)
             .await
             .map_err(refused)?;
         return Ok(Json(ConnectAnswer { url: None }));
@@ -454,7 +452,7 @@ pub(crate) async fn connect_source(
         session: workspace.session.id,
         back: "console",
     };
-    let begun = connect::begin(&state, asked).await.map_err(refused)?;
+    let begun = flow::begin(&state, asked).await.map_err(refused)?;
     Ok(Json(ConnectAnswer {
         url: Some(begun.address.into()),
     }))
@@ -475,7 +473,7 @@ pub(crate) async fn disconnect_source(
     found(&mut tx, id).await?;
     drop(tx);
     let account = of_workspace(&workspace, id);
-    connect::disconnect(&state, account, workspace.session.user, &context)
+    flow::disconnect(&state, account, workspace.session.user, &context)
         .await
         .map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)

@@ -25,21 +25,24 @@ use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{
-    credentials::data_key,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    workspace::Workspace,
-};
 use crate::{
-    clients::name,
-    login::{ConsolePage, federation},
-    request_context::RequestContext,
-    sso::{self, Looked},
-    state::AuthState,
+    accounts::{
+        domains::{self, Looked},
+        login::federation::{login_attempt, tenant},
+    },
+    console::{
+        input::{JsonBody, PathId},
+        workspace::Workspace,
+    },
+    site::{
+        access_policy::single_sign_on, console_error::ConsoleError, identity_providers, names,
+        request_context::RequestContext, state::AuthState, target::ConsolePage,
+    },
+    upstream_sync::credentials::data_key,
 };
 
 const PAGE: ConsolePage = ConsolePage::SingleSignOn;
+
 /// Longest issuer, client id and secret, in bytes.
 const LONGEST: usize = 2000;
 
@@ -101,7 +104,7 @@ pub struct DomainView {
 
 impl From<Domain> for DomainView {
     fn from(domain: Domain) -> Self {
-        let (record_name, record_text) = sso::record(&domain.domain, &domain.token);
+        let (record_name, record_text) = domains::record(&domain.domain, &domain.token);
         Self {
             id: domain.id,
             domain: domain.domain,
@@ -125,7 +128,7 @@ async fn seen(state: &AuthState, workspace: &Workspace) -> Result<SingleSignOn, 
     };
     Ok(SingleSignOn {
         provider: provider.map(|provider| ProviderView {
-            callback_url: federation::redirect_uri(&state.site, &provider.id.to_string()),
+            callback_url: login_attempt::redirect_uri(&state.site, &provider.id.to_string()),
             name: provider.name,
             issuer: provider.issuer,
             client_id: provider.client_id,
@@ -144,7 +147,7 @@ async fn may_enforce(
     workspace: &Workspace,
     provider: IdentityProviderId,
 ) -> Result<bool, ConsoleError> {
-    if workspace.role == Role::Owner && sso::has_passkey(&workspace.session) {
+    if workspace.role == Role::Owner && single_sign_on::has_passkey(&workspace.session) {
         return Ok(true);
     }
     let mut tx = state.store.system(Reason::Workspaces).await?;
@@ -197,7 +200,7 @@ pub(crate) async fn set_identity_provider(
     workspace.require(Action::Administer)?;
     let now = state.now();
     workspace.require_recent(now, PAGE)?;
-    let name = name::clean(&body.name).ok_or_else(|| {
+    let name = names::clean(&body.name).ok_or_else(|| {
         ConsoleError::invalid("name_missing", "Enter what the button is to say.").field("name")
     })?;
     let (issuer, client_id) = (body.issuer.trim(), body.client_id.trim());
@@ -258,7 +261,7 @@ fn kept_secret(
     workspace: &Workspace,
     provider: &Provider,
 ) -> Result<Option<Secret<String>>, ConsoleError> {
-    federation::tenant_provider(state, workspace.id, provider)
+    tenant::provider(state, workspace.id, provider)
         .map(|provider| provider.client.secret)
         .map_err(|error| ConsoleError::internal("secret of a provider", error))
 }
@@ -308,10 +311,12 @@ async fn reachable(
         let message = "Enter the issuer, such as `https://login.example.com`.";
         return Err(ConsoleError::invalid("issuer_missing", message).field("issuer"));
     }
-    federation::look_at(state, issuer).await.map_err(|error| {
-        let message = format!("This provider cannot be used: {error}.");
-        ConsoleError::invalid("issuer_unusable", message).field("issuer")
-    })
+    identity_providers::look_at(&state.egress, issuer)
+        .await
+        .map_err(|error| {
+            let message = format!("This provider cannot be used: {error}.");
+            ConsoleError::invalid("issuer_unusable", message).field("issuer")
+        })
 }
 
 /// The result of a test.
@@ -335,9 +340,9 @@ pub(crate) async fn test_identity_provider(
     let provider = provider.ok_or_else(|| ConsoleError::not_found("this provider"))?;
     require_on(&provider)?;
     reachable(&state, &workspace, &provider.issuer).await?;
-    let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
+    let target = crate::site::target::Target::Workspace(workspace.slug.clone(), PAGE);
     Ok(Json(ProviderTest {
-        sign_in_path: sso::path(workspace.slug.as_str(), &target),
+        sign_in_path: single_sign_on::path(workspace.slug.as_str(), &target),
     }))
 }
 
@@ -423,8 +428,8 @@ pub(crate) async fn enforce_single_sign_on(
     if body.enforced {
         require_on(&provider)?;
         if !may_enforce(&state, &workspace, provider.id).await? {
-            let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
-            let path = sso::path(workspace.slug.as_str(), &target);
+            let target = crate::site::target::Target::Workspace(workspace.slug.clone(), PAGE);
+            let path = single_sign_on::path(workspace.slug.as_str(), &target);
             let message =
                 "Sign in with the provider yourself first: otherwise this would lock you out.";
             return Err(ConsoleError::conflict("company_sign_in_first", message)
@@ -521,8 +526,8 @@ pub(crate) async fn check_domain(
         .into_iter()
         .find(|domain| domain.id == id)
         .ok_or_else(|| ConsoleError::not_found("this domain"))?;
-    let (name, _) = sso::record(&domain.domain, &domain.token);
-    match sso::look(&state, workspace.id, &domain).await? {
+    let (name, _) = domains::record(&domain.domain, &domain.token);
+    match domains::look(&state, workspace.id, &domain).await? {
         Looked::Proved => Ok(Json(seen(&state, &workspace).await?)),
         Looked::Missing => Err(ConsoleError::conflict(
             "record_missing",

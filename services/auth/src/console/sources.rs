@@ -4,202 +4,41 @@ use std::collections::{BTreeMap, HashSet};
 
 use axum::{Json, extract::State};
 use http::StatusCode;
-use portolan_http_tools::ToolDraft;
 use portolan_model::{
     id::{SourceId, SourceKind as SourceIdKind},
     member::Action,
-    registry::{FollowRedirects, SourceKind, SourceSettings},
-    text,
+    registry::{SourceKind, SourceSettings},
 };
 use portolan_storage::{
-    Reason, TenantTx,
+    Reason,
     registry::{
         credential_states, credentials,
-        sources::{self, NewDocument, NewSource, Source},
-        tools::{self, Imported, Wording},
+        sources::{self, NewSource},
+        tools::Imported,
         upstream_oauth,
     },
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use time::OffsetDateTime;
 use url::Url;
 use utoipa::ToSchema;
 
-use super::{
-    Listing, change,
-    change::Deleted,
-    credentials::CredentialSummary,
-    error::ConsoleError,
-    imports::{self, DocumentInput, Loaded, SecurityHintView},
-    input::{JsonBody, PathId},
-    sign_in::Sharing,
-    workspace::Workspace,
-    workspaces::display_name,
-};
-use crate::{connect, request_context::RequestContext, state::AuthState};
-
-/// Tools written by one statement: their schemas can be large.
-const CHUNK: usize = 100;
-/// Sources of one workspace.
-const MOST_SOURCES: usize = 200;
-
-/// A source.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Source)]
-pub struct SourceView {
-    #[schema(value_type = String, example = "src_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
-    id: SourceId,
-    name: String,
-    #[schema(value_type = SourceKindName)]
-    kind: SourceKind,
-    /// Prefix of every call.
-    base_url: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    spec_title: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    spec_version: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    document_url: Option<String>,
-    /// SHA-256, hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    document_digest: Option<String>,
-    settings: SettingsView,
-    tool_count: i64,
-    enabled_tool_count: i64,
-    /// Kind, hint and state of its credential; null if none is set.
-    credential: Option<CredentialSummary>,
-    /// Whose connected accounts open it instead; absent if it is not signed in to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    sign_in: Option<Sharing>,
-    security: Vec<SecurityHintView>,
-    #[serde(with = "time::serde::rfc3339")]
-    created_at: OffsetDateTime,
-    #[serde(with = "time::serde::rfc3339")]
-    updated_at: OffsetDateTime,
-}
-
-/// Kinds of sources.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = SourceKind)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used: the value is model::registry::SourceKind"
-)]
-pub(crate) enum SourceKindName {
-    Openapi,
-    Http,
-    Mcp,
-}
-
-/// Bounds of calls.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = SourceSettings)]
-#[serde(deny_unknown_fields)]
-pub struct SettingsView {
-    /// Milliseconds for the whole exchange, 100–120 000.
-    timeout_ms: u32,
-    /// Bytes of answer that are read, 1 KiB–8 MiB.
-    max_response_bytes: u32,
-    #[schema(value_type = FollowRedirectsName)]
-    follow_redirects: FollowRedirects,
-    /// Calls of its tools may go on as MCP tasks, where the client takes them. Left out: they may not.
-    #[serde(default)]
-    tasks: bool,
-}
-
-/// Which redirects of the API are followed.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = FollowRedirects)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used: the value is model::registry::FollowRedirects"
-)]
-pub(crate) enum FollowRedirectsName {
-    None,
-    SameOrigin,
-}
-
-pub(super) fn view(source: Source) -> SourceView {
-    SourceView {
-        id: source.id,
-        name: source.name,
-        kind: source.kind,
-        base_url: source.base_url,
-        spec_title: source.spec_title,
-        spec_version: source.spec_version,
-        document_url: source.document_url,
-        document_digest: source.document_digest.as_ref().map(imports::hex),
-        settings: SettingsView {
-            timeout_ms: source.settings.timeout_ms,
-            max_response_bytes: source.settings.max_response_bytes,
-            follow_redirects: source.settings.follow_redirects,
-            tasks: source.settings.tasks,
+use crate::{
+    console::{
+        change::{self, Deleted},
+        imports::{self, DocumentInput, Loaded},
+        input::{JsonBody, PathId},
+        listing::Listing,
+        source_rows::{
+            base_url, found, has_room, imported, insert_tools, new_document, source_name,
+            stored_url,
         },
-        tool_count: source.tool_count,
-        enabled_tool_count: source.enabled_tool_count,
-        credential: source.credential.map(CredentialSummary::from),
-        sign_in: source.sharing.as_deref().map(Sharing::from_word),
-        security: imports::hint_views(&source.security),
-        created_at: source.created_at,
-        updated_at: source.updated_at,
-    }
-}
-
-/// The source, or 404.
-pub(super) async fn found(tx: &mut TenantTx, id: SourceId) -> Result<Source, ConsoleError> {
-    sources::find(tx, id)
-        .await?
-        .ok_or_else(|| ConsoleError::not_found("this source"))
-}
-
-pub(super) fn source_name(text: &str) -> Result<&str, ConsoleError> {
-    display_name(text).ok_or_else(|| {
-        ConsoleError::invalid(
-            "name_invalid",
-            "Give the source a name of 1 to 80 characters.",
-        )
-        .field("name")
-    })
-}
-
-/// A base URL that calls may go to. What its name resolves to is checked again at every call.
-pub(super) fn base_url(state: &AuthState, text: &str) -> Result<Url, ConsoleError> {
-    let invalid =
-        |message: String| ConsoleError::invalid("base_url_invalid", message).field("base_url");
-    let mut url = Url::parse(text.trim()).map_err(|_| {
-        invalid(
-            "Give the complete base URL of the API, such as https://api.example.com/v1.".to_owned(),
-        )
-    })?;
-    if url.fragment().is_some() {
-        return Err(invalid("A base URL has no part after `#`.".to_owned()));
-    }
-    if text.contains(['{', '}']) {
-        return Err(invalid(
-            "The base URL still has a placeholder in braces. Fill it in.".to_owned(),
-        ));
-    }
-    state
-        .egress
-        .check(&url)
-        .map_err(|error| invalid(format!("Calls cannot go there: {error}.")))?;
-    let path = url.path().trim_end_matches('/').to_owned();
-    url.set_path(&path);
-    Ok(url)
-}
-
-/// The URL without the slash that the URL standard adds to an empty path.
-pub(super) fn stored_url(url: &Url) -> String {
-    url.as_str().trim_end_matches('/').to_owned()
-}
+        source_view::{SettingsView, SourceView, view},
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
+    upstream_sync::connect::flow,
+};
 
 /// All sources of a workspace, by name.
 #[utoipa::path(get, path = "/workspaces/{ws}/sources", tag = "sources", params(("ws" = String, Path, description = "Slug")),
@@ -311,16 +150,6 @@ pub(crate) async fn create_source(
     Ok((StatusCode::CREATED, Json(view(found(&mut tx, id).await?))))
 }
 
-pub(super) fn new_document(loaded: &Loaded) -> NewDocument<'_> {
-    NewDocument {
-        text: &loaded.text,
-        digest: loaded.digest,
-        url: loaded.url.as_ref().map(Url::as_str),
-        title: &loaded.import.title,
-        spec_version: &loaded.import.spec_version,
-    }
-}
-
 fn chosen_tools(
     loaded: &Loaded,
     operations: Option<Vec<String>>,
@@ -350,61 +179,6 @@ fn chosen_tools(
             Ok((imported(tool, None)?, enabled))
         })
         .collect()
-}
-
-/// A draft as it is stored.
-pub(super) fn imported(
-    tool: &ToolDraft,
-    definition: Option<serde_json::Value>,
-) -> Result<Imported, ConsoleError> {
-    let json = |error| ConsoleError::internal("tool draft", error);
-    // REVIEW-S-6: of a document of strangers, models and people read what they see.
-    let words = |text: &str| text::shown(text).into_owned();
-    let clean = |value: &serde_json::Value| {
-        let mut value = value.clone();
-        text::clean(&mut value);
-        value
-    };
-    Ok(Imported {
-        operation_key: tool.key.clone(),
-        wording: Wording {
-            name: tool.name.clone(),
-            title: words(&tool.title),
-            description: words(&tool.description),
-        },
-        input_schema: clean(&tool.input_schema),
-        output_schema: tool.output_schema.as_ref().map(clean),
-        annotations: serde_json::to_value(tool.annotations).map_err(json)?,
-        plan: serde_json::to_value(&tool.plan)
-            .map(|plan| clean(&plan))
-            .map_err(json)?,
-        definition,
-        written: None,
-        warnings: tool.warnings.clone(),
-    })
-}
-
-pub(super) async fn insert_tools(
-    tx: &mut TenantTx,
-    source: SourceId,
-    tools: &[(Imported, bool)],
-    now: OffsetDateTime,
-) -> Result<(), ConsoleError> {
-    for chunk in tools.chunks(CHUNK) {
-        tools::insert_many(tx, source, chunk, now).await?;
-    }
-    Ok(())
-}
-
-/// Refuses one source too many.
-pub(super) async fn has_room(tx: &mut TenantTx) -> Result<(), ConsoleError> {
-    if sources::list(tx).await?.len() < MOST_SOURCES {
-        return Ok(());
-    }
-    Err(ConsoleError::conflict(
-        "too_many_sources",
-        format!("A workspace has up to {MOST_SOURCES} sources. Delete one first."),
-    ))
 }
 
 async fn insert(
@@ -491,7 +265,7 @@ pub(crate) async fn change_source(
     let before = found(&mut tx, id).await?;
     let is_mcp = before.kind == SourceKind::Mcp;
     let url = match request.base_url.as_deref() {
-        Some(text) if is_mcp => Some(super::upstreams::endpoint_url(&state, text)?),
+        Some(text) if is_mcp => Some(crate::console::upstreams::endpoint_url(&state, text)?),
         Some(text) => Some(base_url(&state, text)?),
         None => None,
     };
@@ -536,7 +310,7 @@ pub(crate) async fn change_source(
         ("source.changed", "source", id.to_string(), detail),
     )
     .await?;
-    connect::give_back_later(&state, workspace.id, leaving);
+    flow::give_back_later(&state, workspace.id, leaving);
     Ok(Json(view(source)))
 }
 

@@ -20,19 +20,23 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{
-    Listing, change,
-    error::ConsoleError,
-    input::{JsonBody, PathId, QueryParameters, cursor, given, read_cursor},
-    sources::found,
-    workspace::Workspace,
+use crate::{
+    console::{
+        change,
+        input::{JsonBody, PathId, QueryParameters, cursor, given, read_cursor},
+        listing::Listing,
+        source_rows::found,
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, request_context::RequestContext, state::AuthState},
 };
-use crate::{request_context::RequestContext, state::AuthState};
 
 /// Tools of one page.
 const PAGE: usize = 100;
+
 /// Name of the list in its cursors.
 const LIST: &str = "tools";
+
 /// Most tools of one request to enable or disable.
 const MOST_SWITCHED: usize = 3_000;
 
@@ -102,7 +106,7 @@ pub struct ToolView {
     original: OriginalWording,
     /// The definition of a tool that is described by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = super::hand_made_tools::HandMadeForm, nullable = false)]
+    #[schema(value_type = crate::console::hand_made_forms::HandMadeForm, nullable = false)]
     definition: Option<Value>,
     /// Repairs and omissions of the import.
     warnings: Vec<String>,
@@ -118,7 +122,7 @@ pub struct OriginalWording {
 
 /// Splits `GET /pets#name` into method and path. Keys of tools described by hand carry the name, so
 /// that two of them may use one address.
-pub(super) fn method_and_path(key: &str) -> (String, String) {
+pub(crate) fn method_and_path(key: &str) -> (String, String) {
     let Some((method, path)) = key.split_once(' ').filter(|(method, path)| {
         path.starts_with('/') && method.bytes().all(|byte| byte.is_ascii_uppercase())
     }) else {
@@ -150,7 +154,7 @@ fn summary(tool: &Tool) -> ToolSummary {
     }
 }
 
-pub(super) fn view(tool: Tool) -> ToolView {
+pub(crate) fn view(tool: Tool) -> ToolView {
     ToolView {
         summary: summary(&tool),
         input_schema: tool.input_schema,
@@ -166,7 +170,7 @@ pub(super) fn view(tool: Tool) -> ToolView {
 }
 
 /// The tool, or 404.
-pub(super) async fn found_tool(tx: &mut TenantTx, id: ToolId) -> Result<Tool, ConsoleError> {
+pub(crate) async fn found_tool(tx: &mut TenantTx, id: ToolId) -> Result<Tool, ConsoleError> {
     tools::find(tx, id)
         .await?
         .ok_or_else(|| ConsoleError::not_found("this tool"))

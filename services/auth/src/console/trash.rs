@@ -10,8 +10,10 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{Listing, error::ConsoleError, workspace::Workspace};
-use crate::state::AuthState;
+use crate::{
+    console::{listing::Listing, workspace::Workspace},
+    site::{console_error::ConsoleError, state::AuthState},
+};
 
 /// A deleted item. `POST …/{kind}s/{id}/restore` restores it.
 #[derive(Debug, Serialize, ToSchema)]

@@ -33,17 +33,18 @@ use time::OffsetDateTime;
 use url::Url;
 use utoipa::ToSchema;
 
-use super::{
-    credential_tests::state_of,
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    sources::found,
-    tools::found_tool,
-    workspace::Workspace,
-};
 use crate::{
-    state::AuthState,
-    upstreams::{self, LookError, Opener, Target},
+    console::{
+        input::{JsonBody, PathId},
+        source_rows::found,
+        tools::found_tool,
+        workspace::Workspace,
+    },
+    site::{console_error::ConsoleError, state::AuthState},
+    upstream_sync::{
+        credentials::state_of,
+        look::{self, LookError, Opener, Target},
+    },
 };
 
 /// Arguments to try.
@@ -273,14 +274,14 @@ pub(crate) async fn try_tool(
             opened_by: opener.as_opened_by(),
         };
         let place = tool.plan.get("upstream").and_then(OfferedIn::of);
-        let call = upstreams::Call {
+        let call = look::Call {
             name: &tool.operation_key,
             arguments: &request.arguments,
             input_schema: &tool.input_schema,
             in_a_session: place == Some(OfferedIn::Sessions),
         };
         let begun = Instant::now();
-        let tried = upstreams::try_tool(&state, target, call).await;
+        let tried = look::try_tool(&state, target, call).await;
         let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
         let connect = || connect_page(&state, &opener);
         let proof = match &tried {

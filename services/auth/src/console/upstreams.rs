@@ -27,27 +27,31 @@ use time::OffsetDateTime;
 use url::Url;
 use utoipa::ToSchema;
 
-use super::{
-    change,
-    credentials::{self, CredentialForm},
-    error::ConsoleError,
-    input::{JsonBody, PathId},
-    sign_in::{Sharing, SignInMethod},
-    sources::{SourceView, found, source_name, view},
-    workspace::Workspace,
-};
 use crate::{
-    request_context::RequestContext,
-    state::AuthState,
-    turns::Turn,
-    upstreams::{
-        self, LONGEST_NAME, LookError, PendingChanges, SyncError, Synced, Target, UpstreamChange,
-        Why, longest_name,
+    console::{
+        change,
+        credentials::{self, CredentialForm},
+        input::{JsonBody, PathId},
+        sign_in::{Sharing, SignInMethod},
+        source_rows::{found, source_name},
+        source_view::{SourceView, view},
+        workspace::Workspace,
+    },
+    site::{
+        console_error::ConsoleError, request_context::RequestContext, state::AuthState, turns::Turn,
+    },
+    upstream_sync::{
+        look::{self, LookError, Target},
+        sync::{
+            self, LONGEST_NAME, PendingChanges, SyncError, Synced, UpstreamChange, Why,
+            longest_name,
+        },
     },
 };
 
 /// How long a look waits for a turn of its workspace.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// Longest prefix of names.
 const LONGEST_PREFIX: usize = 32;
 
@@ -140,7 +144,7 @@ impl From<OfferedResource> for UpstreamResource {
 }
 
 /// The address of an MCP endpoint. Unlike a base URL it is kept to the letter: a slash at its end may matter.
-pub(super) fn endpoint_url(state: &AuthState, text: &str) -> Result<Url, ConsoleError> {
+pub(crate) fn endpoint_url(state: &AuthState, text: &str) -> Result<Url, ConsoleError> {
     let invalid = |message: String| ConsoleError::invalid("url_invalid", message).field("url");
     let url = Url::parse(text.trim()).map_err(|_| {
         invalid(
@@ -163,7 +167,7 @@ pub(super) fn endpoint_url(state: &AuthState, text: &str) -> Result<Url, Console
     Ok(url)
 }
 
-pub(super) fn checked_prefix(text: &str) -> Result<&str, ConsoleError> {
+pub(crate) fn checked_prefix(text: &str) -> Result<&str, ConsoleError> {
     let text = text.trim();
     let fits = text.len() <= LONGEST_PREFIX
         && text
@@ -249,7 +253,7 @@ pub(crate) async fn preview_upstream(
         opened_by: slot.as_ref().into(),
     };
     let _turn = turn(&state, &workspace).await?;
-    let offer = upstreams::look(&state, target)
+    let offer = look::look(&state, target)
         .await
         .map_err(|error| not_looked_at(&error))?;
     Ok(Json(preview(offer)))
@@ -257,7 +261,7 @@ pub(crate) async fn preview_upstream(
 
 /// A turn at looking at a server. A member who asks for many looks at once waits for their own
 /// (REVIEW-S-1).
-pub(super) async fn turn(state: &AuthState, workspace: &Workspace) -> Result<Turn, ConsoleError> {
+pub(crate) async fn turn(state: &AuthState, workspace: &Workspace) -> Result<Turn, ConsoleError> {
     let turn = state.looks().take(workspace.id, LONGEST_WAIT).await;
     turn.ok_or_else(|| {
         ConsoleError::busy(
@@ -348,7 +352,7 @@ pub(crate) async fn add_upstream(
             opened_by: slot.as_ref().into(),
         };
         let _turn = turn(&state, &workspace).await?;
-        let looked = upstreams::look(&state, target).await;
+        let looked = look::look(&state, target).await;
         Some(looked.map_err(|error| not_looked_at(&error))?)
     };
     if let Some((what, name, length)) = offer.as_ref().and_then(longest_name)
@@ -377,7 +381,7 @@ pub(crate) async fn add_upstream(
     };
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
-    super::sources::has_room(&mut tx).await?;
+    crate::console::source_rows::has_room(&mut tx).await?;
     sources::insert(&mut tx, &new, now).await?;
     stored::insert(&mut tx, new.id, prefix, request.hold_changes, now).await?;
     if let Some(slot) = &slot {
@@ -414,7 +418,7 @@ pub(crate) async fn add_upstream(
     }
     if let Some(offer) = &offer {
         let chosen = request.tools.as_deref();
-        upstreams::take_first(&mut tx, new.id, offer, prefix, chosen, now).await?;
+        sync::take_first(&mut tx, new.id, offer, prefix, chosen, now).await?;
     }
     let tools = offer.as_ref().map_or(0, |offer| offer.tools.len());
     let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools });
@@ -606,7 +610,7 @@ pub(crate) async fn sync_upstream(
     let why = request.agreed.as_deref().map_or(Why::Look, Why::Agreed);
     let by = Actor::User(workspace.session.user);
     let _turn = turn(&state, &workspace).await?;
-    let synced = upstreams::sync(&state, workspace.id, id, why, by)
+    let synced = sync::sync(&state, workspace.id, id, why, by)
         .await
         .map_err(|error| match error {
             SyncError::Unknown => ConsoleError::not_found("this source"),

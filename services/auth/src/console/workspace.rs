@@ -14,13 +14,15 @@ use portolan_net::layers::Arrival;
 use portolan_storage::{Reason, accounts::members};
 use serde_json::Value;
 
-use super::{error::ConsoleError, input::path_parameter};
 use crate::{
-    access_policy::{self, AccessRequirement},
-    login::{ConsolePage, Target},
-    session::{AnySession, BrowserSession},
-    sso,
-    state::AuthState,
+    console::input::path_parameter,
+    site::{
+        access_policy::{self, AccessRequirement, single_sign_on},
+        console_error::ConsoleError,
+        session::{AnySession, BrowserSession},
+        state::AuthState,
+        target::{ConsolePage, Target},
+    },
 };
 
 /// The workspace that `{ws}` names, as a member sees it.
@@ -76,7 +78,7 @@ impl Workspace {
         back: impl FnOnce() -> Target,
     ) -> Result<(), ConsoleError> {
         if self.session.only_tenant.is_some() && !self.session.is_recent(now) {
-            return Err(ConsoleError::confirm_first(&sso::path(
+            return Err(ConsoleError::confirm_first(&single_sign_on::path(
                 self.slug.as_str(),
                 &back(),
             )));
@@ -121,7 +123,7 @@ impl Workspace {
 
 /// 403 with the path of the confirmation page, unless the session has a recent sign-in
 /// (AUTH-S2, CASE-157).
-pub(super) fn require_recent(
+pub(crate) fn require_recent(
     session: &BrowserSession,
     now: Timestamp,
     back: impl FnOnce() -> Target,

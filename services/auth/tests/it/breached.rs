@@ -7,7 +7,7 @@ use std::sync::{
 
 use axum::{Router, extract::Path, http::HeaderMap, routing::get};
 use http::StatusCode;
-use portolan_auth::login::breached::BreachedPasswords;
+use portolan_auth::site::breached::BreachedPasswords;
 use portolan_net::egress::{AllowedDestination, EgressPolicy};
 use tokio::net::TcpListener;
 

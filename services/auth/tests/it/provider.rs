@@ -15,7 +15,7 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::HeaderMap;
-use portolan_auth::login::federation::{
+use portolan_auth::site::identity_providers::{
     Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SignInWith,
 };
 use portolan_keys::{Secret, digest, ring::NewKeyPair};

@@ -2,7 +2,7 @@
 //! CASE-157).
 
 use http::StatusCode;
-use portolan_auth::login::breached::BreachedPasswords;
+use portolan_auth::site::breached::BreachedPasswords;
 use portolan_keys::{Secret, TotpSecret};
 use time::Duration;
 

@@ -10,10 +10,12 @@ use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site,
-    login::{
-        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
+    site::{
+        breached::BreachedPasswords,
+        identity_providers::SignInWith,
+        mail::Mailer,
+        throttle::{Throttle, tries::Tries},
     },
-    mail::Mailer,
 };
 use portolan_cluster::Revocations;
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};

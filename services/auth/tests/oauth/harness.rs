@@ -17,10 +17,12 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
-    login::{
-        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
+    site::{
+        breached::BreachedPasswords,
+        identity_providers::SignInWith,
+        mail::Mailer,
+        throttle::{Throttle, tries::Tries},
     },
-    mail::Mailer,
 };
 use portolan_cluster::revocations::Revocations;
 use portolan_keys::{
@@ -211,7 +213,7 @@ impl Node {
                 domain_records: TxtRecords::default(),
             },
         });
-        portolan_auth::jwks::rotate(&state).await.unwrap();
+        portolan_auth::oauth::jwks::rotate(&state).await.unwrap();
         let front = Front::new(
             AllowedHosts::new(["mcp.example.com"]),
             TrustedProxies::new(Vec::new(), ProxyHeader::XForwardedFor),

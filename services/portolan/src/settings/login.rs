@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
-use portolan_auth::login::federation::{
+use portolan_auth::site::identity_providers::{
     Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SubjectOf, is_provider_name,
 };
 use portolan_keys::{Secret, assertion::ALGORITHMS};

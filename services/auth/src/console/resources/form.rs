@@ -20,16 +20,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::console::{
-    arguments::{self, ArgumentForm},
-    error::ConsoleError,
-    input::plain_text,
-    prompts::is_mime_type,
-    sources,
+use crate::{
+    console::{
+        arguments::{self, ArgumentForm},
+        input::plain_text,
+        prompts::is_mime_type,
+        source_rows,
+    },
+    site::console_error::ConsoleError,
 };
 
 /// Most bytes of a text or file.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
+
 /// Most bytes of all texts and files of one workspace.
 const MOST_BYTES_IN_ALL: i64 = 128 * 1024 * 1024;
 
@@ -85,21 +88,21 @@ pub(crate) struct ResourceForm {
     enabled: Option<bool>,
 }
 
-pub(super) fn invalid(field: &'static str, text: impl Into<String>) -> ConsoleError {
+pub(crate) fn invalid(field: &'static str, text: impl Into<String>) -> ConsoleError {
     ConsoleError::invalid("resource_invalid", text.into()).field(field)
 }
 
 /// A checked form, ready to be stored.
-pub(super) struct Checked {
+pub(crate) struct Checked {
     shape: ResourceShape,
-    pub(super) uri: String,
+    pub(crate) uri: String,
     name: String,
     title: String,
     description: String,
     mime_type: Option<String>,
     variables: Vec<Argument>,
     holds: Held,
-    pub(super) enabled: Option<bool>,
+    pub(crate) enabled: Option<bool>,
 }
 
 enum Held {
@@ -114,7 +117,7 @@ enum Held {
 }
 
 impl Checked {
-    pub(super) fn of(form: ResourceForm) -> Result<Self, ConsoleError> {
+    pub(crate) fn of(form: ResourceForm) -> Result<Self, ConsoleError> {
         let uri = form.uri.trim().to_owned();
         let (shape, names) = if uri.contains(['{', '}']) {
             let template =
@@ -158,7 +161,7 @@ impl Checked {
         })
     }
 
-    pub(super) fn definition<'a>(
+    pub(crate) fn definition<'a>(
         &'a self,
         annotations: &'a Value,
         enabled: bool,
@@ -187,16 +190,16 @@ impl Checked {
     }
 
     /// The details for the audit log, without the resource's text.
-    pub(super) fn entry(&self) -> Value {
+    pub(crate) fn entry(&self) -> Value {
         json!({ "uri": self.uri, "name": self.name })
     }
 
     /// Checks the form against other tables: the source belongs to this workspace, and the
     /// workspace's total of bytes is within the limit.
-    pub(super) async fn check_surroundings(&self, tx: &mut TenantTx) -> Result<(), ConsoleError> {
+    pub(crate) async fn check_surroundings(&self, tx: &mut TenantTx) -> Result<(), ConsoleError> {
         match &self.holds {
             Held::Http { source, .. } => {
-                sources::found(tx, *source).await.map_err(|_| {
+                source_rows::found(tx, *source).await.map_err(|_| {
                     invalid(
                         "holds.source_id",
                         "This source does not exist any more. Choose another one.",

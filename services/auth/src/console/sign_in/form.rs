@@ -8,14 +8,17 @@ use portolan_upstream::oauth::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{Sharing, SignInMethod};
 use crate::{
-    console::{credentials::ClientAuthName, error::ConsoleError},
-    state::AuthState,
+    console::{
+        credentials::ClientAuthName,
+        sign_in::{Sharing, SignInMethod},
+    },
+    site::{console_error::ConsoleError, state::AuthState},
 };
 
 /// Longest client id or list of scopes.
 const LONGEST: usize = 2048;
+
 /// Longest secret: a key in PEM.
 const LONGEST_SECRET: usize = 16 * 1024;
 
@@ -45,7 +48,7 @@ impl std::fmt::Debug for EnteredClient {
 }
 
 impl EnteredClient {
-    pub(super) fn checked(self) -> Result<ClientIdentity, ConsoleError> {
+    pub(crate) fn checked(self) -> Result<ClientIdentity, ConsoleError> {
         let invalid = |field: &'static str, message: &'static str| {
             ConsoleError::invalid("client_invalid", message).field(field)
         };
@@ -122,7 +125,7 @@ pub(crate) struct EnteredServer {
 
 impl EnteredServer {
     /// The server's data: fetched from its issuer, or as entered.
-    pub(super) async fn found(
+    pub(crate) async fn found(
         self,
         state: &AuthState,
     ) -> Result<AuthorizationServer, ConsoleError> {
@@ -173,10 +176,10 @@ impl EnteredServer {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SignInForm {
-    pub(super) sharing: Sharing,
+    pub(crate) sharing: Sharing,
     /// An API supports `code` only: client credentials are a kind of credential there.
     #[serde(default)]
-    pub(super) method: SignInMethod,
+    pub(crate) method: SignInMethod,
     /// Scopes to request, separated by spaces; those that the server names if absent.
     #[serde(default)]
     #[schema(nullable = false)]
@@ -185,16 +188,16 @@ pub(crate) struct SignInForm {
     /// own.
     #[serde(default)]
     #[schema(nullable = false)]
-    pub(super) server: Option<EnteredServer>,
+    pub(crate) server: Option<EnteredServer>,
     /// A client that was registered by hand; if absent, the known one stays.
     #[serde(default)]
     #[schema(nullable = false)]
-    pub(super) client: Option<EnteredClient>,
+    pub(crate) client: Option<EnteredClient>,
 }
 
 impl SignInForm {
     /// The scopes, normalised.
-    pub(super) fn scopes(&self) -> Result<Option<String>, ConsoleError> {
+    pub(crate) fn scopes(&self) -> Result<Option<String>, ConsoleError> {
         let scope = self
             .scope
             .as_ref()
@@ -213,7 +216,7 @@ impl SignInForm {
     }
 
     /// Refuses members that do not fit the kind of source.
-    pub(super) fn check(&self, kind: SourceKind) -> Result<(), ConsoleError> {
+    pub(crate) fn check(&self, kind: SourceKind) -> Result<(), ConsoleError> {
         if kind == SourceKind::Mcp && self.server.is_some() {
             let message = "An MCP server names its authorization server itself.";
             return Err(ConsoleError::invalid("server_invalid", message).field("server"));
