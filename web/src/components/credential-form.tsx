@@ -155,6 +155,8 @@ export function CredentialForm({
       return 'faults' in outcome ? outcome.faults : {};
     },
     error,
+    // Other names are fields of what is created along with the credential.
+    place: ({ field }) => (field === 'token_url' ? field : undefined),
   });
   const draft = form.values;
   const text = (field: 'name' | 'username' | 'token_url' | 'client_id' | 'scope') => ({

@@ -92,7 +92,8 @@ function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSu
       };
     },
     error: create.error,
-    place: slugField,
+    // A refusal about tools stands beside the button: the list has no place for it.
+    place: (refusal) => (refusal.field === 'tools' ? undefined : slugField(refusal)),
   });
   const { slug, tools: names, prompts: promptNames } = form.values;
   const fields = nameAndAddress(form);
