@@ -1,152 +1,24 @@
-import { Alert, Button, Checkbox, Group, Stack, Switch, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, Switch, TextInput } from '@mantine/core';
 import { IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, type ReactNode, useState } from 'react';
 import {
   type Upstream,
   type UpstreamChange,
-  type UpstreamPreview,
   upstreamQuery,
   useChangeUpstream,
   useSyncUpstream,
-} from '../api/upstreams';
-import { sentence } from '../sentence';
-import { useMay, useSession } from '../session';
-import { Ago } from './ago';
-import { InlineCode } from './inline-code';
-import { LinkButton } from './link-button';
-import { Facts, Loaded, Panel } from './page';
-import { Submit, useFaultFocus } from './submit';
-import { cell, Table } from './table';
-import { toastDone, toastFailed } from './toast';
-import { Unsaved } from './unsaved';
-
-/** Shows what a server reports about itself. */
-export function ServerFacts({
-  server,
-}: {
-  server: Pick<UpstreamPreview, 'revision' | 'server_name' | 'server_version' | 'instructions'> | Upstream;
-}) {
-  const facts: [string, ReactNode][] = [];
-  if (server.server_name) facts.push(['Name', `${server.server_name} ${server.server_version ?? ''}`.trim()]);
-  facts.push(['Protocol', <code key="revision">{server.revision ?? 'unknown'}</code>]);
-  if (server.instructions) facts.push(['Instructions', server.instructions]);
-  return <Facts items={facts} />;
-}
-
-const plural = (count: number, one: string) => (count === 1 ? `1 ${one}` : `${count} ${one}s`);
-
-/** Lists what a server offers; tools can be selected. */
-export function Offered({
-  offer,
-  chosen,
-  onChoose,
-}: {
-  offer: UpstreamPreview;
-  chosen: Set<string>;
-  onChoose: (chosen: Set<string>) => void;
-}) {
-  const all = chosen.size === offer.tools.length;
-  const toggle = (name: string) => {
-    const next = new Set(chosen);
-    if (!next.delete(name)) next.add(name);
-    onChoose(next);
-  };
-  return (
-    <>
-      <Panel
-        flush
-        title={`${plural(offer.tools.length, 'tool')}, ${chosen.size} selected`}
-        note="Tools you don’t select are added disabled."
-      >
-        {offer.tools.length > 0 && (
-          <Table
-            label="Tools"
-            head={
-              <>
-                <th data-shrink>
-                  <Checkbox
-                    aria-label="All tools"
-                    checked={all}
-                    indeterminate={!all && chosen.size > 0}
-                    onChange={() => onChoose(new Set(all ? [] : offer.tools.map((tool) => tool.name)))}
-                  />
-                </th>
-                <th>Tool</th>
-              </>
-            }
-          >
-            {offer.tools.map((tool) => (
-              <tr key={tool.name}>
-                <td data-shrink>
-                  <Checkbox
-                    aria-label={tool.name}
-                    checked={chosen.has(tool.name)}
-                    onChange={() => toggle(tool.name)}
-                  />
-                </td>
-                <td data-wide>
-                  <code className={cell.main}>{tool.name}</code>
-                  <div className={cell.sub}>{tool.title || tool.description}</div>
-                  {tool.warnings.map((warning) => (
-                    <div key={warning} className={cell.sub}>
-                      <InlineCode text={sentence(warning)} />
-                    </div>
-                  ))}
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
-      </Panel>
-      <Lists
-        prompts={offer.prompts.map((prompt) => prompt.name)}
-        resources={offer.resources.map((resource) => resource.uri)}
-        skipped={offer.skipped}
-      />
-    </>
-  );
-}
-
-function Lists({
-  prompts,
-  resources,
-  skipped,
-}: {
-  prompts: string[];
-  resources: string[];
-  skipped: string[];
-}) {
-  const list = (label: string, items: string[]) =>
-    items.length > 0 && (
-      <Panel title={plural(items.length, label)}>
-        <ul style={{ margin: 0, paddingInlineStart: 20, overflowWrap: 'anywhere' }}>
-          {items.map((item) => (
-            <li key={item}>
-              <code>{item}</code>
-            </li>
-          ))}
-        </ul>
-      </Panel>
-    );
-  return (
-    <>
-      {list('prompt', prompts)}
-      {list('resource', resources)}
-      {skipped.length > 0 && (
-        <Alert color="yellow" data-tone="yellow" title="Some items can’t be used">
-          <ul style={{ margin: 0, paddingInlineStart: 20 }}>
-            {skipped.map((one) => (
-              <li key={one}>
-                <InlineCode text={sentence(one)} />
-              </li>
-            ))}
-          </ul>
-        </Alert>
-      )}
-    </>
-  );
-}
+} from '../../api/upstreams';
+import { Ago } from '../../components/ago';
+import { useFields } from '../../components/form';
+import { LinkButton } from '../../components/link-button';
+import { Facts, Loaded, Panel } from '../../components/page';
+import { Submit } from '../../components/submit';
+import { cell, Table } from '../../components/table';
+import { toastDone, toastFailed } from '../../components/toast';
+import { Unsaved } from '../../components/unsaved';
+import { Lists, plural, ServerFacts } from '../../components/upstream-offer';
+import { sentence } from '../../sentence';
+import { useMay, useSession } from '../../session';
 
 /** Says on the other tabs that changes wait. */
 export function PendingNotice({ id }: { id: string }) {
@@ -256,20 +128,16 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
   const edits = useMay('edit_registry');
   const sync = useSyncUpstream(workspace.slug, id);
   const change = useChangeUpstream(workspace.slug, id);
-  const [prefix, setPrefix] = useState(upstream.prefix);
-  const [holds, setHolds] = useState(upstream.hold_changes);
+  const form = useFields({
+    initialValues: { prefix: upstream.prefix, hold_changes: upstream.hold_changes },
+    error: change.error,
+  });
+  const { prefix, hold_changes } = form.values;
   const { pending } = upstream;
 
-  const changed = prefix !== upstream.prefix || holds !== upstream.hold_changes;
-  const form = useFaultFocus(change.error);
-
-  function save(event: FormEvent) {
-    event.preventDefault();
-    change.mutate(
-      { prefix: prefix.trim(), hold_changes: holds },
-      { onSuccess: () => toastDone('Settings saved.') },
-    );
-  }
+  const changed = prefix !== upstream.prefix || hold_changes !== upstream.hold_changes;
+  const save = () =>
+    change.mutate({ prefix: prefix.trim(), hold_changes }, { onSuccess: () => toastDone('Settings saved.') });
 
   return (
     <Stack gap="lg">
@@ -318,22 +186,20 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
       </Panel>
       <Lists prompts={upstream.prompts} resources={upstream.resources} skipped={upstream.skipped} />
       <Panel title="Names and changes">
-        <form ref={form} onSubmit={save} noValidate>
+        <form ref={form.ref} onSubmit={form.onSubmit(save)} noValidate>
           <Unsaved when={changed && !change.isPending} tabs />
-          <fieldset disabled={!edits} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
+          <fieldset disabled={!edits} className="bare">
             <Stack gap="md" maw={560}>
               <TextInput
                 label="Prefix"
                 description="Added before the names of its tools and prompts, also on servers that publish them."
-                value={prefix}
                 maxLength={32}
-                onChange={(event) => setPrefix(event.currentTarget.value)}
+                {...form.getInputProps('prefix')}
               />
               <Switch
                 label="Require approval for upstream changes"
                 description="Recommended. Without approval, changes are published within minutes."
-                checked={holds}
-                onChange={(event) => setHolds(event.currentTarget.checked)}
+                {...form.getInputProps('hold_changes', { type: 'checkbox' })}
               />
               {edits && (
                 <Submit error={change.error} title="The settings were not saved">

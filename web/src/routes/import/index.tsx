@@ -1,7 +1,7 @@
-import { Alert, Autocomplete, Button, Group, Stack, Tabs, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconAnchor } from '@tabler/icons-react';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import {
   type Credential,
   type CredentialState,
@@ -10,20 +10,20 @@ import {
   useCreateSource,
   usePreviewImport,
   useSetCredential,
-} from '../api/sources';
-import { CredentialForm } from '../components/credential-form';
-import { TestResult } from '../components/credential-state';
-import { type DocumentDraft, DocumentInputFields, emptyDraft, readDraft } from '../components/document-input';
-import { LinkButton } from '../components/link-button';
-import { LeftOut, Operations } from '../components/operations';
-import classes from '../components/operations.module.css';
-import { Empty, Page, Panel } from '../components/page';
-import { DocumentRefused, Problems } from '../components/problems';
-import { Restricted } from '../components/restricted';
-import { Steps } from '../components/steps';
-import { Submit, useFaultFocus } from '../components/submit';
-import { forgetImport, keepImport, keptImport } from '../import-draft';
-import { useSession } from '../session';
+} from '../../api/sources';
+import { CredentialForm } from '../../components/credential-form';
+import { TestResult } from '../../components/credential-state';
+import { DocumentInputFields, emptyDraft, readDraft } from '../../components/document-input';
+import { useFields } from '../../components/form';
+import { LinkButton } from '../../components/link-button';
+import { Empty, Page, Panel } from '../../components/page';
+import { DocumentRefused } from '../../components/problems';
+import { Restricted } from '../../components/restricted';
+import { Steps } from '../../components/steps';
+import { forgetImport, keepImport, keptImport } from '../../import-draft';
+import { useSession } from '../../session';
+import classes from './import.module.css';
+import { type Chosen, chosenFaults, ToolsStep } from './tools-step';
 
 type Step = 'document' | 'tools' | 'credential' | 'done';
 const order: Step[] = ['document', 'tools', 'credential', 'done'];
@@ -48,13 +48,24 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
   const search = useSearch({ from: '/w/$ws/sources/import' });
   // Without a step in the address an import begins anew; with one it goes on where this tab left it.
   const [kept] = useState(() => (search.step === undefined ? undefined : keptImport(ws)));
-  const [draft, setDraft] = useState<DocumentDraft>(
-    () => kept?.document ?? emptyDraft(me.demo_api ? 'demo' : 'url'),
-  );
-  const [fault, setFault] = useState<string | null>(null);
-  const [chosen, setChosen] = useState(() => new Set(kept?.selected));
-  const [name, setName] = useState(kept?.name ?? '');
-  const [baseUrl, setBaseUrl] = useState(kept?.baseUrl ?? '');
+  const demo = me.demo_api ?? undefined;
+  const form = useFields({
+    initialValues: kept?.document ?? emptyDraft(demo ? 'demo' : 'url'),
+    validate: (draft) => {
+      const outcome = readDraft(draft, demo);
+      return { document: 'fault' in outcome ? outcome.fault : null };
+    },
+  });
+  const draft = form.values;
+  const tools = useFields<Chosen>({
+    initialValues: {
+      name: kept?.name ?? '',
+      base_url: kept?.baseUrl ?? '',
+      operations: new Set(kept?.selected),
+    },
+    validate: chosenFaults,
+  });
+  const { name, base_url, operations: chosen } = tools.values;
   const [source, setSource] = useState<Source | undefined>(kept?.source);
   const [tested, setTested] = useState<CredentialState>();
   const [found, setFound] = useState<ImportPreview | undefined>(kept?.preview);
@@ -67,8 +78,11 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
 
   useEffect(() => {
     if (step === 'done') forgetImport(ws);
-    else keepImport(ws, { document: draft, preview: found, selected: [...chosen], name, baseUrl, source });
-  }, [ws, step, draft, found, chosen, name, baseUrl, source]);
+    else {
+      const selected = [...chosen];
+      keepImport(ws, { document: draft, preview: found, selected, name, baseUrl: base_url, source });
+    }
+  }, [ws, step, draft, found, chosen, name, base_url, source]);
 
   // The next step begins at its top, and the keyboard is there too.
   useEffect(() => {
@@ -89,22 +103,21 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
     });
   }
 
-  function read(event: FormEvent) {
-    event.preventDefault();
-    const outcome = readDraft(draft, me.demo_api ?? undefined);
-    if ('fault' in outcome) return setFault(outcome.fault);
-    setFault(null);
+  function read() {
+    const outcome = readDraft(draft, demo);
+    if ('fault' in outcome) return;
     preview.mutate(outcome.input, {
       onSuccess: (found) => {
         setFound(found);
-        setChosen(new Set(found.operations.filter((one) => one.status === 'tool').map((one) => one.key)));
-        setName(found.title);
-        setBaseUrl(
-          found.base_url ??
-            (draft.kind === 'demo' ? me.demo_api?.base_url : undefined) ??
+        tools.restart({
+          operations: new Set(found.operations.filter((one) => one.status === 'tool').map((one) => one.key)),
+          name: found.title,
+          base_url:
+            found.base_url ??
+            (draft.kind === 'demo' ? demo?.base_url : undefined) ??
             found.servers[0]?.url ??
             '',
-        );
+        });
         go('tools');
       },
     });
@@ -112,7 +125,7 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
 
   /** Creates the source and then sets its credential. When only the second fails, trying again does only the second. */
   async function finish(credential: Credential | null, then: 'done' | 'sign-in' = 'done') {
-    const outcome = readDraft(draft, me.demo_api ?? undefined);
+    const outcome = readDraft(draft, demo);
     if ('fault' in outcome) return;
     try {
       let made = source;
@@ -121,7 +134,7 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
           kind: 'openapi',
           name: name.trim(),
           input: outcome.input,
-          base_url: baseUrl.trim(),
+          base_url: base_url.trim(),
           operations: [...chosen],
         });
         setSource(made);
@@ -149,16 +162,16 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
   return (
     <Page title={title} back={back} lede="OpenAPI 3.0 or 3.1. Preview the tools before anything is saved.">
       <Steps names={['Document', 'Tools', 'Credential', 'Done']} current={order.indexOf(step)} />
-      <div ref={top} tabIndex={-1} style={{ outline: 'none' }}>
+      <div ref={top} tabIndex={-1} className={classes.top}>
         {step === 'document' && (
           <Stack gap="lg">
             <Panel title="OpenAPI document">
-              <form onSubmit={read} noValidate>
+              <form ref={form.ref} onSubmit={form.onSubmit(read)} noValidate>
                 <DocumentInputFields
                   draft={draft}
-                  onChange={setDraft}
-                  demo={me.demo_api ?? undefined}
-                  fault={fault}
+                  onChange={form.setValues}
+                  demo={demo}
+                  fault={form.errors.document}
                 />
                 <Stack gap="md" mt="lg">
                   {preview.error && <DocumentRefused error={preview.error} />}
@@ -175,12 +188,7 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
         {step === 'tools' && found && (
           <ToolsStep
             preview={found}
-            name={name}
-            onName={setName}
-            baseUrl={baseUrl}
-            onBaseUrl={setBaseUrl}
-            chosen={chosen}
-            onChosen={setChosen}
+            form={tools}
             onBack={() => go('document')}
             onNext={() => go('credential')}
           />
@@ -198,7 +206,7 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
             >
               <CredentialForm
                 hints={found.security}
-                known={draft.kind === 'demo' ? me.demo_api?.api_key : undefined}
+                known={draft.kind === 'demo' ? demo?.api_key : undefined}
                 submitLabel="Save and test"
                 pending={create.isPending || setCredential.isPending}
                 error={create.error ?? setCredential.error}
@@ -290,136 +298,4 @@ function stepOf(
   // Once the source exists, only its credential is left to be set.
   if (source) return found ? 'credential' : 'done';
   return found ? step : 'document';
-}
-
-const longestName = 80;
-
-function ToolsStep({
-  preview,
-  name,
-  onName,
-  baseUrl,
-  onBaseUrl,
-  chosen,
-  onChosen,
-  onBack,
-  onNext,
-}: {
-  preview: ImportPreview;
-  name: string;
-  onName: (name: string) => void;
-  baseUrl: string;
-  onBaseUrl: (url: string) => void;
-  chosen: Set<string>;
-  onChosen: (chosen: Set<string>) => void;
-  onBack: () => void;
-  onNext: () => void;
-}) {
-  const [tries, setTries] = useState(0);
-  const tried = tries > 0;
-  const tools = preview.operations.filter((one) => one.status === 'tool');
-  const leftOut = preview.operations.filter((one) => one.status === 'left_out');
-  const badUrl = !/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl);
-  const nameFault =
-    name.trim() === ''
-      ? tried && 'Enter a name for the source.'
-      : name.trim().length > longestName && `Use up to ${longestName} characters.`;
-  const badName = name.trim() === '' || name.trim().length > longestName;
-  const form = useFaultFocus(tries);
-  const warned = tools.filter((one) => one.warnings.length > 0);
-  const nothing = tools.length === 0;
-
-  function next(event: FormEvent) {
-    event.preventDefault();
-    setTries((old) => old + 1);
-    if (badUrl || badName || nothing) return;
-    onNext();
-  }
-
-  return (
-    <form ref={form} onSubmit={next} noValidate>
-      <Stack gap="lg">
-        <Panel
-          title={`${preview.title} ${preview.version}`}
-          note={`OpenAPI ${preview.spec_version}: ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}, ${leftOut.length} left out`}
-        >
-          <Group grow align="flex-start" preventGrowOverflow={false} wrap="wrap">
-            <TextInput
-              label="Source name"
-              description="Shown in the console."
-              value={name}
-              onChange={(event) => onName(event.currentTarget.value)}
-              error={nameFault}
-              miw={220}
-            />
-            <Autocomplete
-              label="Base URL"
-              description="Prepended to every path."
-              data={[...new Set(preview.servers.map((server) => server.url))]}
-              value={baseUrl}
-              onChange={onBaseUrl}
-              error={tried && badUrl ? 'Enter a complete URL: https://host/path.' : null}
-              miw={260}
-            />
-          </Group>
-        </Panel>
-        <Panel title="Operations" flush>
-          {preview.operations.length === 0 ? (
-            <p className={classes.none}>This document has no operations.</p>
-          ) : (
-            <Tabs defaultValue={nothing ? 'left' : 'tools'} keepMounted={false}>
-              <Tabs.List px="md">
-                <Tabs.Tab value="tools">Tools {tools.length}</Tabs.Tab>
-                <Tabs.Tab value="left">Left out {leftOut.length}</Tabs.Tab>
-                <Tabs.Tab value="problems">Notes {preview.problems.length + warned.length}</Tabs.Tab>
-              </Tabs.List>
-              <Tabs.Panel value="tools">
-                <Operations operations={preview.operations} chosen={chosen} onChange={onChosen} />
-              </Tabs.Panel>
-              <Tabs.Panel value="left" p={leftOut.length === 0 ? 'lg' : 0}>
-                {leftOut.length === 0 ? 'Every operation became a tool.' : <LeftOut operations={leftOut} />}
-              </Tabs.Panel>
-              <Tabs.Panel value="problems" p="lg">
-                {preview.problems.length + warned.length === 0 ? (
-                  'No issues found.'
-                ) : (
-                  <Problems
-                    problems={[
-                      ...preview.problems,
-                      ...warned.flatMap((one) =>
-                        one.warnings.map((warning) => ({
-                          severity: 'warning' as const,
-                          message: warning,
-                          pointer: one.key,
-                        })),
-                      ),
-                    ]}
-                  />
-                )}
-              </Tabs.Panel>
-            </Tabs>
-          )}
-        </Panel>
-        <Submit
-          sticky
-          title="The source was not created"
-          fault={
-            nothing
-              ? 'No operation of this document can become a tool. Choose another document.'
-              : tried && (badUrl || badName) && 'Fix the highlighted fields.'
-          }
-        >
-          <Button type="submit" disabled={nothing}>
-            Continue with {chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}
-          </Button>
-          <Button variant="default" onClick={onBack}>
-            Back
-          </Button>
-          {chosen.size === 0 && !nothing && (
-            <span>No tools selected. All tools are created disabled; you can enable them later.</span>
-          )}
-        </Submit>
-      </Stack>
-    </form>
-  );
 }

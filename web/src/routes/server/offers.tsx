@@ -1,12 +1,15 @@
 import { useQuery } from '@tanstack/react-query';
-import { promptsQuery, useSetServerPrompts } from '../api/prompts';
-import { resourcesQuery, useSetServerResources } from '../api/resources';
-import type { ServerDetail } from '../api/servers';
-import { useSession } from '../session';
-import { OfferPicker } from './offer-picker';
-import { Loaded } from './page';
-import { toastDone } from './toast';
+import { promptsQuery, useSetServerPrompts } from '../../api/prompts';
+import { resourcesQuery, useSetServerResources } from '../../api/resources';
+import type { ServerDetail } from '../../api/servers';
+import { type Offer, OfferList } from '../../components/offer-list';
+import { Loaded } from '../../components/page';
+import { type PublishedKind, published } from '../../components/published';
+import { type Names, PublishedChoice } from '../../components/published-choice';
+import { toastDone } from '../../components/toast';
+import { useSession } from '../../session';
 
+/** The prompts that the server publishes, and their choice. */
 export function ServerPrompts({ server }: { server: ServerDetail }) {
   const { workspace } = useSession();
   const prompts = useQuery(promptsQuery(workspace.slug));
@@ -14,11 +17,11 @@ export function ServerPrompts({ server }: { server: ServerDetail }) {
   return (
     <Loaded query={prompts} lines={6}>
       {({ items }) => (
-        <OfferPicker
-          word="prompts"
+        <OfferChoice
+          kind="prompt"
           offers={items.map((one) => ({
             id: one.id,
-            key: one.name,
+            name: one.name,
             title: one.title,
             note: one.source_name ?? null,
             awake: one.enabled && one.state === 'active',
@@ -26,13 +29,13 @@ export function ServerPrompts({ server }: { server: ServerDetail }) {
           before={new Map(server.prompts.map((one) => [one.prompt_id, one.published_name]))}
           pending={save.isPending}
           error={save.error}
-          onSave={(names) =>
+          onSave={(names, done) =>
             save.mutate(
               {
                 id: server.id,
                 prompts: [...names].map(([prompt_id, published_name]) => ({ prompt_id, published_name })),
               },
-              { onSuccess: () => toastDone('Prompts saved. Connected clients see the new list.') },
+              { onSuccess: done },
             )
           }
         />
@@ -41,6 +44,7 @@ export function ServerPrompts({ server }: { server: ServerDetail }) {
   );
 }
 
+/** The resources that the server publishes, and their choice. */
 export function ServerResources({ server }: { server: ServerDetail }) {
   const { workspace } = useSession();
   const resources = useQuery(resourcesQuery(workspace.slug));
@@ -48,11 +52,11 @@ export function ServerResources({ server }: { server: ServerDetail }) {
   return (
     <Loaded query={resources} lines={6}>
       {({ items }) => (
-        <OfferPicker
-          word="resources"
+        <OfferChoice
+          kind="resource"
           offers={items.map((one) => ({
             id: one.id,
-            key: one.uri,
+            name: one.uri,
             title: one.title || one.name,
             note: one.source_name ?? null,
             awake: one.enabled && one.state === 'active',
@@ -60,17 +64,51 @@ export function ServerResources({ server }: { server: ServerDetail }) {
           before={new Map(server.resources.map((one) => [one.resource_id, one.published_uri]))}
           pending={save.isPending}
           error={save.error}
-          onSave={(names) =>
+          onSave={(names, done) =>
             save.mutate(
               {
                 id: server.id,
                 resources: [...names].map(([resource_id, published_uri]) => ({ resource_id, published_uri })),
               },
-              { onSuccess: () => toastDone('Resources saved. Connected clients see the new list.') },
+              { onSuccess: done },
             )
           }
         />
       )}
     </Loaded>
+  );
+}
+
+function OfferChoice({
+  kind,
+  offers,
+  before,
+  pending,
+  error,
+  onSave,
+}: {
+  kind: PublishedKind;
+  offers: Offer[];
+  before: Names;
+  pending: boolean;
+  error: Error | null;
+  onSave: (names: Names, done: () => void) => void;
+}) {
+  const shown = offers.filter((one) => one.awake || before.has(one.id));
+  const { many, plural } = published[kind];
+  const done = () => toastDone(`${many} saved. Connected clients see the new list.`);
+  return (
+    <PublishedChoice
+      word={plural}
+      none={shown.length === 0 && `There are no enabled ${plural} in this workspace.`}
+      before={before}
+      pending={pending}
+      error={error}
+      onSave={(names) => onSave(names, done)}
+    >
+      {(names, onChange, clashes) => (
+        <OfferList kind={kind} offers={shown} names={names} onChange={onChange} clashes={clashes} />
+      )}
+    </PublishedChoice>
   );
 }

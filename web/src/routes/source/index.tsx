@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Tabs } from '@mantine/core';
+import { Alert, Box, Button, Group, Stack, Tabs } from '@mantine/core';
 import { IconPlus, IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
@@ -12,29 +12,29 @@ import {
   useDeleteCredential,
   useDeleteSource,
   useSetCredential,
+  useTestCredential,
   useUpdateSource,
-} from '../api/sources';
-import { useSetToolsEnabled } from '../api/tools';
-import { Ago } from '../components/ago';
-import { NewApiSignIn } from '../components/api-sign-in';
-import { Tag } from '../components/badges';
-import { CredentialForm } from '../components/credential-form';
+} from '../../api/sources';
+import { useSetToolsEnabled } from '../../api/tools';
+import { Ago } from '../../components/ago';
+import { Tag } from '../../components/badges';
+import { CredentialForm } from '../../components/credential-form';
 import {
   CredentialStatus,
   credentialAdvice,
   RefusedCredentials,
   SourceCredentialStatus,
-  TestButton,
-} from '../components/credential-state';
-import { DeletePanel } from '../components/delete-panel';
-import { LinkButton } from '../components/link-button';
-import { Facts, Loaded, Page, Panel } from '../components/page';
-import { SignInPanel } from '../components/sign-in';
-import { SourceSettingsForm } from '../components/source-settings';
-import { toastDone, toastFailed, toastUndo } from '../components/toast';
-import { ToolList } from '../components/tool-list';
-import { LookNow, PendingNotice, UpstreamPanel } from '../components/upstream';
-import { useMay, useSession } from '../session';
+} from '../../components/credential-state';
+import { DeletePanel } from '../../components/delete-panel';
+import { LinkButton } from '../../components/link-button';
+import { Facts, Loaded, Page, Panel } from '../../components/page';
+import { SourceSettingsForm } from '../../components/source-settings';
+import { toastDone, toastFailed, toastUndo } from '../../components/toast';
+import { ToolList } from '../../components/tool-list';
+import { useMay, useSession } from '../../session';
+import { NewApiSignIn } from './api-sign-in';
+import { SignInPanel } from './sign-in';
+import { LookNow, PendingNotice, UpstreamPanel } from './upstream';
 
 export function SourcePage() {
   const { workspace } = useSession();
@@ -145,9 +145,9 @@ function SourceView({ source }: { source: Source }) {
             <SourceCredential source={source} />
           )}
           {source.kind === 'mcp' && (
-            <div style={{ marginTop: 24 }}>
+            <Box mt={24}>
               <SignInPanel source={source} />
-            </div>
+            </Box>
           )}
         </Tabs.Panel>
         <Tabs.Panel value="settings">
@@ -258,7 +258,7 @@ function SourceCredential({ source }: { source: Source }) {
         </Panel>
       )}
       {edits ? (
-        <div style={{ marginTop: credential ? 24 : 0 }}>
+        <Box mt={credential ? 24 : 0}>
           <Panel
             title={credential ? 'Replace credential' : 'Set a credential'}
             note="Encrypted at rest. It can’t be viewed again."
@@ -286,11 +286,25 @@ function SourceCredential({ source }: { source: Source }) {
               }
             />
           </Panel>
-        </div>
+        </Box>
       ) : (
         !credential && <Panel>No credential is set. A developer, admin or owner can set one.</Panel>
       )}
     </>
+  );
+}
+
+/** Tests the credential that is set. */
+function TestButton({ ws, id }: { ws: string; id: string }) {
+  const test = useTestCredential(ws);
+  return (
+    <Button
+      variant="default"
+      loading={test.isPending}
+      onClick={() => test.mutate(id, { onError: toastFailed })}
+    >
+      Test credential
+    </Button>
   );
 }
 
@@ -307,7 +321,7 @@ function SourceSettings({ source }: { source: Source }) {
   if (source.document_digest) facts.push(['Digest', <code key="digest">{source.document_digest}</code>]);
   facts.push(['Created', <Ago key="at" at={source.created_at} />]);
   return (
-    <div style={{ display: 'grid', gap: 24 }}>
+    <Stack gap={24}>
       <Panel title="Settings">
         <SourceSettingsForm
           key={source.updated_at}
@@ -345,6 +359,6 @@ function SourceSettings({ source }: { source: Source }) {
           can restore it from the trash for 30 days.
         </DeletePanel>
       )}
-    </div>
+    </Stack>
   );
 }

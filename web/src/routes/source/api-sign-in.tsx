@@ -9,17 +9,16 @@ import {
   TextInput,
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
-import { ApiError } from '../api/http';
-import { type SignIn, type SignInForm, signInQuery, useSetSignIn } from '../api/sign-in';
-import type { SecurityHint } from '../api/sources';
-import { useSession } from '../session';
-import { CodeBlock } from './copy';
-import { Facts, Loaded } from './page';
-import { SharingChoice } from './sharing';
-import { Submit, useFaultFocus } from './submit';
-import { toastDone } from './toast';
-import { Unsaved, useChanged } from './unsaved';
+import { type Sharing, type SignIn, type SignInForm, signInQuery, useSetSignIn } from '../../api/sign-in';
+import type { SecurityHint } from '../../api/sources';
+import { CodeBlock } from '../../components/copy';
+import { useFields } from '../../components/form';
+import { Facts, Loaded } from '../../components/page';
+import { SharingChoice } from '../../components/sharing';
+import { Submit } from '../../components/submit';
+import { toastDone } from '../../components/toast';
+import { Unsaved } from '../../components/unsaved';
+import { useSession } from '../../session';
 
 /** How an API that is not signed in to yet is to be: what its document says of it is filled in. */
 export function NewApiSignIn({ id, hint }: { id: string; hint?: SecurityHint }) {
@@ -40,9 +39,14 @@ type Field =
   | 'revocation_endpoint'
   | 'client_id'
   | 'client_secret';
-type Draft = Record<Field, string>;
+type Draft = Record<Field, string> & {
+  how: How;
+  sharing: Sharing;
+  auth: 'basic' | 'post';
+  scopes: string[];
+};
 
-function begin({ server }: SignIn, hint: SecurityHint | undefined): { how: How; draft: Draft } {
+function begin({ server, sharing, scope }: SignIn, hint: SecurityHint | undefined): Draft {
   const known = server ?? {
     issuer: hint?.issuer,
     authorization_endpoint: hint?.authorization_url,
@@ -52,20 +56,21 @@ function begin({ server }: SignIn, hint: SecurityHint | undefined): { how: How; 
   const hasAddresses = Boolean(known.authorization_endpoint || known.token_endpoint);
   return {
     how: !known.issuer && hasAddresses ? 'addresses' : 'issuer',
-    draft: {
-      issuer: known.issuer ?? '',
-      authorization_endpoint: known.authorization_endpoint ?? '',
-      token_endpoint: known.token_endpoint ?? '',
-      revocation_endpoint: known.revocation_endpoint ?? '',
-      client_id: '',
-      client_secret: '',
-    },
+    sharing: sharing ?? 'person',
+    issuer: known.issuer ?? '',
+    authorization_endpoint: known.authorization_endpoint ?? '',
+    token_endpoint: known.token_endpoint ?? '',
+    revocation_endpoint: known.revocation_endpoint ?? '',
+    client_id: '',
+    client_secret: '',
+    auth: 'basic',
+    scopes: scope ? scope.split(' ') : [],
   };
 }
 
 /** What of the authorization server is to be said: nothing, if it is the one that is known. */
-function serverOf(how: How, draft: Draft, { server }: SignIn): SignInForm['server'] {
-  if (how === 'issuer') {
+function serverOf(draft: Draft, { server }: SignIn): SignInForm['server'] {
+  if (draft.how === 'issuer') {
     const issuer = draft.issuer.trim();
     return issuer === server?.issuer ? undefined : { issuer };
   }
@@ -86,6 +91,28 @@ function serverOf(how: How, draft: Draft, { server }: SignIn): SignInForm['serve
   };
 }
 
+/** The faults of a draft by field; each says how to correct it. */
+function faultsOf(draft: Draft, state: SignIn): Partial<Record<Field, string>> {
+  const found: Partial<Record<Field, string>> = {};
+  const address = (field: Field, message: string) => {
+    if (!URL.canParse(draft[field].trim())) found[field] = message;
+  };
+  const client_id = draft.client_id.trim();
+  if (draft.how === 'issuer') {
+    address('issuer', 'Enter the issuer exactly as the service publishes it: https://…');
+  } else {
+    address('authorization_endpoint', 'Enter the complete URL of the authorization endpoint.');
+    address('token_endpoint', 'Enter the complete URL of the token endpoint.');
+    if (draft.revocation_endpoint.trim()) {
+      address('revocation_endpoint', 'Enter a complete URL, or leave this empty.');
+    }
+    // Registration needs metadata of the server.
+    if (!client_id && (!state.client || serverOf(draft, state))) found.client_id = 'Enter the client ID.';
+  }
+  if (draft.client_secret && !client_id) found.client_id = 'Enter the ID of this client too.';
+  return found;
+}
+
 const origins: Record<string, string> = {
   document: 'Client ID metadata document',
   registered: 'Registered dynamically',
@@ -96,76 +123,38 @@ const origins: Record<string, string> = {
 export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; hint?: SecurityHint }) {
   const { workspace } = useSession();
   const set = useSetSignIn(workspace.slug, id);
-  const [start] = useState(() => begin(state, hint));
-  const [how, setHow] = useState<How>(start.how);
-  const [draft, setDraft] = useState<Draft>(start.draft);
-  const [sharing, setSharing] = useState(state.sharing ?? 'person');
-  const [auth, setAuth] = useState<'basic' | 'post'>('basic');
-  const [scopes, setScopes] = useState(state.scope ? state.scope.split(' ') : []);
-  const [faults, setFaults] = useState<Partial<Record<Field, string>>>({});
-  const [saves, setSaves] = useState(0);
+  const form = useFields({
+    initialValues: begin(state, hint),
+    validate: (values) => faultsOf(values, state),
+    error: set.error,
+    place: ({ field }) => field?.split('.')[1],
+  });
+  const { how, sharing } = form.values;
   const isNew = !state.sharing;
 
   const text = (field: Field) => ({
-    value: draft[field],
-    onChange: (event: { currentTarget: { value: string } }) => {
-      const { value } = event.currentTarget;
-      setDraft((old) => ({ ...old, [field]: value }));
-      setFaults((old) => ({ ...old, [field]: undefined }));
-    },
-    error: faults[field],
+    ...form.getInputProps(field),
     autoComplete: field === 'client_secret' ? 'new-password' : 'off',
     spellCheck: false,
   });
 
-  const changed = useChanged([how, draft, sharing, auth, scopes], saves);
-  const form = useFaultFocus(Object.values(faults).some(Boolean) ? faults : null);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    const server = serverOf(how, draft, state);
-    const found: Partial<Record<Field, string>> = {};
-    const address = (field: Field, message: string) => {
-      if (!URL.canParse(draft[field].trim())) found[field] = message;
-    };
-    if (how === 'issuer')
-      address('issuer', 'Enter the issuer exactly as the service publishes it: https://…');
-    else {
-      address('authorization_endpoint', 'Enter the complete URL of the authorization endpoint.');
-      address('token_endpoint', 'Enter the complete URL of the token endpoint.');
-      if (draft.revocation_endpoint.trim()) {
-        address('revocation_endpoint', 'Enter a complete URL, or leave this empty.');
-      }
-      // Registration needs metadata of the server.
-      if (!draft.client_id.trim() && (!state.client || server)) found.client_id = 'Enter the client ID.';
-    }
-    if (draft.client_secret && !draft.client_id.trim()) found.client_id = 'Enter the ID of this client too.';
-    setFaults(found);
-    if (Object.keys(found).length > 0) return;
+  function send(values: Draft) {
+    const { auth, scopes, client_secret } = values;
+    const server = serverOf(values, state);
+    const client_id = values.client_id.trim();
     set.mutate(
       {
         sharing,
         method: 'code',
         ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}),
         ...(server ? { server } : {}),
-        ...(draft.client_id.trim()
-          ? {
-              client: {
-                client_id: draft.client_id.trim(),
-                ...(draft.client_secret ? { client_secret: draft.client_secret, auth } : {}),
-              },
-            }
-          : {}),
+        ...(client_id ? { client: { client_id, ...(client_secret ? { client_secret, auth } : {}) } } : {}),
       },
       {
         onSuccess: () => {
-          setDraft((old) => ({ ...old, client_id: '', client_secret: '' }));
-          setSaves((old) => old + 1);
+          form.setValues({ client_id: '', client_secret: '' });
+          form.resetDirty();
           toastDone('Sign-in saved.');
-        },
-        onError: (error) => {
-          const field = error instanceof ApiError ? error.field?.split('.')[1] : undefined;
-          if (field && field in draft) setFaults({ [field]: error.message });
         },
       },
     );
@@ -173,14 +162,19 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
 
   const names = hint?.scopes ?? [];
   return (
-    <form ref={form} onSubmit={submit} noValidate>
-      <Unsaved when={changed && !set.isPending} tabs />
+    <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
+      <Unsaved when={form.isChanged() && !set.isPending} tabs />
       <Stack gap="md">
-        {isNew && <SharingChoice value={sharing} onChange={setSharing} looks={false} />}
+        {isNew && (
+          <SharingChoice
+            value={sharing}
+            onChange={(next) => form.setFieldValue('sharing', next)}
+            looks={false}
+          />
+        )}
         <SegmentedControl
           aria-label="How to find the authorization server"
-          value={how}
-          onChange={(chosen) => setHow(chosen as How)}
+          {...form.getInputProps('how')}
           data={[
             { value: 'issuer', label: 'By issuer' },
             { value: 'addresses', label: 'By endpoint URLs' },
@@ -250,9 +244,8 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
             { value: 'basic', label: 'Authorization header (basic)' },
             { value: 'post', label: 'In the request body (post)' },
           ]}
-          value={auth}
-          onChange={(value) => value && setAuth(value as typeof auth)}
           allowDeselect={false}
+          {...form.getInputProps('auth')}
         />
         <TagsInput
           label="Scopes"
@@ -262,8 +255,7 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
               : 'What the accounts grant. Leave empty for the service’s default.'
           }
           data={names}
-          value={scopes}
-          onChange={setScopes}
+          {...form.getInputProps('scopes')}
           splitChars={[' ', ',']}
         />
         {!isNew && (

@@ -1,7 +1,7 @@
-import { Button, Group, SegmentedControl, Stack, Textarea, TextInput } from '@mantine/core';
+import { Button, Group } from '@mantine/core';
 import { IconIdBadge2, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import {
   type NewClient,
   type RegisteredClient,
@@ -9,35 +9,25 @@ import {
   useAddClientSecret,
   useChangeRegistered,
   useDeleteRegistered,
-  useRegisterClient,
   useRevokeClientSecret,
-} from '../api/clients';
-import { ApiError } from '../api/http';
-import { formatDate } from '../time';
-import { Status } from './badges';
-import { Confirm } from './confirm';
-import { Dialog } from './dialog';
-import { Empty, Loaded, Panel } from './page';
-import { Refused } from './refused';
-import { SecretDialog, type Shown } from './secret';
-import { SwitchAndDelete } from './switch-and-delete';
-import { cell, Table } from './table';
-import { toastDone } from './toast';
-
-const lines = (text: string) =>
-  text
-    .split(/\s+/)
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
+} from '../../api/clients';
+import { Status } from '../../components/badges';
+import { Confirm } from '../../components/confirm';
+import { Dialog } from '../../components/dialog';
+import { Empty, Loaded, Panel } from '../../components/page';
+import { Refused } from '../../components/refused';
+import { SecretDialog, type Shown } from '../../components/secret';
+import { SwitchAndDelete } from '../../components/switch-and-delete';
+import { cell, Table } from '../../components/table';
+import { toastDone } from '../../components/toast';
+import { formatDate } from '../../time';
+import { ClientForm } from './client-form';
 
 const proofs: Record<NewClient['proof'], string> = {
   none: 'None (public)',
   client_secret: 'Client secret',
   private_key_jwt: 'Private key (JWT)',
 };
-
-const errorAt = (error: unknown, ...fields: string[]) =>
-  error instanceof ApiError && error.field && fields.includes(error.field) ? error.message : null;
 
 /** Clients that were registered for this workspace by hand. */
 export function RegisteredClients({ ws }: { ws: string }) {
@@ -238,137 +228,5 @@ export function RegisteredClients({ ws }: { ws: string }) {
         has another secret.
       </Confirm>
     </Panel>
-  );
-}
-
-function ClientForm({
-  ws,
-  client,
-  close,
-  show,
-  busy,
-}: {
-  ws: string;
-  client: RegisteredClient | undefined;
-  close: () => void;
-  show: (shown: Shown) => void;
-  busy: (registering: boolean) => void;
-}) {
-  const register = useRegisterClient(ws);
-  const change = useChangeRegistered(ws);
-  const [name, setName] = useState(client?.name ?? '');
-  const [uris, setUris] = useState(client?.redirect_uris.join('\n') ?? '');
-  const [proof, setProof] = useState<NewClient['proof']>('none');
-  const [keys, setKeys] = useState('');
-  const [unreadable, setUnreadable] = useState(false);
-  const error = register.error ?? change.error;
-  const known = errorAt(error, 'name', 'redirect_uris', 'jwks', 'jwks_uri') !== null;
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    const redirect_uris = lines(uris);
-    if (client) {
-      change.mutate(
-        { id: client.id, name: name.trim(), redirect_uris },
-        {
-          onSuccess: () => {
-            toastDone(`${name.trim()} was updated.`);
-            close();
-          },
-        },
-      );
-      return;
-    }
-    const body: NewClient = { name: name.trim(), redirect_uris, proof };
-    if (proof === 'private_key_jwt') {
-      const text = keys.trim();
-      if (text.startsWith('https://')) {
-        body.jwks_uri = text;
-      } else {
-        try {
-          body.jwks = JSON.parse(text);
-        } catch {
-          setUnreadable(true);
-          return;
-        }
-      }
-    }
-    setUnreadable(false);
-    busy(true);
-    register.mutate(body, {
-      onSettled: () => busy(false),
-      onSuccess: ({ client: made, client_secret }) => {
-        close();
-        const values = [{ label: 'Client ID', value: made.client_id }];
-        if (client_secret) values.push({ label: 'Client secret', value: client_secret });
-        show({ title: `Client “${made.name}”`, values });
-      },
-    });
-  }
-
-  return (
-    <form onSubmit={submit} noValidate>
-      <Stack gap="md">
-        {!known && (
-          <Refused error={error} title={client ? 'Nothing was changed' : 'The client was not registered'} />
-        )}
-        <TextInput
-          label="Name"
-          description="Shown to users on the consent page."
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          error={errorAt(error, 'name')}
-        />
-        <Textarea
-          label="Redirect URIs"
-          description="One redirect URI per line."
-          placeholder="https://app.example/oauth/callback"
-          rows={3}
-          value={uris}
-          onChange={(event) => setUris(event.currentTarget.value)}
-          error={errorAt(error, 'redirect_uris')}
-        />
-        {!client && (
-          <div>
-            <span id="proof">Client authentication</span>
-            <SegmentedControl
-              fullWidth
-              aria-labelledby="proof"
-              value={proof}
-              onChange={(value) => setProof(value as NewClient['proof'])}
-              data={[
-                { value: 'none', label: 'None (public)' },
-                { value: 'client_secret', label: 'Client secret' },
-                { value: 'private_key_jwt', label: 'Private key (JWT)' },
-              ]}
-            />
-          </div>
-        )}
-        {!client && proof === 'private_key_jwt' && (
-          <Textarea
-            label="Public keys"
-            description="The https URL of a JWK set, or the JWK set as JSON."
-            rows={3}
-            value={keys}
-            onChange={(event) => setKeys(event.currentTarget.value)}
-            error={
-              unreadable ? 'Enter an https URL or a JWK set in JSON.' : errorAt(error, 'jwks', 'jwks_uri')
-            }
-          />
-        )}
-        <Group justify="flex-end">
-          <Button variant="default" disabled={register.isPending} onClick={close}>
-            Cancel
-          </Button>
-          <Button
-            type="submit"
-            disabled={name.trim() === '' || lines(uris).length === 0}
-            loading={register.isPending || change.isPending}
-          >
-            {client ? 'Save' : 'Register'}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
   );
 }

@@ -1,7 +1,7 @@
 import { Button, Group, Radio, Stack, TextInput } from '@mantine/core';
 import { IconPlugConnected } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import {
   type AdmissionRule,
   clientsQuery,
@@ -11,21 +11,21 @@ import {
   useDecideClient,
   useDismissAskers,
   useSetRule,
-} from '../api/clients';
-import { ApiError } from '../api/http';
-import { Ago } from '../components/ago';
-import { Status, Tag } from '../components/badges';
-import { Confirm } from '../components/confirm';
-import { Empty, Loaded, Page, Panel } from '../components/page';
-import { Refused } from '../components/refused';
-import { RegisteredClients } from '../components/registered-clients';
-import { Restricted } from '../components/restricted';
-import { cell, Table } from '../components/table';
-import classes from '../components/table.module.css';
-import { toastDone } from '../components/toast';
-import { Unsaved } from '../components/unsaved';
-import { useSession } from '../session';
-import { formatDate } from '../time';
+} from '../../api/clients';
+import { Ago } from '../../components/ago';
+import { Status, Tag } from '../../components/badges';
+import { Confirm } from '../../components/confirm';
+import { useFields } from '../../components/form';
+import { Empty, Loaded, Page, Panel } from '../../components/page';
+import { Refused } from '../../components/refused';
+import { Restricted } from '../../components/restricted';
+import { cell, Table } from '../../components/table';
+import classes from '../../components/table.module.css';
+import { toastDone } from '../../components/toast';
+import { Unsaved } from '../../components/unsaved';
+import { useSession } from '../../session';
+import { formatDate } from '../../time';
+import { RegisteredClients } from './registered';
 
 const rules: { value: AdmissionRule; label: string; note: string }[] = [
   { value: 'any', label: 'Any client', note: 'Each user decides on the consent page.' },
@@ -89,18 +89,15 @@ function Admission({ ws }: { ws: string }) {
 
 function Rule({ ws, rule, effects }: { ws: string; rule: AdmissionRule; effects: RuleEffect[] }) {
   const set = useSetRule(ws);
-  const [chosen, setChosen] = useState<AdmissionRule>();
+  // Empty while nothing is chosen: then the rule of the server is shown.
+  const form = useFields({ initialValues: { rule: '' as AdmissionRule | '' } });
   const [asking, setAsking] = useState(false);
-  const value = chosen ?? rule;
+  const value = form.values.rule || rule;
   const effect = effects.find((one) => one.rule === value);
   return (
     <Stack gap="md">
       <Unsaved when={value !== rule && !set.isPending} />
-      <Radio.Group
-        value={value}
-        onChange={(next) => setChosen(next as AdmissionRule)}
-        aria-label="Client policy"
-      >
+      <Radio.Group {...form.getInputProps('rule')} value={value} aria-label="Client policy">
         <Stack gap="sm">
           {rules.map(({ value: one, label, note }) => (
             <Radio key={one} value={one} label={label} description={note} />
@@ -124,7 +121,7 @@ function Rule({ ws, rule, effects }: { ws: string; rule: AdmissionRule; effects:
           set.mutate(value, {
             onSuccess: ({ ended }) => {
               setAsking(false);
-              setChosen(undefined);
+              form.restart();
               toastDone(ended > 0 ? `Policy changed. ${connections(ended)}` : 'Policy changed.');
             },
           })
@@ -299,32 +296,29 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
 
 function AllowForm({ ws }: { ws: string }) {
   const allow = useAllowClient(ws);
-  const [id, setId] = useState('');
-  const atField = allow.error instanceof ApiError && allow.error.field === 'client_id';
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (id.trim() === '') return;
-    allow.mutate(id.trim(), {
+  const form = useFields({ initialValues: { client_id: '' }, error: allow.error });
+  const id = form.values.client_id.trim();
+  function send() {
+    if (id === '') return;
+    allow.mutate(id, {
       onSuccess: () => {
-        setId('');
+        form.restart();
         toastDone('The client can connect now.');
       },
     });
   }
   return (
-    <form onSubmit={submit} noValidate className={classes.below}>
-      {!atField && <Refused error={allow.error} title="The client was not allowed" />}
+    <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate className={classes.below}>
+      <Refused error={form.refusal} title="The client was not allowed" />
       <Group align="flex-end" gap="sm">
         <TextInput
           label="Pre-approve a client"
           description="The URL of its client metadata, or the client ID shown on the consent page."
           placeholder="https://app.example/oauth/client.json"
-          value={id}
-          onChange={(event) => setId(event.currentTarget.value)}
-          error={atField ? allow.error?.message : null}
-          style={{ flex: '1 1 18rem' }}
+          className={classes.grow}
+          {...form.getInputProps('client_id')}
         />
-        <Button type="submit" variant="default" disabled={id.trim() === ''} loading={allow.isPending}>
+        <Button type="submit" variant="default" disabled={id === ''} loading={allow.isPending}>
           Allow
         </Button>
       </Group>

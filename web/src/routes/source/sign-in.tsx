@@ -1,5 +1,6 @@
 import {
   Alert,
+  Box,
   Button,
   Group,
   PasswordInput,
@@ -10,7 +11,7 @@ import {
   TextInput,
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, type ReactNode, useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import {
   type Sharing,
   type SignIn,
@@ -19,18 +20,19 @@ import {
   useDisconnect,
   useRemoveSignIn,
   useSetSignIn,
-} from '../api/sign-in';
-import type { Source } from '../api/sources';
-import { useMay, useSession } from '../session';
-import { Ago } from './ago';
+} from '../../api/sign-in';
+import type { Source } from '../../api/sources';
+import { Ago } from '../../components/ago';
+import { Confirm } from '../../components/confirm';
+import { useFields } from '../../components/form';
+import { Facts, Loaded, Panel } from '../../components/page';
+import { Refused } from '../../components/refused';
+import { SharingChoice } from '../../components/sharing';
+import { Submit } from '../../components/submit';
+import { toastDone, toastFailed } from '../../components/toast';
+import { Unsaved } from '../../components/unsaved';
+import { useMay, useSession } from '../../session';
 import { ApiSignInForm } from './api-sign-in';
-import { Confirm } from './confirm';
-import { Facts, Loaded, Panel } from './page';
-import { Refused } from './refused';
-import { SharingChoice } from './sharing';
-import { Submit, useFaultFocus } from './submit';
-import { toastDone, toastFailed } from './toast';
-import { Unsaved, useChanged } from './unsaved';
 
 const host = (issuer: string) => (URL.canParse(issuer) ? new URL(issuer).host : issuer);
 
@@ -119,14 +121,14 @@ function Known({ source, state }: { source: Source; state: SignIn }) {
           title="Authorization server and client"
           note="The server that issues the tokens, and the client of this workspace there."
         >
-          <div style={{ maxWidth: 560 }}>
+          <Box maw={560}>
             <ApiSignInForm
               key={`${sharing} ${state.scope ?? ''}`}
               id={id}
               state={state}
               hint={source.security.find((one) => one.kind === 'oauth_authorization_code')}
             />
-          </div>
+          </Box>
         </Panel>
       )}
       {edits && (
@@ -294,40 +296,41 @@ const kinds: Record<string, string> = {
 function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: SignIn }) {
   const { workspace } = useSession();
   const set = useSetSignIn(workspace.slug, id);
-  const [clientId, setClientId] = useState('');
-  const [secret, setSecret] = useState('');
-  const [key, setKey] = useState('');
-  const [scope, setScope] = useState(state.scope ?? '');
-  const [method, setMethod] = useState(state.method);
-  const [saves, setSaves] = useState(0);
+  const form = useFields({
+    initialValues: {
+      client_id: '',
+      client_secret: '',
+      private_key: '',
+      scope: state.scope ?? '',
+      method: state.method,
+    },
+    error: set.error,
+    place: ({ field }) => field?.split('.').at(-1),
+  });
 
-  const changed = useChanged([clientId, secret, key, scope, method], saves);
-  const form = useFaultFocus(set.error);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    const entered = clientId.trim() !== '';
+  function send({ method, ...values }: typeof form.values) {
+    const client_id = values.client_id.trim();
+    const scope = values.scope.trim();
+    const { client_secret, private_key } = values;
     set.mutate(
       {
         sharing,
         method,
-        ...(scope.trim() ? { scope: scope.trim() } : {}),
-        ...(entered
+        ...(scope ? { scope } : {}),
+        ...(client_id
           ? {
               client: {
-                client_id: clientId.trim(),
-                ...(secret ? { client_secret: secret } : {}),
-                ...(key ? { private_key: key } : {}),
+                client_id,
+                ...(client_secret ? { client_secret } : {}),
+                ...(private_key ? { private_key } : {}),
               },
             }
           : {}),
       },
       {
         onSuccess: () => {
-          setClientId('');
-          setSecret('');
-          setKey('');
-          setSaves((old) => old + 1);
+          form.setValues({ client_id: '', client_secret: '', private_key: '' });
+          form.resetDirty();
           toastDone('Client saved.');
         },
       },
@@ -339,8 +342,8 @@ function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: S
       title="Client"
       note="Most servers let Portolan register itself. Enter a client only if the server’s operator gave you one."
     >
-      <form ref={form} onSubmit={submit} noValidate>
-        <Unsaved when={changed && !set.isPending} tabs />
+      <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
+        <Unsaved when={form.isChanged() && !set.isPending} tabs />
         <Stack gap="md" maw={560}>
           {state.client && (
             <Facts
@@ -352,37 +355,29 @@ function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: S
           )}
           <SegmentedControl
             aria-label="How the account is connected"
-            value={method}
-            onChange={(chosen) => setMethod(chosen as SignIn['method'])}
+            {...form.getInputProps('method')}
             data={[
               { value: 'code', label: 'A user signs in' },
               { value: 'client_credentials', label: 'Client credentials' },
             ]}
           />
-          <TextInput
-            label="Client ID"
-            value={clientId}
-            onChange={(event) => setClientId(event.currentTarget.value)}
-          />
+          <TextInput label="Client ID" {...form.getInputProps('client_id')} />
           <PasswordInput
             label="Client secret"
             description="Optional. Encrypted at rest. It can’t be viewed again."
-            value={secret}
             autoComplete="off"
-            onChange={(event) => setSecret(event.currentTarget.value)}
+            {...form.getInputProps('client_secret')}
           />
           <Textarea
             label="Private key"
             description="PEM, for servers that authenticate the client by its public key."
-            value={key}
             rows={6}
-            onChange={(event) => setKey(event.currentTarget.value)}
+            {...form.getInputProps('private_key')}
           />
           <TextInput
             label="Scopes"
             description="Separated by spaces. Leave empty to request the scopes the server lists."
-            value={scope}
-            onChange={(event) => setScope(event.currentTarget.value)}
+            {...form.getInputProps('scope')}
           />
           <Text size="sm">
             Redirect URI to register there: <code>{state.redirect_uri}</code>
