@@ -75,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
             .all(|word| served.contains(&word.as_str()))
     );
     assert!(read.name.chars().count() <= 64 && !read.name.chars().any(char::is_control));
-    assert_eq!(name::clean(&read.name).as_ref(), Some(&read.name));
+    assert_eq!(names::clean(&read.name).as_ref(), Some(&read.name));
     let (jwks, uri) = (read.metadata.get("jwks"), read.metadata.get("jwks_uri"));
     match read.auth_method {
         AuthMethod::PrivateKeyJwt => assert!(jwks.is_some() != uri.is_some()),

@@ -65,8 +65,13 @@ let listings = 0;
 
 /** fetch, counting the requests for a page of the list: SDK 2.x collects the pages by itself. */
 export function countingFetch(input, init) {
-  if (typeof init?.body === "string" && init.body.includes('"tools/list"')) listings += 1;
+  countListing(init?.body);
   return fetch(input, init);
+}
+
+/** Counts a message, if it is a request for a page of the list. */
+export function countListing(message) {
+  if (typeof message === "string" && message.includes('"tools/list"')) listings += 1;
 }
 
 /** One line of the report. */
