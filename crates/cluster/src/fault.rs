@@ -22,9 +22,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::standstill::Standstill;
 use crate::{
-    lock,
-    node::rng,
-    spawn,
+    lock, rng, spawn,
     store::{
         Append, Appended, Attached, Begin, Cursor, Fresh, Held, HoldWanted, Lease, LeaseWanted,
         Members, NodeId, NodeMessage, Nonce, Partition, Principal, PutRecord, Read, ReadWanted,

@@ -1,7 +1,7 @@
 //! A client's connection to a stream: its position, its queue, and whether it still holds the
 //! stream (STREAM-8). No I/O.
 
-mod deliveries;
+pub(super) mod deliveries;
 
 use std::{
     collections::VecDeque,
@@ -15,9 +15,7 @@ use portolan_model::{Timestamp, id::TenantId};
 use portolan_traces::{Context, Span};
 use tokio::time::Instant;
 
-pub use self::deliveries::StreamReader;
 use super::{
-    Inner,
     position::{Judgement, Position},
     stream_metrics::Since,
 };
@@ -79,7 +77,7 @@ pub(super) enum Phase {
 
 /// Next step for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// No step.
     Rest,
     /// Read the log.
@@ -101,7 +99,7 @@ pub(super) struct Offer {
 }
 
 /// A client's connection.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// Tenant of the stream. Payloads are sealed with its key.
     pub(super) tenant: TenantId,
     pub(super) stream: StreamKey,
@@ -239,7 +237,7 @@ pub(super) struct Standing {
 
 impl Connection {
     pub(super) fn new(
-        inner: &Inner,
+        bounds: (usize, usize),
         tenant: TenantId,
         stream: StreamKey,
         principal: Principal,
@@ -262,7 +260,7 @@ impl Connection {
                 deadline: None,
                 out: VecDeque::new(),
                 bytes: 0,
-                bounds: inner.settings.outbound,
+                bounds,
                 is_queued: false,
                 is_unread: false,
                 is_looked_at: false,

@@ -1,24 +1,22 @@
 //! Writer of a stream, as its request uses it. Its task (`task`) does the I/O.
 
+pub(super) mod shared;
 mod task;
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use portolan_model::id::TenantId;
 use portolan_traces::Span;
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Inner, Lost, PayloadPlace, envelope};
+use self::shared::{Ending, Item, Shared};
+use super::{
+    envelope,
+    inner::Inner,
+    payload::{Lost, PayloadPlace},
+};
 use crate::{
     lock,
     store::{Class, Epoch, Principal, StreamKey},
@@ -56,107 +54,6 @@ pub enum Over {
     /// The request has the maximum number of open questions (8), or this question is already open.
     #[error("too many questions are open")]
     TooManyQuestions,
-}
-
-/// End of a stream.
-#[derive(Debug)]
-pub(super) enum Ending {
-    Final(Bytes),
-    Cancelled,
-    Lost(Lost),
-    /// The log already has the final response.
-    Logged,
-}
-
-#[derive(Debug)]
-struct Item {
-    class: Class,
-    question: Option<String>,
-    payload: Bytes,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    items: VecDeque<Item>,
-    bytes: usize,
-    ending: Option<Ending>,
-    /// The queue takes no more items.
-    is_over: bool,
-    /// The task stops without a final response.
-    is_abandoned: bool,
-    /// A reader did not find the stream in the store.
-    must_audit: bool,
-}
-
-/// State that the handle and the task share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) stream: StreamKey,
-    /// Tenant of the stream.
-    pub(super) tenant: TenantId,
-    /// Bytes in the buffer and the queue.
-    pub(super) held: AtomicUsize,
-    /// Bytes that were appended to the log.
-    pub(super) logged: AtomicU64,
-    queue: Mutex<Queue>,
-    work: Notify,
-    room: Notify,
-    /// Cancelled when the work has to stop.
-    fenced: CancellationToken,
-    /// Cancelled when the end is in the log, or another node writes it.
-    pub(super) done: CancellationToken,
-}
-
-impl Shared {
-    fn new(stream: StreamKey, tenant: TenantId) -> Self {
-        Self {
-            stream,
-            tenant,
-            held: AtomicUsize::new(0),
-            logged: AtomicU64::new(0),
-            queue: Mutex::default(),
-            work: Notify::new(),
-            room: Notify::new(),
-            fenced: CancellationToken::new(),
-            done: CancellationToken::new(),
-        }
-    }
-
-    /// Ends the stream after the queued events. The first ending counts.
-    pub(super) fn finish(&self, ending: Ending) {
-        let mut queue = lock(&self.queue);
-        if !queue.is_over {
-            queue.is_over = true;
-            queue.ending = Some(ending);
-        }
-        drop(queue);
-        self.work.notify_one();
-        self.room.notify_waiters();
-    }
-
-    /// Ends the stream and stops the work.
-    pub(super) fn cut(&self, lost: Lost) {
-        self.finish(Ending::Lost(lost));
-        self.fenced.cancel();
-    }
-
-    /// Requests an audit: whether the stream exists and still belongs to this writer.
-    pub(super) fn audit(&self) {
-        lock(&self.queue).must_audit = true;
-        self.work.notify_one();
-    }
-
-    /// Stops the writer without a final response.
-    pub(super) fn abandon(&self) {
-        {
-            let mut queue = lock(&self.queue);
-            queue.is_over = true;
-            queue.is_abandoned = true;
-        }
-        self.fenced.cancel();
-        self.work.notify_one();
-        self.room.notify_waiters();
-    }
 }
 
 struct Handle {

@@ -10,20 +10,18 @@ use bytes::Bytes;
 use portolan_traces::Span;
 use tokio::time::Instant;
 
-use super::{
-    super::{
-        Inner, PayloadPlace,
-        envelope::{self, Envelope},
-        reader::{Connection, Offer, Phase},
-        stream_metrics::Since,
-        takeover::Claim,
-        unacked_buffer::{self, UnackedBuffer, Verdict},
-    },
-    Ending, Shared,
-};
+use super::shared::{Ending, Shared};
 use crate::{
     lock,
-    node::Lost,
+    node::{
+        envelope::{self, Envelope},
+        inner::Inner,
+        payload::{Lost, PayloadPlace},
+        reader::{Connection, Offer, Phase},
+        stream_metrics::Since,
+        takeover::claims::Claim,
+        unacked_buffer::{self, UnackedBuffer, Verdict},
+    },
     store::{Appended, Class, Cursor, Epoch, State, StoreError},
 };
 
