@@ -1,6 +1,6 @@
 //! A client metadata document (AUTH-C1, AUTH-C3, AUTH-C7, AUTH-C14; CASE-77, CASE-81 to CASE-83,
-//! CASE-87 and CASE-88): its URL, and what stands there. What is accepted keeps the rules, and a
-//! URL is fetched as it is written.
+//! CASE-87 and CASE-88): its URL and its text. An accepted document keeps the rules, and a URL is
+//! fetched as it is written.
 #![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,5 @@
-//! What comes from Redis, which somebody else may have written (STREAM-3, STREAM-7, STREAM-8):
-//! messages, answers of scripts with entries of a log, and what is kept about a stream. It is read
-//! or refused.
+//! Data from Redis, which an attacker may have written (STREAM-3, STREAM-7, STREAM-8): messages,
+//! answers of scripts with entries of a log, and records of a stream. They are read or refused.
 #![cfg_attr(fuzzing, no_main)]
 
 use bytes::Bytes;
@@ -41,7 +40,7 @@ fn bulk(part: &[u8]) -> ::redis::Value {
     ::redis::Value::BulkString(part.to_vec())
 }
 
-/// What `read` answers: lines, the eighth of which is the log, whose entries tabs part.
+/// The answer of `read`: lines. The eighth is the log, with tabs between its entries.
 fn answer(data: &[u8]) {
     let lines = data.split(|byte| *byte == b'\n').enumerate();
     let values = lines.map(|(at, line)| match at {
@@ -57,7 +56,7 @@ fn answer(data: &[u8]) {
     }
 }
 
-/// What a script answers that is one value.
+/// The answer of a script with one value.
 fn one(data: &[u8]) {
     let number = std::str::from_utf8(data)
         .ok()

@@ -1,4 +1,5 @@
-// What is wrong with a form stands beside the button that was pressed, and a form that cannot be sent is not offered.
+// The error of a form stands beside the pressed button, and a form that cannot be sent is not
+// offered.
 import { screen, waitFor, within } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
 import { expect, test } from 'vitest';

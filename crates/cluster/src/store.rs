@@ -23,6 +23,7 @@ use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use portolan_model::{Gcra, gcra::Request};
 use tokio::sync::{mpsc, watch};
 
 pub use self::{
@@ -474,6 +475,22 @@ pub struct LeaseWanted {
     /// Tokens that were granted earlier and not used. They are returned first, up to the capacity
     /// of the bucket.
     pub back: u64,
+}
+
+impl LeaseWanted {
+    /// Rate of the bucket, within exact arithmetic.
+    pub(crate) const fn rate(&self) -> Gcra {
+        Gcra::new(self.interval_us, self.burst)
+    }
+
+    /// The tokens, for [`Gcra::take`].
+    pub(crate) const fn request(&self) -> Request {
+        Request {
+            want: self.want,
+            debt: self.debt,
+            back: self.back,
+        }
+    }
 }
 
 /// Reply for one bucket.

@@ -27,9 +27,9 @@ use serde_json::json;
 use crate::{
     clients::verified::{self, Trust},
     mail,
+    request_context::RequestContext,
     session::BrowserSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// A workspace's verdict on a client, for one person.
@@ -161,7 +161,7 @@ pub(crate) async fn end_client(
 pub(crate) async fn ask(
     state: &AuthState,
     tx: &mut SystemTx,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     session: &BrowserSession,
     choice: &Choice,
@@ -179,7 +179,7 @@ pub(crate) async fn ask(
         outcome: Outcome::Ok,
         detail: json!({"client": client.name, "client_id": client.client_id}),
     };
-    audit::record(tx, &event, &visitor.origin(), now).await?;
+    audit::record(tx, &event, &context.origin(), now).await?;
     metrics::counter!("oauth_client_requests_total").increment(1);
     // The console lists all requests, so mails beyond the budget are not needed.
     if state

@@ -33,13 +33,13 @@ use crate::{
     answer::Answer,
     browser::Browser,
     clients::metadata_document::{self, DocumentFault},
+    connection_diagnostics::{self, DescribeStep},
     error::ErrorCode,
     pages::{self, PageError},
     parameters::Parameters,
-    recorder::{self, Telling},
+    request_context::RequestContext,
     session::MaybeAnySession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Longest query (AUTH-A1).
@@ -86,16 +86,16 @@ type Refusal = (ErrorCode, &'static str);
 pub(crate) async fn authorize(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     session: MaybeAnySession,
     RawQuery(query): RawQuery,
 ) -> Result<Response, PageError> {
-    throttle(&state, &visitor)?;
+    throttle(&state, &context)?;
     let query = query.unwrap_or_default();
     let parameters = Parameters::parse(query.as_bytes());
-    let mut step = first_step(&state, &visitor, &parameters);
+    let mut step = first_step(&state, &context, &parameters);
     let (client, redirect_uri, echo) =
-        match client_and_redirect(&state, &visitor, &query, &parameters).await? {
+        match client_and_redirect(&state, &context, &query, &parameters).await? {
             Ok(proved) => proved,
             Err(fault) => {
                 metrics::counter!("oauth_authorize_total", "outcome" => "page").increment(1);
@@ -109,14 +109,14 @@ pub(crate) async fn authorize(
                     status: fault.status.as_u16(),
                     title: fault.title,
                     text: &fault.text,
-                    request_id: &visitor.request_id,
+                    request_id: &context.request_id,
                 };
                 return pages::html(fault.status, &page);
             }
         };
     step.client_name = Some(client.name.clone());
     let back = |step: NewEvent, (code, description): Refusal| {
-        let rule = recorder::rules::of(code, description);
+        let rule = connection_diagnostics::rules::of(code, description);
         let step = step.sent("error", code.as_str());
         state.oauth.recorder.record(step.refused(rule, description));
         metrics::counter!("oauth_authorize_total", "outcome" => code.as_str()).increment(1);
@@ -181,13 +181,14 @@ pub(crate) async fn authorize(
 }
 
 /// The first step of the request for the connection diagnostics.
-fn first_step(state: &AuthState, visitor: &Visitor, parameters: &Parameters) -> NewEvent {
-    let resource = recorder::named(state, parameters);
-    let mut step = recorder::step(state, visitor, Step::Authorize).resource(resource.as_ref());
+fn first_step(state: &AuthState, context: &RequestContext, parameters: &Parameters) -> NewEvent {
+    let resource = connection_diagnostics::named(state, parameters);
+    let mut step =
+        connection_diagnostics::step(state, context, Step::Authorize).resource(resource.as_ref());
     if let Some(client_id) = parameters.first("client_id") {
         step = step.client(client_id, None);
     }
-    step.detail = Value::Object(recorder::kept_parameters(parameters));
+    step.detail = Value::Object(connection_diagnostics::kept_parameters(parameters));
     step.sent("state", parameters.first("state").is_some())
 }
 
@@ -212,14 +213,14 @@ pub(crate) fn needs_sign_in(
         })
 }
 
-fn throttle(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
-    if visitor.ip.is_loopback() && state.config.loopback_is_unthrottled {
+fn throttle(state: &AuthState, context: &RequestContext) -> Result<(), PageError> {
+    if context.ip.is_loopback() && state.config.loopback_is_unthrottled {
         return Ok(());
     }
     state
         .oauth
         .authorizations
-        .take(&visitor.ip_block(), state.now())
+        .take(&context.ip_block(), state.now())
         .map_err(|wait| PageError::Throttled {
             retry_after: wait.whole_seconds() + 1,
         })
@@ -230,7 +231,7 @@ type Proved = (Client, String, Option<String>);
 /// Steps 1 and 2 of AUTH-A2.
 async fn client_and_redirect(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     query: &str,
     parameters: &Parameters,
 ) -> Result<Result<Proved, Fault>, PageError> {
@@ -256,7 +257,7 @@ async fn client_and_redirect(
             )));
         }
     };
-    let client = match find_client(state, visitor, client_id, parameters).await? {
+    let client = match find_client(state, context, client_id, parameters).await? {
         Ok(client) => client,
         Err(fault) => return Ok(Err(fault)),
     };
@@ -304,17 +305,17 @@ async fn client_and_redirect(
 
 async fn find_client(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client_id: &str,
     parameters: &Parameters,
 ) -> Result<Result<Client, Fault>, PageError> {
     // A `client_id` that begins like a URL can never be a registered id (AUTH-C1).
     if client_id.starts_with("https://") || client_id.starts_with("http://") {
-        return match metadata_document::resolve(state, client_id, visitor).await {
+        return match metadata_document::resolve(state, client_id, context).await {
             Ok(client) => {
-                let step = recorder::step(state, visitor, Step::ClientDocument)
+                let step = connection_diagnostics::step(state, context, Step::ClientDocument)
                     .client(&client.client_id, Some(&client.name))
-                    .resource(recorder::named(state, parameters).as_ref());
+                    .resource(connection_diagnostics::named(state, parameters).as_ref());
                 state.oauth.recorder.record(step);
                 Ok(Ok(client))
             }

@@ -27,7 +27,9 @@ use portolan_storage::{
     },
 };
 
-use crate::{error::OAuthError, parameters::Parameters, state::AuthState, visitor::Visitor};
+use crate::{
+    error::OAuthError, parameters::Parameters, request_context::RequestContext, state::AuthState,
+};
 
 /// The proof that a request offers.
 enum Offer {
@@ -56,11 +58,11 @@ impl Offer {
 /// method (AUTH-T14).
 pub(crate) async fn authenticate(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Client, OAuthError> {
-    let (client, _) = authenticate_in(state, visitor, headers, form).await?;
+    let (client, _) = authenticate_in(state, context, headers, form).await?;
     Ok(client)
 }
 
@@ -69,7 +71,7 @@ pub(crate) async fn authenticate(
 /// becomes of the request.
 pub(crate) async fn authenticate_in(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<(Client, Option<SystemTx>), OAuthError> {
@@ -119,7 +121,7 @@ pub(crate) async fn authenticate_in(
             let Offer::Assertion { jwt, .. } = &offer else {
                 return Err(refuse("this client has to send a client_assertion"));
             };
-            let client = assertion::check(state, visitor, client, jwt).await?;
+            let client = assertion::check(state, context, client, jwt).await?;
             Ok((client, None))
         }
         (_, Some((_, Some(secret)))) => {

@@ -13,7 +13,7 @@ use portolan_net::txt::TxtRecords;
 use serde::Serialize;
 use url::Url;
 
-use crate::login::{breached::BreachedPasswords, others::SignInWith};
+use crate::login::{breached::BreachedPasswords, federation::SignInWith};
 
 /// Settings of this service.
 #[derive(Debug, Clone)]

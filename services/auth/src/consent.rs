@@ -46,18 +46,18 @@ use time::Duration;
 
 use self::target::{Target, requested};
 use crate::{
+    access_policy,
     admission::{self, Offered},
     answer::Answer,
     authorize::needs_sign_in,
     browser::Browser,
-    entry,
     error::ErrorCode,
     forms,
     login::{self, login_path},
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     session::{self, BrowserSession, MaybeAnySession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// A faster decision than this after the page was shown was not made by a person who read it
@@ -73,7 +73,7 @@ const MAX_GRANTS: i64 = 50;
 pub(crate) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
 ) -> Result<Response, PageError> {
@@ -88,11 +88,11 @@ pub(crate) async fn show(
     let session = match session {
         Some(session) if !needs_sign_in(&request, session.auth_time, state.now()) => session,
         other => {
-            journey::sign_in(&state, &visitor, &request, &client);
+            journey::sign_in(&state, &context, &request, &client);
             return pages::see_other(&login_path(request.id, other.is_some()));
         }
     };
-    shown(&state, tx, &visitor, &request, &client, &session, None).await
+    shown(&state, tx, &context, &request, &client, &session, None).await
 }
 
 /// Fields that the page posts.
@@ -110,7 +110,7 @@ pub(crate) struct Decision {
 pub(crate) async fn decide(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
     headers: HeaderMap,
@@ -158,7 +158,7 @@ pub(crate) async fn decide(
             return approve(
                 &state,
                 tx,
-                &visitor,
+                &context,
                 &request,
                 &client,
                 &session,
@@ -168,12 +168,12 @@ pub(crate) async fn decide(
         }
         (None, "switch") => {
             drop(tx);
-            return switch(&state, &headers, &visitor, &request).await;
+            return switch(&state, &headers, &context, &request).await;
         }
-        (None, "deny") => return deny(&state, tx, &visitor, &request, &client, &session).await,
+        (None, "deny") => return deny(&state, tx, &context, &request, &client, &session).await,
         (None, wish) => match wish.strip_prefix("ask ") {
             Some(workspace) => {
-                return ask(&state, tx, &visitor, &request, &client, &session, workspace).await;
+                return ask(&state, tx, &context, &request, &client, &session, workspace).await;
             }
             None => "Please choose one of the buttons.",
         },
@@ -181,7 +181,7 @@ pub(crate) async fn decide(
     shown(
         &state,
         tx,
-        &visitor,
+        &context,
         &request,
         &client,
         &session,
@@ -242,7 +242,7 @@ fn form_token(
 async fn shown(
     state: &AuthState,
     mut tx: SystemTx,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
     session: &BrowserSession,
@@ -259,7 +259,7 @@ async fn shown(
         .await?;
     tx.commit().await?;
     if request.shown_at.is_none() {
-        journey::shown(state, visitor, request, client, &target, session);
+        journey::shown(state, context, request, client, &target, session);
     }
     view::render(state, request, client, session, &target, notice)
 }
@@ -273,8 +273,8 @@ async fn lacking(
     choice: &Choice,
 ) -> Result<Option<String>, PageError> {
     let target = login::Target::Request(request.id);
-    let lacking = entry::lacking(tx, choice.tenant, choice.role, session).await?;
-    Ok(lacking.map(|lacking| lacking.path(&choice.slug, &target)))
+    let unmet = access_policy::unmet(tx, choice.tenant, choice.role, session).await?;
+    Ok(unmet.map(|unmet| unmet.path(&choice.slug, &target)))
 }
 
 /// The response to a decided request: the same redirect for [`ANSWER_FOR`], then a page.
@@ -322,7 +322,7 @@ fn done(client: &Client) -> Result<Response, PageError> {
 async fn approve(
     state: &AuthState,
     mut tx: SystemTx,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
     session: &BrowserSession,
@@ -343,8 +343,8 @@ async fn approve(
         chosen = chosen.filter(|_| is_good);
     }
     let Some(choice) = chosen else {
-        journey::refused(state, visitor, request, client, &target, workspace);
-        refuse(&mut tx, visitor, client, session, now).await?;
+        journey::refused(state, context, request, client, &target, workspace);
+        refuse(&mut tx, context, client, session, now).await?;
         tx.commit().await?;
         return Err(PageError::ForeignForm);
     };
@@ -388,8 +388,8 @@ async fn approve(
         client_snapshot: &snapshot,
         session: session.id,
         amr: &session.amr,
-        ip_block: Some(&visitor.ip_block()),
-        ua_label: visitor.ua_label.as_deref(),
+        ip_block: Some(&context.ip_block()),
+        ua_label: context.ua_label.as_deref(),
     };
     grants::create(&mut tx, &new, now).await?;
     single_sign_on::note_grant(&mut tx, grant.id, session.id).await?;
@@ -422,10 +422,10 @@ async fn approve(
         outcome: Outcome::Ok,
         detail: json!({"client": client.name, "client_id": client.client_id, "scope": grant.scopes.to_string()}),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     metrics::counter!("oauth_consent_total", "outcome" => "approved").increment(1);
-    journey::approved(state, visitor, request, client, &grant);
+    journey::approved(state, context, request, client, &grant);
     answer.into_response(&client.name)
 }
 
@@ -434,7 +434,7 @@ async fn approve(
 async fn ask(
     state: &AuthState,
     mut tx: SystemTx,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
     session: &BrowserSession,
@@ -447,11 +447,11 @@ async fn ask(
             && offered.verdict.admission == Admission::NeedsApproval
     };
     let Some(offered) = target.named(workspace).filter(may_ask) else {
-        refuse(&mut tx, visitor, client, session, state.now()).await?;
+        refuse(&mut tx, context, client, session, state.now()).await?;
         tx.commit().await?;
         return Err(PageError::ForeignForm);
     };
-    let letters = admission::ask(state, &mut tx, visitor, client, session, &offered.choice).await?;
+    let letters = admission::ask(state, &mut tx, context, client, session, &offered.choice).await?;
     tx.commit().await?;
     for letter in letters {
         state.mailer.deliver(&letter);
@@ -463,10 +463,10 @@ async fn ask(
 async fn switch(
     state: &AuthState,
     headers: &HeaderMap,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
 ) -> Result<Response, PageError> {
-    let removal = session::end(state, headers, visitor).await?;
+    let removal = session::end(state, headers, context).await?;
     let mut response = pages::see_other(&login_path(request.id, false))?;
     response.headers_mut().append(header::SET_COOKIE, removal);
     Ok(response)
@@ -475,7 +475,7 @@ async fn switch(
 async fn deny(
     state: &AuthState,
     mut tx: SystemTx,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
     session: &BrowserSession,
@@ -498,7 +498,7 @@ async fn deny(
     }
     tx.commit().await?;
     metrics::counter!("oauth_consent_total", "outcome" => "denied").increment(1);
-    journey::denied(state, visitor, request, client, &target);
+    journey::denied(state, context, request, client, &target);
     answer.into_response(&client.name)
 }
 
@@ -539,7 +539,7 @@ async fn settled_elsewhere(
 /// Records a posted workspace that the page did not offer (CASE-41).
 async fn refuse(
     tx: &mut SystemTx,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     session: &BrowserSession,
     now: portolan_model::Timestamp,
@@ -553,7 +553,7 @@ async fn refuse(
         outcome: Outcome::Refused,
         detail: json!({"reason": "workspace"}),
     };
-    Ok(audit::record(tx, &event, &visitor.origin(), now).await?)
+    Ok(audit::record(tx, &event, &context.origin(), now).await?)
 }
 
 fn hex(bytes: &[u8]) -> String {

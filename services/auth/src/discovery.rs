@@ -12,9 +12,9 @@ use portolan_storage::platform::connect_events::Step;
 use serde::Serialize;
 
 use crate::{
-    recorder::{self, Telling},
+    connection_diagnostics::{self, DescribeStep},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The document. Members that do not apply are left out, because clients with strict schemas refuse
@@ -52,8 +52,8 @@ const AUTH_METHODS: [&str; 4] = [
 ];
 
 /// `GET /.well-known/oauth-authorization-server`
-pub(crate) async fn metadata(State(state): State<AuthState>, visitor: Visitor) -> Response {
-    let step = recorder::step(&state, &visitor, Step::ServerMetadata);
+pub(crate) async fn metadata(State(state): State<AuthState>, context: RequestContext) -> Response {
+    let step = connection_diagnostics::step(&state, &context, Step::ServerMetadata);
     state.oauth.recorder.record(step);
     let at = |path: &str| state.site.url(path);
     let document = Metadata {
@@ -91,8 +91,8 @@ pub(crate) async fn metadata(State(state): State<AuthState>, visitor: Visitor) -
 }
 
 /// Refuses the document of OpenID providers, because this service is none (AUTH-E2).
-pub(crate) async fn no_openid(State(state): State<AuthState>, visitor: Visitor) -> Response {
-    let step = recorder::step(&state, &visitor, Step::ServerMetadata)
+pub(crate) async fn no_openid(State(state): State<AuthState>, context: RequestContext) -> Response {
+    let step = connection_diagnostics::step(&state, &context, Step::ServerMetadata)
         .refused(Some("E2"), "there is no openid-configuration here");
     state.oauth.recorder.record(step);
     not_found().await

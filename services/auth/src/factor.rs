@@ -7,7 +7,7 @@ use portolan_storage::{StorageError, SystemTx, oauth::factor_rules};
 use crate::{login::Target, session::BrowserSession};
 
 /// The rule that this session does not meet, if there is one.
-pub(crate) async fn lacking(
+pub(crate) async fn unmet(
     tx: &mut SystemTx,
     tenant: TenantId,
     session: &BrowserSession,

@@ -23,7 +23,7 @@ use portolan_storage::{
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{clients, error::OAuthError, state::AuthState, token, visitor::Visitor};
+use crate::{clients, error::OAuthError, request_context::RequestContext, state::AuthState, token};
 
 /// A valid token (RFC 7662 §2.2). It contains nothing about the person but the id.
 #[derive(Serialize)]
@@ -43,13 +43,13 @@ struct Active<'a> {
 /// The handler.
 pub(crate) async fn introspect(
     State(state): State<AuthState>,
-    visitor: Visitor,
+    context: RequestContext,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, OAuthError> {
     let form = token::read_form(query.as_deref(), &headers, body)?;
-    let asker = asker(&state, &visitor, &headers, &form).await?;
+    let asker = asker(&state, &context, &headers, &form).await?;
     let presented = form
         .first("token")
         .ok_or(OAuthError::invalid_request("token is missing"))?;
@@ -79,12 +79,12 @@ pub(crate) async fn introspect(
 /// (CASE-142).
 async fn asker(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &crate::parameters::Parameters,
 ) -> Result<ServiceAccountStatus, OAuthError> {
     let refused = || clients::refused(headers, "only service accounts may ask about tokens");
-    let client = clients::authenticate(state, visitor, headers, form).await?;
+    let client = clients::authenticate(state, context, headers, form).await?;
     if client.kind != ClientKind::Service {
         return Err(refused());
     }

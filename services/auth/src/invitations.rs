@@ -33,9 +33,9 @@ use crate::{
     login::Target,
     mail::texts::in_words,
     pages::{self, FormTarget, Message, PageError},
+    request_context::RequestContext,
     session::{BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Routes of the pages.
@@ -152,7 +152,7 @@ async fn accept(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     Path(id): Path<String>,
     form: Result<Form<AcceptForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -198,7 +198,7 @@ async fn accept(
             outcome: Outcome::Ok,
             detail: serde_json::json!({ "role": role, "invitation": id, "inviter": invitation.inviter }),
         };
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     tx.commit().await?;
     let path = format!("/w/{}", invitation.slug);

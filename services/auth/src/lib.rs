@@ -16,10 +16,11 @@
 //! | [`oauth`] | the OAuth endpoints: routes, settings, background work |
 //! | [`jwks`] | published keys and their rotation |
 //! | `admission` | the clients that a workspace admits |
-//! | [`recorder`] | recorded steps of connecting clients |
+//! | [`connection_diagnostics`] | recorded steps of connecting clients |
 //! | [`error`] | error responses of the OAuth endpoints |
 //! | [`state`], [`config`] | state of the handlers, settings |
 
+mod access_policy;
 mod account;
 mod admission;
 mod answer;
@@ -28,6 +29,7 @@ pub mod browser;
 mod clients;
 pub mod config;
 mod connect;
+pub mod connection_diagnostics;
 mod consent;
 #[expect(
     unused_qualifications,
@@ -35,7 +37,6 @@ mod consent;
 )]
 pub mod console;
 mod discovery;
-mod entry;
 pub mod error;
 mod factor;
 pub mod forms;
@@ -50,7 +51,7 @@ mod parameters;
 mod passkeys;
 mod rate;
 mod readers;
-pub mod recorder;
+pub mod request_context;
 mod returned;
 mod revoke;
 mod second_factor;
@@ -60,7 +61,6 @@ pub mod state;
 mod token;
 mod turns;
 mod upstreams;
-pub mod visitor;
 
 use axum::Router;
 

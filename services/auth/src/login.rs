@@ -15,7 +15,7 @@ mod code;
 mod console_address;
 mod continuation;
 mod device;
-pub mod others;
+pub mod federation;
 mod passkey;
 mod password;
 mod reset;
@@ -72,7 +72,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/login/code/passkey", post(passkey::submit_code))
         .route("/login/code/options", post(passkey::code_options));
     // After a return from a provider the second step may follow, which a passkey can be.
-    let with_script = with_script.merge(others::router());
+    let with_script = with_script.merge(federation::router());
     pages::protect(router, &state.site, FormTarget::Here).merge(pages::protect(
         with_script,
         &state.site,

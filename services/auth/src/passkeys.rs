@@ -27,8 +27,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    browser::Browser, mail, pages::PageError, session::BrowserSession, state::AuthState,
-    visitor::Visitor,
+    browser::Browser, mail, pages::PageError, request_context::RequestContext,
+    session::BrowserSession, state::AuthState,
 };
 
 /// Most passkeys of a person.
@@ -150,10 +150,10 @@ pub(crate) struct OptionsForm {
 }
 
 /// Limits challenges per address: every page with passkeys requests one, and each is a row.
-pub(crate) async fn slow(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
+pub(crate) async fn slow(state: &AuthState, context: &RequestContext) -> Result<(), PageError> {
     state
         .throttle
-        .challenge(visitor.ip, state.now())
+        .challenge(context.ip, state.now())
         .await
         .map_err(|early| PageError::Throttled {
             retry_after: early.seconds(),
@@ -195,7 +195,7 @@ pub(crate) const COPIED: &str = "This passkey was not accepted, because it may h
 /// determines the person.
 pub(crate) async fn check(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     browser: &Browser,
     purpose: Purpose,
     user: Option<UserId>,
@@ -254,13 +254,13 @@ pub(crate) async fn check(
                 Ok(_) => "a passkey of somebody else".to_owned(),
             };
             let event = event(&passkey, "passkey.refused", json!({ "reason": reason }));
-            audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+            audit::record(&mut tx, &event, &context.origin(), now).await?;
             tx.commit().await?;
             return Ok(Proof::Bad);
         }
     };
     if !passkeys::used(&mut tx, passkey.id, said.sign_count, said.is_backed_up, now).await? {
-        alert(state, visitor, tx, &passkey).await?;
+        alert(state, context, tx, &passkey).await?;
         return Ok(Proof::Copied);
     }
     tx.commit().await?;
@@ -285,7 +285,7 @@ pub(crate) fn words(said: Said) -> Vec<&'static str> {
 /// copy. It writes an audit entry and notifies the person.
 async fn alert(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     mut tx: SystemTx,
     passkey: &Passkey,
 ) -> Result<(), PageError> {
@@ -296,7 +296,7 @@ async fn alert(
         "passkey.copied",
         json!({ "passkey": passkey.id.to_string() }),
     );
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let mut queued = None;
     if let Some(person) = users::find(&mut tx, passkey.user)
         .await?

@@ -1,12 +1,11 @@
 //! Budgets per key, in this process: registrations, metadata fetches, refreshes, authorization
 //! requests.
 //!
-//! The generic cell rate algorithm: one timestamp per key, no background work. Each node has its
-//! own budgets. These limits protect the node and decide nothing about security.
+//! One number per key ([`Gcra`]), no background work. Each node has its own budgets. These limits protect the node and decide nothing about security.
 //! [`crate::login::tries`] counts security limits over all nodes, and uses this module for the
 //! count in the process.
 
-use portolan_model::Timestamp;
+use portolan_model::{Gcra, Timestamp};
 use quick_cache::sync::Cache;
 use time::Duration;
 
@@ -25,47 +24,50 @@ pub(crate) struct Budget {
 /// The budgets of one kind.
 #[derive(Debug)]
 pub(crate) struct Rates {
-    budget: Budget,
-    /// Theoretical arrival time of the next request.
-    next: Cache<String, Timestamp>,
+    rate: Gcra,
+    /// The buckets' numbers, in microseconds since 1970.
+    arrivals: Cache<String, u64>,
+}
+
+fn micros(now: Timestamp) -> u64 {
+    u64::try_from(now.unix_timestamp_nanos() / 1_000).unwrap_or_default()
 }
 
 impl Rates {
     /// Creates full budgets.
     pub(crate) fn new(budget: Budget) -> Self {
+        let burst = u32::try_from(budget.burst).unwrap_or_default();
         Self {
-            budget,
-            next: Cache::new(KEYS),
+            rate: Gcra::per(burst, budget.per.unsigned_abs()),
+            arrivals: Cache::new(KEYS),
         }
     }
 
     /// Takes one from the key's budget. If it is empty, returns how long to wait.
     pub(crate) fn take(&self, key: &str, now: Timestamp) -> Result<(), Duration> {
-        let step = self.budget.per / self.budget.burst.max(1);
-        let next = self.next.get(key).map_or(now, |next| next.max(now));
-        let earliest = next + step - self.budget.per;
-        if earliest > now {
-            return Err(earliest - now);
+        match self.rate.take_one(self.arrivals.get(key), micros(now)) {
+            Ok(arrival) => {
+                self.arrivals.insert(key.to_owned(), arrival);
+                Ok(())
+            }
+            Err(wait) => Err(Duration::try_from(wait).unwrap_or(Duration::MAX)),
         }
-        self.next.insert(key.to_owned(), next + step);
-        Ok(())
     }
 
     /// Counts one that another budget admitted, down to an empty budget.
     pub(crate) fn note(&self, key: &str, now: Timestamp) {
-        let step = self.budget.per / self.budget.burst.max(1);
-        let next = self.next.get(key).map_or(now, |next| next.max(now));
-        let used_up = now + self.budget.per;
-        self.next.insert(key.to_owned(), (next + step).min(used_up));
+        let now = micros(now);
+        let arrival = self.arrivals.get(key).map_or(now, |known| known.max(now));
+        let empty = now + self.rate.burst() * self.rate.interval_us();
+        let arrival = (arrival + self.rate.interval_us()).min(empty);
+        self.arrivals.insert(key.to_owned(), arrival);
     }
 
     /// Gives one back.
     pub(crate) fn give_back(&self, key: &str) {
-        if let Some(next) = self.next.get(key) {
-            self.next.insert(
-                key.to_owned(),
-                next - self.budget.per / self.budget.burst.max(1),
-            );
+        if let Some(arrival) = self.arrivals.get(key) {
+            let arrival = arrival.saturating_sub(self.rate.interval_us());
+            self.arrivals.insert(key.to_owned(), arrival);
         }
     }
 }

@@ -27,12 +27,14 @@ use portolan_storage::{
 use serde_json::json;
 use time::Duration;
 
-use crate::{clients, console, error::OAuthError, state::AuthState, token, visitor::Visitor};
+use crate::{
+    clients, console, error::OAuthError, request_context::RequestContext, state::AuthState, token,
+};
 
 /// The handler.
 pub(crate) async fn revoke(
     State(state): State<AuthState>,
-    visitor: Visitor,
+    context: RequestContext,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -46,17 +48,17 @@ pub(crate) async fn revoke(
     if let Ok(token) = presented
         && let Some(key) = SecretToken::parse(TokenForm::ApiKey, token)
     {
-        revoke_api_key(&state, &visitor, &key).await?;
+        revoke_api_key(&state, &context, &key).await?;
         return Ok(done());
     }
-    let client = clients::authenticate(&state, &visitor, &headers, &form).await?;
+    let client = clients::authenticate(&state, &context, &headers, &form).await?;
     let presented = presented?;
     // `token_type_hint` only orders a search (R3). Our tokens show their type, so no search is
     // needed.
     if let Some(refresh) = SecretToken::parse(TokenForm::Refresh, presented) {
-        revoke_grant(&state, &visitor, &client, &refresh).await?;
+        revoke_grant(&state, &context, &client, &refresh).await?;
     } else if let Ok(claims) = state.oauth.verifier.verify(presented, state.now()) {
-        revoke_access_token(&state, &visitor, &client, &claims).await?;
+        revoke_access_token(&state, &context, &client, &claims).await?;
     }
     Ok(done())
 }
@@ -72,7 +74,7 @@ fn done() -> Response {
 /// Revokes an API key, once. The response for an unknown key is the same.
 async fn revoke_api_key(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     key: &SecretToken,
 ) -> Result<(), OAuthError> {
     let now = state.now();
@@ -89,7 +91,7 @@ async fn revoke_api_key(
         outcome: Outcome::Ok,
         detail: json!({"by": "whoever holds it"}),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     console::api_keys::tell(state, revoked.id);
     Ok(())
@@ -98,7 +100,7 @@ async fn revoke_api_key(
 /// Revokes the whole grant of a refresh token (R4).
 async fn revoke_grant(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     token: &SecretToken,
 ) -> Result<(), OAuthError> {
@@ -116,7 +118,7 @@ async fn revoke_grant(
         audit::record(
             &mut tx,
             &event(grant.tenant, client, id, own),
-            &visitor.origin(),
+            &context.origin(),
             now,
         )
         .await?;
@@ -164,7 +166,7 @@ pub(crate) fn keys_ended(ended: &Ended, by: UserId, why: &str) -> Vec<Event> {
 /// Revokes one access token (R4).
 async fn revoke_access_token(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     claims: &AccessClaims,
 ) -> Result<(), OAuthError> {
@@ -188,7 +190,7 @@ async fn revoke_access_token(
         audit::record(
             &mut tx,
             &event(claims.tid, client, claims.gid, false),
-            &visitor.origin(),
+            &context.origin(),
             now,
         )
         .await?;

@@ -15,7 +15,7 @@ use portolan_storage::{
     platform::{audit, mails::Mail},
 };
 
-use crate::{mail, pages::PageError, state::AuthState, visitor::Visitor};
+use crate::{mail, pages::PageError, request_context::RequestContext, state::AuthState};
 
 /// Recovery codes of one set.
 pub(crate) const RECOVERY_CODES: usize = 10;
@@ -40,7 +40,7 @@ pub(crate) async fn is_needed(state: &AuthState, user: UserId) -> Result<bool, P
 /// Checks a code: five attempts in five minutes, each code once, over all nodes (CASE-155).
 pub(crate) async fn check(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     user: UserId,
     typed: &str,
 ) -> Result<Factor, PageError> {
@@ -79,7 +79,7 @@ pub(crate) async fn check(
     if !second_factors::use_recovery_code(&mut tx, user, &macs, now).await? {
         return Ok(Factor::Wrong);
     }
-    let mail = recovery_code_used(state, visitor, &mut tx, user).await?;
+    let mail = recovery_code_used(state, context, &mut tx, user).await?;
     tx.commit().await?;
     if let Some(mail) = mail {
         state.mailer.deliver(&mail);
@@ -91,7 +91,7 @@ pub(crate) async fn check(
 /// Notifies the person of a used recovery code, with the number of the codes left (AUTH-L12).
 async fn recovery_code_used(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     tx: &mut SystemTx,
     user: UserId,
 ) -> Result<Option<Mail>, PageError> {
@@ -106,7 +106,7 @@ async fn recovery_code_used(
         outcome: Outcome::Ok,
         detail: serde_json::json!({ "left": left }),
     };
-    audit::record(tx, &event, &visitor.origin(), now).await?;
+    audit::record(tx, &event, &context.origin(), now).await?;
     let Some(person) = users::find(tx, user).await? else {
         return Ok(None);
     };

@@ -19,7 +19,10 @@ use portolan_storage::{
     platform::audit,
 };
 
-use crate::{console::error::ConsoleError, pages::PageError, state::AuthState, visitor::Visitor};
+use crate::{
+    console::error::ConsoleError, pages::PageError, request_context::RequestContext,
+    state::AuthState,
+};
 
 /// Name of the cookie without prefix.
 const COOKIE: &str = "sid";
@@ -189,7 +192,7 @@ pub(crate) async fn start(
     tx: &mut SystemTx,
     state: &AuthState,
     headers: &HeaderMap,
-    visitor: &Visitor,
+    context: &RequestContext,
     user: UserId,
     amr: &[&str],
 ) -> Result<(SessionId, HeaderValue), PageError> {
@@ -205,8 +208,8 @@ pub(crate) async fn start(
             user,
             token: &token.digest(),
             amr: &amr.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(),
-            ip_block: Some(&visitor.ip_block()),
-            ua_label: visitor.ua_label.as_deref(),
+            ip_block: Some(&context.ip_block()),
+            ua_label: context.ua_label.as_deref(),
         },
         now,
     )
@@ -221,7 +224,7 @@ pub(crate) async fn start(
     audit::record(
         tx,
         &event(user, "session.started", id),
-        &visitor.origin(),
+        &context.origin(),
         now,
     )
     .await?;
@@ -238,7 +241,7 @@ pub(crate) async fn start(
 pub(crate) async fn end(
     state: &AuthState,
     headers: &HeaderMap,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<HeaderValue, PageError> {
     if let Some(digest) = cookie_digest(headers, state) {
         let now = state.now();
@@ -249,7 +252,7 @@ pub(crate) async fn end(
             audit::record(
                 &mut tx,
                 &event(user, "session.ended", id),
-                &visitor.origin(),
+                &context.origin(),
                 now,
             )
             .await?;

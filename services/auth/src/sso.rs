@@ -21,7 +21,7 @@ const ROUND: usize = 200;
 
 /// Returns true if the workspace requires its provider, and this session did not use it. An owner
 /// with a passkey is exempt, because the provider may be broken.
-pub(crate) async fn lacking(
+pub(crate) async fn unmet(
     tx: &mut SystemTx,
     tenant: TenantId,
     role: Role,

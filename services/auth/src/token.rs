@@ -20,8 +20,8 @@ use crate::{
     clients,
     error::{ErrorCode, OAuthError},
     parameters::{self, Parameters},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 use self::trail::Trail;
@@ -67,7 +67,7 @@ impl IntoResponse for Tokens {
 /// The handler.
 pub(crate) async fn token(
     State(state): State<AuthState>,
-    visitor: Visitor,
+    context: RequestContext,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -75,14 +75,14 @@ pub(crate) async fn token(
     let mut trail = Trail::default();
     let answer = grant(
         &state,
-        &visitor,
+        &context,
         query.as_deref(),
         &headers,
         body,
         &mut trail,
     )
     .await;
-    trail.record(&state, &visitor, answer.as_ref().err()).await;
+    trail.record(&state, &context, answer.as_ref().err()).await;
     let (grant_type, outcome) = match &answer {
         Ok((grant_type, _)) => (*grant_type, "ok"),
         Err(error) => ("", error.outcome()),
@@ -90,14 +90,14 @@ pub(crate) async fn token(
     metrics::counter!("oauth_token_total", "grant" => grant_type, "outcome" => outcome)
         .increment(1);
     if let Err(error) = &answer {
-        tracing::info!(%error, request_id = visitor.request_id, "token request refused");
+        tracing::info!(%error, request_id = context.request_id, "token request refused");
     }
     answer.map(|(_, tokens)| tokens.into_response())
 }
 
 async fn grant(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     query: Option<&str>,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -108,31 +108,31 @@ async fn grant(
     match form.first("grant_type") {
         None => Err(OAuthError::invalid_request("grant_type is missing")),
         Some("authorization_code") => {
-            let client = clients::authenticate(state, visitor, headers, &form).await?;
+            let client = clients::authenticate(state, context, headers, &form).await?;
             trail.client_name = Some(client.name.clone());
             Ok((
                 "authorization_code",
-                code::redeem(state, visitor, &client, &form, trail).await?,
+                code::redeem(state, context, &client, &form, trail).await?,
             ))
         }
         Some("refresh_token") => {
-            if let Some(tokens) = refresh::at_once(state, visitor, headers, &form, trail).await? {
+            if let Some(tokens) = refresh::at_once(state, context, headers, &form, trail).await? {
                 return Ok(("refresh_token", tokens));
             }
             // The client comes first: one that is deleted has to register again, whatever its token
             // looks like (AUTH-C12). Then comes the token's form, so that malformed tokens need no
             // query (AUTH-K6).
-            let (client, tx) = clients::authenticate_in(state, visitor, headers, &form).await?;
+            let (client, tx) = clients::authenticate_in(state, context, headers, &form).await?;
             trail.client_name = Some(client.name.clone());
             let presented = refresh::read(&form)?;
             Ok((
                 "refresh_token",
-                refresh::refresh(state, visitor, tx, &client, &form, &presented, trail).await?,
+                refresh::refresh(state, context, tx, &client, &form, &presented, trail).await?,
             ))
         }
         Some("client_credentials") => Ok((
             "client_credentials",
-            service::grant(state, visitor, headers, &form).await?,
+            service::grant(state, context, headers, &form).await?,
         )),
         Some(_) => Err(OAuthError::refused(
             ErrorCode::UnsupportedGrantType,

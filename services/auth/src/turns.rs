@@ -93,6 +93,10 @@ mod tests {
         assert!(second.await.is_some());
         drop(other);
         turns.queue(TenantId::generate());
-        assert_eq!(turns.queues.lock().unwrap().len(), 1, "idle lanes are gone");
+        assert_eq!(
+            turns.queues.lock().unwrap().len(),
+            1,
+            "idle queues are gone"
+        );
     }
 }

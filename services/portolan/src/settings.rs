@@ -20,7 +20,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use portolan_auth::login::others::LoginProvider;
+use portolan_auth::login::federation::LoginProvider;
 use portolan_net::egress::Authorities;
 use url::Url;
 

@@ -12,7 +12,9 @@ use axum::Router;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
     OAuthParts,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
+    login::{
+        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
+    },
     mail::{Mailer, outbox, smtp::Smtp},
 };
 use portolan_cluster::{

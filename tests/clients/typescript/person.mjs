@@ -1,5 +1,5 @@
-// What both SDK generations need from their surroundings: a loopback callback, as desktop clients have one,
-// a store in memory, and lines that the harness reads. `open URL` asks the person to open a browser.
+// The surroundings of both SDK generations: a loopback callback, as desktop clients have one, a
+// store in memory, and lines that the harness reads. `open URL` asks the person to open a browser.
 import { createServer } from "node:http";
 
 /** Listens on a free loopback port. `arrival` resolves with the query of the first callback. */
@@ -110,7 +110,7 @@ export async function useTools(client) {
   check(/no_such_tool|[Uu]nknown tool|not found/.test(unknown), "an unknown tool is an error that names it", unknown);
 }
 
-/** What every SDK is asked to do with prompts and resources. */
+/** The requests of every SDK for prompts and resources. */
 export async function useOffers(client) {
   const { prompts } = await client.listPrompts();
   check(prompts.some((one) => one.name === "test_prompt_with_arguments" && one.arguments.length === 2), "prompts are listed with their arguments", prompts);

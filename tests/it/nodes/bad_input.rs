@@ -45,7 +45,8 @@ async fn times(client: &McpClient, calls: usize) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// Says the beginning, then a letter each second until the other end has enough. Answers after how long, and what it was told.
+/// Sends the beginning, then a letter each second until the other end stops it. Returns the time
+/// until then, and the status.
 async fn drip(client: McpClient, beginning: String) -> Result<(Duration, Option<StatusCode>)> {
     let mut connection = RawHttp::to(&client).await?;
     let began = Instant::now();
@@ -100,11 +101,14 @@ async fn b1_slow_heads_are_cut_after_ten_seconds_and_nobody_waits_for_slow_clien
     is_well(&fleet, &session).await
 }
 
-/// What a sender gets rid of before it is stopped: what is read and thrown away so that it can read the refusal (8 MiB), and what the
-/// kernels of both ends keep.
+/// Most bytes that a sender sends before it is stopped: those that the node reads and discards so
+/// that the sender can read the refusal (8 MiB), and those in the kernels of both ends.
 const MOST_TAKEN: usize = 32 * MIB;
-/// Endless bodies of each kind, one after the other.
+/// Endless bodies of each kind in one batch, one after the other.
 const ENDLESS: usize = 20;
+/// Batches that are measured, after a first one that is not: an allocator keeps pages for later, and
+/// takes a new arena when a thread needs one. Memory that stays behind a body grows in each batch.
+const BATCHES: usize = 3;
 
 /// TEST-B2.
 #[tokio::test]
@@ -116,32 +120,39 @@ async fn b2_endless_bodies_are_refused_413_and_leave_no_memory_behind() -> Resul
     let length = format!("{head}content-length: {}\r\n\r\n", 64 * MIB);
     let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n");
     let (mut before, mut refused, mut most) = (0, 0, 0);
-    for round in 0..ENDLESS + 3 {
-        if round == 3 {
-            before = fleet.cluster.nodes[0].memory()?;
-        }
-        for (head, piece) in [(&length, &plain), (&chunked, &chunk)] {
-            let mut connection = RawHttp::to(&session).await?;
-            connection.say(head).await?;
-            let said = connection.go_on(piece, Duration::ZERO, 64 * MIB).await?;
-            most = most.max(said.bytes);
-            // Who goes on all the same may see the connection break first.
-            if let Some(answer) = said.answer {
-                assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-                refused += 1;
+    let mut grown = Vec::new();
+    for batch in 0..=BATCHES {
+        for _ in 0..ENDLESS {
+            for (head, piece) in [(&length, &plain), (&chunked, &chunk)] {
+                let mut connection = RawHttp::to(&session).await?;
+                connection.say(head).await?;
+                let said = connection.go_on(piece, Duration::ZERO, 64 * MIB).await?;
+                most = most.max(said.bytes);
+                // A sender that goes on may see the connection break before it reads the refusal.
+                if let Some(answer) = said.answer {
+                    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+                    refused += 1;
+                }
             }
         }
+        let memory = fleet.cluster.nodes[0].memory()?;
+        if batch > 0 {
+            grown.push(usize::try_from(memory.saturating_sub(before))?);
+        }
+        before = memory;
     }
-    let grown = fleet.cluster.nodes[0].memory()?.saturating_sub(before);
+    let sent = 2 * ENDLESS * (BATCHES + 1);
+    println!("{refused} of {sent} were answered 413; at most {most} bytes were taken");
     println!(
-        "{refused} of {} were told 413; at most {most} bytes were taken; the node grew by {grown} bytes",
-        2 * (ENDLESS + 3)
+        "the node grew by {grown:?} bytes in batches of {}",
+        2 * ENDLESS
     );
-    assert!(refused > ENDLESS, "only {refused} were told why");
+    assert!(refused > sent / 2, "only {refused} were told why");
     assert!(most < MOST_TAKEN, "{most} bytes were taken");
+    let least = grown.iter().min().copied().unwrap_or(usize::MAX);
     assert!(
-        usize::try_from(grown)? < 2 * ENDLESS * MIB,
-        "{grown} bytes are left"
+        least < 2 * ENDLESS * MIB / 4,
+        "each batch leaves bytes: {grown:?}"
     );
     is_well(&fleet, &session).await
 }
@@ -332,7 +343,7 @@ async fn b4_batches_are_bounded_and_of_one_revision() -> Result<()> {
     is_well(&fleet, &newer).await
 }
 
-/// TEST-B5: toward us. What APIs send is in `crates/http_tools/src/answer/tests.rs`.
+/// TEST-B5: requests to us. Answers of APIs are in `crates/http_tools/src/answer/tests.rs`.
 #[tokio::test]
 async fn b5_a_packed_body_is_415_and_is_not_unpacked() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -428,7 +439,7 @@ async fn b7_heads_are_bounded_and_headers_that_lie_are_refused_without_an_echo()
     is_well(&fleet, &session).await
 }
 
-/// What tries to look like the end of an event and the beginning of the next one.
+/// Text that imitates the end of an event and the beginning of the next one.
 const FRAMES: &str = "a\n\nid: x\ndata: y\r\rretry: 1\r\n\r\n: \u{0}\u{2028}\u{2029}z";
 
 /// TEST-S9: it stands in the progress token and in the result.

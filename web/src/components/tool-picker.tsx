@@ -4,7 +4,7 @@ import { useState } from 'react';
 import type { ToolSummary } from '../api/tools';
 import { Method, Tag } from './badges';
 import classes from './operations.module.css';
-import { SelectionBar, TableBar, useShown } from './table';
+import { SelectionBar, SelectionStatus, TableBar, useShown } from './table';
 
 /** Choosing the tools of a server, with the name under which each is published. */
 export function ToolPicker({
@@ -76,9 +76,9 @@ export function ToolPicker({
         )}
       </TableBar>
       <SelectionBar>
-        <span aria-live="polite">
+        <SelectionStatus>
           <strong>{names.size}</strong> selected
-        </span>
+        </SelectionStatus>
         <Checkbox
           label="Selected only"
           size="sm"

@@ -16,15 +16,12 @@ use super::{
     messages::text::{attempt_text, session_message},
     server_metrics,
 };
-use crate::{
-    gcra::Wanted,
-    store::{
-        Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Held, HoldWanted,
-        Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL, NodeId, NodeMessage, Nonce,
-        PARTITIONS, Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut,
-        RecordSummary, Registered, Result, Routed, SessionKey, State, Store, StoreError, StreamKey,
-        TakeOver, TakenOver, Update, Version,
-    },
+use crate::store::{
+    Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Held, HoldWanted,
+    Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL, NodeId, NodeMessage, Nonce,
+    PARTITIONS, Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut,
+    RecordSummary, Registered, Result, Routed, SessionKey, State, Store, StoreError, StreamKey,
+    TakeOver, TakenOver, Update, Version,
 };
 
 /// Whole milliseconds, limited to the longest expiry that a server accepts.
@@ -62,12 +59,13 @@ impl RedisStore {
                     call.arg(self.keys().bucket(&wanted.shard, &wanted.bucket));
                 }
                 for wanted in wanted {
-                    let wanted = Wanted::from(*wanted);
-                    call.arg(wanted.interval_us)
-                        .arg(wanted.burst)
-                        .arg(wanted.want)
-                        .arg(wanted.debt)
-                        .arg(wanted.back);
+                    let rate = wanted.rate();
+                    let request = rate.within(wanted.request());
+                    call.arg(rate.interval_us())
+                        .arg(rate.burst())
+                        .arg(request.want)
+                        .arg(request.debt)
+                        .arg(request.back);
                 }
             })
             .await?;

@@ -27,10 +27,10 @@ use crate::{
     browser::Browser,
     login::AccountPage,
     pages::{self, Moment, PageError},
+    request_context::RequestContext,
     revoke,
     session::MaybeSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// How long a connection that was revoked for safety is shown.
@@ -135,7 +135,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<AppsForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -171,7 +171,7 @@ pub(super) async fn submit(
     }));
     events.sort_by_key(|event| event.tenant);
     for event in &events {
-        audit::record(&mut tx, event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, event, &context.origin(), now).await?;
     }
     tx.commit().await?;
     revoke::tell(&state, &ended);

@@ -18,17 +18,17 @@ use crate::{
     browser::Browser,
     login::{
         AccountPage, Target,
-        others::{self, Other},
+        federation::{self, ProviderLink},
         path_after,
         throttle::AccountKey,
         {wait_sentence, with_retry_after},
     },
     pages::{self, PageError},
     passkeys,
+    request_context::RequestContext,
     second_factor::{self, Factor},
     session::{self, BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -43,7 +43,7 @@ struct Page<'a> {
     /// offers it first.
     passkey_first: bool,
     /// Accounts at providers that are enough too.
-    others: Vec<Other>,
+    providers: Vec<ProviderLink>,
     fault: Option<String>,
 }
 
@@ -175,7 +175,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<ConfirmForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -183,7 +183,7 @@ pub(super) async fn submit(
     let session = signed_in(session, AccountPage::Overview)?;
     check_form(&state, &browser, &session, &form.form_token)?;
     let about = About::find(&state, &session, &form.request, form.why).await?;
-    match password_is_right(&state, &visitor, &session, &form.password).await? {
+    match password_is_right(&state, &context, &session, &form.password).await? {
         Checked::Right => {}
         Checked::Wrong(refusal) => {
             let (status, fault, early) = refusal;
@@ -196,7 +196,7 @@ pub(super) async fn submit(
     }
     let mut words = vec![amr::PASSWORD];
     if about.ways.needs_code {
-        match second_factor::check(&state, &visitor, session.user, &form.code).await? {
+        match second_factor::check(&state, &context, session.user, &form.code).await? {
             Factor::Right => words.extend([amr::ONE_TIME_CODE, amr::MULTIPLE]),
             Factor::Wrong => {
                 let fault = Some("This code is wrong or was already used.".to_owned());
@@ -209,7 +209,7 @@ pub(super) async fn submit(
     confirmed(
         &state,
         browser,
-        &visitor,
+        &context,
         &headers,
         &session,
         &about.target,
@@ -222,7 +222,7 @@ pub(super) async fn submit(
 pub(super) async fn confirmed(
     state: &AuthState,
     browser: Browser,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     session: &BrowserSession,
     target: &Target,
@@ -230,13 +230,13 @@ pub(super) async fn confirmed(
 ) -> Result<Response, PageError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
-    let (_, cookie) = session::start(&mut tx, state, headers, visitor, session.user, amr).await?;
+    let (_, cookie) = session::start(&mut tx, state, headers, context, session.user, amr).await?;
     let entry = event(
         session,
         "session.confirmed",
         serde_json::json!({ "amr": amr }),
     );
-    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &entry, &context.origin(), now).await?;
     tx.commit().await?;
     let path = path_after(state, session.user, target).await?;
     let cookies = AppendHeaders([(header::SET_COOKIE, cookie)]);
@@ -254,7 +254,7 @@ pub(super) enum Checked {
 /// Checks a password of the signed-in person, within the budget of sign-in.
 pub(super) async fn password_is_right(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     session: &BrowserSession,
     password: &Secret<String>,
 ) -> Result<Checked, PageError> {
@@ -263,7 +263,7 @@ pub(super) async fn password_is_right(
     // reverse.
     let paid = match state
         .throttle
-        .sign_in(visitor.ip, &account, Some("signed-in"), state.now())
+        .sign_in(context.ip, &account, Some("signed-in"), state.now())
         .await
     {
         Ok(paid) => paid,
@@ -301,16 +301,16 @@ pub(super) fn page(
     fault: Option<String>,
 ) -> Result<Response, PageError> {
     let form_token = form_token(state, &browser, session);
-    let others = about.providers.iter().map(|(slug, name)| Other {
+    let providers = about.providers.iter().map(|(slug, name)| ProviderLink {
         name: name.clone(),
-        path: others::link(
+        path: federation::link(
             &format!("/account/confirm/with/{slug}"),
             &about.target,
             &form_token,
         ),
     });
     let page = Page {
-        others: others.collect(),
+        providers: providers.collect(),
         form_token,
         request: about.target.to_string(),
         why: about.why,

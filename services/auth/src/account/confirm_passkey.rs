@@ -20,9 +20,9 @@ use crate::{
     login::AccountPage,
     pages::PageError,
     passkeys::{self, OptionsForm, Proof, Signed},
+    request_context::RequestContext,
     session::MaybeSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The options that the authenticator signs.
@@ -30,13 +30,13 @@ pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<OptionsForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Overview)?;
     check_form(&state, &browser, &session, &form.form_token)?;
-    passkeys::slow(&state, &visitor).await?;
+    passkeys::slow(&state, &context).await?;
     let user = Some(session.user);
     let options = passkeys::request_options(&state, &browser, Purpose::Confirm, user).await?;
     Ok(Json(options).into_response())
@@ -60,7 +60,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<PasskeyForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -69,12 +69,12 @@ pub(super) async fn submit(
     check_form(&state, &browser, &session, &form.form_token)?;
     let about = About::find(&state, &session, &form.request, form.why).await?;
     let (user, purpose) = (Some(session.user), Purpose::Confirm);
-    let fault = match passkeys::check(&state, &visitor, &browser, purpose, user, &form.signed)
+    let fault = match passkeys::check(&state, &context, &browser, purpose, user, &form.signed)
         .await?
     {
         Proof::Good(_, amr) => {
             let target = &about.target;
-            return confirmed(&state, browser, &visitor, &headers, &session, target, &amr).await;
+            return confirmed(&state, browser, &context, &headers, &session, target, &amr).await;
         }
         Proof::Bad => passkeys::BAD,
         Proof::Copied => passkeys::COPIED,

@@ -41,10 +41,10 @@ use crate::{
     login::AccountPage,
     mail,
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     revoke,
     session::{self, BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -94,7 +94,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<DeleteForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -107,11 +107,11 @@ pub(super) async fn submit(
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return page(&state, browser, &session, status, fault).await;
     }
-    if !end(&state, &visitor, &session).await? {
+    if !end(&state, &context, &session).await? {
         return page(&state, browser, &session, StatusCode::CONFLICT, None).await;
     }
     // The session ended with the account; this clears its cookie.
-    let cookie = session::end(&state, &headers, &visitor).await?;
+    let cookie = session::end(&state, &headers, &context).await?;
     let page = Message {
         status: None,
         title: "Your account was deleted",
@@ -133,7 +133,7 @@ fn is_same_address(typed: &str, known: &str) -> bool {
 /// Returns false if a workspace would have no owner.
 async fn end(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     session: &BrowserSession,
 ) -> Result<bool, PageError> {
     const WHY: &str = "account_deleted";
@@ -188,7 +188,7 @@ async fn end(
     events.push(event(session, "user.erased", None));
     events.sort_by_key(|event| event.tenant);
     for event in &events {
-        audit::record(&mut tx, event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, event, &context.origin(), now).await?;
     }
     // Decided at commit: of two owners who delete their accounts at once, one remains (CASE-162).
     if let Err(error) = tx.commit().await {

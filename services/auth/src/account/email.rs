@@ -28,9 +28,9 @@ use crate::{
     login::{AccountPage, digits, throttle::AccountKey, wait_sentence, with_retry_after},
     mail,
     pages::{self, PageError},
+    request_context::RequestContext,
     session::{BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -78,7 +78,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<EmailForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -102,7 +102,7 @@ pub(super) async fn submit(
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
     let account = AccountKey::new(&state.keys, address.normalised());
-    if let Err(early) = state.throttle.message(visitor.ip, &account, now).await {
+    if let Err(early) = state.throttle.message(context.ip, &account, now).await {
         let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?;
         return Ok(with_retry_after(refusal, early));
     }
@@ -136,7 +136,7 @@ pub(super) async fn confirm(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<CodeForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -215,7 +215,7 @@ pub(super) async fn confirm(
         mails.push(mail::queue(&mut tx, &old, &letter, now).await?);
     }
     let entry = event(&session, "email.changed", serde_json::json!({}));
-    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &entry, &context.origin(), now).await?;
     tx.commit().await?;
     mails.iter().for_each(|mail| state.mailer.deliver(mail));
     Ok((browser, pages::see_other("/account?done=email")?).into_response())

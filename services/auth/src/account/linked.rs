@@ -21,9 +21,9 @@ use crate::{
     connect::{ConnectError, disconnect},
     login::AccountPage,
     pages::{self, Moment, PageError},
+    request_context::RequestContext,
     session::MaybeSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -97,7 +97,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<LinkedForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -109,7 +109,7 @@ pub(super) async fn submit(
             source,
             owner: Some(session.user),
         };
-        match disconnect(&state, account, session.user, &visitor).await {
+        match disconnect(&state, account, session.user, &context).await {
             Ok(_) => {}
             Err(ConnectError::Storage(error)) => return Err(error.into()),
             Err(_) => return Err(PageError::Internal("disconnecting")),

@@ -16,9 +16,9 @@ use crate::{
     console::workspaces::display_name,
     login::AccountPage,
     pages::{self, PageError, theme::Theme},
+    request_context::RequestContext,
     session::{BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -73,7 +73,7 @@ pub(super) async fn rename(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<NameForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -85,7 +85,7 @@ pub(super) async fn rename(
     let mut tx = state.store.system(Reason::SignIn).await?;
     if users::rename(&mut tx, session.user, name).await? {
         let entry = event(&session, "user.renamed", serde_json::json!({}));
-        audit::record(&mut tx, &entry, &visitor.origin(), state.now()).await?;
+        audit::record(&mut tx, &entry, &context.origin(), state.now()).await?;
     }
     tx.commit().await?;
     Ok((browser, pages::see_other("/account?done=name")?).into_response())

@@ -30,9 +30,9 @@ use crate::{
     mail,
     pages::{self, Moment, PageError},
     passkeys::{self, Created, MOST, OptionsForm},
+    request_context::RequestContext,
     session::{self, BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Longest name, in characters.
@@ -92,7 +92,7 @@ pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     Query(query): Query<PasskeysQuery>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Passkeys)?;
@@ -109,7 +109,7 @@ pub(super) async fn show(
         notice,
         ..Said::default()
     };
-    page(&state, browser, &session, &visitor, request, said).await
+    page(&state, browser, &session, &context, request, said).await
 }
 
 /// The options for a new passkey.
@@ -117,14 +117,14 @@ pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<OptionsForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Passkeys)?;
     check_form(&state, &browser, &session, &form.form_token)?;
     may_change_factors(&state, &session, AccountPage::Passkeys, "").await?;
-    passkeys::slow(&state, &visitor).await?;
+    passkeys::slow(&state, &context).await?;
     let options = passkeys::creation_options(&state, &browser, &session).await?;
     Ok(Json(options).into_response())
 }
@@ -152,7 +152,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<PasskeysForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -161,9 +161,9 @@ pub(super) async fn submit(
     check_form(&state, &browser, &session, &form.form_token)?;
     may_change_factors(&state, &session, AccountPage::Passkeys, &form.request).await?;
     let done = match form.what.as_str() {
-        "add" => add(&state, &browser, &visitor, &headers, &session, &form).await?,
-        "rename" => rename(&state, &visitor, &session, &form).await?,
-        "remove" => remove(&state, &visitor, &session, &form).await?,
+        "add" => add(&state, &browser, &context, &headers, &session, &form).await?,
+        "rename" => rename(&state, &context, &session, &form).await?,
+        "remove" => remove(&state, &context, &session, &form).await?,
         _ => Done::Nothing,
     };
     let (word, cookie) = match done {
@@ -173,7 +173,7 @@ pub(super) async fn submit(
                 fault: Some(fault),
                 notice: None,
             };
-            return page(&state, browser, &session, &visitor, form.request, said).await;
+            return page(&state, browser, &session, &context, form.request, said).await;
         }
         Done::Nothing => ("", None),
         Done::Changed(word) => (word, None),
@@ -206,8 +206,8 @@ fn tidy(name: &str) -> Option<&str> {
 
 /// Suggests a name that none of the person's passkeys has: the browser, with a number from the
 /// second one on.
-fn suggested(visitor: &Visitor, mine: &[Passkey]) -> String {
-    let browser = visitor.ua_label.as_deref().unwrap_or("Passkey");
+fn suggested(context: &RequestContext, mine: &[Passkey]) -> String {
+    let browser = context.ua_label.as_deref().unwrap_or("Passkey");
     let is_free = |name: &String| mine.iter().all(|one| one.name != *name);
     // One name more than the greatest number of passkeys.
     std::iter::once(browser.to_owned())
@@ -221,7 +221,7 @@ const UNNAMED: &str = "Give the passkey a name of 1 to 60 characters.";
 async fn add(
     state: &AuthState,
     browser: &Browser,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     session: &BrowserSession,
     form: &PasskeysForm,
@@ -233,7 +233,7 @@ async fn add(
     let name = if name.is_empty() {
         let mut tx = state.store.system(Reason::SignIn).await?;
         let mine = stored::of(&mut tx, session.user, state.site.passkey_host()).await?;
-        suggested(visitor, &mine)
+        suggested(context, &mine)
     } else {
         name.to_owned()
     };
@@ -282,16 +282,16 @@ async fn add(
         }
     }
     let (kept, cookie) =
-        session::start(&mut tx, state, headers, visitor, session.user, &amr).await?;
+        session::start(&mut tx, state, headers, context, session.user, &amr).await?;
     // The time of the sign-in stays: the new passkey does not prove the time before it.
     browser_sessions::proved_at(&mut tx, kept, session.auth_time).await?;
-    changed(state, visitor, tx, session, kept, (id, name), "added").await?;
+    changed(state, context, tx, session, kept, (id, name), "added").await?;
     Ok(Done::Added(cookie))
 }
 
 async fn rename(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     session: &BrowserSession,
     form: &PasskeysForm,
 ) -> Result<Done, PageError> {
@@ -307,14 +307,14 @@ async fn rename(
     }
     let detail = serde_json::json!({ "passkey": id.to_string(), "name": name });
     let entry = event(session, "passkey.renamed", detail);
-    audit::record(&mut tx, &entry, &visitor.origin(), state.now()).await?;
+    audit::record(&mut tx, &entry, &context.origin(), state.now()).await?;
     tx.commit().await?;
     Ok(Done::Changed("renamed"))
 }
 
 async fn remove(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     session: &BrowserSession,
     form: &PasskeysForm,
 ) -> Result<Done, PageError> {
@@ -334,14 +334,14 @@ async fn remove(
         return Ok(Done::Refused(StatusCode::CONFLICT, fault));
     }
     let kept = session.id;
-    changed(state, visitor, tx, session, kept, (id, &name), "removed").await?;
+    changed(state, context, tx, session, kept, (id, &name), "removed").await?;
     Ok(Done::Changed("removed"))
 }
 
 /// Ends the other sessions (AUTH-S4) and notifies the person (AUTH-L16).
 async fn changed(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     mut tx: SystemTx,
     session: &BrowserSession,
     kept: SessionId,
@@ -358,7 +358,7 @@ async fn changed(
     };
     let detail = serde_json::json!({ "passkey": id.to_string(), "name": name });
     let entry = event(session, action, detail);
-    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &entry, &context.origin(), now).await?;
     let letter = mail::passkeys::changed(
         &session.display_name,
         what,
@@ -384,7 +384,7 @@ async fn page(
     state: &AuthState,
     browser: Browser,
     session: &BrowserSession,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: String,
     said: Said,
 ) -> Result<Response, PageError> {
@@ -396,7 +396,7 @@ async fn page(
         form_token: form_token(state, &browser, session),
         proof: proof_first(state, session, AccountPage::Passkeys, &request).await?,
         request,
-        suggested: suggested(visitor, &passkeys),
+        suggested: suggested(context, &passkeys),
         passkeys: passkeys.into_iter().map(Shown::from).collect(),
         is_possible: state.site.passkeys().is_some(),
         notice: said.notice,

@@ -30,10 +30,10 @@ use crate::{
     login::{AccountPage, Target, check_password, path_after, sentence, with_retry_after},
     mail,
     pages::{self, PageError},
+    request_context::RequestContext,
     revoke,
     session::{BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -118,7 +118,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<PasswordForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -133,7 +133,7 @@ pub(super) async fn submit(
         users::password_of(&mut tx, session.user).await?
     };
     if let Checked::Wrong((status, fault, early)) =
-        password_is_right(&state, &visitor, &session, &form.current).await?
+        password_is_right(&state, &context, &session, &form.current).await?
     {
         let faults = (Some(fault), None);
         let refusal = page(&state, browser, &session, &asked, status, faults).await?;
@@ -177,12 +177,12 @@ pub(super) async fn submit(
         ended = connected_apps::end(&mut tx, which, "password_changed", now).await?;
     }
     for event in revoke::keys_ended(&ended, session.user, "password_changed") {
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let detail =
         serde_json::json!({ "browsers_signed_out": signed_out, "apps_disconnected": ended.apps() });
     let entry = event(&session, "password.changed", detail);
-    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &entry, &context.origin(), now).await?;
     let letter = mail::texts::password_changed(&session.display_name, &state.site.url("/reset"));
     let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;
     tx.commit().await?;

@@ -19,9 +19,9 @@ use crate::{
     browser::Browser,
     login::AccountPage,
     pages::{self, Moment, PageError},
+    request_context::RequestContext,
     session::MaybeSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -84,7 +84,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<SessionsForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -103,7 +103,7 @@ pub(super) async fn submit(
     if ended > 0 {
         let detail = serde_json::json!({ "browsers_signed_out": ended });
         let entry = event(&session, "session.ended_elsewhere", detail);
-        audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &entry, &context.origin(), now).await?;
     }
     tx.commit().await?;
     Ok((browser, pages::see_other("/account/sessions?done=1")?).into_response())

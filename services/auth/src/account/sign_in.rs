@@ -26,13 +26,13 @@ use crate::{
     browser::Browser,
     login::{
         AccountPage, Target,
-        others::{self, Bound, LoginProvider, Other},
+        federation::{self, Bound, LoginProvider, ProviderLink},
     },
     mail,
     pages::{self, Moment, PageError},
+    request_context::RequestContext,
     session::{BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -42,7 +42,7 @@ struct Page {
     has_password: bool,
     identities: Vec<Shown>,
     /// Providers whose accounts can be connected.
-    others: Vec<Other>,
+    providers: Vec<ProviderLink>,
     notice: Option<&'static str>,
     fault: Option<String>,
 }
@@ -86,7 +86,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<SignInForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -127,7 +127,7 @@ pub(super) async fn submit(
         "identity.unlinked",
         serde_json::json!({ "provider": provider }),
     );
-    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &entry, &context.origin(), now).await?;
     let letter = mail::texts::sign_in_method_removed(
         &session.display_name,
         &name(&state, &provider),
@@ -163,7 +163,7 @@ pub(super) async fn add(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     Path(slug): Path<String>,
     Query(query): Query<LinkQuery>,
 ) -> Result<Response, PageError> {
@@ -174,7 +174,7 @@ pub(super) async fn add(
     leave(
         &state,
         browser,
-        &visitor,
+        &context,
         &slug,
         &target,
         (Purpose::Link, &session),
@@ -187,7 +187,7 @@ pub(super) async fn confirm(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     Path(slug): Path<String>,
     Query(query): Query<LinkQuery>,
 ) -> Result<Response, PageError> {
@@ -198,7 +198,7 @@ pub(super) async fn confirm(
     leave(
         &state,
         browser,
-        &visitor,
+        &context,
         &slug,
         &target,
         (Purpose::Confirm, &session),
@@ -209,7 +209,7 @@ pub(super) async fn confirm(
 async fn leave(
     state: &AuthState,
     browser: Browser,
-    visitor: &Visitor,
+    context: &RequestContext,
     slug: &str,
     target: &Target,
     (purpose, session): (Purpose, &BrowserSession),
@@ -223,7 +223,7 @@ async fn leave(
         hint: None,
         fresh: false,
     };
-    others::begin(state, browser, visitor, provider, target, bound).await
+    federation::begin(state, browser, context, provider, target, bound).await
 }
 
 /// Providers of the platform with a connected account of the person: name in addresses, and name
@@ -265,12 +265,12 @@ async fn page(
     let identities = identities::of_user(&mut tx, session.user).await?;
     drop(tx);
     let form_token = form_token(state, &browser, session);
-    let others = state
+    let providers = state
         .config
         .sign_in_with
         .list()
         .iter()
-        .map(|provider| Other {
+        .map(|provider| ProviderLink {
             name: provider.name.clone(),
             path: format!("/account/sign-in/add/{}?t={form_token}", provider.slug),
         })
@@ -282,7 +282,7 @@ async fn page(
             .into_iter()
             .map(|linked| shown(state, linked))
             .collect(),
-        others,
+        providers,
         notice,
         fault,
     };

@@ -28,10 +28,10 @@ use crate::{
     login::{AccountPage, Target, path_after},
     mail,
     pages::{self, PageError},
+    request_context::RequestContext,
     second_factor,
     session::{self, BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -134,7 +134,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<TwoFactorForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -191,27 +191,27 @@ pub(super) async fn submit(
                 }
             }
             let (kept, cookie) =
-                session::start(&mut tx, &state, &headers, &visitor, session.user, &amr).await?;
+                session::start(&mut tx, &state, &headers, &context, session.user, &amr).await?;
             // The time of the sign-in stays: the new app does not prove the time before it.
             browser_sessions::proved_at(&mut tx, kept, session.auth_time).await?;
             let session = BrowserSession {
                 id: kept,
                 ..session
             };
-            changed(&state, &visitor, tx, &session, "second_factor.added").await?;
+            changed(&state, &context, tx, &session, "second_factor.added").await?;
             let said = (StatusCode::OK, form.request, None);
             let page = page(&state, browser, &session, said, Stage::Codes(codes)).await?;
             Ok((AppendHeaders([(header::SET_COOKIE, cookie)]), page).into_response())
         }
         "codes" if second_factors::is_enrolled(&mut tx, session.user).await? => {
             let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
-            changed(&state, &visitor, tx, &session, "recovery_codes.replaced").await?;
+            changed(&state, &context, tx, &session, "recovery_codes.replaced").await?;
             let said = (StatusCode::OK, form.request, None);
             page(&state, browser, &session, said, Stage::Codes(codes)).await
         }
         "remove" => {
             if second_factors::remove(&mut tx, session.user).await? {
-                changed(&state, &visitor, tx, &session, "second_factor.removed").await?;
+                changed(&state, &context, tx, &session, "second_factor.removed").await?;
             }
             Ok((browser, pages::see_other(AccountPage::TwoFactor.path())?).into_response())
         }
@@ -222,7 +222,7 @@ pub(super) async fn submit(
 /// Ends the other sessions (AUTH-S4) and notifies the person (AUTH-L16).
 async fn changed(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     mut tx: portolan_storage::SystemTx,
     session: &BrowserSession,
     action: &'static str,
@@ -237,7 +237,7 @@ async fn changed(
     )
     .await?;
     let entry = event(session, action, serde_json::json!({}));
-    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &entry, &context.origin(), now).await?;
     let reset = state.site.url("/reset");
     let letter = mail::texts::two_step_verification(&session.display_name, action, &reset);
     let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;

@@ -28,9 +28,9 @@ use crate::{
     login::{check_form, form_token},
     mail,
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     revoke,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// How long before the change of address an intruder may already have had access.
@@ -80,13 +80,13 @@ pub(super) struct UndoForm {
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<UndoForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+    if let Err(early) = state.throttle.request(context.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });
@@ -134,7 +134,7 @@ pub(super) async fn submit(
     };
     let ended = connected_apps::end(&mut tx, which, "address_restored", now).await?;
     for event in revoke::keys_ended(&ended, link.user, "address_restored") {
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let event = Event {
         tenant: None,
@@ -145,7 +145,7 @@ pub(super) async fn submit(
         outcome: Outcome::Ok,
         detail: serde_json::json!({ "apps_disconnected": ended.apps(), "passkeys_removed": passkeys, "authenticator_removed": app }),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let name = users::find(&mut tx, link.user)
         .await?
         .map(|user| user.display_name)

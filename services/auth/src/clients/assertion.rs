@@ -15,7 +15,9 @@ use super::{
     Offer, key_set,
     metadata_document::{self, DocumentFault},
 };
-use crate::{error::OAuthError, parameters::Parameters, state::AuthState, visitor::Visitor};
+use crate::{
+    error::OAuthError, parameters::Parameters, request_context::RequestContext, state::AuthState,
+};
 
 /// The one type of assertion.
 const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -55,12 +57,12 @@ fn refused(error: AssertionError) -> OAuthError {
 /// now.
 pub(super) async fn check(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: Client,
     jwt: &str,
 ) -> Result<Client, OAuthError> {
     let assertion = read(jwt)?;
-    let (client, proof) = verify(state, visitor, client, &assertion).await?;
+    let (client, proof) = verify(state, context, client, &assertion).await?;
     // Taken after the proof, so that only the account itself can use up its budget. A client with a
     // document has many users; their refreshes are counted instead.
     if client.kind == ClientKind::Service
@@ -91,7 +93,7 @@ pub(super) async fn check(
 
 async fn verify(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: Client,
     assertion: &Assertion<'_>,
 ) -> Result<(Client, Proof), OAuthError> {
@@ -103,22 +105,22 @@ async fn verify(
     let audiences = [issuer, &with_slash];
     let now = state.now();
     let check = |keys: &ClientKeys| assertion.verify(keys, &audiences, now);
-    let client = described(state, visitor, client, false).await?;
-    match check(&keys(state, visitor, &client).await?) {
+    let client = described(state, context, client, false).await?;
+    match check(&keys(state, context, &client).await?) {
         Ok(proof) => return Ok((client, proof)),
         // The client may just have rotated its keys.
         Err(AssertionError::UnknownKey) => {}
         Err(error) => return Err(refused(error)),
     }
     if let Some(uri) = key_uri(&client) {
-        let keys = key_set::newer(state, visitor, &client, uri)
+        let keys = key_set::newer(state, context, &client, uri)
             .await?
             .ok_or_else(|| refused(AssertionError::UnknownKey))?;
         let proof = check(&keys).map_err(refused)?;
         return Ok((client, proof));
     }
-    let client = described(state, visitor, client, true).await?;
-    let proof = check(&keys(state, visitor, &client).await?).map_err(refused)?;
+    let client = described(state, context, client, true).await?;
+    let proof = check(&keys(state, context, &client).await?).map_err(refused)?;
     Ok((client, proof))
 }
 
@@ -129,11 +131,11 @@ fn key_uri(client: &Client) -> Option<&str> {
 
 async fn keys(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
 ) -> Result<ClientKeys, OAuthError> {
     if let Some(uri) = key_uri(client) {
-        return key_set::present(state, visitor, client, uri).await;
+        return key_set::present(state, context, client, uri).await;
     }
     client
         .metadata
@@ -146,7 +148,7 @@ async fn keys(
 /// unchanged.
 async fn described(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: Client,
     is_key_missing: bool,
 ) -> Result<Client, OAuthError> {
@@ -157,7 +159,7 @@ async fn described(
     match Box::pin(metadata_document::renewed(
         state,
         client,
-        visitor,
+        context,
         is_key_missing,
     ))
     .await

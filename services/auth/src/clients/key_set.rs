@@ -18,7 +18,7 @@ use serde_json::Value;
 use time::Duration;
 
 use super::{described, metadata_document, strict_json};
-use crate::{error::OAuthError, state::AuthState, visitor::Visitor};
+use crate::{error::OAuthError, request_context::RequestContext, state::AuthState};
 
 /// Largest key set.
 const MAX_BYTES: usize = 64 * 1024;
@@ -59,7 +59,7 @@ impl From<Lost> for OAuthError {
 /// The client's keys: as stored, or fetched again when they are old.
 pub(super) async fn present(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     uri: &str,
 ) -> Result<ClientKeys, OAuthError> {
@@ -77,7 +77,7 @@ pub(super) async fn present(
     {
         return read(&kept.jwks);
     }
-    match (fetch(state, visitor, client, uri).await?, known) {
+    match (fetch(state, context, client, uri).await?, known) {
         (Ok(keys), _) => Ok(keys),
         (Err(Lost::Away { .. }), Some(kept)) if state.now() < kept.fetched_at + STALE => {
             read(&kept.jwks)
@@ -90,7 +90,7 @@ pub(super) async fn present(
 /// minute ago.
 pub(super) async fn newer(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     uri: &str,
 ) -> Result<Option<ClientKeys>, OAuthError> {
@@ -100,7 +100,7 @@ pub(super) async fn newer(
     if !may_ask {
         return Ok(None);
     }
-    Ok(Some(fetch(state, visitor, client, uri).await??))
+    Ok(Some(fetch(state, context, client, uri).await??))
 }
 
 async fn kept(
@@ -120,12 +120,12 @@ fn read(jwks: &Value) -> Result<ClientKeys, OAuthError> {
 /// address cannot be reached.
 async fn fetch(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     uri: &str,
 ) -> Result<Result<ClientKeys, Lost>, StorageError> {
     // Boxed, because it is rare and larger than the rest of the future.
-    let asked = Box::pin(ask(state, visitor, client, uri)).await;
+    let asked = Box::pin(ask(state, context, client, uri)).await;
     match &asked {
         Ok((jwks, _)) => {
             let mut tx = state.store.system(Reason::OAuth).await?;
@@ -144,7 +144,7 @@ async fn fetch(
 
 async fn ask(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     uri: &str,
 ) -> Result<(Value, ClientKeys), Lost> {
@@ -154,7 +154,7 @@ async fn ask(
     let later = |wait: Duration| Lost::Away {
         retry_after: wait.whole_seconds() + 1,
     };
-    metadata_document::take_fetch(state, visitor).map_err(later)?;
+    metadata_document::take_fetch(state, context).map_err(later)?;
     state
         .oauth
         .key_fetches

@@ -36,8 +36,8 @@ use super::{
 };
 use crate::{
     rate::{Budget, Rates},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Largest document (AUTH-C2).
@@ -156,7 +156,7 @@ impl Fetches {
 pub(crate) async fn resolve(
     state: &AuthState,
     client_id: &str,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<Client, DocumentFault> {
     let url = check_url(client_id)?;
     if let Some((client, document)) = cached(state, client_id).await?
@@ -166,7 +166,7 @@ pub(crate) async fn resolve(
     }
     // A task of its own continues when the first request is cancelled, because other requests wait
     // for the same fetch.
-    let (task_state, task_visitor) = (state.clone(), visitor.clone());
+    let (task_state, task_visitor) = (state.clone(), context.clone());
     let text = client_id.to_owned();
     let task = async move { in_turn(&task_state, &text, url, &task_visitor).await };
     let done = state.oauth.fetches.tasks.spawn(task).await;
@@ -178,7 +178,7 @@ async fn in_turn(
     state: &AuthState,
     client_id: &str,
     url: Url,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<Client, DocumentFault> {
     let flight = state.oauth.fetches.flight(client_id);
     let _turn = flight.lock().await;
@@ -194,19 +194,19 @@ async fn in_turn(
         _ => Err(fault),
     };
     // Waiting for another node takes as long as a fetch, and counts as one.
-    if take_fetch(state, visitor).is_err() {
+    if take_fetch(state, context).is_err() {
         return stale(DocumentFault::TooMany);
     }
     let holder = match alone::wait(state, client_id).await? {
         Turn::Fetch(holder) => holder,
         // Another node fetched it meanwhile.
         Turn::Found(client) => {
-            state.oauth.fetches.by_source.give_back(&visitor.ip_block());
+            state.oauth.fetches.by_source.give_back(&context.ip_block());
             return Ok(*client);
         }
         Turn::Busy => return stale(DocumentFault::Answer("it took too long")),
     };
-    let fetched = fetch_and_store(state, client_id, url, known.as_ref(), visitor).await;
+    let fetched = fetch_and_store(state, client_id, url, known.as_ref(), context).await;
     alone::give_back(state, client_id, holder).await;
     match fetched {
         Ok(client) => Ok(client),
@@ -224,7 +224,7 @@ async fn in_turn(
 pub(super) async fn renewed(
     state: &AuthState,
     stored: Client,
-    visitor: &Visitor,
+    context: &RequestContext,
     is_key_missing: bool,
 ) -> Result<Client, DocumentFault> {
     let good = |client: &Client, document: &Document| {
@@ -254,8 +254,8 @@ pub(super) async fn renewed(
     let Some(holder) = alone::at_once(state, client_id).await? else {
         return Ok(client.clone());
     };
-    let fetched = match take_fetch(state, visitor) {
-        Ok(()) => fetch_and_store(state, client_id, url, Some(&known), visitor).await,
+    let fetched = match take_fetch(state, context) {
+        Ok(()) => fetch_and_store(state, client_id, url, Some(&known), context).await,
         Err(_) => Err(DocumentFault::TooMany),
     };
     alone::give_back(state, client_id, holder).await;
@@ -275,11 +275,11 @@ pub(super) async fn renewed(
 }
 
 /// Takes a fetch from the budget of the requesting address (AUTH-C2), or returns how long to wait.
-pub(super) fn take_fetch(state: &AuthState, visitor: &Visitor) -> Result<(), Duration> {
-    if visitor.ip.is_loopback() && state.config.loopback_is_unthrottled {
+pub(super) fn take_fetch(state: &AuthState, context: &RequestContext) -> Result<(), Duration> {
+    if context.ip.is_loopback() && state.config.loopback_is_unthrottled {
         return Ok(());
     }
-    let source = visitor.ip_block();
+    let source = context.ip_block();
     state.oauth.fetches.by_source.take(&source, state.now())
 }
 
@@ -302,7 +302,7 @@ async fn fetch_and_store(
     client_id: &str,
     url: Url,
     known: Option<&(Client, Document)>,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<Client, DocumentFault> {
     let host = state.oauth.fetches.host(url.host_str().unwrap_or_default());
     let _permit = host.try_acquire().map_err(|_| DocumentFault::TooMany)?;
@@ -346,7 +346,7 @@ async fn fetch_and_store(
         grant_types: &described.grant_types,
         redirect_uris: &described.redirect_uris,
         secret: None,
-        ip_block: Some(&visitor.ip_block()),
+        ip_block: Some(&context.ip_block()),
     };
     let mut tx = state.store.system(Reason::OAuth).await?;
     let client = match known {
@@ -372,7 +372,7 @@ async fn fetch_and_store(
                 outcome: Outcome::Ok,
                 detail: json!({"redirect_uris_changed": client.redirect_uris != described.redirect_uris, "name_changed": client.name != described.name}),
             };
-            audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+            audit::record(&mut tx, &event, &context.origin(), now).await?;
             clients::replace_metadata(&mut tx, client.id, &new).await?
         }
     };

@@ -33,11 +33,11 @@ use super::{
     name, strict_json,
 };
 use crate::{
+    connection_diagnostics::{self, DescribeStep},
     error::{ErrorCode, OAuthError},
     parameters,
-    recorder::{self, Telling},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Longest body, in bytes.
@@ -161,22 +161,22 @@ impl Registration {
 /// `POST /oauth/register`
 pub(crate) async fn register(
     State(state): State<AuthState>,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, OAuthError> {
-    let mut step = recorder::step(&state, &visitor, Step::Register);
-    let answer = answer(&state, &visitor, &headers, body, &mut step).await;
+    let mut step = connection_diagnostics::step(&state, &context, Step::Register);
+    let answer = answer(&state, &context, &headers, body, &mut step).await;
     state.oauth.recorder.record(match &answer {
         Ok(_) => step,
-        Err(error) => recorder::tell(step, error),
+        Err(error) => connection_diagnostics::refused_with(step, error),
     });
     answer
 }
 
 async fn answer(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
     step: &mut NewEvent,
@@ -228,13 +228,13 @@ async fn answer(
             secret: secret
                 .as_ref()
                 .map(|secret| (secret.digest(), secret.hint())),
-            ip_block: Some(&visitor.ip_block()),
+            ip_block: Some(&context.ip_block()),
         },
         now,
     )
     .await?;
     if client.id == id {
-        throttle(state, &mut tx, visitor, now).await?;
+        throttle(state, &mut tx, context, now).await?;
     }
     tx.commit().await?;
     *step = step.clone().client(&client.client_id, Some(&client.name));
@@ -264,7 +264,7 @@ fn note(step: &mut NewEvent, metadata: &Map<String, Value>) {
         .unwrap_or_default()
         .into_iter()
         .take(5)
-        .filter_map(recorder::kept_uri)
+        .filter_map(connection_diagnostics::kept_uri)
         .collect();
     step.client_name = string(metadata, "client_name").and_then(name::clean);
     let mut sent = step.clone().sent("redirect_uris", uris);
@@ -281,11 +281,11 @@ fn note(step: &mut NewEvent, metadata: &Map<String, Value>) {
 async fn throttle(
     state: &AuthState,
     tx: &mut portolan_storage::SystemTx,
-    visitor: &Visitor,
+    context: &RequestContext,
     now: portolan_model::Timestamp,
 ) -> Result<(), OAuthError> {
-    let block = visitor.ip_block();
-    if visitor.ip.is_loopback() && state.config.loopback_is_unthrottled {
+    let block = context.ip_block();
+    if context.ip.is_loopback() && state.config.loopback_is_unthrottled {
         return Ok(());
     }
     for (window, most) in [

@@ -16,14 +16,14 @@ use super::{
     flow::{Fresh, Sealed, forget_client_if, keep},
 };
 use crate::{
+    access_policy,
     browser::Browser,
-    entry,
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     returned::Returned,
     session::{BrowserSession, MaybeAnySession},
     state::AuthState,
     upstreams::{self, Why},
-    visitor::Visitor,
 };
 
 /// Handles the callback. Every fault is one page, which contains no text of the request.
@@ -31,7 +31,7 @@ pub(super) async fn take(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeAnySession(session): MaybeAnySession,
-    visitor: Visitor,
+    context: RequestContext,
     Path(source): Path<String>,
     Query(returned): Query<Returned>,
 ) -> Result<Response, PageError> {
@@ -75,7 +75,7 @@ pub(super) async fn take(
         None => Err(ConnectError::Unknown),
         Some(_) => {
             let answer = (token.as_str(), &callback);
-            redeemed(&state, &session, account, attempt, answer, &visitor).await
+            redeemed(&state, &session, account, attempt, answer, &context).await
         }
     };
     if let Err(error) = outcome {
@@ -137,8 +137,8 @@ async fn workspace_path(
     let Some(workspace) = found else {
         return Ok(None);
     };
-    let lacking = entry::lacking(&mut tx, account.tenant, workspace.role, session).await?;
-    Ok(lacking.is_none().then(|| workspace.tenant.slug.to_string()))
+    let unmet = access_policy::unmet(&mut tx, account.tenant, workspace.role, session).await?;
+    Ok(unmet.is_none().then(|| workspace.tenant.slug.to_string()))
 }
 
 async fn redeemed(
@@ -147,7 +147,7 @@ async fn redeemed(
     account: Account,
     attempt: stored::Attempt,
     (token, callback): (&str, &Callback),
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<(), ConnectError> {
     let server: AuthorizationServer = serde_json::from_value(attempt.server.clone())
         .map_err(|_| ConnectError::Internal("attempt"))?;
@@ -177,7 +177,7 @@ async fn redeemed(
         client_credentials: false,
         tokens,
     };
-    keep(state, fresh, visitor).await
+    keep(state, fresh, context).await
 }
 
 fn capitalised(text: &str) -> String {

@@ -35,7 +35,7 @@ use url::Url;
 use uuid::Uuid;
 
 use super::{ConnectError, document_url, redirect_uri};
-use crate::{console::credentials::data_key, state::AuthState, visitor::Visitor};
+use crate::{console::credentials::data_key, request_context::RequestContext, state::AuthState};
 
 /// The client name on consent pages of other servers.
 pub(super) const CLIENT_NAME: &str = "Portolan";
@@ -136,7 +136,7 @@ pub(crate) async fn by_client_credentials(
     state: &AuthState,
     account: Account,
     user: UserId,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<(), ConnectError> {
     let found = find(state, account).await?;
     if found.sign_in.method != "client_credentials" || found.client.secret.is_none() {
@@ -169,7 +169,7 @@ pub(crate) async fn by_client_credentials(
         client_credentials: true,
         tokens,
     };
-    keep(state, new, visitor).await
+    keep(state, new, context).await
 }
 
 /// Tokens that were just issued.
@@ -191,7 +191,7 @@ pub(super) struct Fresh {
 pub(super) async fn keep(
     state: &AuthState,
     new: Fresh,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<(), ConnectError> {
     let Account {
         tenant,
@@ -238,7 +238,7 @@ pub(super) async fn keep(
         new.user,
         "upstream.connected",
         detail,
-        visitor,
+        context,
         now,
     )
     .await?;
@@ -253,7 +253,7 @@ async fn record(
     user: UserId,
     action: &'static str,
     detail: serde_json::Value,
-    visitor: &Visitor,
+    context: &RequestContext,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let event = Event {
@@ -265,7 +265,7 @@ async fn record(
         outcome: Outcome::Ok,
         detail,
     };
-    audit::record(tx, &event, &visitor.origin(), now).await
+    audit::record(tx, &event, &context.origin(), now).await
 }
 
 /// Deletes an account and revokes its tokens at the server. Returns false if there was none.
@@ -273,7 +273,7 @@ pub(crate) async fn disconnect(
     state: &AuthState,
     account: Account,
     user: UserId,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<bool, ConnectError> {
     let now = state.now();
     let mut tx = state.store.tenant(account.tenant).await?;
@@ -288,7 +288,7 @@ pub(crate) async fn disconnect(
         user,
         "upstream.disconnected",
         detail,
-        visitor,
+        context,
         now,
     )
     .await?;

@@ -20,8 +20,9 @@ use url::Url;
 
 use super::{Asked, ConnectError, begin};
 use crate::{
+    access_policy,
     browser::Browser,
-    entry, forms,
+    forms,
     login::Target,
     pages::{self, Message, PageError},
     session::{BrowserSession, MaybeAnySession},
@@ -167,11 +168,11 @@ async fn meant(
     let Some(workspace) = here else {
         return Ok(Err(gone()?));
     };
-    let lacking = entry::lacking(&mut tx, account.tenant, workspace.role, &session).await?;
+    let unmet = access_policy::unmet(&mut tx, account.tenant, workspace.role, &session).await?;
     drop(tx);
-    if let Some(lacking) = lacking {
+    if let Some(unmet) = unmet {
         let target = Target::Connect(link.to_owned());
-        let path = lacking.path(workspace.tenant.slug.as_str(), &target);
+        let path = unmet.path(workspace.tenant.slug.as_str(), &target);
         return Err(PageError::Elsewhere(path));
     }
     let mut tx = state.store.tenant(account.tenant).await?;

@@ -10,10 +10,10 @@ use portolan_storage::{
 use super::{Target, requested};
 use crate::{
     admission::{self, Offered},
-    recorder::{self, Telling},
+    connection_diagnostics::{self, DescribeStep},
+    request_context::RequestContext,
     session::BrowserSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The text for a server that does not exist (REVIEW-S-8, RFC 8707 §2).
@@ -21,13 +21,13 @@ pub(super) const NO_SERVER: &str = "there is no such MCP server in this workspac
 
 fn step(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     step: Step,
     request: &AuthorizationRequest,
     client: &Client,
 ) -> NewEvent {
     let resource = requested(state, request).ok().flatten();
-    let mut event = recorder::step(state, visitor, step)
+    let mut event = connection_diagnostics::step(state, context, step)
         .client(&client.client_id, Some(&client.name))
         .resource(resource.as_ref());
     event.authorization = Some(request.id);
@@ -37,11 +37,11 @@ fn step(
 /// Records that the person was sent to sign in.
 pub(super) fn sign_in(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
 ) {
-    let mut event = step(state, visitor, Step::SignIn, request, client);
+    let mut event = step(state, context, Step::SignIn, request, client);
     event.outcome = StepOutcome::Waiting;
     state.oauth.recorder.record(event);
 }
@@ -49,13 +49,13 @@ pub(super) fn sign_in(
 /// Records that the page was shown for the first time.
 pub(super) fn shown(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
     target: &Target,
     session: &BrowserSession,
 ) {
-    let mut event = step(state, visitor, Step::Consent, request, client);
+    let mut event = step(state, context, Step::Consent, request, client);
     event.outcome = StepOutcome::Waiting;
     match target {
         Target::Fixed { offered, .. } => {
@@ -102,12 +102,12 @@ fn obstacle(offered: &Offered) -> Option<(&'static str, &'static str)> {
 /// Records the approval.
 pub(super) fn approved(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
     grant: &Grant,
 ) {
-    let mut event = step(state, visitor, Step::Consent, request, client);
+    let mut event = step(state, context, Step::Consent, request, client);
     event.place = Place::Tenant(grant.tenant);
     event.user = Some(grant.user);
     event.grant = Some(grant.id);
@@ -118,12 +118,12 @@ pub(super) fn approved(
 /// Records the denial by the person, or that there is no such server.
 pub(super) fn denied(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
     target: &Target,
 ) {
-    let mut event = step(state, visitor, Step::Consent, request, client);
+    let mut event = step(state, context, Step::Consent, request, client);
     event = if let Target::NoServer { offered, .. } = target {
         event.place = Place::Tenant(offered.choice.tenant);
         event.refused(Some("A9"), NO_SERVER)
@@ -136,13 +136,13 @@ pub(super) fn denied(
 /// Records that a workspace was posted which may not be chosen.
 pub(super) fn refused(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
     target: &Target,
     workspace: &str,
 ) {
-    let mut event = step(state, visitor, Step::Consent, request, client);
+    let mut event = step(state, context, Step::Consent, request, client);
     let (rule, words) = match target.named(workspace) {
         Some(offered) => {
             let tenant: TenantId = offered.choice.tenant;

@@ -31,7 +31,7 @@ use super::{
     service_accounts::{account_name, resource_of},
     workspace::Workspace,
 };
-use crate::{login::ConsolePage, state::AuthState, visitor::Visitor};
+use crate::{login::ConsolePage, request_context::RequestContext, state::AuthState};
 
 /// Most live keys of a workspace (AUTH-M9).
 const MOST: i64 = 500;
@@ -147,7 +147,7 @@ pub struct CreatedApiKey {
 pub(crate) async fn create_api_key(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(new): JsonBody<NewApiKeyBody>,
 ) -> Result<(StatusCode, Json<CreatedApiKey>), ConsoleError> {
     workspace.require(Action::CallTools)?;
@@ -227,7 +227,7 @@ pub(crate) async fn create_api_key(
     api_keys::create(&mut tx, &key, now).await?;
     let detail = json!({ "name": name, "holder": holder, "resource": resource, "days": days });
     let event = workspace.event("api_key.created", "api_key", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let shown = api_keys::list(&mut tx, workspace.id, holder.user(), now)
         .await?
         .into_iter()
@@ -272,7 +272,7 @@ pub(crate) async fn revoke_api_key(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ApiKeyKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Read)?;
     let now = state.now();
@@ -282,7 +282,7 @@ pub(crate) async fn revoke_api_key(
         .await?
         .ok_or_else(|| ConsoleError::not_found("this key"))?;
     let event = workspace.event("api_key.revoked", "api_key", id, json!({}));
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     tell(&state, id);
     Ok(StatusCode::NO_CONTENT)

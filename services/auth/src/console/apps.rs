@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::{Listing, error::ConsoleError, input::PathId, workspace::Workspace};
-use crate::{revoke, state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, revoke, state::AuthState};
 
 /// An app that may act for a person in this workspace.
 #[derive(Debug, Serialize, ToSchema)]
@@ -89,7 +89,7 @@ pub(crate) async fn disconnect_app(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<GrantKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Read)?;
     let now = state.now();
@@ -105,7 +105,7 @@ pub(crate) async fn disconnect_app(
     };
     let detail = serde_json::json!({ "client_id": app.client_id, "user": app.user });
     let event = workspace.event("grant.revoked", "grant", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     revoke::tell(&state, &ended);
     Ok(StatusCode::NO_CONTENT)

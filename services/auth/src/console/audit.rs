@@ -27,7 +27,7 @@ use super::{
     input::{QueryParameters, cursor, read_cursor},
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// Entries of one page.
 const PAGE: usize = 50;
@@ -173,7 +173,7 @@ pub(crate) async fn list_audit_events(
 pub(crate) async fn export_audit_events(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<Response, ConsoleError> {
     workspace.require(Action::Administer)?;
     let mut tx = state.store.tenant(workspace.id).await?;
@@ -183,7 +183,7 @@ pub(crate) async fn export_audit_events(
         workspace.id,
         serde_json::json!({}),
     );
-    audit::record(&mut tx, &event, &visitor.origin(), state.now()).await?;
+    audit::record(&mut tx, &event, &context.origin(), state.now()).await?;
     tx.commit().await?;
     let name = format!("attachment; filename=\"{}-audit.jsonl\"", workspace.slug);
     let headers = [

@@ -12,13 +12,13 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::{error::ConsoleError, workspace::Workspace};
-use crate::visitor::Visitor;
+use crate::request_context::RequestContext;
 
 /// Raises the registry's revision, writes the audit entry, and commits.
 pub(super) async fn commit(
     mut tx: TenantTx,
     workspace: &Workspace,
-    visitor: &Visitor,
+    context: &RequestContext,
     now: OffsetDateTime,
     entry: (&'static str, &'static str, String, Value),
 ) -> Result<(), ConsoleError> {
@@ -27,7 +27,7 @@ pub(super) async fn commit(
     audit::record(
         &mut tx,
         &workspace.event(action, target_kind, target_id, detail),
-        &visitor.origin(),
+        &context.origin(),
         now,
     )
     .await?;

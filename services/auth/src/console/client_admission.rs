@@ -38,9 +38,10 @@ use crate::{
         verified::{self, Trust},
     },
     login::ConsolePage,
-    mail, revoke,
+    mail,
+    request_context::RequestContext,
+    revoke,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The clients that may connect.
@@ -299,7 +300,7 @@ pub struct AdmissionChanged {
 pub(crate) async fn set_client_rule(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(body): JsonBody<RuleBody>,
 ) -> Result<Json<AdmissionChanged>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -317,7 +318,7 @@ pub(crate) async fn set_client_rule(
     let detail =
         json!({ "rule": { "from": before.as_str(), "to": rule.as_str() }, "ended": ended.apps() });
     let event = workspace.event("client_rule.changed", "tenant", workspace.id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     revoke::tell(&state, &ended);
     Ok(Json(AdmissionChanged {
@@ -340,16 +341,16 @@ pub struct AllowBody {
 pub(crate) async fn allow_client(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(body): JsonBody<AllowBody>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     workspace.require_recent(state.now(), ConsolePage::Clients)?;
-    let client = by_wire_id(&state, &visitor, body.client_id.trim()).await?;
+    let client = by_wire_id(&state, &context, body.client_id.trim()).await?;
     decide(
         &state,
         &workspace,
-        &visitor,
+        &context,
         &client,
         Some(ClientDecision::Allowed),
     )
@@ -359,13 +360,13 @@ pub(crate) async fn allow_client(
 
 async fn by_wire_id(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client_id: &str,
 ) -> Result<Client, ConsoleError> {
     let invalid =
         |message: String| Err(ConsoleError::invalid("client_unknown", message).field("client_id"));
     if client_id.starts_with("https://") || client_id.starts_with("http://") {
-        return match metadata_document::resolve(state, client_id, visitor).await {
+        return match metadata_document::resolve(state, client_id, context).await {
             Ok(client) => Ok(client),
             Err(DocumentFault::Storage(error)) => Err(error.into()),
             Err(fault) => invalid(format!("This client cannot be allowed: {fault}.")),
@@ -398,7 +399,7 @@ pub(crate) async fn decide_client(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ClientKind>,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> Result<Json<AdmissionChanged>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -407,7 +408,7 @@ pub(crate) async fn decide_client(
         workspace.require_recent(state.now(), ConsolePage::Clients)?;
     }
     let client = seen_client(&state, &workspace, id).await?;
-    let ended = decide(&state, &workspace, &visitor, &client, decision).await?;
+    let ended = decide(&state, &workspace, &context, &client, decision).await?;
     Ok(Json(AdmissionChanged { ended }))
 }
 
@@ -428,7 +429,7 @@ async fn seen_client(
 async fn decide(
     state: &AuthState,
     workspace: &Workspace,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     decision: Option<ClientDecision>,
 ) -> Result<usize, ConsoleError> {
@@ -470,7 +471,7 @@ async fn decide(
         let detail =
             json!({ "client": client.name, "client_id": client.client_id, "ended": ended.apps() });
         let event = workspace.event(action, "client", client.id, detail);
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     tx.commit().await?;
     revoke::tell(state, &ended);
@@ -488,7 +489,7 @@ pub(crate) async fn dismiss_askers(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ClientKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let client = seen_client(&state, &workspace, id).await?;
@@ -498,7 +499,7 @@ pub(crate) async fn dismiss_askers(
         let detail =
             json!({ "client": client.name, "client_id": client.client_id, "askers": askers });
         let event = workspace.event("client.request_dismissed", "client", id, detail);
-        audit::record(&mut tx, &event, &visitor.origin(), state.now()).await?;
+        audit::record(&mut tx, &event, &context.origin(), state.now()).await?;
         tx.commit().await?;
     }
     Ok(StatusCode::NO_CONTENT)

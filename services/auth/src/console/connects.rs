@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Listing, error::ConsoleError, input::QueryParameters, workspace::Workspace};
 use crate::{
-    recorder::{
+    connection_diagnostics::{
         attempts::{Attempt, State as Standing},
         known::KnownFault,
         paging::{self, Place},

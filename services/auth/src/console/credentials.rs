@@ -34,7 +34,7 @@ use super::{
     sources::found,
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// The visible part of a credential.
 #[derive(Debug, Serialize, ToSchema)]
@@ -220,7 +220,7 @@ pub(crate) struct CredentialHeaderForm {
 pub(crate) async fn set_credential(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(credential): JsonBody<Credential>,
 ) -> Result<Json<CredentialSummary>, ConsoleError> {
@@ -261,7 +261,7 @@ pub(crate) async fn set_credential(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("credential.set", "source", id.to_string(), detail),
     )
@@ -281,7 +281,7 @@ pub(crate) async fn set_credential(
 pub(crate) async fn delete_credential(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -292,7 +292,7 @@ pub(crate) async fn delete_credential(
         change::commit(
             tx,
             &workspace,
-            &visitor,
+            &context,
             now,
             ("credential.deleted", "source", id.to_string(), json!({})),
         )

@@ -13,7 +13,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::{change, error::ConsoleError, input::JsonBody, workspace::Workspace};
-use crate::{login::ConsolePage, state::AuthState, visitor::Visitor};
+use crate::{login::ConsolePage, request_context::RequestContext, state::AuthState};
 
 /// The action's name in the audit log.
 pub(super) const CHANGED: &str = "tenant.default_server_changed";
@@ -34,7 +34,7 @@ pub struct DefaultServer {
 pub(crate) async fn choose_default_server(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(choice): JsonBody<DefaultServer>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -63,7 +63,7 @@ pub(crate) async fn choose_default_server(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         state.now(),
         (CHANGED, "tenant", workspace.id.to_string(), entry),
     )

@@ -31,9 +31,9 @@ use crate::{
     factor,
     login::{ConsolePage, Target},
     mail,
+    request_context::RequestContext,
     session::BrowserSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// A workspace of the person that is stopped now.
@@ -95,7 +95,7 @@ pub struct WorkspaceDeleted {
 pub(crate) async fn delete_workspace(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(typed): JsonBody<WorkspaceDeletion>,
 ) -> Result<Json<WorkspaceDeleted>, ConsoleError> {
     let now = state.now();
@@ -120,7 +120,7 @@ pub(crate) async fn delete_workspace(
         workspace.id,
         json!({ "slug": workspace.slug }),
     );
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let mut letters = Vec::new();
     for owner in owners.iter().filter(|member| member.role == Role::Owner) {
         let letter = mail::texts::workspace_deleted(
@@ -146,7 +146,7 @@ pub(crate) async fn delete_workspace(
 pub(crate) async fn restore_workspace(
     State(state): State<AuthState>,
     session: BrowserSession,
-    visitor: Visitor,
+    context: RequestContext,
     StoppedSlug(slug): StoppedSlug,
 ) -> Result<http::StatusCode, ConsoleError> {
     let now = state.now();
@@ -160,7 +160,7 @@ pub(crate) async fn restore_workspace(
     let tenant = stopped.tenant.id;
     // The deletion may have been meant to stop access, so restoring requires a recent sign-in.
     require_recent(&session, now, || Target::Console)?;
-    if let Some(rule) = factor::lacking(&mut tx, tenant, &session).await? {
+    if let Some(rule) = factor::unmet(&mut tx, tenant, &session).await? {
         let path = factor::path(stopped.tenant.slug.as_str(), &Target::Console);
         return Err(ConsoleError::factor_first(rule, &path));
     }
@@ -180,7 +180,7 @@ pub(crate) async fn restore_workspace(
         outcome: Outcome::Ok,
         detail: json!({ "slug": stopped.tenant.slug }),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok(http::StatusCode::NO_CONTENT)
 }

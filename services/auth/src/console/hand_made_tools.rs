@@ -27,7 +27,7 @@ use super::{
     tools::{ToolView, found_tool, view},
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// A tool that is described by hand.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -176,7 +176,7 @@ fn taken(name: &str) -> ConsoleError {
 pub(crate) async fn create_tool(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<NewHandMade>,
 ) -> Result<(StatusCode, Json<ToolView>), ConsoleError> {
@@ -208,7 +208,7 @@ pub(crate) async fn create_tool(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("tool.created", "tool", made.id.to_string(), detail),
     )
@@ -223,7 +223,7 @@ pub(crate) async fn create_tool(
 pub(crate) async fn redefine_tool(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ToolKind>,
     JsonBody(request): JsonBody<NewHandMade>,
 ) -> Result<Json<ToolView>, ConsoleError> {
@@ -263,7 +263,7 @@ pub(crate) async fn redefine_tool(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         (
             "tool.redefined",
@@ -283,7 +283,7 @@ pub(crate) async fn redefine_tool(
 pub(crate) async fn delete_tool(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ToolKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -295,7 +295,7 @@ pub(crate) async fn delete_tool(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("tool.deleted", "tool", id.to_string(), detail),
     )

@@ -31,8 +31,8 @@ use super::{
 use crate::{
     login::{ConsolePage, throttle::AccountKey},
     mail::{self, texts::Stronger},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Most invitations of a workspace in a day.
@@ -114,7 +114,7 @@ pub struct SentInvitation {
 pub(crate) async fn invite(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(new): JsonBody<NewInvitationBody>,
 ) -> Result<(StatusCode, Json<SentInvitation>), ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -189,7 +189,7 @@ pub(crate) async fn invite(
     };
     let detail = serde_json::json!({ "role": new.role });
     let event = workspace.event("invitation.sent", "invitation", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
     for notice in &notices {
@@ -218,7 +218,7 @@ pub(crate) async fn revoke_invitation(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<InvitationKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -232,7 +232,7 @@ pub(crate) async fn revoke_invitation(
         id,
         serde_json::json!({}),
     );
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

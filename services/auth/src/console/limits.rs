@@ -18,7 +18,7 @@ use super::{
     input::{JsonBody, given},
     workspace::Workspace,
 };
-use crate::{login::ConsolePage, state::AuthState, visitor::Visitor};
+use crate::{login::ConsolePage, request_context::RequestContext, state::AuthState};
 
 /// Minutes of one bucket of the plot.
 const BUCKET: i64 = 5;
@@ -220,7 +220,7 @@ pub(crate) async fn show_limits(
 pub(crate) async fn change_limits(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(wanted): JsonBody<LimitsChange>,
 ) -> Result<Json<Limits>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -259,7 +259,7 @@ pub(crate) async fn change_limits(
             workspace.id.to_string(),
             Value::Object(changed),
         );
-        change::commit(tx, &workspace, &visitor, now, entry).await?;
+        change::commit(tx, &workspace, &context, now, entry).await?;
     }
     view(&state, &workspace).await.map(Json)
 }

@@ -34,9 +34,9 @@ use crate::{
     connect,
     login::ConsolePage,
     mail::{self, texts::Stronger},
+    request_context::RequestContext,
     revoke,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// A member.
@@ -102,7 +102,7 @@ pub(crate) async fn change_member(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(user): PathId<portolan_model::id::UserKind>,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(change): JsonBody<MemberChange>,
 ) -> Result<Json<Member>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -123,12 +123,12 @@ pub(crate) async fn change_member(
         ended = disconnect(&mut tx, workspace.id, user, "role_changed", now).await?;
     }
     for event in revoke::keys_ended(&ended, workspace.session.user, "role_changed") {
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     publish(&mut tx, workspace.id, user, epoch, now).await?;
     let detail = serde_json::json!({ "role": { "from": member.role, "to": change.role } });
     let event = workspace.event("member.role_changed", "user", user, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let notices = if change.role > member.role && change.role.may(Action::Administer) {
         let whom = member.email.as_str();
         tell_owners(
@@ -163,7 +163,7 @@ pub(crate) async fn remove_member(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(user): PathId<portolan_model::id::UserKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     let now = state.now();
     let leaves = user == workspace.session.user;
@@ -182,7 +182,7 @@ pub(crate) async fn remove_member(
         .ok_or_else(|| ConsoleError::not_found("this member"))?;
     let ended = disconnect(&mut tx, workspace.id, user, "member_removed", now).await?;
     for event in revoke::keys_ended(&ended, workspace.session.user, "member_removed") {
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     publish(&mut tx, workspace.id, user, epoch, now).await?;
     let action = if leaves {
@@ -192,7 +192,7 @@ pub(crate) async fn remove_member(
     };
     let detail = serde_json::json!({ "role": member.role, "apps_disconnected": ended.apps() });
     let event = workspace.event(action, "user", user, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await.map_err(needs_owner)?;
     tell(&state, workspace.id, user, epoch, &ended);
     connect::give_back_later(&state, workspace.id, linked);

@@ -27,7 +27,7 @@ use super::{
     servers::{ServerDetail, detail, found_server},
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// Most prompts, and most resources, of one server.
 const MOST: usize = 1_000;
@@ -221,7 +221,7 @@ pub(super) async fn of_server(
 pub(crate) async fn choose_prompts(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ServerKind>,
     JsonBody(request): JsonBody<PromptChoice>,
 ) -> Result<Json<ServerDetail>, ConsoleError> {
@@ -253,7 +253,7 @@ pub(crate) async fn choose_prompts(
     let answer = detail(&state, &workspace, &mut tx, id).await?;
     let entry = json!({ "prompts": count });
     let entry = ("server.prompts_chosen", "server", id.to_string(), entry);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(answer))
 }
 
@@ -274,7 +274,7 @@ fn same_variables(own: &str, published: &str) -> bool {
 pub(crate) async fn choose_resources(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ServerKind>,
     JsonBody(request): JsonBody<ResourceChoice>,
 ) -> Result<Json<ServerDetail>, ConsoleError> {
@@ -310,7 +310,7 @@ pub(crate) async fn choose_resources(
     let answer = detail(&state, &workspace, &mut tx, id).await?;
     let entry = json!({ "resources": count });
     let entry = ("server.resources_chosen", "server", id.to_string(), entry);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(answer))
 }
 

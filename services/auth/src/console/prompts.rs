@@ -28,7 +28,7 @@ use super::{
     input::{JsonBody, PathId, plain_text},
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// Most prompts of one workspace.
 const MOST_PROMPTS: usize = 1_000;
@@ -420,7 +420,7 @@ pub(crate) async fn show_prompt(
 pub(crate) async fn create_prompt(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(form): JsonBody<PromptForm>,
 ) -> Result<(StatusCode, Json<PromptView>), ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -439,7 +439,7 @@ pub(crate) async fn create_prompt(
         .map_err(|error| taken(error, &checked.name))?;
     let made = found(&mut tx, id).await?;
     let entry = ("prompt.created", "prompt", id.to_string(), checked.entry());
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok((StatusCode::CREATED, Json(view(made))))
 }
 
@@ -461,7 +461,7 @@ fn written_here(prompt: &Prompt) -> Result<(), ConsoleError> {
 pub(crate) async fn rewrite_prompt(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<PromptKind>,
     JsonBody(form): JsonBody<PromptForm>,
 ) -> Result<Json<PromptView>, ConsoleError> {
@@ -482,7 +482,7 @@ pub(crate) async fn rewrite_prompt(
     }
     let after = found(&mut tx, id).await?;
     let entry = ("prompt.changed", "prompt", id.to_string(), checked.entry());
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(view(after)))
 }
 
@@ -500,7 +500,7 @@ pub struct EnabledChange {
 pub(crate) async fn switch_prompt(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<PromptKind>,
     JsonBody(request): JsonBody<EnabledChange>,
 ) -> Result<Json<PromptView>, ConsoleError> {
@@ -518,7 +518,7 @@ pub(crate) async fn switch_prompt(
     };
     let detail = json!({ "name": after.name });
     let entry = (action, "prompt", id.to_string(), detail);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(view(after)))
 }
 
@@ -529,7 +529,7 @@ pub(crate) async fn switch_prompt(
 pub(crate) async fn delete_prompt(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<PromptKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -540,7 +540,7 @@ pub(crate) async fn delete_prompt(
     prompts::delete(&mut tx, id, now).await?;
     let detail = json!({ "name": before.name });
     let entry = ("prompt.deleted", "prompt", id.to_string(), detail);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(Deleted::at(now)))
 }
 
@@ -551,7 +551,7 @@ pub(crate) async fn delete_prompt(
 pub(crate) async fn restore_prompt(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<PromptKind>,
 ) -> Result<Json<PromptView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -564,7 +564,7 @@ pub(crate) async fn restore_prompt(
     let after = found(&mut tx, id).await?;
     let detail = json!({ "name": after.name });
     let entry = ("prompt.restored", "prompt", id.to_string(), detail);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(view(after)))
 }
 

@@ -39,9 +39,9 @@ use crate::{
     admission,
     clients::{members::describe_redirect, name},
     login::ConsolePage,
+    request_context::RequestContext,
     revoke,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Most registered clients of a workspace (AUTH-M9).
@@ -241,7 +241,7 @@ fn checked_uris(uris: Vec<String>) -> Result<Vec<String>, ConsoleError> {
 pub(crate) async fn register_client(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(new): JsonBody<NewClientBody>,
 ) -> Result<(StatusCode, Json<CreatedClient>), ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -301,7 +301,7 @@ pub(crate) async fn register_client(
     .await?;
     let detail = json!({ "name": name, "proof": new.proof, "redirect_uris": redirect_uris });
     let event = workspace.event("registered_client.created", "client", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let client = view(&mut tx, &workspace, now, id).await?;
     tx.commit().await?;
     let created = CreatedClient {
@@ -334,7 +334,7 @@ pub(crate) async fn change_registered_client(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ClientKind>,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(change): JsonBody<ClientChange>,
 ) -> Result<Json<RegisteredClient>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -358,7 +358,7 @@ pub(crate) async fn change_registered_client(
         registered_clients::change(&mut tx, id, &name, &redirect_uris).await?;
         let detail = json!({ "name": name, "redirect_uris": redirect_uris });
         let event = workspace.event("registered_client.changed", "client", id, detail);
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let mut ended = Ended::default();
     if let Some(enabled) = change.enabled.filter(|enabled| *enabled != client.enabled) {
@@ -374,7 +374,7 @@ pub(crate) async fn change_registered_client(
         };
         let detail = json!({ "name": client.name, "ended": ended.apps() });
         let event = workspace.event(action, "client", id, detail);
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let client = view(&mut tx, &workspace, now, id).await?;
     tx.commit().await?;
@@ -390,7 +390,7 @@ pub(crate) async fn delete_registered_client(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ClientKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -401,7 +401,7 @@ pub(crate) async fn delete_registered_client(
     registered_clients::delete(&mut tx, id, now).await?;
     let detail = json!({ "name": client.name, "ended": ended.apps() });
     let event = workspace.event("registered_client.deleted", "client", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     revoke::tell(&state, &ended);
     Ok(StatusCode::NO_CONTENT)
@@ -415,7 +415,7 @@ pub(crate) async fn replace_client_keys(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ClientKind>,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(keys): JsonBody<PublicKeysBody>,
 ) -> Result<Json<RegisteredClient>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -433,7 +433,7 @@ pub(crate) async fn replace_client_keys(
     clients::set_metadata(&mut tx, id, &metadata).await?;
     client_proofs::forget_key_set(&mut tx, id).await?;
     let event = workspace.event("registered_client.keys_replaced", "client", id, json!({}));
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let client = view(&mut tx, &workspace, now, id).await?;
     tx.commit().await?;
     Ok(Json(client))
@@ -448,7 +448,7 @@ pub(crate) async fn add_client_secret(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ClientKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<(StatusCode, Json<NewSecret>), ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -464,7 +464,7 @@ pub(crate) async fn add_client_secret(
     let secret = add_secret(&mut tx, id, now).await?;
     let detail = json!({ "secret": secret.id() });
     let event = workspace.event("registered_client.secret_added", "client", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(secret)))
 }
@@ -480,7 +480,7 @@ pub(crate) async fn revoke_client_secret(
     workspace: Workspace,
     PathId(id): PathId<ClientKind>,
     secret: PathPart<SecretPart>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -491,7 +491,7 @@ pub(crate) async fn revoke_client_secret(
     }
     let detail = json!({ "secret": secret.id });
     let event = workspace.event("registered_client.secret_revoked", "client", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

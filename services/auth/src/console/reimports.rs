@@ -28,7 +28,7 @@ use super::{
     sources::{SourceView, found, imported, insert_tools, new_document, view},
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// The changes of importing a document again.
 #[derive(Debug, Serialize, ToSchema)]
@@ -204,7 +204,7 @@ pub(crate) async fn preview_reimport(
 pub(crate) async fn apply_reimport(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<ReimportRequest>,
 ) -> Result<Json<SourceView>, ConsoleError> {
@@ -271,7 +271,7 @@ pub(crate) async fn apply_reimport(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("source.reimported", "source", id.to_string(), detail),
     )

@@ -29,7 +29,7 @@ use super::{
     prompts::EnabledChange,
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// Most resources of one workspace.
 const MOST_RESOURCES: usize = 1_000;
@@ -213,7 +213,7 @@ pub(crate) async fn show_resource(
 pub(crate) async fn create_resource(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(form): JsonBody<ResourceForm>,
 ) -> Result<(StatusCode, Json<ResourceView>), ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -240,7 +240,7 @@ pub(crate) async fn create_resource(
         id.to_string(),
         checked.entry(),
     );
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 
@@ -263,7 +263,7 @@ fn written_here(resource: &Resource) -> Result<(), ConsoleError> {
 pub(crate) async fn rewrite_resource(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ResourceKind>,
     JsonBody(form): JsonBody<ResourceForm>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
@@ -292,7 +292,7 @@ pub(crate) async fn rewrite_resource(
         id.to_string(),
         checked.entry(),
     );
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(after))
 }
 
@@ -303,7 +303,7 @@ pub(crate) async fn rewrite_resource(
 pub(crate) async fn switch_resource(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ResourceKind>,
     JsonBody(request): JsonBody<EnabledChange>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
@@ -322,7 +322,7 @@ pub(crate) async fn switch_resource(
     let detail = json!({ "uri": after.uri });
     let after = view(&mut tx, after).await?;
     let entry = (action, "resource", id.to_string(), detail);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(after))
 }
 
@@ -333,7 +333,7 @@ pub(crate) async fn switch_resource(
 pub(crate) async fn delete_resource(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ResourceKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -344,7 +344,7 @@ pub(crate) async fn delete_resource(
     resources::delete(&mut tx, id, now).await?;
     let detail = json!({ "uri": before.uri });
     let entry = ("resource.deleted", "resource", id.to_string(), detail);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(Deleted::at(now)))
 }
 
@@ -355,7 +355,7 @@ pub(crate) async fn delete_resource(
 pub(crate) async fn restore_resource(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ResourceKind>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -369,6 +369,6 @@ pub(crate) async fn restore_resource(
     let detail = json!({ "uri": after.uri });
     let after = view(&mut tx, after).await?;
     let entry = ("resource.restored", "resource", id.to_string(), detail);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     Ok(Json(after))
 }

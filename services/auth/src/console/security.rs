@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
 use crate::{
     login::{ConsolePage, Target},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The second factor that a workspace requires.
@@ -87,7 +87,7 @@ pub struct SecurityChange {
 pub(crate) async fn change_security(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(change): JsonBody<SecurityChange>,
 ) -> Result<Json<Security>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -125,7 +125,7 @@ pub(crate) async fn change_security(
             workspace.id,
             serde_json::json!({ "before": before, "after": rule }),
         );
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let security = seen(&state, &mut tx, &workspace).await?;
     tx.commit().await?;

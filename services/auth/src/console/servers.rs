@@ -36,7 +36,7 @@ use super::{
     workspace::Workspace,
     workspaces::display_name,
 };
-use crate::{state::AuthState, upstreams::LONGEST_NAME, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState, upstreams::LONGEST_NAME};
 
 /// Most servers of one workspace.
 const MOST_SERVERS: usize = 200;
@@ -254,7 +254,7 @@ fn server_name(text: &str) -> Result<&str, ConsoleError> {
 pub(crate) async fn create_server(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(request): JsonBody<NewServerRequest>,
 ) -> Result<(StatusCode, Json<ServerView>), ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -319,7 +319,7 @@ pub(crate) async fn create_server(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("server.created", "server", id.to_string(), entry),
     )
@@ -362,7 +362,7 @@ pub struct ServerChange {
 pub(crate) async fn change_server(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ServerKind>,
     JsonBody(request): JsonBody<ServerChange>,
 ) -> Result<Json<ServerView>, ConsoleError> {
@@ -394,7 +394,7 @@ pub(crate) async fn change_server(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("server.changed", "server", id.to_string(), entry),
     )
@@ -425,7 +425,7 @@ pub struct ChosenTool {
 pub(crate) async fn choose_tools(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ServerKind>,
     JsonBody(request): JsonBody<ToolChoice>,
 ) -> Result<Json<ServerDetail>, ConsoleError> {
@@ -439,7 +439,7 @@ pub(crate) async fn choose_tools(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("server.tools_chosen", "server", id.to_string(), entry),
     )
@@ -548,7 +548,7 @@ async fn set_tools(
 async fn set_status(
     state: &AuthState,
     workspace: &Workspace,
-    visitor: &Visitor,
+    context: &RequestContext,
     id: ServerId,
     status: ServerStatus,
     action: &'static str,
@@ -565,13 +565,13 @@ async fn set_status(
     if becomes_default {
         let detail = json!({ "from": null, "to": server.slug });
         let event = workspace.event(default_server::CHANGED, "tenant", workspace.id, detail);
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let entry = json!({ "slug": server.slug });
     change::commit(
         tx,
         workspace,
-        visitor,
+        context,
         now,
         (action, "server", id.to_string(), entry),
     )
@@ -587,13 +587,13 @@ async fn set_status(
 pub(crate) async fn publish_server(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<ServerView>, ConsoleError> {
     set_status(
         &state,
         &workspace,
-        &visitor,
+        &context,
         id,
         ServerStatus::Published,
         "server.published",
@@ -608,13 +608,13 @@ pub(crate) async fn publish_server(
 pub(crate) async fn pause_server(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<ServerView>, ConsoleError> {
     set_status(
         &state,
         &workspace,
-        &visitor,
+        &context,
         id,
         ServerStatus::Paused,
         "server.paused",
@@ -629,7 +629,7 @@ pub(crate) async fn pause_server(
 pub(crate) async fn delete_server(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -641,7 +641,7 @@ pub(crate) async fn delete_server(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("server.deleted", "server", id.to_string(), entry),
     )
@@ -656,7 +656,7 @@ pub(crate) async fn delete_server(
 pub(crate) async fn restore_server(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<ServerView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -670,7 +670,7 @@ pub(crate) async fn restore_server(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("server.restored", "server", id.to_string(), entry),
     )

@@ -36,7 +36,8 @@ use super::{
     workspaces::display_name,
 };
 use crate::{
-    clients::described::check_url, login::ConsolePage, state::AuthState, visitor::Visitor,
+    clients::described::check_url, login::ConsolePage, request_context::RequestContext,
+    state::AuthState,
 };
 
 /// Most service accounts of a workspace (AUTH-M9).
@@ -258,7 +259,7 @@ pub(super) fn account_name(text: &str) -> Result<&str, ConsoleError> {
 pub(crate) async fn create_service_account(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(new): JsonBody<NewAccountBody>,
 ) -> Result<(StatusCode, Json<CreatedAccount>), ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -320,7 +321,7 @@ pub(crate) async fn create_service_account(
     service_accounts::create(&mut tx, &account, now).await?;
     let detail = json!({ "name": name, "auth": new.auth, "resource": resource });
     let event = workspace.event("service_account.created", "service_account", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let account = view(&mut tx, &workspace, id).await?;
     tx.commit().await?;
     let created = CreatedAccount {
@@ -394,7 +395,7 @@ pub(crate) async fn change_service_account(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ServiceAccountKind>,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(change): JsonBody<AccountChange>,
 ) -> Result<Json<ServiceAccount>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -414,7 +415,7 @@ pub(crate) async fn change_service_account(
             id,
             json!({ "name": name }),
         );
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     if let Some(enabled) = change.enabled {
         epoch = service_accounts::set_disabled(&mut tx, workspace.id, id, !enabled, now).await?;
@@ -425,7 +426,7 @@ pub(crate) async fn change_service_account(
                 "service_account.disabled"
             };
             let event = workspace.event(action, "service_account", id, json!({}));
-            audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+            audit::record(&mut tx, &event, &context.origin(), now).await?;
         }
     }
     let account = view(&mut tx, &workspace, id).await?;
@@ -453,7 +454,7 @@ pub(crate) async fn delete_service_account(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ServiceAccountKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -462,7 +463,7 @@ pub(crate) async fn delete_service_account(
     let epoch = service_accounts::delete(&mut tx, workspace.id, id, now).await?;
     let detail = json!({ "name": account.name });
     let event = workspace.event("service_account.deleted", "service_account", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     tell(&state, id, epoch);
     Ok(StatusCode::NO_CONTENT)
@@ -490,7 +491,7 @@ pub(crate) async fn replace_public_keys(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ServiceAccountKind>,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(keys): JsonBody<PublicKeysBody>,
 ) -> Result<Json<ServiceAccount>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -514,7 +515,7 @@ pub(crate) async fn replace_public_keys(
         id,
         json!({}),
     );
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let account = view(&mut tx, &workspace, id).await?;
     tx.commit().await?;
     tell(&state, id, epoch);
@@ -530,7 +531,7 @@ pub(crate) async fn add_account_secret(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<ServiceAccountKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<(StatusCode, Json<NewSecret>), ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -551,7 +552,7 @@ pub(crate) async fn add_account_secret(
         id,
         detail,
     );
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(secret)))
 }
@@ -593,7 +594,7 @@ pub(crate) async fn revoke_account_secret(
     workspace: Workspace,
     PathId(id): PathId<ServiceAccountKind>,
     secret: PathPart<SecretPart>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -610,7 +611,7 @@ pub(crate) async fn revoke_account_secret(
         id,
         detail,
     );
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     tell(&state, id, epoch);
     Ok(StatusCode::NO_CONTENT)

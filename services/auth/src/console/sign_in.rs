@@ -37,8 +37,8 @@ use super::{
 };
 use crate::{
     connect::{self, Asked, ConnectError},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The accounts that calls use.
@@ -278,7 +278,7 @@ pub(crate) async fn show_sign_in(
 pub(crate) async fn set_sign_in(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<SignInForm>,
 ) -> Result<Json<SignInView>, ConsoleError> {
@@ -352,7 +352,7 @@ pub(crate) async fn set_sign_in(
         "credential_removed": credential_removed,
     });
     let entry = ("upstream.sign_in_set", "source", id.to_string(), detail);
-    change::commit(tx, &workspace, &visitor, now, entry).await?;
+    change::commit(tx, &workspace, &context, now, entry).await?;
     connect::give_back_later(&state, workspace.id, leaving);
     Ok(Json(seen(&state, &workspace, id).await?))
 }
@@ -365,7 +365,7 @@ pub(crate) async fn set_sign_in(
 pub(crate) async fn delete_sign_in(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -373,7 +373,7 @@ pub(crate) async fn delete_sign_in(
     found(&mut tx, id).await?;
     drop(tx);
     let account = of_workspace(&workspace, id);
-    connect::disconnect(&state, account, workspace.session.user, &visitor)
+    connect::disconnect(&state, account, workspace.session.user, &context)
         .await
         .map_err(refused)?;
     let mut tx = state.store.system(Reason::Upstreams).await?;
@@ -389,7 +389,7 @@ pub(crate) async fn delete_sign_in(
             id.to_string(),
             json!({}),
         );
-        change::commit(tx, &workspace, &visitor, now, entry).await?;
+        change::commit(tx, &workspace, &context, now, entry).await?;
         connect::give_back_later(&state, workspace.id, gone);
     }
     Ok(StatusCode::NO_CONTENT)
@@ -419,7 +419,7 @@ fn of_workspace(workspace: &Workspace, source: SourceId) -> Account {
 pub(crate) async fn connect_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<ConnectAnswer>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -443,7 +443,7 @@ pub(crate) async fn connect_source(
         .as_ref()
         .is_some_and(|row| row.method == SignInMethod::ClientCredentials.word());
     if by_client {
-        connect::by_client_credentials(&state, account, user, &visitor)
+        connect::by_client_credentials(&state, account, user, &context)
             .await
             .map_err(refused)?;
         return Ok(Json(ConnectAnswer { url: None }));
@@ -467,7 +467,7 @@ pub(crate) async fn connect_source(
 pub(crate) async fn disconnect_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -475,7 +475,7 @@ pub(crate) async fn disconnect_source(
     found(&mut tx, id).await?;
     drop(tx);
     let account = of_workspace(&workspace, id);
-    connect::disconnect(&state, account, workspace.session.user, &visitor)
+    connect::disconnect(&state, account, workspace.session.user, &context)
         .await
         .map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)

@@ -33,10 +33,10 @@ use super::{
 };
 use crate::{
     clients::name,
-    login::{ConsolePage, others},
+    login::{ConsolePage, federation},
+    request_context::RequestContext,
     sso::{self, Looked},
     state::AuthState,
-    visitor::Visitor,
 };
 
 const PAGE: ConsolePage = ConsolePage::SingleSignOn;
@@ -125,7 +125,7 @@ async fn seen(state: &AuthState, workspace: &Workspace) -> Result<SingleSignOn, 
     };
     Ok(SingleSignOn {
         provider: provider.map(|provider| ProviderView {
-            callback_url: others::redirect_uri(&state.site, &provider.id.to_string()),
+            callback_url: federation::redirect_uri(&state.site, &provider.id.to_string()),
             name: provider.name,
             issuer: provider.issuer,
             client_id: provider.client_id,
@@ -191,7 +191,7 @@ impl std::fmt::Debug for ProviderBody {
 pub(crate) async fn set_identity_provider(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(body): JsonBody<ProviderBody>,
 ) -> Result<Json<SingleSignOn>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -242,14 +242,14 @@ pub(crate) async fn set_identity_provider(
     }
     let detail = json!({ "issuer": issuer, "client_id": client_id });
     let event = workspace.event("sso.provider_set", "provider", id, detail);
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     if before.as_ref().is_some_and(|before| before.is_enforced) && !provider.is_enforced {
         let detail = json!({ "enforced": false, "reason": "another provider" });
         let event = workspace.event("sso.enforcement", "tenant", workspace.id, detail);
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     tx.commit().await?;
-    settle(&state, &workspace, &visitor).await?;
+    settle(&state, &workspace, &context).await?;
     Ok(Json(seen(&state, &workspace).await?))
 }
 
@@ -258,7 +258,7 @@ fn kept_secret(
     workspace: &Workspace,
     provider: &Provider,
 ) -> Result<Option<Secret<String>>, ConsoleError> {
-    others::tenant_provider(state, workspace.id, provider)
+    federation::tenant_provider(state, workspace.id, provider)
         .map(|provider| provider.client.secret)
         .map_err(|error| ConsoleError::internal("secret of a provider", error))
 }
@@ -308,7 +308,7 @@ async fn reachable(
         let message = "Enter the issuer, such as `https://login.example.com`.";
         return Err(ConsoleError::invalid("issuer_missing", message).field("issuer"));
     }
-    others::look_at(state, issuer).await.map_err(|error| {
+    federation::look_at(state, issuer).await.map_err(|error| {
         let message = format!("This provider cannot be used: {error}.");
         ConsoleError::invalid("issuer_unusable", message).field("issuer")
     })
@@ -348,7 +348,7 @@ pub(crate) async fn test_identity_provider(
 pub(crate) async fn delete_identity_provider(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -358,9 +358,9 @@ pub(crate) async fn delete_identity_provider(
         return Err(ConsoleError::not_found("this provider"));
     }
     let event = workspace.event("sso.provider_removed", "tenant", workspace.id, json!({}));
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    settle(&state, &workspace, &visitor).await?;
+    settle(&state, &workspace, &context).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -371,7 +371,7 @@ pub(crate) async fn delete_identity_provider(
 async fn settle(
     state: &AuthState,
     workspace: &Workspace,
-    visitor: &Visitor,
+    context: &RequestContext,
 ) -> Result<(), ConsoleError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::Workspaces).await?;
@@ -380,7 +380,7 @@ async fn settle(
     if sessions > 0 || !ended.is_empty() {
         let detail = json!({ "sessions": sessions, "apps_disconnected": ended.len() });
         let event = workspace.event("sso.ended", "tenant", workspace.id, detail);
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     tx.commit().await?;
     for grant in ended {
@@ -409,7 +409,7 @@ pub struct Enforcement {
 pub(crate) async fn enforce_single_sign_on(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(body): JsonBody<Enforcement>,
 ) -> Result<Json<SingleSignOn>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -444,10 +444,10 @@ pub(crate) async fn enforce_single_sign_on(
     if provider.is_enforced != body.enforced {
         let detail = json!({ "enforced": body.enforced });
         let event = workspace.event("sso.enforcement", "tenant", workspace.id, detail);
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     tx.commit().await?;
-    settle(&state, &workspace, &visitor).await?;
+    settle(&state, &workspace, &context).await?;
     Ok(Json(seen(&state, &workspace).await?))
 }
 
@@ -465,7 +465,7 @@ pub struct NewDomain {
 pub(crate) async fn add_domain(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(body): JsonBody<NewDomain>,
 ) -> Result<(StatusCode, Json<SingleSignOn>), ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -499,7 +499,7 @@ pub(crate) async fn add_domain(
         Err(error) => return Err(error.into()),
     };
     let event = workspace.event("domain.added", "domain", id, json!({ "domain": domain }));
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(seen(&state, &workspace).await?)))
 }
@@ -550,7 +550,7 @@ pub(crate) async fn remove_domain(
     State(state): State<AuthState>,
     workspace: Workspace,
     PathId(id): PathId<TenantDomainKind>,
-    visitor: Visitor,
+    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
@@ -560,7 +560,7 @@ pub(crate) async fn remove_domain(
         .await?
         .ok_or_else(|| ConsoleError::not_found("this domain"))?;
     let event = workspace.event("domain.removed", "domain", id, json!({ "domain": domain }));
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -37,7 +37,7 @@ use super::{
     workspace::Workspace,
     workspaces::display_name,
 };
-use crate::{connect, state::AuthState, visitor::Visitor};
+use crate::{connect, request_context::RequestContext, state::AuthState};
 
 /// Tools written by one statement: their schemas can be large.
 const CHUNK: usize = 100;
@@ -249,7 +249,7 @@ pub enum NewSourceRequest {
 pub(crate) async fn create_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(request): JsonBody<NewSourceRequest>,
 ) -> Result<(StatusCode, Json<SourceView>), ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -269,7 +269,7 @@ pub(crate) async fn create_source(
                 document: None,
                 security: &json!([]),
             };
-            insert(&state, &workspace, &visitor, &new, &[]).await?;
+            insert(&state, &workspace, &context, &new, &[]).await?;
         }
         NewSourceRequest::Openapi {
             name,
@@ -304,7 +304,7 @@ pub(crate) async fn create_source(
                 document: Some(new_document(&loaded)),
                 security: &imports::stored_hints(&loaded.import.security)?,
             };
-            insert(&state, &workspace, &visitor, &new, &tools).await?;
+            insert(&state, &workspace, &context, &new, &tools).await?;
         }
     }
     let mut tx = state.store.tenant(workspace.id).await?;
@@ -410,7 +410,7 @@ pub(super) async fn has_room(tx: &mut TenantTx) -> Result<(), ConsoleError> {
 async fn insert(
     state: &AuthState,
     workspace: &Workspace,
-    visitor: &Visitor,
+    context: &RequestContext,
     new: &NewSource<'_>,
     tools: &[(Imported, bool)],
 ) -> Result<(), ConsoleError> {
@@ -423,7 +423,7 @@ async fn insert(
     change::commit(
         tx,
         workspace,
-        visitor,
+        context,
         now,
         ("source.created", "source", new.id.to_string(), detail),
     )
@@ -463,7 +463,7 @@ pub struct SourceChange {
 pub(crate) async fn change_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<SourceChange>,
 ) -> Result<Json<SourceView>, ConsoleError> {
@@ -531,7 +531,7 @@ pub(crate) async fn change_source(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("source.changed", "source", id.to_string(), detail),
     )
@@ -547,7 +547,7 @@ pub(crate) async fn change_source(
 pub(crate) async fn delete_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -559,7 +559,7 @@ pub(crate) async fn delete_source(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("source.deleted", "source", id.to_string(), detail),
     )
@@ -574,7 +574,7 @@ pub(crate) async fn delete_source(
 pub(crate) async fn restore_source(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<SourceView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -588,7 +588,7 @@ pub(crate) async fn restore_source(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("source.restored", "source", id.to_string(), detail),
     )

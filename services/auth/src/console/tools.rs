@@ -27,7 +27,7 @@ use super::{
     sources::found,
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// Tools of one page.
 const PAGE: usize = 100;
@@ -353,7 +353,7 @@ fn tool_name(text: &str) -> Result<String, ConsoleError> {
 pub(crate) async fn change_tool(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<ToolKind>,
     JsonBody(request): JsonBody<ToolChange>,
 ) -> Result<Json<ToolView>, ConsoleError> {
@@ -418,7 +418,7 @@ pub(crate) async fn change_tool(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("tool.changed", "tool", id.to_string(), detail),
     )
@@ -451,7 +451,7 @@ pub struct Switched {
 pub(crate) async fn switch_tools(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(request): JsonBody<SwitchTools>,
 ) -> Result<Json<Switched>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -470,7 +470,7 @@ pub(crate) async fn switch_tools(
         change::commit(
             tx,
             &workspace,
-            &visitor,
+            &context,
             now,
             ("tools.switched", "tenant", workspace.id.to_string(), detail),
         )

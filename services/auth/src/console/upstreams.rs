@@ -37,13 +37,13 @@ use super::{
     workspace::Workspace,
 };
 use crate::{
+    request_context::RequestContext,
     state::AuthState,
     turns::Turn,
     upstreams::{
         self, LONGEST_NAME, LookError, PendingChanges, SyncError, Synced, Target, UpstreamChange,
         Why, longest_name,
     },
-    visitor::Visitor,
 };
 
 /// How long a look waits for a turn of its workspace.
@@ -328,7 +328,7 @@ const fn held() -> bool {
 pub(crate) async fn add_upstream(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(request): JsonBody<NewUpstream>,
 ) -> Result<(StatusCode, Json<SourceView>), ConsoleError> {
     workspace.require(Action::EditRegistry)?;
@@ -422,7 +422,7 @@ pub(crate) async fn add_upstream(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("source.created", "source", new.id.to_string(), detail),
     )
@@ -529,7 +529,7 @@ pub struct UpstreamSettings {
 pub(crate) async fn change_upstream(
     State(state): State<AuthState>,
     workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<UpstreamSettings>,
 ) -> Result<Json<UpstreamView>, ConsoleError> {
@@ -564,7 +564,7 @@ pub(crate) async fn change_upstream(
     change::commit(
         tx,
         &workspace,
-        &visitor,
+        &context,
         now,
         ("upstream.changed", "source", id.to_string(), detail),
     )

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{error::ConsoleError, input::path_parameter};
 use crate::{
-    entry::{self, Lacking},
+    access_policy::{self, AccessRequirement},
     login::{ConsolePage, Target},
     session::{AnySession, BrowserSession},
     sso,
@@ -154,16 +154,16 @@ impl FromRequestParts<AuthState> for Workspace {
         let mut tx = state.store.system(Reason::Workspaces).await?;
         let found = members::workspace_of(&mut tx, session.user, &slug).await?;
         let workspace = found.ok_or_else(|| ConsoleError::not_found("this workspace"))?;
-        let lacking =
-            entry::lacking(&mut tx, workspace.tenant.id, workspace.role, &session).await?;
-        if let Some(lacking) = lacking {
+        let unmet =
+            access_policy::unmet(&mut tx, workspace.tenant.id, workspace.role, &session).await?;
+        if let Some(unmet) = unmet {
             let slug = workspace.tenant.slug;
             let target = Target::Workspace(slug.clone(), ConsolePage::Overview);
-            let path = lacking.path(slug.as_str(), &target);
-            return Err(match lacking {
-                Lacking::Everything => ConsoleError::not_found("this workspace"),
-                Lacking::Company => ConsoleError::company_first(&path),
-                Lacking::Factor(rule) => ConsoleError::factor_first(rule, &path),
+            let path = unmet.path(slug.as_str(), &target);
+            return Err(match unmet {
+                AccessRequirement::Everything => ConsoleError::not_found("this workspace"),
+                AccessRequirement::SingleSignOn => ConsoleError::company_first(&path),
+                AccessRequirement::Factor(rule) => ConsoleError::factor_first(rule, &path),
             });
         }
         if let Some(arrival) = parts.extensions.get::<Arrival>() {

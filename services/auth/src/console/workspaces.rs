@@ -22,7 +22,9 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
-use crate::{login::ConsolePage, session::BrowserSession, state::AuthState, visitor::Visitor};
+use crate::{
+    login::ConsolePage, request_context::RequestContext, session::BrowserSession, state::AuthState,
+};
 
 /// Most workspaces that one person may own (AUTH-M9).
 const MOST_OWNED: usize = 20;
@@ -125,7 +127,7 @@ pub(crate) fn display_name(text: &str) -> Option<&str> {
 /// Creates a workspace that `owner` owns. For the console and for the page without script.
 pub(crate) async fn create(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     owner: UserId,
     name: &str,
     slug: &str,
@@ -160,7 +162,7 @@ pub(crate) async fn create(
         outcome: Outcome::Ok,
         detail: serde_json::json!({ "slug": tenant.slug, "name": tenant.name }),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok(tenant)
 }
@@ -171,10 +173,10 @@ pub(crate) async fn create(
 pub(crate) async fn create_workspace(
     State(state): State<AuthState>,
     session: BrowserSession,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(new): JsonBody<NewWorkspace>,
 ) -> Result<(StatusCode, Json<WorkspaceView>), ConsoleError> {
-    let tenant = create(&state, &visitor, session.user, &new.name, &new.slug).await?;
+    let tenant = create(&state, &context, session.user, &new.name, &new.slug).await?;
     let reach = Reach::default();
     let view = WorkspaceView {
         id: tenant.id,
@@ -222,7 +224,7 @@ pub struct WorkspaceChange {
 pub(crate) async fn change_workspace(
     State(state): State<AuthState>,
     mut workspace: Workspace,
-    visitor: Visitor,
+    context: RequestContext,
     JsonBody(change): JsonBody<WorkspaceChange>,
 ) -> Result<Json<WorkspaceView>, ConsoleError> {
     workspace.require(Action::Administer)?;
@@ -230,7 +232,7 @@ pub(crate) async fn change_workspace(
     let name = name
         .map(|name| display_name(name).ok_or(CreateError::Name))
         .transpose()?;
-    let (origin, now) = (visitor.origin(), state.now());
+    let (origin, now) = (context.origin(), state.now());
     let mut tx = state.store.tenant(workspace.id).await?;
     let before = tenants::reach(&mut tx).await?;
     if let Some(name) = name {

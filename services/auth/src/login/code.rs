@@ -30,10 +30,10 @@ use crate::{
     browser::Browser,
     pages::{self, PageError},
     passkeys,
+    request_context::RequestContext,
     second_factor::{self, Factor},
     session,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// How long the second step may take.
@@ -108,7 +108,7 @@ pub(super) struct CodeForm {
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<CodeForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -116,7 +116,7 @@ pub(super) async fn submit(
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+    if let Err(early) = state.throttle.request(context.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });
@@ -138,7 +138,7 @@ pub(super) async fn submit(
             fault,
         )
     };
-    match second_factor::check(&state, &visitor, ticket.user, &form.code).await? {
+    match second_factor::check(&state, &context, ticket.user, &form.code).await? {
         Factor::Right => {}
         Factor::Wrong => {
             let fault = "This code is wrong or was already used. Wait for the next one, or use a recovery code.";
@@ -163,7 +163,7 @@ pub(super) async fn submit(
             .filter(|word| !ticket.amr.iter().any(|known| known == word)),
     );
     let (_, session_cookie) =
-        session::start(&mut tx, &state, &headers, &visitor, ticket.user, &amr).await?;
+        session::start(&mut tx, &state, &headers, &context, ticket.user, &amr).await?;
     tx.commit().await?;
     let account = AccountKey::from_text(ticket.account);
     let known = device::known(&state, &headers, &account);

@@ -24,9 +24,9 @@ use crate::{
     browser::Browser,
     pages::{self, PageError},
     passkeys::{self, OptionsForm, Proof, Signed},
+    request_context::RequestContext,
     session,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The options that the authenticator signs for a sign-in. They do not depend on the account
@@ -34,12 +34,12 @@ use crate::{
 pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<OptionsForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    passkeys::slow(&state, &visitor).await?;
+    passkeys::slow(&state, &context).await?;
     let options = passkeys::request_options(&state, &browser, Purpose::SignIn, None).await?;
     Ok(Json(options).into_response())
 }
@@ -48,12 +48,12 @@ pub(super) async fn options(
 pub(super) async fn code_options(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<OptionsForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    passkeys::slow(&state, &visitor).await?;
+    passkeys::slow(&state, &context).await?;
     let ticket = code::read(&state, &browser, &form.ticket).ok_or(PageError::StartAgain)?;
     let purpose = Purpose::SecondFactor;
     let options = passkeys::request_options(&state, &browser, purpose, Some(ticket.user)).await?;
@@ -78,13 +78,13 @@ pub(super) struct PasskeyForm {
 async fn begun(
     state: &AuthState,
     browser: &Browser,
-    visitor: &Visitor,
+    context: &RequestContext,
     form: Result<Form<PasskeyForm>, FormRejection>,
 ) -> Result<(PasskeyForm, Continuation), PageError> {
     let Form(form) = form?;
     check_form(&state.keys, browser, &form.form_token)?;
     let continuation = Continuation::load(state, browser, Some(&form.request)).await?;
-    passkeys::slow(state, visitor).await?;
+    passkeys::slow(state, context).await?;
     Ok((form, continuation))
 }
 
@@ -93,20 +93,20 @@ async fn begun(
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<PasskeyForm>, FormRejection>,
 ) -> Result<Response, PageError> {
-    let (form, continuation) = begun(&state, &browser, &visitor, form).await?;
+    let (form, continuation) = begun(&state, &browser, &context, form).await?;
     let purpose = Purpose::SignIn;
-    let proof = passkeys::check(&state, &visitor, &browser, purpose, None, &form.signed).await?;
+    let proof = passkeys::check(&state, &context, &browser, purpose, None, &form.signed).await?;
     let fault = match proof {
         Proof::Good(user, amr) => {
             let amr: Vec<String> = amr.into_iter().map(str::to_owned).collect();
             return signed_in(
                 &state,
                 browser,
-                &visitor,
+                &context,
                 &headers,
                 &continuation,
                 (user, &amr, false),
@@ -123,17 +123,17 @@ pub(super) async fn submit(
 pub(super) async fn submit_code(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<PasskeyForm>, FormRejection>,
 ) -> Result<Response, PageError> {
-    let (form, continuation) = begun(&state, &browser, &visitor, form).await?;
+    let (form, continuation) = begun(&state, &browser, &context, form).await?;
     let Some(ticket) = code::read(&state, &browser, &form.ticket) else {
         let path = continuation.target.on("/login");
         return Ok((browser, pages::see_other(&path)?).into_response());
     };
     let (user, purpose) = (Some(ticket.user), Purpose::SecondFactor);
-    let proof = passkeys::check(&state, &visitor, &browser, purpose, user, &form.signed).await?;
+    let proof = passkeys::check(&state, &context, &browser, purpose, user, &form.signed).await?;
     let fault = match proof {
         Proof::Good(user, amr) => {
             let mut all = ticket.amr;
@@ -148,7 +148,7 @@ pub(super) async fn submit_code(
             return signed_in(
                 &state,
                 browser,
-                &visitor,
+                &context,
                 &headers,
                 &continuation,
                 (user, &all, ticket.is_stolen),
@@ -173,7 +173,7 @@ pub(super) async fn submit_code(
 async fn signed_in(
     state: &AuthState,
     browser: Browser,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     continuation: &Continuation,
     (user, amr, is_stolen): (UserId, &[String], bool),
@@ -184,7 +184,7 @@ async fn signed_in(
         return Ok((browser, pages::see_other("/login")?).into_response());
     };
     let amr: Vec<&str> = amr.iter().map(String::as_str).collect();
-    let (_, cookie) = session::start(&mut tx, state, headers, visitor, user, &amr).await?;
+    let (_, cookie) = session::start(&mut tx, state, headers, context, user, &amr).await?;
     tx.commit().await?;
     let path = if is_stolen {
         password::stolen_path(&continuation.target)

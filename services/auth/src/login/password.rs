@@ -26,17 +26,18 @@ use serde::Deserialize;
 use super::{
     AccountPage, Continuation, Target, check_form, code,
     continuation::path_after,
-    device, form_token,
-    others::{self, Other},
+    device,
+    federation::{self, ProviderLink},
+    form_token,
     throttle::{AccountKey, TooEarly},
 };
 use crate::{
     browser::Browser,
     mail,
     pages::{self, PageError, theme::Theme},
+    request_context::RequestContext,
     session::{self, MaybeAnySession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -56,7 +57,7 @@ struct LoginPage<'a> {
     signed_in_as: Option<&'a str>,
     /// True if passkeys can be used here.
     has_passkeys: bool,
-    others: Vec<Other>,
+    providers: Vec<ProviderLink>,
     company_path: String,
 }
 
@@ -152,7 +153,7 @@ pub(super) struct LoginForm {
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<LoginForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -174,7 +175,7 @@ pub(super) async fn submit(
     // Taken before hashing, so that a flood does not use 64 MiB for each attempt (AUTH-L2).
     let paid = match state
         .throttle
-        .sign_in(visitor.ip, &account, known_device.as_deref(), state.now())
+        .sign_in(context.ip, &account, known_device.as_deref(), state.now())
         .await
     {
         Ok(paid) => paid,
@@ -193,7 +194,7 @@ pub(super) async fn submit(
     let (Some(login), Verification::Match { rehash }) = (&login, verification) else {
         missed(
             &state,
-            &visitor,
+            &context,
             login.as_ref().map(|login| login.user),
             &address,
             &account,
@@ -226,7 +227,7 @@ pub(super) async fn submit(
         return code::ask(&state, browser, &continuation, login.user, &account, proved).await;
     }
     let (_, session_cookie) =
-        session::start(&mut tx, &state, &headers, &visitor, login.user, &["pwd"]).await?;
+        session::start(&mut tx, &state, &headers, &context, login.user, &["pwd"]).await?;
     tx.commit().await?;
     let device_cookie = device::mark(&state, &account, known_device)?;
     let path = if is_stolen {
@@ -255,7 +256,7 @@ async fn find(state: &AuthState, address: &EmailAddress) -> Result<Option<Login>
 /// message to the owner when it is due.
 async fn missed(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     user: Option<UserId>,
     address: &EmailAddress,
     account: &AccountKey,
@@ -272,7 +273,7 @@ async fn missed(
         outcome: Outcome::Refused,
         detail: serde_json::json!({}),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let mut queued = None;
     if hint_is_due && user.is_some() {
         let letter = mail::texts::misses(&state.site.url("/login"));
@@ -308,7 +309,7 @@ fn page(
         reset_path: continuation.target.on("/reset"),
         signed_in_as,
         has_passkeys: state.site.passkeys().is_some(),
-        others: others::links(state, &browser, &continuation.target),
+        providers: federation::links(state, &browser, &continuation.target),
         company_path: continuation.target.on("/login/company"),
     };
     Ok((browser, pages::html(status, &page)?).into_response())

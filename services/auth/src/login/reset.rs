@@ -40,9 +40,9 @@ use crate::{
     mail,
     mail::MAILBOX_PATH,
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     revoke,
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -99,7 +99,7 @@ pub(super) struct ResetForm {
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<ResetForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -122,7 +122,7 @@ pub(super) async fn submit(
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
     let account = AccountKey::new(&state.keys, address.normalised());
-    if let Err(early) = state.throttle.message(visitor.ip, &account, now).await {
+    if let Err(early) = state.throttle.message(context.ip, &account, now).await {
         let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?;
         return Ok(with_retry_after(refusal, early));
     }
@@ -131,7 +131,7 @@ pub(super) async fn submit(
     // (REVIEW-S-7).
     let (work, target) = (state.clone(), continuation.target.clone());
     let is_begun = state.later(async move {
-        if let Err(error) = send_link(&work, &visitor, &address, &target).await {
+        if let Err(error) = send_link(&work, &context, &address, &target).await {
             tracing::error!(error = %crate::error::chain(&error), "a link for a new password was not sent");
         }
     });
@@ -155,7 +155,7 @@ pub(super) async fn submit(
 /// that follows.
 async fn send_link(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     address: &EmailAddress,
     target: &Target,
 ) -> Result<(), PageError> {
@@ -195,7 +195,7 @@ async fn send_link(
         outcome: Outcome::Ok,
         detail: serde_json::json!({}),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let mail = mail::queue(&mut tx, address.as_typed(), &letter, now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
@@ -259,13 +259,13 @@ pub(super) struct ChoiceForm {
 pub(super) async fn choose(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<ChoiceForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+    if let Err(early) = state.throttle.request(context.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });
@@ -307,7 +307,7 @@ pub(super) async fn choose(
         ended = connected_apps::end(&mut tx, which, "password_reset", now).await?;
     }
     for event in revoke::keys_ended(&ended, link.user, "password_reset") {
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let event = Event {
         tenant: None,
@@ -318,7 +318,7 @@ pub(super) async fn choose(
         outcome: Outcome::Ok,
         detail: serde_json::json!({ "apps_disconnected": ended.apps() }),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let letter = mail::texts::password_changed(&person.display_name, &state.site.url("/reset"));
     let mut mails = Vec::new();
     for address in users::verified_addresses(&mut tx, link.user).await? {

@@ -8,9 +8,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::{
     pages::{self, PageError, theme::Theme},
+    request_context::RequestContext,
     session,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Ends the session and redirects to the sign-in page. Connected AI clients stay connected. The
@@ -18,10 +18,10 @@ use crate::{
 /// prevents posts from other sites.
 pub(super) async fn submit(
     State(state): State<AuthState>,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
-    let removal = session::end(&state, &headers, &visitor).await?;
+    let removal = session::end(&state, &headers, &context).await?;
     // All cookies are cleared, that of the theme among them.
     let path = match Theme::of(&headers) {
         Some(theme) => format!("/login?done=signed-out&theme={}", theme.word()),

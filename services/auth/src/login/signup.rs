@@ -24,8 +24,9 @@ use portolan_storage::{
 use serde::Deserialize;
 
 use super::{
-    Continuation, check_form, form_token,
-    others::{self, Other},
+    Continuation, check_form,
+    federation::{self, ProviderLink},
+    form_token,
     password::{wait_sentence, with_retry_after},
     throttle::{AccountKey, TooEarly},
 };
@@ -34,8 +35,8 @@ use crate::{
     console::workspaces::display_name,
     mail,
     pages::{self, PageError},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -48,7 +49,7 @@ struct SignupPage<'a> {
     email: &'a str,
     faults: Faults,
     login_path: String,
-    others: Vec<Other>,
+    providers: Vec<ProviderLink>,
 }
 
 /// The faults by field.
@@ -124,7 +125,7 @@ pub(super) struct SignupForm {
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<SignupForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -150,7 +151,7 @@ pub(super) async fn submit(
             .map(|response| with_retry_after(response, early))
     };
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+    if let Err(early) = state.throttle.request(context.ip, now).await {
         return too_early(browser, early);
     }
 
@@ -170,7 +171,7 @@ pub(super) async fn submit(
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, faults);
     };
     let account = AccountKey::new(&state.keys, address.normalised());
-    if let Err(early) = state.throttle.new_account(visitor.ip, &account, now).await {
+    if let Err(early) = state.throttle.new_account(context.ip, &account, now).await {
         return too_early(browser, early);
     }
 
@@ -209,7 +210,7 @@ pub(super) async fn submit(
         outcome: Outcome::Ok,
         detail: serde_json::json!({}),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
     Ok((browser, pages::see_other("/verify")?).into_response())
@@ -253,7 +254,7 @@ fn page(
         email,
         faults,
         login_path: continuation.target.on("/login"),
-        others: others::links(state, &browser, &continuation.target),
+        providers: federation::links(state, &browser, &continuation.target),
     };
     Ok((browser, pages::html(status, &page)?).into_response())
 }

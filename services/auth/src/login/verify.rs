@@ -35,9 +35,9 @@ use crate::{
     browser::Browser,
     mail::MAILBOX_PATH,
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     session,
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -95,7 +95,7 @@ pub(super) struct VerifyForm {
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     form: Result<Form<VerifyForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -116,7 +116,7 @@ pub(super) async fn submit(
         )
     };
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+    if let Err(early) = state.throttle.request(context.ip, now).await {
         return Ok(with_retry_after(
             refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?,
             early,
@@ -185,12 +185,12 @@ pub(super) async fn submit(
             |provider| serde_json::json!({ "provider": provider }),
         ),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let (_, cookie) = session::start(
         &mut tx,
         &state,
         &headers,
-        &visitor,
+        &context,
         verification.user,
         &[amr],
     )
@@ -216,7 +216,7 @@ pub(super) struct ResendForm {
 pub(super) async fn resend(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<ResendForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -241,7 +241,7 @@ pub(super) async fn resend(
     let budget = if pause.is_positive() {
         Err(super::throttle::TooEarly { wait: pause })
     } else {
-        state.throttle.message(visitor.ip, &account, now).await
+        state.throttle.message(context.ip, &account, now).await
     };
     if let Err(early) = budget {
         return Ok(with_retry_after(

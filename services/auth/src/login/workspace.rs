@@ -16,9 +16,9 @@ use crate::{
     browser::Browser,
     console::workspaces::{self, CreateError},
     pages::{self, PageError},
+    request_context::RequestContext,
     session::{BrowserSession, MaybeSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -88,7 +88,7 @@ pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     form: Result<Form<WorkspaceForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -120,7 +120,7 @@ pub(super) async fn submit(
             &shown,
         );
     }
-    let error = match workspaces::create(&state, &visitor, session.user, &form.name, slug).await {
+    let error = match workspaces::create(&state, &context, session.user, &form.name, slug).await {
         Ok(_) => {
             let path = path_after(&state, session.user, &continuation.target).await?;
             return Ok((browser, pages::see_other(&path)?).into_response());

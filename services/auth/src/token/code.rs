@@ -31,8 +31,8 @@ use super::{Tokens, Trail, issue, read_resource};
 use crate::{
     error::{ErrorCode, OAuthError},
     parameters::Parameters,
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The one text for every fault of a code. It does not reveal which fault it was.
@@ -42,7 +42,7 @@ const NO_GOOD: OAuthError =
 /// Redeems a code.
 pub(super) async fn redeem(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     client: &Client,
     form: &Parameters,
     trail: &mut Trail,
@@ -70,7 +70,7 @@ pub(super) async fn redeem(
     }
     trail.grant = Some((code.grant, code.tenant));
     if code.redeemed_at.is_some() {
-        return Err(replayed(state, visitor, tx, client, &code).await?);
+        return Err(replayed(state, context, tx, client, &code).await?);
     }
     if code.expires_at <= state.now() || code.attempts >= MAX_CODE_ATTEMPTS {
         return Err(NO_GOOD);
@@ -83,7 +83,7 @@ pub(super) async fn redeem(
             return Err(refusal);
         }
     };
-    exchange(state, visitor, tx, client, &code, &presented, audience).await
+    exchange(state, context, tx, client, &code, &presented, audience).await
 }
 
 /// Checks PKCE always, and redirect URI and resource if they are sent (AUTH-T4). Returns the
@@ -149,7 +149,7 @@ fn is_verifier_of(verifier: &str, challenge: &str) -> bool {
 
 async fn exchange(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     mut tx: SystemTx,
     client: &Client,
     code: &Code,
@@ -165,7 +165,7 @@ async fn exchange(
             .await?
             .ok_or(NO_GOOD)?;
         if code.redeemed_at.is_some() {
-            return Err(replayed(state, visitor, tx, client, &code).await?);
+            return Err(replayed(state, context, tx, client, &code).await?);
         }
         return Err(NO_GOOD);
     }
@@ -241,7 +241,7 @@ async fn commit(
 /// Revokes the grant, commits, and then refuses (AUTH-T6).
 async fn replayed(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     mut tx: SystemTx,
     client: &Client,
     code: &Code,
@@ -257,7 +257,7 @@ async fn replayed(
         outcome: Outcome::Refused,
         detail: json!({"client_id": client.client_id}),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     if revoked {
         state.oauth.revocations.insert(

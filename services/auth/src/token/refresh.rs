@@ -41,8 +41,8 @@ use crate::{
     error::{ErrorCode, OAuthError},
     mail,
     parameters::Parameters,
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 const NO_GOOD: OAuthError =
@@ -71,7 +71,7 @@ pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
 /// changed then, and [`refresh`] finds the reason.
 pub(super) async fn at_once(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &Parameters,
     trail: &mut Trail,
@@ -115,7 +115,7 @@ pub(super) async fn at_once(
     let (access, expires_in) =
         issue::access_token(state, &client, grant, &standing, &scopes, audience)?;
     let (head, next) = (presented.digest(), successor.digest());
-    let network = network(&presented, visitor);
+    let network = network(&presented, context);
     let rotation = Rotation::new(&found, &head, &next, sealed, network, now);
     if !refresh_tokens::rotate_at_once(&state.store, rotation).await? {
         // [`refresh`] takes from the budget again, so that the request counts once.
@@ -134,7 +134,7 @@ pub(super) async fn at_once(
 /// client, in `tx` if it is still open.
 pub(super) async fn refresh(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     tx: Option<SystemTx>,
     client: &Client,
     form: &Parameters,
@@ -151,7 +151,7 @@ pub(super) async fn refresh(
         .ok_or(NO_GOOD)?;
     let grant = &locked.state.grant;
     if grant.client != client.id {
-        return Err(foreign(visitor, tx, client, grant, now).await?);
+        return Err(foreign(context, tx, client, grant, now).await?);
     }
     trail.grant = Some((grant.id, grant.tenant));
     if issue::is_downgraded(client, grant) {
@@ -162,7 +162,7 @@ pub(super) async fn refresh(
             retry_after: wait.whole_seconds() + 1,
         });
     }
-    let came_from = network(presented, visitor);
+    let came_from = network(presented, context);
     let superseded_by = refresh_tokens::network_of(&mut tx, &presented.digest()).await?;
     let is_same = |by: &Digest| portolan_keys::digests_equal(by, &came_from);
     let from_same_network = superseded_by.as_ref().is_some_and(is_same);
@@ -172,14 +172,14 @@ pub(super) async fn refresh(
         Verdict::Ended => return Err(NO_GOOD),
         Verdict::Throttled => return Err(OAuthError::TooMany { retry_after: 30 }),
         Verdict::Reuse => {
-            return Err(kill(state, visitor, tx, client, grant, "refresh_reuse").await?);
+            return Err(kill(state, context, tx, client, grant, "refresh_reuse").await?);
         }
         Verdict::Rotate | Verdict::ReplayInWindow | Verdict::ReplayLostAnswer => {}
     }
     let Some(standing) = issue::standing(state, client, &locked.state)? else {
         // This is permanent: a later membership or unlocking must not revive the old token
         // (CASE-126).
-        return Err(kill(state, visitor, tx, client, grant, "not_active").await?);
+        return Err(kill(state, context, tx, client, grant, "not_active").await?);
     };
     // Scopes and audience are checked before anything is consumed (AUTH-K14, AUTH-K15).
     let scopes = narrowed_scopes(form, grant)?;
@@ -204,7 +204,7 @@ pub(super) async fn refresh(
             let before =
                 refresh_tokens::note_replay(&mut tx, &locked, &digest, elsewhere, now).await?;
             if elsewhere && before.is_none_or(|before| now - before > ELSEWHERE_AGAIN) {
-                note_elsewhere(visitor, &mut tx, client, grant, now).await?;
+                note_elsewhere(context, &mut tx, client, grant, now).await?;
             }
             follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
         }
@@ -222,8 +222,8 @@ pub(super) async fn refresh(
 
 /// Digest of a token and of the address block that presents it, as the database records it. The
 /// table alone does not allow trying all blocks, because it does not contain the token.
-fn network(presented: &SecretToken, visitor: &Visitor) -> Digest {
-    let block = client_ip::network_block(visitor.ip);
+fn network(presented: &SecretToken, context: &RequestContext) -> Digest {
+    let block = client_ip::network_block(context.ip);
     portolan_keys::digest(format!("{}\n{block}", presented.expose()).as_bytes())
 }
 
@@ -352,7 +352,7 @@ async fn audience(
 /// Ends the family and its grant (AUTH-K11), and commits before the refusal is sent.
 async fn kill(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     mut tx: SystemTx,
     client: &Client,
     grant: &Grant,
@@ -374,7 +374,7 @@ async fn kill(
         outcome: Outcome::Refused,
         detail: json!({"client_id": client.client_id, "reason": reason}),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let mail = if is_reuse && revoked {
         warning(state, &mut tx, client, grant, now).await?
     } else {
@@ -400,7 +400,7 @@ async fn kill(
 /// Records a replay that is answered and came from another network than the rotation did
 /// (REVIEW-S-10).
 async fn note_elsewhere(
-    visitor: &Visitor,
+    context: &RequestContext,
     tx: &mut SystemTx,
     client: &Client,
     grant: &Grant,
@@ -416,7 +416,7 @@ async fn note_elsewhere(
         outcome: Outcome::Ok,
         detail: json!({"client_id": client.client_id}),
     };
-    Ok(audit::record(tx, &event, &visitor.origin(), now).await?)
+    Ok(audit::record(tx, &event, &context.origin(), now).await?)
 }
 
 /// Queues a message to the person, at most one a day.
@@ -445,7 +445,7 @@ async fn warning(
 /// Refuses and records a valid token that another client presents. The rightful client keeps its
 /// tokens (CASE-123).
 async fn foreign(
-    visitor: &Visitor,
+    context: &RequestContext,
     mut tx: SystemTx,
     client: &Client,
     grant: &Grant,
@@ -460,7 +460,7 @@ async fn foreign(
         outcome: Outcome::Refused,
         detail: json!({"client_id": client.client_id}),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     tracing::warn!(grant.id = %grant.id, client.id = %client.id, "a refresh token was presented by another client");
     Ok(NO_GOOD)

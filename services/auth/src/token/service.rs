@@ -36,8 +36,8 @@ use crate::{
     clients,
     error::{ErrorCode, OAuthError},
     parameters::Parameters,
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Life of a token of a service account, in seconds (AUTH-K2).
@@ -73,7 +73,7 @@ impl Default for Services {
 /// The authenticated account: from the cache, or by its secret or assertion.
 async fn account(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Arc<Proved>, OAuthError> {
@@ -88,7 +88,7 @@ async fn account(
     }
     // Read before the proof, and in a transaction of its own: see the module's description.
     let standing = standing(state, &claim.client_id).await?;
-    let client = clients::authenticate(state, visitor, headers, form).await?;
+    let client = clients::authenticate(state, context, headers, form).await?;
     if client.kind != ClientKind::Service || !client.has_grant_type("client_credentials") {
         return Err(OAuthError::refused(
             ErrorCode::UnauthorizedClient,
@@ -144,11 +144,11 @@ fn is_known_to_be_over(state: &AuthState, proved: &Proved) -> bool {
 /// Answers with an access token, and never with a refresh token (MCP-AX-3).
 pub(super) async fn grant(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Tokens, OAuthError> {
-    let proved = account(state, visitor, headers, form).await?;
+    let proved = account(state, context, headers, form).await?;
     let scopes = scopes(form)?;
     let audience = audience(state, &proved.standing, form).await?;
     let now = state.now();

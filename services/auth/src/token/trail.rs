@@ -17,11 +17,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     clients as oauth_clients,
+    connection_diagnostics::{self, DescribeStep},
     error::{ErrorCode, OAuthError},
     parameters::Parameters,
-    recorder::{self, Telling},
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The facts about the request that are known so far.
@@ -49,19 +49,19 @@ impl Trail {
         self.client_id = oauth_clients::claim(headers, form)
             .ok()
             .map(|claim| claim.client_id);
-        self.resource = recorder::named(state, form);
+        self.resource = connection_diagnostics::named(state, form);
         self.code = form
             .first("code")
             .and_then(|text| SecretToken::parse(TokenForm::Code, text))
             .map(|code| code.digest());
-        self.sent = recorder::kept_parameters(form);
+        self.sent = connection_diagnostics::kept_parameters(form);
     }
 
     /// Passes the step to the recorder.
     pub(super) async fn record(
         mut self,
         state: &AuthState,
-        visitor: &Visitor,
+        context: &RequestContext,
         error: Option<&OAuthError>,
     ) {
         let Some(step) = self.step else { return };
@@ -81,7 +81,8 @@ impl Trail {
         if step == Step::Token && is_unproved {
             self.grant = self.of_code(state).await.ok().flatten();
         }
-        let mut event = recorder::step(state, visitor, step).resource(self.resource.as_ref());
+        let mut event =
+            connection_diagnostics::step(state, context, step).resource(self.resource.as_ref());
         if let Some(client_id) = &self.client_id {
             event = event.client(client_id, self.client_name.as_deref());
         }
@@ -91,7 +92,7 @@ impl Trail {
             event.place = Place::Tenant(tenant);
         }
         if let Some(error) = error {
-            event = recorder::tell(event, error);
+            event = connection_diagnostics::refused_with(event, error);
         }
         let is_known_refusal = event.outcome == StepOutcome::Refused && event.grant.is_some();
         if step == Step::Token || is_known_refusal {

@@ -17,7 +17,9 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
+    login::{
+        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
+    },
     mail::Mailer,
 };
 use portolan_cluster::revocations::Revocations;

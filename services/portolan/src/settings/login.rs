@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
-use portolan_auth::login::others::{
+use portolan_auth::login::federation::{
     Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SubjectOf, is_provider_name,
 };
 use portolan_keys::{Secret, assertion::ALGORITHMS};

@@ -11,41 +11,24 @@ use std::{
     time::Duration,
 };
 
+use portolan_model::Gcra;
 use tokio::time::Instant;
 
 use crate::platform::connect_events::{Loop, NewEvent, Place, Repeat, Step};
 
-/// Budget of metadata requests that name no workspace: a burst, and a rate per second. Names that
-/// are not known to exist share another of the same size.
-const DISCOVERY: Budget = Budget {
-    burst: 200.0,
-    per_second: 2.0,
-};
-/// Looks at one workspace.
-const SLUG: Budget = Budget {
-    burst: 60.0,
-    per_second: 0.05,
-};
-/// Looks at all workspaces together: it takes a flood at forty of them to use that up.
-const SLUGS: Budget = Budget {
-    burst: 1_000.0,
-    per_second: 2.0,
-};
+/// Budget of metadata requests that name no workspace. Names that are not known to exist share
+/// another of the same size.
+const DISCOVERY: Gcra = Gcra::per(200, Duration::from_secs(100));
+/// Metadata requests for one workspace.
+const SLUG: Gcra = Gcra::per(60, Duration::from_secs(1_200));
+/// Metadata requests for all workspaces together: it takes a flood at forty of them to use that up.
+const SLUGS: Gcra = Gcra::per(1_000, Duration::from_secs(500));
 /// All other steps together.
-const FLOW: Budget = Budget {
-    burst: 500.0,
-    per_second: 20.0,
-};
+const FLOW: Gcra = Gcra::per(500, Duration::from_secs(25));
 /// First requests, which need a token. One network of hosted clients sends them for many people.
-const REQUESTS: Budget = Budget {
-    burst: 500.0,
-    per_second: 50.0,
-};
+const REQUESTS: Gcra = Gcra::per(500, Duration::from_secs(10));
 /// One network block.
-const BLOCK: Budget = Budget {
-    burst: 120.0,
-    per_second: 1.0,
-};
+const BLOCK: Gcra = Gcra::per(120, Duration::from_secs(120));
 /// Blocks, workspaces, looks and loops that are remembered, of each so many; after that all are
 /// forgotten.
 const REMEMBERED: usize = 20_000;
@@ -54,35 +37,31 @@ const SAME: Duration = Duration::from_secs(60);
 /// A loop that has paused for so long is looked for among what was written when it goes on.
 const PAUSE: Duration = Duration::from_secs(3600);
 
-#[derive(Debug, Clone, Copy)]
-struct Budget {
-    burst: f64,
-    per_second: f64,
-}
-
+/// A bucket that is full at first. Its number counts microseconds from the first use of it.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    left: f64,
-    at: Instant,
+    began: Instant,
+    arrival: u64,
 }
 
 impl Bucket {
-    fn full(budget: Budget, now: Instant) -> Self {
+    const fn full(now: Instant) -> Self {
         Self {
-            left: budget.burst,
-            at: now,
+            began: now,
+            arrival: 0,
         }
     }
 
-    fn take(&mut self, budget: Budget, now: Instant) -> bool {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.left = (self.left + passed * budget.per_second).min(budget.burst);
-        self.at = now;
-        let has = self.left >= 1.0;
-        if has {
-            self.left -= 1.0;
+    fn take(&mut self, rate: Gcra, now: Instant) -> bool {
+        let since = now.saturating_duration_since(self.began).as_micros();
+        let since = u64::try_from(since).unwrap_or(u64::MAX);
+        match rate.take_one(Some(self.arrival), since) {
+            Ok(arrival) => {
+                self.arrival = arrival;
+                true
+            }
+            Err(_) => false,
         }
-        has
     }
 }
 
@@ -118,12 +97,12 @@ fn make_room<K, V>(map: &mut HashMap<K, V>) {
 impl Gate {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            unnamed: Bucket::full(DISCOVERY, now),
-            unknown: Bucket::full(DISCOVERY, now),
-            known: Bucket::full(SLUGS, now),
+            unnamed: Bucket::full(now),
+            unknown: Bucket::full(now),
+            known: Bucket::full(now),
             slugs: HashMap::new(),
-            flow: Bucket::full(FLOW, now),
-            requests: Bucket::full(REQUESTS, now),
+            flow: Bucket::full(now),
+            requests: Bucket::full(now),
             blocks: HashMap::new(),
             seen: HashMap::new(),
             loops: HashMap::new(),
@@ -154,7 +133,7 @@ impl Gate {
         let block = self
             .blocks
             .entry(event.ip_block.clone())
-            .or_insert_with(|| Bucket::full(BLOCK, now));
+            .or_insert_with(|| Bucket::full(now));
         let is_admitted = block.take(BLOCK, now) && self.take(event, now);
         if let (true, Some(which)) = (is_admitted, in_a_loop) {
             make_room(&mut self.loops);
@@ -200,7 +179,7 @@ impl Gate {
     pub(super) fn knows(&mut self, slug: &str, now: Instant) {
         if !self.slugs.contains_key(slug) {
             make_room(&mut self.slugs);
-            self.slugs.insert(slug.to_owned(), Bucket::full(SLUG, now));
+            self.slugs.insert(slug.to_owned(), Bucket::full(now));
         }
     }
 

@@ -1,9 +1,9 @@
 //! Sign-in with accounts of other services (AUTH-1.11, AUTH-F1 to AUTH-F8).
 //!
 //! ```text
-//! a link of ours ─► way::begin (state, PKCE, nonce: a row of this browser) ─► the provider
-//!     ─► way::take (once) ─► openid | github: the proved identity
-//!     ─► settle: sign in, offer to connect, or a new account
+//! a link of ours ─► login_attempt::begin (state, PKCE, nonce: a row of this browser) ─► the provider
+//!     ─► login_attempt::take (once) ─► openid | github: the proved identity
+//!     ─► account_resolution: sign in, offer to connect, or a new account
 //! ```
 //!
 //! - An identity is known by provider, issuer and subject, never by an address (AUTH-F3). A known
@@ -17,14 +17,14 @@
 //! all redirects behind a form (AUTH-N7), and these pages keep theirs strict. The link carries the
 //! browser's form token, so that no other site can start the redirect.
 
-mod company;
+mod account_resolution;
 mod github;
+mod login_attempt;
 mod offer;
 mod openid;
 mod providers;
-mod settle;
+mod sso_discovery;
 mod tenant;
-mod way;
 
 use axum::{Router, http::StatusCode, routing::get};
 
@@ -36,9 +36,9 @@ pub use self::{
     },
 };
 pub(crate) use self::{
+    login_attempt::{Bound, begin, redirect_uri},
     providers::look_at,
     tenant::provider as tenant_provider,
-    way::{Bound, begin, redirect_uri},
 };
 use super::{Target, form_token};
 use crate::{browser::Browser, state::AuthState};
@@ -48,13 +48,19 @@ pub(super) fn router() -> Router<AuthState> {
     // A scanner's HEAD request must not use a link up.
     let not_allowed = || async { StatusCode::METHOD_NOT_ALLOWED };
     Router::new()
-        .route("/login/with/{provider}", get(way::start).head(not_allowed))
+        .route(
+            "/login/with/{provider}",
+            get(login_attempt::start).head(not_allowed),
+        )
         .route(
             "/login/callback/{provider}",
-            get(way::take).head(not_allowed),
+            get(login_attempt::take).head(not_allowed),
         )
-        .route("/login/company", get(company::show))
-        .route("/login/company/{workspace}", get(company::show_workspace))
+        .route("/login/company", get(sso_discovery::show))
+        .route(
+            "/login/company/{workspace}",
+            get(sso_discovery::show_workspace),
+        )
         .route(
             "/login/connect/{offer}",
             get(offer::show).post(offer::connect),
@@ -67,7 +73,7 @@ pub(super) fn router() -> Router<AuthState> {
 
 /// A link to a provider.
 #[derive(Debug, Clone)]
-pub(crate) struct Other {
+pub(crate) struct ProviderLink {
     /// Its name.
     pub(crate) name: String,
     /// Its path.
@@ -75,7 +81,7 @@ pub(crate) struct Other {
 }
 
 /// The "Continue with …" links, one for each provider of the platform.
-pub(super) fn links(state: &AuthState, browser: &Browser, target: &Target) -> Vec<Other> {
+pub(super) fn links(state: &AuthState, browser: &Browser, target: &Target) -> Vec<ProviderLink> {
     let token = form_token(&state.keys, browser);
     let path = |slug: &str| link(&format!("/login/with/{slug}"), target, &token);
     state
@@ -83,7 +89,7 @@ pub(super) fn links(state: &AuthState, browser: &Browser, target: &Target) -> Ve
         .sign_in_with
         .list()
         .iter()
-        .map(|provider| Other {
+        .map(|provider| ProviderLink {
             name: provider.name.clone(),
             path: path(&provider.slug),
         })

@@ -172,7 +172,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::recorder::attempts::{
+    use crate::connection_diagnostics::attempts::{
         assemble,
         tests::{at, event},
     };

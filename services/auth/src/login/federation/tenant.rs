@@ -22,16 +22,16 @@ use portolan_storage::{
 use serde_json::json;
 
 use super::{
+    account_resolution::{Arrived, FEDERATED},
     openid::OpenId,
     providers::{LoginProvider, Proved, ProviderClient, ProviderKind},
-    settle::{Arrived, FEDERATED},
 };
 use crate::{
     login::continuation::path_after,
     pages::{self, PageError},
+    request_context::RequestContext,
     session::{self, BrowserSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The provider with this name: one of the platform, or one of an active tenant.
@@ -213,7 +213,7 @@ impl Arrived<'_> {
             return Ok(None);
         };
         let user = self.create(tx, proved, address).await?;
-        let joined = join(self.state, self.visitor, tx, (tenant, provider), user).await?;
+        let joined = join(self.state, self.context, tx, (tenant, provider), user).await?;
         Ok(joined.then_some(user))
     }
 
@@ -244,7 +244,7 @@ impl Arrived<'_> {
                 &mut tx,
                 self.state,
                 self.headers,
-                self.visitor,
+                self.context,
                 user,
                 &[FEDERATED],
             )
@@ -279,7 +279,7 @@ impl Arrived<'_> {
 /// the person's here too. The session then records the proof.
 pub(super) async fn admit(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     tx: &mut SystemTx,
     offer: &Offer,
     session: &BrowserSession,
@@ -298,7 +298,7 @@ pub(super) async fn admit(
         // A person cannot become a member with another person's address.
         let joined = users::has_address(tx, session.user, address.normalised()).await?
             && speaks_for(tx, tenant, &address).await?
-            && join(state, visitor, tx, (tenant, provider), session.user).await?;
+            && join(state, context, tx, (tenant, provider), session.user).await?;
         if !joined {
             return Ok(false);
         }
@@ -311,7 +311,7 @@ pub(super) async fn admit(
 /// removed member, or if the provider no longer exists.
 async fn join(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     tx: &mut SystemTx,
     (tenant, provider): (TenantId, IdentityProviderId),
     user: UserId,
@@ -329,6 +329,6 @@ async fn join(
         outcome: Outcome::Ok,
         detail: json!({}),
     };
-    audit::record(tx, &event, &visitor.origin(), now).await?;
+    audit::record(tx, &event, &context.origin(), now).await?;
     Ok(true)
 }

@@ -9,7 +9,7 @@ use portolan_storage::platform::audit::Origin;
 
 /// Facts of the request for throttles, session rows and the audit log.
 #[derive(Debug, Clone)]
-pub struct Visitor {
+pub struct RequestContext {
     /// Address of the client, without our own proxies.
     pub ip: IpAddr,
     /// Request id, as in the log.
@@ -21,7 +21,7 @@ pub struct Visitor {
     pub agent: Option<String>,
 }
 
-impl Visitor {
+impl RequestContext {
     /// The network block that is stored: /24 of IPv4, /48 of IPv6.
     pub fn ip_block(&self) -> String {
         client_ip::block(self.ip).to_string()
@@ -36,7 +36,7 @@ impl Visitor {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Visitor {
+impl<S: Sync> FromRequestParts<S> for RequestContext {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {

@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
+    account_resolution::{self, Arrived},
     providers::{Code, LoginProvider, Proved, Unproved},
-    settle::{self, Arrived},
     tenant,
 };
 use crate::{
@@ -31,10 +31,10 @@ use crate::{
     config::Site,
     login::{Continuation, Target, check_form},
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     returned::Returned,
     session::{BrowserSession, MaybeAnySession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Greatest age of a sign-in at the provider that counts as recent, in seconds.
@@ -80,7 +80,7 @@ pub(super) async fn start(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeAnySession(session): MaybeAnySession,
-    visitor: Visitor,
+    context: RequestContext,
     Path(slug): Path<String>,
     Query(query): Query<StartQuery>,
 ) -> Result<Response, PageError> {
@@ -106,7 +106,7 @@ pub(super) async fn start(
     begin(
         &state,
         browser,
-        &visitor,
+        &context,
         &provider,
         &continuation.target,
         bound,
@@ -118,13 +118,13 @@ pub(super) async fn start(
 pub(crate) async fn begin(
     state: &AuthState,
     browser: Browser,
-    visitor: &Visitor,
+    context: &RequestContext,
     provider: &LoginProvider,
     target: &Target,
     bound: Bound<'_>,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+    if let Err(early) = state.throttle.request(context.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });
@@ -192,13 +192,13 @@ pub(super) async fn take(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeAnySession(session): MaybeAnySession,
-    visitor: Visitor,
+    context: RequestContext,
     headers: HeaderMap,
     Path(slug): Path<String>,
     Query(returned): Query<Returned>,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+    if let Err(early) = state.throttle.request(context.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });
@@ -230,7 +230,7 @@ pub(super) async fn take(
             let arrived = Arrived {
                 state: &state,
                 browser,
-                visitor: &visitor,
+                context: &context,
                 headers: &headers,
                 provider: &provider,
                 target,
@@ -259,7 +259,7 @@ pub(super) async fn take(
                 detail: json!({ "reason": error.to_string() }),
             };
             let mut tx = state.store.system(Reason::SignIn).await?;
-            audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+            audit::record(&mut tx, &event, &context.origin(), now).await?;
             tx.commit().await?;
             refused(browser, &provider, &target, &error)
         }
@@ -304,7 +304,7 @@ fn page(
     text: &str,
     target: &Target,
 ) -> Result<Response, PageError> {
-    let path = settle::way_back(target);
+    let path = account_resolution::way_back(target);
     let page = Message {
         status: None,
         title,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use time::Duration;
 
 use crate::{
-    house::{Browser, House, PASSWORD},
-    provider::{Provider, house, leave, link},
+    provider::{Provider, leave, link, service},
+    test_service::{Browser, PASSWORD, TestService},
 };
 
 const ANN: &str = "ann@acme.example";
@@ -28,14 +28,14 @@ fn github_mail(email: &str, verified: bool) -> Value {
     ])
 }
 
-async fn openid() -> (House, Provider) {
+async fn openid() -> (TestService, Provider) {
     let works = Provider::start("works").await;
-    (house(vec![works.openid()], &[&works]).await, works)
+    (service(vec![works.openid()], &[&works]).await, works)
 }
 
-async fn github() -> (House, Provider) {
+async fn github() -> (TestService, Provider) {
     let github = Provider::start("github").await;
-    (house(vec![github.github()], &[&github]).await, github)
+    (service(vec![github.github()], &[&github]).await, github)
 }
 
 async fn me(browser: &Browser<'_>) -> Value {
@@ -43,22 +43,22 @@ async fn me(browser: &Browser<'_>) -> Value {
 }
 
 /// The sign-in methods of this browser's session.
-async fn amr(house: &House, browser: &Browser<'_>) -> Vec<String> {
+async fn amr(service: &TestService, browser: &Browser<'_>) -> Vec<String> {
     let cookie = browser.cookie("__Host-sid").unwrap();
     let token = SecretToken::parse(TokenForm::Session, &cookie).unwrap();
-    let mut tx = house.store.system(Reason::SignIn).await.unwrap();
-    let session = browser_sessions::find_live(&mut tx, &token.digest(), house.clock.now()).await;
+    let mut tx = service.store.system(Reason::SignIn).await.unwrap();
+    let session = browser_sessions::find_live(&mut tx, &token.digest(), service.clock.now()).await;
     session.unwrap().unwrap().amr
 }
 
 #[tokio::test]
 async fn f1_f2_a_proved_person_with_a_proved_address_has_an_account_at_once() {
-    let (house, works) = openid().await;
+    let (service, works) = openid().await;
     works.say(verified(ANN));
-    let ann = house.browser();
+    let ann = service.browser();
     // AUTH-S8: the redirect leads to the original target.
     let done = works
-        .sign_in(&house, &ann, "/signup?request=account.sessions")
+        .sign_in(&service, &ann, "/signup?request=account.sessions")
         .await;
     assert_eq!(
         (done.status, done.location()),
@@ -72,18 +72,18 @@ async fn f1_f2_a_proved_person_with_a_proved_address_has_an_account_at_once() {
         (Some(ANN), Some("Ann Smith")),
         "nothing invisible is in the name"
     );
-    assert_eq!(amr(&house, &ann).await, ["fed"]);
+    assert_eq!(amr(&service, &ann).await, ["fed"]);
     // Another browser, another day, another address there: the same person (AUTH-F3).
-    house.wait(Duration::DAY);
+    service.wait(Duration::DAY);
     works.say(verified("ann.married@acme.example"));
-    let other = house.browser();
-    works.sign_in(&house, &other, "/login").await;
+    let other = service.browser();
+    works.sign_in(&service, &other, "/login").await;
     assert_eq!(me(&other).await["id"], first["id"]);
     assert_eq!(works.key_reads(), 2, "keys are read once an hour at most");
     // Another subject with her address is another person, and needs another proof (AUTH-F4).
     works.say(json!({"sub": "somebody-else", "email": ANN, "email_verified": true}));
-    let stranger = house.browser();
-    let refused = works.sign_in(&house, &stranger, "/login").await;
+    let stranger = service.browser();
+    let refused = works.sign_in(&service, &stranger, "/login").await;
     assert!(
         refused.location().starts_with("/login/connect/"),
         "{}",
@@ -94,8 +94,8 @@ async fn f1_f2_a_proved_person_with_a_proved_address_has_an_account_at_once() {
 
 #[tokio::test]
 async fn case_158_an_answer_that_is_not_right_in_every_part_signs_nobody_in() {
-    let (house, works) = openid().await;
-    let now = house.clock.now().unix_timestamp();
+    let (service, works) = openid().await;
+    let now = service.clock.now().unix_timestamp();
     for wrong in [
         json!({"iss": "https://evil.example"}),
         json!({"iss": null}),
@@ -116,8 +116,8 @@ async fn case_158_an_answer_that_is_not_right_in_every_part_signs_nobody_in() {
             claims[name] = value.clone();
         }
         works.say(claims);
-        let browser = house.browser();
-        let refused = works.sign_in(&house, &browser, "/login").await;
+        let browser = service.browser();
+        let refused = works.sign_in(&service, &browser, "/login").await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{wrong}");
         assert!(
             !browser.is_signed_in().await && browser.cookie("__Host-sid").is_none(),
@@ -134,20 +134,20 @@ async fn case_158_an_answer_that_is_not_right_in_every_part_signs_nobody_in() {
         json!({"jku": "https://evil.example/jwks"}),
     ] {
         works.head(header.clone());
-        let browser = house.browser();
-        let refused = works.sign_in(&house, &browser, "/login").await;
+        let browser = service.browser();
+        let refused = works.sign_in(&service, &browser, "/login").await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{header}");
         assert!(!browser.is_signed_in().await, "{header}");
     }
     works.head(json!({}));
     works.change_key(false);
-    let browser = house.browser();
-    let refused = works.sign_in(&house, &browser, "/login").await;
+    let browser = service.browser();
+    let refused = works.sign_in(&service, &browser, "/login").await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "a foreign key");
     // Rotated: the new key is fetched, at most once a minute.
     works.change_key(true);
-    house.wait(Duration::minutes(2));
-    let done = works.sign_in(&house, &browser, "/login").await;
+    service.wait(Duration::minutes(2));
+    let done = works.sign_in(&service, &browser, "/login").await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     assert!(browser.is_signed_in().await);
 }
@@ -158,13 +158,13 @@ async fn case_158_a_way_back_is_of_one_browser_one_provider_and_one_time() {
         Provider::start("works").await,
         Provider::start("others").await,
     );
-    let house = house(vec![works.openid(), others.openid()], &[&works, &others]).await;
+    let service = service(vec![works.openid(), others.openid()], &[&works, &others]).await;
     works.say(verified(ANN));
     others.say(verified(ANN));
-    let (ann, thief) = (house.browser(), house.browser());
+    let (ann, thief) = (service.browser(), service.browser());
     thief.get("/login").await;
 
-    let back = works.visit(&house, &leave(&ann, "/login", "works").await);
+    let back = works.visit(&service, &leave(&ann, "/login", "works").await);
     let path = works.callback(&back);
     let refused = async |browser: &Browser<'_>, path: &str, why: &str| {
         let answer = browser.get(path).await;
@@ -172,7 +172,12 @@ async fn case_158_a_way_back_is_of_one_browser_one_provider_and_one_time() {
         assert!(!browser.is_signed_in().await, "{why}");
     };
     refused(&thief, &path, "of another browser").await;
-    refused(&house.browser(), &path, "of a browser that never was here").await;
+    refused(
+        &service.browser(),
+        &path,
+        "of a browser that never was here",
+    )
+    .await;
     refused(
         &ann,
         &path.replace("/works?", "/others?"),
@@ -190,19 +195,19 @@ async fn case_158_a_way_back_is_of_one_browser_one_provider_and_one_time() {
     let done = ann.get(&path).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     assert!(ann.is_signed_in().await);
-    let twice = house.browser();
+    let twice = service.browser();
     twice.set_cookie("__Host-bid", &ann.cookie("__Host-bid").unwrap());
     refused(&twice, &path, "twice").await;
 
     // The answering issuer is the requested one (RFC 9207).
-    let late = house.browser();
-    let back = works.visit(&house, &leave(&late, "/login", "works").await);
+    let late = service.browser();
+    let back = works.visit(&service, &leave(&late, "/login", "works").await);
     let mixed_up = format!("{}&iss={}", works.callback(&back), others.origin());
     refused(&late, &mixed_up, "of another issuer").await;
-    let back = works.visit(&house, &leave(&late, "/login", "works").await);
-    house.wait(Duration::minutes(11));
+    let back = works.visit(&service, &leave(&late, "/login", "works").await);
+    service.wait(Duration::minutes(11));
     refused(&late, &works.callback(&back), "too late").await;
-    let back = works.visit(&house, &leave(&late, "/login", "works").await);
+    let back = works.visit(&service, &leave(&late, "/login", "works").await);
     let error = format!("/login/callback/works?error=access_denied&state={}", back.1);
     let denied = late.get(&error).await;
     assert_eq!(denied.status, StatusCode::FORBIDDEN);
@@ -216,8 +221,8 @@ async fn case_158_a_way_back_is_of_one_browser_one_provider_and_one_time() {
         "AUTH-S5"
     );
     // Several at once in one browser.
-    let first = works.visit(&house, &leave(&late, "/login", "works").await);
-    let second = others.visit(&house, &leave(&late, "/login", "others").await);
+    let first = works.visit(&service, &leave(&late, "/login", "works").await);
+    let second = others.visit(&service, &leave(&late, "/login", "others").await);
     assert_eq!(
         late.get(&works.callback(&first)).await.status,
         StatusCode::SEE_OTHER
@@ -232,13 +237,13 @@ async fn case_158_a_way_back_is_of_one_browser_one_provider_and_one_time() {
 
 #[tokio::test]
 async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_in() {
-    let (house, github) = github().await;
-    let ann = house.person(ANN).await;
+    let (service, github) = github().await;
+    let ann = service.person(ANN).await;
     let id = me(&ann).await["id"].clone();
     github.tell(github_user(7, "ann-on-github"), github_mail(ANN, true));
-    let other = house.browser();
+    let other = service.browser();
     let page = github
-        .sign_in(&house, &other, "/login?request=account.apps")
+        .sign_in(&service, &other, "/login?request=account.apps")
         .await
         .location()
         .to_owned();
@@ -252,7 +257,7 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
     );
     // The link alone is not enough, nor is a post without a session.
     assert_eq!(
-        house.browser().get(&page).await.status,
+        service.browser().get(&page).await.status,
         StatusCode::NOT_FOUND
     );
     let token = other.get("/login").await.field("form_token");
@@ -278,7 +283,7 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
     let done = other.fill(&page, &[]).await;
     assert_eq!(done.location(), "/account/apps", "{}", done.text);
     assert_eq!(
-        house.newest_mail(ANN).await.subject,
+        service.newest_mail(ANN).await.subject,
         "A sign-in method was added to your Portolan account",
         "AUTH-L16"
     );
@@ -287,12 +292,12 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
         github_user(7, "renamed"),
         github_mail("new@acme.example", true),
     );
-    let third = house.browser();
-    github.sign_in(&house, &third, "/login").await;
+    let third = service.browser();
+    github.sign_in(&service, &third, "/login").await;
     assert_eq!(me(&third).await["id"], id);
     github.tell(github_user(8, "ann-on-github"), github_mail(ANN, true));
-    let thief = house.browser();
-    github.sign_in(&house, &thief, "/login").await;
+    let thief = service.browser();
+    github.sign_in(&service, &thief, "/login").await;
     assert!(!thief.is_signed_in().await);
 }
 
@@ -308,13 +313,13 @@ fn link_to_login(page: &str) -> String {
 
 #[tokio::test]
 async fn case_160_what_others_began_with_an_address_is_gone_when_its_owner_comes_by_a_provider() {
-    let (house, github) = github().await;
-    let attacker = house.browser();
+    let (service, github) = github().await;
+    let attacker = service.browser();
     attacker.sign_up(ANN, PASSWORD).await;
-    let code = house.code_for(ANN).await;
+    let code = service.code_for(ANN).await;
     github.tell(github_user(7, "ann"), github_mail(ANN, true));
-    let ann = house.browser();
-    github.sign_in(&house, &ann, "/login").await;
+    let ann = service.browser();
+    github.sign_in(&service, &ann, "/login").await;
     assert!(
         ann.is_signed_in().await,
         "AUTH-F5: nothing stood in her way"
@@ -331,10 +336,10 @@ async fn case_160_what_others_began_with_an_address_is_gone_when_its_owner_comes
     // The same for a person who signs up by mail.
     let bob = "bob@acme.example";
     attacker.sign_up(bob, PASSWORD).await;
-    let stolen = house.code_for(bob).await;
-    let owner = house.browser();
+    let stolen = service.code_for(bob).await;
+    let owner = service.browser();
     owner.sign_up(bob, "another tram lantern seventy").await;
-    owner.verify(&house.code_for(bob).await).await;
+    owner.verify(&service.code_for(bob).await).await;
     assert!(owner.is_signed_in().await);
     let token = attacker.get("/login").await.field("form_token");
     let late = attacker
@@ -347,14 +352,14 @@ async fn case_160_what_others_began_with_an_address_is_gone_when_its_owner_comes
 
 #[tokio::test]
 async fn f4_an_address_that_nobody_vouches_for_is_proved_by_mail() {
-    let (house, github) = github().await;
-    house.person("known@acme.example").await;
+    let (service, github) = github().await;
+    service.person("known@acme.example").await;
     github.tell(
         github_user(7, "ann"),
         github_mail("known@acme.example", false),
     );
-    let ann = house.browser();
-    let page = github.sign_in(&house, &ann, "/login").await;
+    let ann = service.browser();
+    let page = github.sign_in(&service, &ann, "/login").await;
     let page = page.location().to_owned();
     assert!(
         page.starts_with("/login/address/"),
@@ -365,29 +370,29 @@ async fn f4_an_address_that_nobody_vouches_for_is_proved_by_mail() {
         .await;
     assert_eq!(sent.location(), "/verify");
     assert_eq!(
-        house.newest_mail("known@acme.example").await.subject,
+        service.newest_mail("known@acme.example").await.subject,
         "You already have a Portolan account",
         "AUTH-L5"
     );
     let sent = ann.fill(&page, &[("name", "Ann"), ("email", ANN)]).await;
     assert_eq!(sent.location(), "/verify", "{}", sent.text);
     assert!(!ann.is_signed_in().await);
-    let done = ann.verify(&house.code_for(ANN).await).await;
+    let done = ann.verify(&service.code_for(ANN).await).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     assert_eq!(me(&ann).await["email"], ANN);
-    assert_eq!(amr(&house, &ann).await, ["fed"]);
-    let other = house.browser();
-    github.sign_in(&house, &other, "/login").await;
+    assert_eq!(amr(&service, &ann).await, ["fed"]);
+    let other = service.browser();
+    github.sign_in(&service, &other, "/login").await;
     assert_eq!(me(&other).await["email"], ANN, "it signs in from now on");
 }
 
 #[tokio::test]
 async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left() {
     const PAGE: &str = "/account/sign-in";
-    let (house, github) = github().await;
+    let (service, github) = github().await;
     github.tell(github_user(7, "ann"), github_mail(ANN, true));
-    let ann = house.browser();
-    github.sign_in(&house, &ann, "/login").await;
+    let ann = service.browser();
+    github.sign_in(&service, &ann, "/login").await;
     let identity = |page: &str| {
         let at = page.find("name=\"identity\" value=\"").unwrap() + 23;
         page[at..].split('"').next().unwrap().to_owned()
@@ -404,7 +409,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
     // She sets a password by mail, because she has none to change.
     assert_eq!(ann.get("/account/password").await.location(), "/reset");
     ann.fill("/reset", &[("email", ANN)]).await;
-    let mail = house.newest_mail(ANN).await.body;
+    let mail = service.newest_mail(ANN).await.body;
     let at = mail.find("/reset/choose?token=").unwrap();
     let choose = mail[at..].split_whitespace().next().unwrap();
     let form = ann.get(choose).await;
@@ -429,7 +434,7 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
 
     // CASE-157: refused after ten minutes; a confirmation with the provider helps.
     let form = ann.get(PAGE).await;
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
     let stale = [
         ("form_token", form.field("form_token")),
         ("identity", mine.clone()),
@@ -445,22 +450,22 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
         "/account/confirm?request=account.sign-in"
     );
     let confirmed = github
-        .sign_in(&house, &ann, "/account/confirm?request=account.sign-in")
+        .sign_in(&service, &ann, "/account/confirm?request=account.sign-in")
         .await;
     assert_eq!(confirmed.location(), PAGE, "{}", confirmed.text);
     // Another person's account there is no proof for Ann.
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
     github.tell(github_user(9, "bob"), github_mail("bob@acme.example", true));
     let wrong = github
-        .sign_in(&house, &ann, "/account/confirm?request=account.sign-in")
+        .sign_in(&service, &ann, "/account/confirm?request=account.sign-in")
         .await;
     assert_eq!(wrong.status, StatusCode::FORBIDDEN);
     github.tell(github_user(7, "ann"), github_mail(ANN, true));
     github
-        .sign_in(&house, &ann, "/account/confirm?request=account.sign-in")
+        .sign_in(&service, &ann, "/account/confirm?request=account.sign-in")
         .await;
 
-    let other = house.browser();
+    let other = service.browser();
     other.sign_in(ANN, PASSWORD).await;
     let removed = ann.fill(PAGE, &[("identity", &mine)]).await;
     assert_eq!(
@@ -470,24 +475,24 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
         removed.text
     );
     assert!(!other.is_signed_in().await, "AUTH-S4");
-    let again = house.browser();
-    github.sign_in(&house, &again, "/login").await;
+    let again = service.browser();
+    github.sign_in(&service, &again, "/login").await;
     assert!(!again.is_signed_in().await, "it does not sign in any more");
 
     // Connected again. One account there cannot belong to two people here.
-    let added = github.sign_in(&house, &ann, PAGE).await;
+    let added = github.sign_in(&service, &ann, PAGE).await;
     assert_eq!(
         added.location(),
         "/account/sign-in?done=added",
         "{}",
         added.text
     );
-    let bob = house.person("bob@acme.example").await;
-    let taken = github.sign_in(&house, &bob, PAGE).await;
+    let bob = service.person("bob@acme.example").await;
+    let taken = github.sign_in(&service, &bob, PAGE).await;
     assert_eq!(taken.status, StatusCode::CONFLICT);
     // A redirect that one session began does not end in another.
     let location = leave(&bob, PAGE, "github").await;
-    let back = github.visit(&house, &location);
+    let back = github.visit(&service, &location);
     bob.sign_in("bob@acme.example", PASSWORD).await;
     let refused = bob.get(&github.callback(&back)).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
@@ -495,14 +500,14 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
 
 #[tokio::test]
 async fn l14_a_second_factor_is_asked_for_behind_a_provider_too() {
-    let (house, github) = github().await;
+    let (service, github) = github().await;
     github.tell(github_user(7, "ann"), github_mail(ANN, true));
-    let ann = house.browser();
-    github.sign_in(&house, &ann, "/login").await;
-    let (app, _) = crate::second_factor::enrol(&house, &ann).await;
-    let other = house.browser();
+    let ann = service.browser();
+    github.sign_in(&service, &ann, "/login").await;
+    let (app, _) = crate::second_factor::enrol(&service, &ann).await;
+    let other = service.browser();
     let page = github
-        .sign_in(&house, &other, "/login?request=account.apps")
+        .sign_in(&service, &other, "/login?request=account.apps")
         .await;
     assert_eq!(page.status, StatusCode::OK);
     let policy = page.headers["content-security-policy"].to_str().unwrap();
@@ -515,24 +520,24 @@ async fn l14_a_second_factor_is_asked_for_behind_a_provider_too() {
         ("form_token", page.field("form_token")),
         ("request", page.field("request")),
         ("ticket", page.field("ticket")),
-        ("code", app.code(&house)),
+        ("code", app.code(&service)),
     ];
     let fields = fields
         .each_ref()
         .map(|(name, value)| (*name, value.as_str()));
     let done = other.post("/login/code", &fields).await;
     assert_eq!(done.location(), "/account/apps", "{}", done.text);
-    assert_eq!(amr(&house, &other).await, ["fed", "otp", "mfa"]);
+    assert_eq!(amr(&service, &other).await, ["fed", "otp", "mfa"]);
 }
 
 #[tokio::test]
 async fn f2_what_the_id_token_does_not_say_the_userinfo_does_and_for_nobody_else() {
-    let (house, works) = openid().await;
+    let (service, works) = openid().await;
     works.tell(
         json!({"sub": "somebody-else", "email": "bob@acme.example", "email_verified": true}),
         json!([]),
     );
-    let page = works.sign_in(&house, &house.browser(), "/login").await;
+    let page = works.sign_in(&service, &service.browser(), "/login").await;
     assert!(
         page.location().starts_with("/login/address/"),
         "what is about somebody else is not believed"
@@ -541,8 +546,8 @@ async fn f2_what_the_id_token_does_not_say_the_userinfo_does_and_for_nobody_else
         json!({"sub": "anns-subject", "email": ANN, "email_verified": "true", "name": "Ann"}),
         json!([]),
     );
-    let ann = house.browser();
-    works.sign_in(&house, &ann, "/login").await;
+    let ann = service.browser();
+    works.sign_in(&service, &ann, "/login").await;
     assert_eq!(me(&ann).await["email"], ANN);
 }
 
@@ -550,9 +555,9 @@ async fn f2_what_the_id_token_does_not_say_the_userinfo_does_and_for_nobody_else
 async fn a_provider_that_does_not_answer_is_said_so_and_the_password_goes_on_working() {
     let works = Provider::start("works").await;
     // The egress policy does not allow it.
-    let house = house(vec![works.openid()], &[]).await;
-    house.person(ANN).await;
-    let browser = house.browser();
+    let service = service(vec![works.openid()], &[]).await;
+    service.person(ANN).await;
+    let browser = service.browser();
     let path = link(&browser.get("/login").await, "works");
     let answer = browser.get(&path).await;
     assert_eq!(answer.status, StatusCode::BAD_GATEWAY);

@@ -25,23 +25,23 @@ use serde_json::{Map, Value, json};
 use crate::{
     error::{ErrorCode, OAuthError},
     parameters::Parameters,
+    request_context::RequestContext,
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// Begins the record of a step, with the facts of the request.
-pub(crate) fn step(state: &AuthState, visitor: &Visitor, step: Step) -> NewEvent {
+pub(crate) fn step(state: &AuthState, context: &RequestContext, step: Step) -> NewEvent {
     bare(
         state.now(),
         step,
-        &visitor.request_id,
-        visitor.ip_block(),
-        visitor.agent.as_deref(),
+        &context.request_id,
+        context.ip_block(),
+        context.agent.as_deref(),
     )
 }
 
 /// Setters for the record of a step.
-pub(crate) trait Telling: Sized {
+pub(crate) trait DescribeStep: Sized {
     /// Sets the client.
     fn client(self, client_id: &str, name: Option<&str>) -> Self;
     /// Sets the workspace that a resource names, if it names one.
@@ -52,7 +52,7 @@ pub(crate) trait Telling: Sized {
     fn sent(self, name: &str, value: impl Into<Value>) -> Self;
 }
 
-impl Telling for NewEvent {
+impl DescribeStep for NewEvent {
     fn client(mut self, client_id: &str, name: Option<&str>) -> Self {
         self.client_name = name.map(str::to_owned);
         self.of_client(client_id, digest(client_id.as_bytes()))
@@ -134,7 +134,7 @@ pub(crate) fn kept_parameters(parameters: &Parameters) -> Map<String, Value> {
 }
 
 /// Adds an error response of the token or registration endpoint.
-pub(crate) fn tell(event: NewEvent, error: &OAuthError) -> NewEvent {
+pub(crate) fn refused_with(event: NewEvent, error: &OAuthError) -> NewEvent {
     let failed = |mut event: NewEvent, words: &str| {
         event.outcome = StepOutcome::Failed;
         event.fault = kept(words);

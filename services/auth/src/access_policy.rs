@@ -9,41 +9,41 @@ use crate::{factor, login::Target, session::BrowserSession, sso};
 
 /// A requirement that a session does not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lacking {
+pub(crate) enum AccessRequirement {
     /// The session belongs to another workspace's provider, so this workspace does not exist for it
     /// (CASE-107).
     Everything,
     /// The sign-in with the workspace's provider.
-    Company,
+    SingleSignOn,
     /// A second factor.
     Factor(SecondFactor),
 }
 
-impl Lacking {
+impl AccessRequirement {
     /// The path of the page that meets the requirement, and leads back to `target`.
     pub(crate) fn path(self, slug: &str, target: &Target) -> String {
         match self {
             Self::Everything => target.on("/login"),
-            Self::Company => sso::path(slug, target),
+            Self::SingleSignOn => sso::path(slug, target),
             Self::Factor(_) => factor::path(slug, target),
         }
     }
 }
 
 /// The first requirement that this session does not meet in this workspace, if any.
-pub(crate) async fn lacking(
+pub(crate) async fn unmet(
     tx: &mut SystemTx,
     tenant: TenantId,
     role: Role,
     session: &BrowserSession,
-) -> Result<Option<Lacking>, StorageError> {
+) -> Result<Option<AccessRequirement>, StorageError> {
     if !session.opens(tenant) {
-        return Ok(Some(Lacking::Everything));
+        return Ok(Some(AccessRequirement::Everything));
     }
     // The provider is checked before the factor.
-    if sso::lacking(tx, tenant, role, session).await? {
-        return Ok(Some(Lacking::Company));
+    if sso::unmet(tx, tenant, role, session).await? {
+        return Ok(Some(AccessRequirement::SingleSignOn));
     }
-    let rule = factor::lacking(tx, tenant, session).await?;
-    Ok(rule.map(Lacking::Factor))
+    let rule = factor::unmet(tx, tenant, session).await?;
+    Ok(rule.map(AccessRequirement::Factor))
 }

@@ -27,7 +27,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    settle::{self, Linked},
+    account_resolution::{self, Linked},
     tenant,
 };
 use crate::{
@@ -42,9 +42,9 @@ use crate::{
         throttle::AccountKey,
     },
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     session::MaybeSession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -100,7 +100,7 @@ pub(super) async fn connect(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    visitor: Visitor,
+    context: RequestContext,
     Path(offer): Path<String>,
     form: Result<Form<ConnectForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -118,9 +118,9 @@ pub(super) async fn connect(
     }
     let provider = provider_name(&state, &offer).await?;
     let said = (offer.label.as_str(), offer.email.as_deref());
-    let linked = settle::connect(
+    let linked = account_resolution::connect(
         &state,
-        &visitor,
+        &context,
         &session,
         &offer.identity(),
         (&provider, said),
@@ -196,7 +196,7 @@ pub(super) struct AddressForm {
 pub(super) async fn take_address(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     Path(offer): Path<String>,
     form: Result<Form<AddressForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -216,11 +216,11 @@ pub(super) async fn take_address(
     };
     let now = state.now();
     let account = AccountKey::new(&state.keys, address.normalised());
-    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+    if let Err(early) = state.throttle.request(context.ip, now).await {
         let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early)).await?;
         return Ok(with_retry_after(refusal, early));
     }
-    if let Err(early) = state.throttle.new_account(visitor.ip, &account, now).await {
+    if let Err(early) = state.throttle.new_account(context.ip, &account, now).await {
         let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early)).await?;
         return Ok(with_retry_after(refusal, early));
     }
@@ -254,7 +254,7 @@ pub(super) async fn take_address(
         outcome: Outcome::Ok,
         detail: json!({ "provider": offer.provider }),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
     Ok((browser, pages::see_other("/verify")?).into_response())

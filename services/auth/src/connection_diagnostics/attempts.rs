@@ -297,11 +297,11 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in crate::recorder) fn at(seconds: i64) -> Timestamp {
+    pub(in crate::connection_diagnostics) fn at(seconds: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + Duration::days(20_000) + Duration::seconds(seconds)
     }
 
-    pub(in crate::recorder) fn event(seconds: i64, step: Step, agent: &str) -> Event {
+    pub(in crate::connection_diagnostics) fn event(seconds: i64, step: Step, agent: &str) -> Event {
         Event {
             id: seconds,
             at: at(seconds),
@@ -331,12 +331,16 @@ pub(super) mod tests {
         event
     }
 
-    pub(in crate::recorder) fn steps(attempt: &Attempt) -> Vec<Step> {
+    pub(in crate::connection_diagnostics) fn steps(attempt: &Attempt) -> Vec<Step> {
         attempt.steps.iter().map(|event| event.step).collect()
     }
 
     /// All steps of a successful client, from `start` on.
-    pub(in crate::recorder) fn way(start: i64, client: &str, tenant: TenantId) -> Vec<Event> {
+    pub(in crate::connection_diagnostics) fn way(
+        start: i64,
+        client: &str,
+        tenant: TenantId,
+    ) -> Vec<Event> {
         let (request, grant) = (RequestId::generate(), GrantId::generate());
         let mut events = vec![
             event(start, Step::Challenge, "app/1"),

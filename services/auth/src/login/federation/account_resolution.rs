@@ -30,9 +30,9 @@ use crate::{
     login::{Continuation, Target, code, continuation::path_after, throttle::AccountKey},
     mail,
     pages::{self, Message, PageError},
+    request_context::RequestContext,
     session::{self, BrowserSession},
     state::AuthState,
-    visitor::Visitor,
 };
 
 /// The `amr` value of a session that a provider proved. RFC 8176 does not define one; this value is
@@ -43,7 +43,7 @@ pub(super) const FEDERATED: &str = "fed";
 pub(super) struct Arrived<'a> {
     pub(super) state: &'a AuthState,
     pub(super) browser: Browser,
-    pub(super) visitor: &'a Visitor,
+    pub(super) context: &'a RequestContext,
     pub(super) headers: &'a HeaderMap,
     pub(super) provider: &'a LoginProvider,
     pub(super) target: Target,
@@ -132,7 +132,7 @@ impl Arrived<'_> {
             &mut tx,
             self.state,
             self.headers,
-            self.visitor,
+            self.context,
             user,
             &[FEDERATED],
         )
@@ -159,7 +159,7 @@ impl Arrived<'_> {
         if users::is_address_verified(&mut tx, address.normalised()).await? {
             return self.known_address(tx, proved).await;
         }
-        if let Err(early) = self.state.throttle.sign_up(self.visitor.ip, now).await {
+        if let Err(early) = self.state.throttle.sign_up(self.context.ip, now).await {
             return Err(PageError::Throttled {
                 retry_after: early.seconds(),
             });
@@ -218,7 +218,7 @@ impl Arrived<'_> {
             outcome: Outcome::Ok,
             detail: json!({ "provider": self.provider.slug }),
         };
-        audit::record(tx, &event, &self.visitor.origin(), now).await?;
+        audit::record(tx, &event, &self.context.origin(), now).await?;
         Ok(user)
     }
 
@@ -261,7 +261,7 @@ impl Arrived<'_> {
         let said = (proved.label.as_str(), seen);
         let linked = connect(
             self.state,
-            self.visitor,
+            self.context,
             session,
             &identity,
             (&self.provider.name, said),
@@ -345,7 +345,7 @@ impl Arrived<'_> {
             outcome,
             detail: json!({}),
         };
-        audit::record(tx, &event, &self.visitor.origin(), self.state.now()).await
+        audit::record(tx, &event, &self.context.origin(), self.state.now()).await
     }
 
     /// The page for a locked or deactivated account. The person has proved their identity, so the
@@ -398,7 +398,7 @@ pub(super) enum Linked {
 /// one, and the session records the proof. All of it happens in one transaction.
 pub(super) async fn connect(
     state: &AuthState,
-    visitor: &Visitor,
+    context: &RequestContext,
     session: &BrowserSession,
     identity: &Identity<'_>,
     (provider, said): (&str, (&str, Option<&str>)),
@@ -410,7 +410,7 @@ pub(super) async fn connect(
         if !identity_offers::consume(&mut tx, offer.id, browser.digest(), now).await? {
             return Ok(Linked::Gone);
         }
-        if offer.tenant.is_some() && !tenant::admit(state, visitor, &mut tx, offer, session).await?
+        if offer.tenant.is_some() && !tenant::admit(state, context, &mut tx, offer, session).await?
         {
             return Ok(Linked::Stranger);
         }
@@ -438,7 +438,7 @@ pub(super) async fn connect(
         outcome: Outcome::Ok,
         detail: json!({ "provider": identity.provider }),
     };
-    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    audit::record(&mut tx, &event, &context.origin(), now).await?;
     let mail = notice(state, &mut tx, session, provider).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);

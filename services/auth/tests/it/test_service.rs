@@ -10,7 +10,9 @@ use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
+    login::{
+        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
+    },
     mail::Mailer,
 };
 use portolan_cluster::Revocations;
@@ -36,7 +38,7 @@ use crate::database::Database;
 pub(crate) const PASSWORD: &str = "anchovy tram lantern sixty";
 
 /// The service.
-pub(crate) struct House {
+pub(crate) struct TestService {
     pub(crate) state: AuthState,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -44,7 +46,7 @@ pub(crate) struct House {
     router: Router,
 }
 
-impl House {
+impl TestService {
     /// Opens it like `portolan dev`, with a database of its own.
     pub(crate) async fn open() -> Self {
         Self::open_with(EgressPolicy::default()).await
@@ -180,7 +182,7 @@ impl House {
     /// A browser at this address.
     pub(crate) fn browser_at(&self, ip: &str) -> Browser<'_> {
         Browser {
-            house: self,
+            service: self,
             ip: ip.parse().unwrap(),
             cookies: Mutex::default(),
         }
@@ -256,7 +258,7 @@ impl House {
 
 /// A browser: it keeps cookies, and sends the headers of a browser.
 pub(crate) struct Browser<'a> {
-    house: &'a House,
+    service: &'a TestService,
     ip: IpAddr,
     cookies: Mutex<BTreeMap<String, String>>,
 }
@@ -313,7 +315,7 @@ impl Browser<'_> {
         request
             .extensions_mut()
             .insert(Peer::from(SocketAddr::new(self.ip, 4711)));
-        let response = self.house.router.clone().oneshot(request).await.unwrap();
+        let response = self.service.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         for line in parts.headers.get_all(header::SET_COOKIE) {

@@ -14,14 +14,14 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{Other, link};
+use super::{ProviderLink, link};
 use crate::{
     browser::Browser,
     login::{Continuation, form_token},
     pages::{self, PageError},
+    request_context::RequestContext,
     session::MaybeAnySession,
     state::AuthState,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -31,7 +31,7 @@ struct Page<'a> {
     email: &'a str,
     /// The workspace that requires the provider.
     workspace: Option<&'a str>,
-    others: Vec<Other>,
+    providers: Vec<ProviderLink>,
     fault: Option<&'static str>,
     login_path: String,
 }
@@ -48,7 +48,7 @@ pub(super) struct CompanyQuery {
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
-    visitor: Visitor,
+    context: RequestContext,
     Query(query): Query<CompanyQuery>,
 ) -> Result<Response, PageError> {
     let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
@@ -57,7 +57,7 @@ pub(super) async fn show(
     if email.is_empty() {
         return page(&state, browser, &continuation, (&hint, None), None, None);
     }
-    if let Err(early) = state.throttle.request(visitor.ip, state.now()).await {
+    if let Err(early) = state.throttle.request(context.ip, state.now()).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });
@@ -134,9 +134,9 @@ fn page(
         Some(_) => StatusCode::NOT_FOUND,
         None => StatusCode::OK,
     };
-    let others = found.into_iter().map(|((id, name), confirm)| {
+    let providers = found.into_iter().map(|((id, name), confirm)| {
         let path = link(&format!("/login/with/{id}"), &continuation.target, &token);
-        Other {
+        ProviderLink {
             name,
             path: if confirm {
                 format!("{path}&confirm=1")
@@ -149,7 +149,7 @@ fn page(
         request: continuation.parameter(),
         email,
         workspace,
-        others: others.collect(),
+        providers: providers.collect(),
         fault,
         login_path: continuation.target.on("/login"),
     };

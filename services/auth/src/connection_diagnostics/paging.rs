@@ -65,7 +65,7 @@ mod tests {
     use time::Duration;
 
     use super::*;
-    use crate::recorder::attempts::tests::{at, event, steps, way};
+    use crate::connection_diagnostics::attempts::tests::{at, event, steps, way};
 
     /// Simulates [`portolan_storage::platform::connect_events::list`] over these events: the newest first,
     /// with the other steps of their attempts. It omits steps without a workspace.
