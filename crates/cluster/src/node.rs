@@ -61,7 +61,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    answers::{Answer, Answers},
+    answers::{Answers, ClientAnswer},
     by_session::BySession,
     deferred_writes::DeferredWrites,
     guarded_store::GuardedStore,
@@ -332,7 +332,7 @@ impl Node {
         let inner = &self.inner;
         let place = PayloadPlace::answer(tenant, session, question);
         let sealed = inner.payloads.seal(&place, payload);
-        let answer = Answer {
+        let answer = ClientAnswer {
             tenant,
             session,
             principal,

@@ -33,7 +33,7 @@ const BYTES_OF_TENANT: usize = BYTES / 4;
 
 /// An answer as the client sent it, sealed for its question.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ClientAnswer {
     pub(super) tenant: TenantId,
     pub(super) session: SessionKey,
     pub(super) principal: Principal,
@@ -42,8 +42,8 @@ pub(super) struct Answer {
 }
 
 #[derive(Debug)]
-struct Kept {
-    answer: Arc<Answer>,
+struct RetriedAnswer {
+    answer: Arc<ClientAnswer>,
     until: Instant,
     /// `None` during an attempt.
     next: Option<Instant>,
@@ -52,15 +52,15 @@ struct Kept {
 
 #[derive(Debug, Default)]
 struct Early {
-    kept: BTreeMap<u64, Kept>,
+    kept: BTreeMap<u64, RetriedAnswer>,
     last: u64,
     bytes: usize,
 }
 
 impl Early {
-    fn may_keep(&self, answer: &Answer) -> bool {
+    fn may_keep(&self, answer: &ClientAnswer) -> bool {
         let (mut of_tenant, mut bytes_of_tenant, mut of_one) = (0, 0_usize, 0);
-        for Kept { answer: other, .. } in self.kept.values() {
+        for RetriedAnswer { answer: other, .. } in self.kept.values() {
             if other.tenant == answer.tenant {
                 of_tenant += 1;
                 bytes_of_tenant += other.payload.len();
@@ -80,10 +80,10 @@ impl Early {
             && self.bytes.saturating_add(size) <= BYTES
     }
 
-    fn keep(&mut self, answer: Answer, now: Instant, wait: Duration) {
+    fn keep(&mut self, answer: ClientAnswer, now: Instant, wait: Duration) {
         self.last += 1;
         self.bytes += answer.payload.len();
-        let kept = Kept {
+        let kept = RetriedAnswer {
             answer: Arc::new(answer),
             until: now + wait,
             next: Some(now + EARLY_AGAIN.0),
@@ -93,8 +93,8 @@ impl Early {
     }
 
     /// Takes one answer that is due for a retry.
-    fn take_due(&mut self, now: Instant) -> Option<(u64, Arc<Answer>)> {
-        let is_due = |kept: &Kept| kept.next.is_some_and(|at| at <= now);
+    fn take_due(&mut self, now: Instant) -> Option<(u64, Arc<ClientAnswer>)> {
+        let is_due = |kept: &RetriedAnswer| kept.next.is_some_and(|at| at <= now);
         let (number, kept) = self.kept.iter_mut().find(|(_, kept)| is_due(kept))?;
         kept.next = None;
         Some((*number, Arc::clone(&kept.answer)))
@@ -156,7 +156,7 @@ mod tests {
         let answer = |tenant, number: usize, payload: &'static [u8]| {
             let mut key = [0; 16];
             key[..8].copy_from_slice(&number.to_be_bytes());
-            Answer {
+            ClientAnswer {
                 tenant,
                 session: SessionKey(key),
                 principal: Principal(key),

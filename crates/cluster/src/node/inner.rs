@@ -27,7 +27,7 @@ use super::{
     stream_metrics::StreamMetrics,
     supervisor::held::Supervisor,
     takeover::claims::Takeovers,
-    writer::shared::Shared,
+    writer::shared::WriterState,
 };
 use crate::{
     lock,
@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     pub(super) answers: Answers,
     pub(super) session_subscribers: Arc<SessionSubscribers>,
     pub(super) connections: BySession<Arc<Connection>>,
-    pub(super) writers: BySession<Arc<Shared>>,
+    pub(super) writers: BySession<Arc<WriterState>>,
     pub(super) partitions: Partitions,
     pub(super) supervisor: Supervisor,
     pub(super) takeovers: Takeovers,

@@ -92,7 +92,7 @@ pub(crate) enum Next {
 
 /// An event from a local writer or a message.
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct OfferedEvent {
     pub(super) seq: u64,
     pub(super) class: Class,
     pub(super) payload: Bytes,
@@ -220,7 +220,7 @@ impl Inside {
 
 /// State of a connection, as the node needs it to supervise the stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Standing {
+pub(super) struct ConnectionStatus {
     pub(super) phase: Phase,
     pub(super) since: Instant,
     pub(super) generation: u64,
@@ -287,9 +287,9 @@ impl Connection {
         inside.deadline = Some(deadline);
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> ConnectionStatus {
         let inside = lock(&self.state);
-        Standing {
+        ConnectionStatus {
             phase: inside.phase,
             since: inside.since,
             generation: inside.generation,
@@ -351,7 +351,7 @@ impl Connection {
         tail: u64,
         state: State,
         since: Since,
-        events: impl IntoIterator<Item = Offer>,
+        events: impl IntoIterator<Item = OfferedEvent>,
     ) -> Next {
         let mut inside = lock(&self.state);
         match inside.phase {

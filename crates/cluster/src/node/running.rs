@@ -14,7 +14,7 @@ use std::{
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use self::known::Known;
+use self::known::StoreKnowledge;
 use super::by_session::BySession;
 use crate::{
     lock,
@@ -23,18 +23,18 @@ use crate::{
 };
 
 #[derive(Debug)]
-struct Entry {
+struct RunningEntry {
     session: SessionKey,
     rpc: String,
     token: CancellationToken,
     ends_at: Instant,
     stream: Mutex<Option<Nonce>>,
-    known: Known,
+    known: StoreKnowledge,
     /// Set before the token is cancelled.
     is_session_over: AtomicBool,
 }
 
-impl Entry {
+impl RunningEntry {
     fn end(&self) {
         self.is_session_over.store(true, Ordering::Release);
         self.token.cancel();
@@ -44,11 +44,11 @@ impl Entry {
 /// The requests of a node.
 #[derive(Debug)]
 pub(super) struct RunningCalls {
-    entries: BySession<Arc<Entry>>,
+    entries: BySession<Arc<RunningEntry>>,
     /// Requests to be registered, in order of time.
-    due: Mutex<VecDeque<(Instant, Arc<Entry>)>>,
+    due: Mutex<VecDeque<(Instant, Arc<RunningEntry>)>>,
     /// Requests to be registered at once, because they have a stream now.
-    at_once: Mutex<Vec<Arc<Entry>>>,
+    at_once: Mutex<Vec<Arc<RunningEntry>>>,
     wake: Notify,
 }
 
@@ -104,7 +104,7 @@ impl RunningCalls {
     }
 
     /// Returns the requests to be registered now, and the time of the next check.
-    fn take_due(&self, now: Instant) -> (Vec<Arc<Entry>>, Option<Instant>) {
+    fn take_due(&self, now: Instant) -> (Vec<Arc<RunningEntry>>, Option<Instant>) {
         let mut ready = std::mem::take(&mut *lock(&self.at_once));
         let mut due = lock(&self.due);
         while let Some((at, entry)) = due.front() {

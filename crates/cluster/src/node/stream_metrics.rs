@@ -12,7 +12,7 @@ use metrics::Histogram;
 use portolan_model::id::TenantId;
 use tokio::time::Instant;
 
-use super::writer::shared::Shared;
+use super::writer::shared::WriterState;
 use crate::lock;
 
 /// Time for which the log of a stream stays after its end.
@@ -82,7 +82,7 @@ impl StreamMetrics {
     }
 
     /// Records that a writer has finished its stream.
-    pub(super) fn closed(&self, stream: &Shared, at: Option<Instant>) {
+    pub(super) fn closed(&self, stream: &WriterState, at: Option<Instant>) {
         let bytes = stream.logged.load(Ordering::Relaxed).min(MOST);
         if let (Some(at), true) = (at, bytes > 0) {
             lock(&self.closed).push_back((at + KEPT, stream.tenant, bytes));

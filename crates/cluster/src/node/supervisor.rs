@@ -287,7 +287,7 @@ fn hear(inner: &Arc<Inner>, message: NodeMessage) {
                     // The event is sealed as in the log. If it cannot be opened, the reader ends
                     // the stream.
                     let offers = event.take().and_then(|event| {
-                        Some(super::reader::Offer {
+                        Some(super::reader::OfferedEvent {
                             payload: inner.opened(&connection, &event)?,
                             seq: event.seq,
                             class: event.class,

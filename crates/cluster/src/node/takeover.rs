@@ -21,7 +21,7 @@ use super::{
     reader::{Connection, Phase},
     writer::{
         self,
-        shared::{Ending, Shared},
+        shared::{Ending, WriterState},
     },
 };
 use crate::{
@@ -91,7 +91,7 @@ impl Inner {
     }
 
     /// The writer of a stream on this node.
-    pub(super) fn writer(&self, stream: StreamKey) -> Option<Arc<Shared>> {
+    pub(super) fn writer(&self, stream: StreamKey) -> Option<Arc<WriterState>> {
         self.writers
             .find(stream.session, |writer| writer.stream == stream)
     }

@@ -11,7 +11,7 @@ use portolan_traces::Span;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::shared::{Ending, Item, Shared};
+use self::shared::{Ending, Item, WriterState};
 use super::{
     envelope,
     inner::Inner,
@@ -57,7 +57,7 @@ pub enum Over {
 }
 
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     inner: Arc<Inner>,
 }
 
@@ -176,7 +176,7 @@ impl StreamWriter {
 
 /// Starts the writer of a stream that a request opens on this node.
 pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
-    let shared = Arc::new(Shared::new(new.stream, new.tenant));
+    let shared = Arc::new(WriterState::new(new.stream, new.tenant));
     let trace = new.trace.clone().filter(|span| span.is_recorded());
     if let Some(span) = &trace {
         span.set("portolan.node.owner", inner.id.to_string());
@@ -214,7 +214,7 @@ pub(super) fn finish_taken_over(
 ) {
     // Long enough for the end to reach the log.
     let deadline = Instant::now() + inner.settings.hold * 10;
-    let shared = Arc::new(Shared::new(stream, envelope::open(&envelope).tenant));
+    let shared = Arc::new(WriterState::new(stream, envelope::open(&envelope).tenant));
     shared.finish(ending);
     task::start(inner, &shared, epoch, tail, envelope, trace, deadline);
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::time::Instant;
 
-use super::{Answer, count, outcome};
+use super::{ClientAnswer, count, outcome};
 use crate::{
     lock,
     node::{
@@ -21,7 +21,7 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 const AT_ONCE: usize = 64;
 
 /// Passes an answer to the request that waits for it, on any node.
-pub(crate) async fn give(inner: &Inner, answer: Answer) -> Result<Routed, Unavailable> {
+pub(crate) async fn give(inner: &Inner, answer: ClientAnswer) -> Result<Routed, Unavailable> {
     let settings = &inner.settings;
     let until = Instant::now() + settings.answer_wait;
     let (mut pause, most) = AGAIN;
@@ -58,8 +58,8 @@ pub(crate) async fn give(inner: &Inner, answer: Answer) -> Result<Routed, Unavai
 
 /// Makes one attempt. While the store cannot decide which answer is the first, a question that is
 /// open on this node takes the answer.
-async fn offer(inner: &Inner, answer: &Answer) -> store::Result<Routed> {
-    let Answer {
+async fn offer(inner: &Inner, answer: &ClientAnswer) -> store::Result<Routed> {
+    let ClientAnswer {
         session,
         principal,
         question,
@@ -121,7 +121,7 @@ pub(crate) async fn try_again(inner: Arc<Inner>) {
     }
 }
 
-async fn try_one(inner: &Inner, number: u64, answer: Arc<Answer>) {
+async fn try_one(inner: &Inner, number: u64, answer: Arc<ClientAnswer>) {
     let came_of_it = match offer(inner, &answer).await {
         Ok(Routed::Unasked) | Err(StoreError::Down(_) | StoreError::Refused(_)) => None,
         Ok(Routed::Notified) => Some("late"),

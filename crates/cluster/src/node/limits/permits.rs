@@ -30,7 +30,7 @@ use tokio::{
     time::Instant,
 };
 
-use self::counts::{Counts, Listed};
+use self::counts::{Counts, ListedFlag};
 use super::{LimitKey, RetryAfter, decisions::Limit};
 use crate::lock;
 
@@ -47,13 +47,13 @@ pub struct ClusterPermits {
     /// Permits are returned at once.
     is_tight: AtomicBool,
     /// The limit is listed for a `hold`, or a `hold` is in flight.
-    listed: Listed,
-    queue: Mutex<Queue>,
+    listed: ListedFlag,
+    queue: Mutex<PermitQueue>,
     due: Arc<Due>,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct PermitQueue {
     waiters: VecDeque<oneshot::Sender<Result<ClusterPermit, RetryAfter>>>,
     full_until: Option<Instant>,
     /// Time since which the node holds more than it needs.
@@ -151,7 +151,14 @@ impl ClusterPermits {
     }
 
     /// Number of permits that this node should hold for the given need.
-    fn target(&self, need: u64, held: u64, nodes: u64, now: Instant, queue: &mut Queue) -> u64 {
+    fn target(
+        &self,
+        need: u64,
+        held: u64,
+        nodes: u64,
+        now: Instant,
+        queue: &mut PermitQueue,
+    ) -> u64 {
         let most = self.most();
         let block = if nodes == 1 {
             (most / 8).max(1)

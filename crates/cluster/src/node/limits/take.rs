@@ -7,8 +7,8 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     LimitKey, Rate, RetryAfter,
-    bucket::{Ask, Bucket, Taken, Waiter},
-    decisions::Source,
+    bucket::{Ask, Bucket, TakeOutcome, Waiter},
+    decisions::DecisionSource,
 };
 use crate::{lock, node::inner::Inner, store::LeaseWanted};
 
@@ -55,7 +55,7 @@ impl Limits {
             drop(shard);
             buckets
                 .decisions
-                .count(rate.limit, Source::Local, verdict.is_ok());
+                .count(rate.limit, DecisionSource::Local, verdict.is_ok());
             return Some(verdict);
         }
         let taken = bucket.take(now, life, weight, nodes, is_cold);
@@ -66,16 +66,22 @@ impl Limits {
             buckets.list(key.clone());
         }
         match taken {
-            Taken::Yes => {
-                let source = if is_cold { Source::Cold } else { Source::Token };
+            TakeOutcome::Yes => {
+                let source = if is_cold {
+                    DecisionSource::Cold
+                } else {
+                    DecisionSource::Token
+                };
                 buckets.decisions.count(rate.limit, source, true);
                 Some(Ok(()))
             }
-            Taken::No(after) => {
-                buckets.decisions.count(rate.limit, Source::Token, false);
+            TakeOutcome::No(after) => {
+                buckets
+                    .decisions
+                    .count(rate.limit, DecisionSource::Token, false);
                 Some(Err(after))
             }
-            Taken::Ask => None,
+            TakeOutcome::Ask => None,
         }
     }
 
@@ -108,7 +114,7 @@ impl Limits {
         key: &LimitKey,
         weight: u64,
         verdict: oneshot::Receiver<Result<(), RetryAfter>>,
-    ) -> (Source, Result<(), RetryAfter>) {
+    ) -> (DecisionSource, Result<(), RetryAfter>) {
         let inner = &*self.0;
         let settings = &inner.settings;
         let mut verdict = pin!(verdict);
@@ -119,19 +125,19 @@ impl Limits {
                 bucket.take_on_credit(now, inner.nodes(), weight)
             });
             if on_credit == Some(true) {
-                return (Source::Cold, Ok(()));
+                return (DecisionSource::Cold, Ok(()));
             }
             told = tokio::time::timeout(settings.call_within, verdict).await;
         }
         if let Ok(Ok(verdict)) = told {
-            return (Source::Refill, verdict);
+            return (DecisionSource::Refill, verdict);
         }
         let now = Instant::now();
         let verdict = inner
             .buckets
             .with(key, |bucket| bucket.take_local(now, inner.nodes(), weight))
             .unwrap_or(Ok(()));
-        (Source::Local, verdict)
+        (DecisionSource::Local, verdict)
     }
 }
 

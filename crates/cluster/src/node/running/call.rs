@@ -14,7 +14,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Entry, known::Known};
+use super::{RunningEntry, known::StoreKnowledge};
 use crate::{
     lock,
     node::{deferred_writes::DeferredWrite, inner::Inner},
@@ -31,7 +31,7 @@ const AGAIN: Duration = Duration::from_secs(15);
 pub struct Running {
     /// Cancelled when the request has to stop: its client cancelled it, or its session ended.
     pub cancelled: CancellationToken,
-    entry: Arc<Entry>,
+    entry: Arc<RunningEntry>,
     inner: Arc<Inner>,
 }
 
@@ -77,13 +77,13 @@ pub(crate) fn run(
     deadline: Duration,
 ) -> Option<Running> {
     let now = Instant::now();
-    let entry = Arc::new(Entry {
+    let entry = Arc::new(RunningEntry {
         session,
         rpc: rpc.to_owned(),
         token: CancellationToken::new(),
         ends_at: now + deadline,
         stream: Mutex::default(),
-        known: Known::new(),
+        known: StoreKnowledge::new(),
         is_session_over: AtomicBool::new(false),
     });
     let this = &inner.running;
@@ -111,7 +111,7 @@ pub(crate) fn run(
 /// Registers requests that run for long, until the node stops.
 pub(crate) async fn register(inner: Arc<Inner>) {
     let mut flight = FuturesUnordered::new();
-    let mut waiting: VecDeque<Arc<Entry>> = VecDeque::new();
+    let mut waiting: VecDeque<Arc<RunningEntry>> = VecDeque::new();
     let mut refresh = tokio::time::interval(AGAIN);
     refresh.tick().await;
     loop {
@@ -140,7 +140,7 @@ pub(crate) async fn register(inner: Arc<Inner>) {
     }
 }
 
-async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
+async fn register_one(inner: Arc<Inner>, entry: Arc<RunningEntry>) {
     // From here on, the end of the request removes the entry from the store.
     if !entry.known.tell() {
         return;

@@ -37,7 +37,7 @@ pub(super) struct Item {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct WriterQueue {
     pub(super) items: VecDeque<Item>,
     pub(super) bytes: usize,
     pub(super) ending: Option<Ending>,
@@ -51,7 +51,7 @@ pub(super) struct Queue {
 
 /// State that the handle and the task share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct WriterState {
     pub(crate) stream: StreamKey,
     /// Tenant of the stream.
     pub(crate) tenant: TenantId,
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) held: AtomicUsize,
     /// Bytes that were appended to the log.
     pub(crate) logged: AtomicU64,
-    pub(super) queue: Mutex<Queue>,
+    pub(super) queue: Mutex<WriterQueue>,
     pub(super) work: Notify,
     pub(super) room: Notify,
     /// Cancelled when the work has to stop.
@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     pub(crate) done: CancellationToken,
 }
 
-impl Shared {
+impl WriterState {
     pub(super) fn new(stream: StreamKey, tenant: TenantId) -> Self {
         Self {
             stream,

@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     ClusterPermit, ClusterPermits,
-    counts::{Counts, Listed},
+    counts::{Counts, ListedFlag},
 };
 use crate::{
     lock,
@@ -25,7 +25,7 @@ use crate::{
         inner::Inner,
         limits::{
             LimitKey, RetryAfter,
-            decisions::{Limit, Source},
+            decisions::{DecisionSource, Limit},
             take::Limits,
         },
     },
@@ -56,7 +56,7 @@ impl Limits {
             most: AtomicU64::new(most),
             counts: Counts::new(),
             is_tight: AtomicBool::new(false),
-            listed: Listed::new(),
+            listed: ListedFlag::new(),
             queue: Mutex::default(),
             due: Arc::clone(&concurrency.due),
         });
@@ -101,11 +101,11 @@ impl Limits {
         let decisions = &inner.buckets.decisions;
         if inner.guarded_store.is_open() {
             let permit = permits.enter(Some(permits.share(inner.nodes())));
-            decisions.count(permits.limit, Source::Local, permit.is_some());
+            decisions.count(permits.limit, DecisionSource::Local, permit.is_some());
             return Some(permit.ok_or(COME_BACK));
         }
         let permit = permits.enter(None)?;
-        decisions.count(permits.limit, Source::Token, true);
+        decisions.count(permits.limit, DecisionSource::Token, true);
         Some(Ok(permit))
     }
 
@@ -120,7 +120,7 @@ impl Limits {
         {
             let mut queue = lock(&permits.queue);
             if queue.waiters.len() >= WAITING {
-                decisions.count(permits.limit, Source::Token, false);
+                decisions.count(permits.limit, DecisionSource::Token, false);
                 return Err(COME_BACK);
             }
             queue.waiters.push_back(reply);
@@ -128,14 +128,14 @@ impl Limits {
         permits.list();
         let (source, verdict) =
             match tokio::time::timeout(inner.settings.permit_wait, verdict).await {
-                Ok(Ok(verdict)) => (Source::Refill, verdict),
+                Ok(Ok(verdict)) => (DecisionSource::Refill, verdict),
                 _ if permits.is_refused(inner.settings.permit_wait) => {
-                    (Source::Refill, permits.enter(None).ok_or(COME_BACK))
+                    (DecisionSource::Refill, permits.enter(None).ok_or(COME_BACK))
                 }
                 // The store did not reply.
                 _ => {
                     let permit = permits.enter(Some(permits.share(inner.nodes())));
-                    (Source::Local, permit.ok_or(COME_BACK))
+                    (DecisionSource::Local, permit.ok_or(COME_BACK))
                 }
             };
         decisions.count(permits.limit, source, verdict.is_ok());
