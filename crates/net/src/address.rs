@@ -220,7 +220,7 @@ pub(crate) enum Destination<'a> {
 
 /// Decision of the guard about a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum AddressVerdict {
     /// Named by an allowance.
     Allowed,
     /// To be held to the general rules.
@@ -243,7 +243,7 @@ pub(crate) enum Refusal {
 }
 
 impl AddressRules {
-    pub(crate) fn verdict(&self, destination: Destination<'_>, port: u16) -> Verdict {
+    pub(crate) fn verdict(&self, destination: Destination<'_>, port: u16) -> AddressVerdict {
         let allowed = match destination {
             Destination::Address(address) => {
                 self.allow.iter().any(|a| a.matches_address(address, port))
@@ -252,9 +252,9 @@ impl AddressRules {
             Destination::Name(name) => self.allow.iter().any(|a| a.matches_name(name, port)),
         };
         if allowed {
-            Verdict::Allowed
+            AddressVerdict::Allowed
         } else {
-            Verdict::General
+            AddressVerdict::General
         }
     }
 
@@ -285,7 +285,7 @@ impl AddressRules {
         port: u16,
         plain: bool,
     ) -> Result<(), Refusal> {
-        if self.verdict(destination, port) == Verdict::Allowed {
+        if self.verdict(destination, port) == AddressVerdict::Allowed {
             return Ok(());
         }
         let private = match destination {
@@ -327,8 +327,8 @@ impl AddressRules {
             return Ok(());
         }
         let passes = match self.verdict(Destination::Name(name), port) {
-            Verdict::Allowed => addresses.iter().all(|address| !is_never_allowed(*address)),
-            Verdict::General => addresses.iter().all(|address| is_global_unicast(*address)),
+            AddressVerdict::Allowed => addresses.iter().all(|address| !is_never_allowed(*address)),
+            AddressVerdict::General => addresses.iter().all(|address| is_global_unicast(*address)),
         };
         if passes {
             Ok(())
