@@ -93,7 +93,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
-                Emitted::Openapi => say(&portolan_auth::openapi().to_pretty_json()?),
+                Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),
                 Emitted::Configuration => say(settings::reference().trim_end()),
             }
             Ok(ExitCode::SUCCESS)

@@ -20,8 +20,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use portolan_auth::login::federation::LoginProvider;
 use portolan_net::egress::Authorities;
+use portolan_site::identity_providers::LoginProvider;
 use url::Url;
 
 pub use self::{

@@ -9,14 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
-use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
-    OAuthParts,
-    login::{
-        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
-    },
-    mail::{Mailer, outbox, smtp::Smtp},
-};
+use portolan_accounts::mail::{outbox, smtp::Smtp};
 use portolan_cluster::{
     Revocations,
     ledger::Ledger,
@@ -32,6 +25,15 @@ use portolan_net::{
     health::{Check, Dependency},
     layers::AllowedHosts,
     txt::TxtRecords,
+};
+use portolan_site::{
+    breached::BreachedPasswords,
+    config::{AuthConfig, Calls, ConsoleLimits, DemoApi, InUse},
+    identity_providers::SignInWith,
+    mail::Mailer,
+    oauth_parts::{OAuthConfig, OAuthParts},
+    state::{AuthParts, AuthState},
+    throttle::{Throttle, tries::Tries},
 };
 use portolan_storage::{
     Needs, SchemaState, StorageConfig, Store,
@@ -184,7 +186,7 @@ impl Wiring {
             signing_keys: SigningKeys::default(),
             passwords: PasswordHasher::new(cost, cores())?,
             egress: self.egress.clone(),
-            site: portolan_auth::Site::new(&settings.public_url),
+            site: portolan_site::config::Site::new(&settings.public_url),
             throttle: Throttle::new(shows_mail, &self.tries),
             mailer,
             config: AuthConfig {
@@ -221,9 +223,9 @@ impl Wiring {
         // there serve.
         let mut is_due = self.watch.look().await.is_err();
         let prepared = if is_due {
-            portolan_auth::jwks::reload(&state).await
+            portolan_oauth::jwks::reload(&state).await
         } else {
-            portolan_auth::jwks::rotate(&state).await
+            portolan_oauth::jwks::rotate(&state).await
         };
         prepared.context("cannot prepare the signing keys")?;
         let (rotating, watch, stop) = (state.clone(), self.watch.clone(), life.stopping.clone());
@@ -238,8 +240,8 @@ impl Wiring {
                 if is_due {
                     continue;
                 }
-                portolan_auth::oauth::maintain(&rotating).await;
-                if let Err(error) = portolan_auth::look_again(&rotating).await {
+                portolan_oauth::maintenance::maintain(&rotating).await;
+                if let Err(error) = portolan_accounts::domains::look_again(&rotating).await {
                     tracing::warn!("domains of workspaces: {:#}", anyhow::Error::from(error));
                 }
             }
@@ -255,13 +257,13 @@ impl Wiring {
                     () = stop.cancelled() => return,
                     () = news.notified() => {}
                 }
-                if let Err(error) = portolan_auth::jwks::reload(&reading).await {
+                if let Err(error) = portolan_oauth::jwks::reload(&reading).await {
                     // The keys that were read last keep signing, because their times are known.
                     tracing::warn!("signing keys: {:#}", anyhow::Error::from(error));
                 }
             }
         });
-        life.tasks.spawn(portolan_auth::keep_in_sync(
+        life.tasks.spawn(portolan_upstream_sync::sync::keep_in_sync(
             state.clone(),
             life.stopping.clone(),
         ));

@@ -7,8 +7,8 @@ use std::sync::{
 
 use axum::{Router, extract::Path, http::HeaderMap, routing::get};
 use http::StatusCode;
-use portolan_auth::login::breached::BreachedPasswords;
 use portolan_net::egress::{AllowedDestination, EgressPolicy};
+use portolan_site::breached::BreachedPasswords;
 use tokio::net::TcpListener;
 
 use crate::test_service::TestService;

@@ -67,7 +67,7 @@ fn table() -> Vec<Row> {
 
 #[test]
 fn s3_every_route_of_the_api_is_on_the_page_of_proofs_once() {
-    let document = serde_json::to_value(portolan_auth::openapi()).unwrap();
+    let document = serde_json::to_value(portolan_console::openapi()).unwrap();
     let mut served = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         let path = path.strip_prefix("/api/v1").unwrap();

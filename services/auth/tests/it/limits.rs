@@ -1,7 +1,6 @@
 //! Limits of a workspace in the console's API (STREAM-16).
 
 use http::{Method, StatusCode};
-use portolan_auth::{Calls, ConsoleLimits, InUse};
 use portolan_model::{
     Id,
     id::TenantId,
@@ -9,6 +8,7 @@ use portolan_model::{
     member::Role,
     registry::CallOutcome,
 };
+use portolan_site::config::{Calls, ConsoleLimits, InUse};
 use portolan_storage::{
     Reason,
     accounts::members,

@@ -1,6 +1,6 @@
 //! Delivery of mail: the outbox and a real mail server.
 
-use portolan_auth::mail::{
+use portolan_accounts::mail::{
     outbox::deliver_due,
     smtp::{Security, Smtp},
 };

@@ -15,14 +15,14 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::HeaderMap;
-use portolan_auth::login::federation::{
-    Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SignInWith,
-};
 use portolan_keys::{Secret, digest, ring::NewKeyPair};
 use portolan_net::{
     egress::{AllowedDestination, EgressPolicy},
     resolve::BoxFuture,
     txt::{LookUp, TxtRecords},
+};
+use portolan_site::identity_providers::{
+    Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SignInWith,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;

@@ -2,8 +2,8 @@
 //! CASE-157).
 
 use http::StatusCode;
-use portolan_auth::login::breached::BreachedPasswords;
 use portolan_keys::{Secret, TotpSecret};
+use portolan_site::breached::BreachedPasswords;
 use time::Duration;
 
 use crate::{

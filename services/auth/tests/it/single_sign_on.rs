@@ -614,11 +614,15 @@ async fn f7_a_domain_is_looked_at_again_and_given_up_when_its_record_is_gone() {
     };
     let first = proved().await;
     zone.set(record, None);
-    portolan_auth::look_again(&service.state).await.unwrap();
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     assert!(proved().await["missing_since"].is_null(), "not due yet");
     service.wait(Duration::days(8));
     zone.away(true);
-    portolan_auth::look_again(&service.state).await.unwrap();
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     zone.away(false);
     let unknown = proved().await;
     assert!(
@@ -626,19 +630,27 @@ async fn f7_a_domain_is_looked_at_again_and_given_up_when_its_record_is_gone() {
         "no answer says nothing: {unknown}"
     );
     service.wait(Duration::days(8));
-    portolan_auth::look_again(&service.state).await.unwrap();
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     let missing = proved().await;
     assert!(missing["missing_since"].is_string() && missing["verified_at"].is_string());
     // The mistake is corrected.
     zone.set(record, first["record_text"].as_str());
     service.wait(Duration::days(2));
-    portolan_auth::look_again(&service.state).await.unwrap();
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     assert!(proved().await["missing_since"].is_null());
     zone.set(record, None);
     service.wait(Duration::days(8));
-    portolan_auth::look_again(&service.state).await.unwrap();
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     service.wait(Duration::days(4));
-    portolan_auth::look_again(&service.state).await.unwrap();
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     assert!(proved().await["verified_at"].is_null());
     let page = service
         .browser()

@@ -8,13 +8,6 @@ use std::{
 
 use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
-use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site,
-    login::{
-        breached::BreachedPasswords, federation::SignInWith, throttle::Throttle, tries::Tries,
-    },
-    mail::Mailer,
-};
 use portolan_cluster::Revocations;
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
 use portolan_model::{clock::Clock, resource::Site as ResourceSite};
@@ -24,6 +17,15 @@ use portolan_net::{
     layers::{AllowedHosts, Front},
     listen::Peer,
     txt::TxtRecords,
+};
+use portolan_site::{
+    breached::BreachedPasswords,
+    config::{AuthConfig, Site},
+    identity_providers::SignInWith,
+    mail::Mailer,
+    oauth_parts::{OAuthConfig, OAuthParts},
+    state::{AuthParts, AuthState},
+    throttle::{Throttle, tries::Tries},
 };
 use portolan_storage::{Reason, Store, platform::mails};
 use serde_json::Value;

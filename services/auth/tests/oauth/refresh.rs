@@ -338,7 +338,7 @@ async fn case_127_a_family_ends_when_idle_and_after_ninety_days() {
     let mut token = first(&mut scene).await;
     for _ in 0..4 {
         scene.node.clock.advance(Duration::days(20));
-        portolan_auth::jwks::rotate(&scene.node.state)
+        portolan_oauth::jwks::rotate(&scene.node.state)
             .await
             .unwrap();
         token = next(&scene, &token).await;
