@@ -392,4 +392,42 @@ mod tests {
             assert!(!is_local_name(name), "{name}");
         }
     }
+
+    #[test]
+    fn a_persons_own_program_calls_every_place_and_the_internet_by_tls_alone() {
+        let rules = AddressRules {
+            any_destination: true,
+            ..AddressRules::default()
+        };
+        let check = |rules: &AddressRules, url: &str| rules.check_url(&Url::parse(url).unwrap());
+        for url in [
+            "http://localhost:3000/mcp",
+            "http://127.0.0.1:22/mcp",
+            "http://[::1]:5432/mcp",
+            "http://nas.local/mcp",
+            "http://192.168.1.2/mcp",
+            "https://10.0.0.1/mcp",
+            "https://mcp.example.com:25/mcp",
+        ] {
+            assert_eq!(check(&rules, url), Ok(()), "{url}");
+            assert!(check(&AddressRules::default(), url).is_err(), "{url}");
+        }
+        let plain = Err(Refusal::Url(UrlFault::PlainHttp));
+        for url in ["http://mcp.example.com/mcp", "http://93.184.216.34/mcp"] {
+            assert_eq!(check(&rules, url), plain, "{url}");
+            let open = AddressRules {
+                allow_plain_http: true,
+                ..rules.clone()
+            };
+            assert_eq!(check(&open, url), Ok(()), "{url}");
+        }
+        for url in ["ftp://localhost/x", "https://me:secret@mcp.example.com/mcp"] {
+            assert!(check(&rules, url).is_err(), "{url}");
+        }
+        let inside = ["10.0.0.1".parse().unwrap()];
+        assert_eq!(
+            rules.check_resolved("mcp.example.com", 443, &inside),
+            Ok(())
+        );
+    }
 }
