@@ -586,6 +586,9 @@ pub(crate) fn unreachable(error: &EgressError) -> ToolAnswer {
         EgressError::Dns { .. } => {
             "Nothing was sent. The API's name does not resolve at the moment, or the source's base URL is wrong."
         }
+        EgressError::Away { .. } => {
+            "Nothing was sent. Somewhere `portolan attach` has to be started again; try again later."
+        }
         EgressError::Connect { .. } | EgressError::Tls { .. } => {
             "Nothing was sent. The API seems to be down; try again later."
         }

@@ -45,6 +45,7 @@ use self::connect::Guard;
 use self::pool::{NoConnection, Pool};
 use self::wire::{Outgoing, Wire};
 use crate::address::{AddressRules, Refusal};
+use crate::tunnel::{self, Away, Tunnels};
 
 /// Time within which a kept connection breaks if the peer had already closed it. If it breaks
 /// later, the peer may have received and executed the request: to send it again could execute it
@@ -161,9 +162,12 @@ pub fn parse_url(text: &str) -> Result<Url, EgressError> {
 #[derive(Clone)]
 pub struct Egress {
     inner: Arc<EgressState>,
+    /// The scope whose attached servers are reachable; none by default.
+    scope: Option<u128>,
 }
 
 struct EgressState {
+    tunnels: Tunnels,
     rules: Arc<AddressRules>,
     pool: Pool,
     user_agent: HeaderValue,
@@ -208,12 +212,30 @@ impl Egress {
         let user_agent =
             HeaderValue::try_from(policy.user_agent).map_err(EgressSetupError::UserAgent)?;
         Ok(Self {
+            scope: None,
             inner: Arc::new(EgressState {
+                tunnels: Tunnels::default(),
                 rules,
                 pool: Pool::new(connector),
                 user_agent,
             }),
         })
+    }
+
+    /// The tunnels of this process, through which attached servers are called.
+    pub fn tunnels(&self) -> &Tunnels {
+        &self.inner.tunnels
+    }
+
+    /// The same client, which also reaches the attached servers of a scope
+    /// ([`tunnel`](crate::tunnel)). Use it only for requests to an address that is stored in that
+    /// scope, never for an address that an answer names.
+    #[must_use]
+    pub fn within(&self, scope: u128) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            scope: Some(scope),
+        }
     }
 
     /// Checks the text of the URL; names are not resolved. For forms, so that a person sees the
@@ -222,6 +244,14 @@ impl Egress {
     /// # Errors
     /// [`EgressError::BlockedUrl`] or [`EgressError::BlockedAddress`].
     pub fn check(&self, url: &Url) -> Result<(), EgressError> {
+        if tunnel::is_reserved(url) {
+            let is_ours = self.scope.is_some() && tunnel::name_of(url).is_some();
+            return if is_ours {
+                Ok(())
+            } else {
+                Err(EgressError::refused(Refusal::Url(UrlFault::LocalName), url))
+            };
+        }
         self.inner
             .rules
             .check_url(url)
@@ -327,6 +357,9 @@ impl Egress {
         let pool = &self.inner.pool;
         let repeatable = matches!(*method, Method::GET | Method::HEAD);
         let mut request = assembled(method.clone(), url, headers, body)?;
+        if let Some(name) = tunnel::name_of(url) {
+            return self.through_tunnel(name, url, request).await;
+        }
         while let Some(mut wire) = pool.take(url) {
             let spare = repeatable.then(|| (Instant::now(), request.clone()));
             let mut error = match wire.ask(request).await {
@@ -354,6 +387,35 @@ impl Egress {
         match wire.ask(request).await {
             Ok(answer) => Ok((answer, wire)),
             Err(error) => Err(EgressError::broken(error.into_error())),
+        }
+    }
+
+    /// One request to an attached server. It is sent on another tunnel only if no byte of it was
+    /// sent before.
+    async fn through_tunnel(
+        &self,
+        name: &str,
+        url: &Url,
+        mut request: Outgoing,
+    ) -> Result<(http::Response<Incoming>, Wire), EgressError> {
+        let away = |_: Away| EgressError::Away {
+            name: name.to_owned(),
+        };
+        // `check` refused the address without a scope.
+        let scope = self.scope.ok_or(Away).map_err(away)?;
+        request.headers_mut().remove(header::HOST);
+        *request.uri_mut() = uri_of(url)?;
+        loop {
+            let passage = self.inner.tunnels.passage(scope, name, &request).await;
+            let mut wire = Wire::on(passage.map_err(away)?);
+            let mut error = match wire.ask(request).await {
+                Ok(answer) => return Ok((answer, wire)),
+                Err(error) => error,
+            };
+            match error.take_message() {
+                Some(unsent) => request = unsent,
+                None => return Err(EgressError::broken(error.into_error())),
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use axum::body::Body;
 use futures_util::FutureExt as _;
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -421,7 +421,11 @@ where
             activity,
             says_close: self.says_close,
         };
-        let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
+        let mut connection = pin!(
+            self.http
+                .serve_connection(TokioIo::new(stream), service)
+                .with_upgrades()
+        );
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = self.close.cancelled() => {
@@ -441,6 +445,10 @@ where
             tracing::debug!(%error, "a connection ended early");
         }
     }
+}
+
+fn is_upgrade(answer: &Response<Body>) -> bool {
+    answer.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
 /// Adapts hyper requests to the services of this workspace.
@@ -474,6 +482,10 @@ where
                 answer
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            // After an upgrade another protocol keeps the connection alive, and has no heads.
+            if answer.as_ref().is_ok_and(is_upgrade) {
+                running.keep();
             }
             drop(running);
             answer

@@ -68,7 +68,7 @@ impl Authorities {
     }
 
     /// These and those of the machine (`SSL_CERT_FILE` is honoured by the loader).
-    pub(super) fn with_the_machines(&self) -> RootCertStore {
+    pub(crate) fn with_the_machines(&self) -> RootCertStore {
         let mut store = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
         store.add_parsable_certificates(found.certs);

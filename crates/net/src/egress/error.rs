@@ -114,6 +114,12 @@ pub enum EgressError {
         /// Why not.
         fault: RedirectFault,
     },
+    /// The server is an attached one, and no program offers it at the moment. Nothing was sent.
+    #[error("{name} is not attached: no `portolan attach` is connected for it at the moment")]
+    Away {
+        /// Name of the attached server.
+        name: String,
+    },
     /// The peer did not send valid HTTP, or closed the connection in the middle.
     #[error("the connection broke or the answer was not valid HTTP")]
     Protocol {
@@ -140,6 +146,7 @@ impl EgressError {
             Self::Timeout { .. } => "timeout",
             Self::TooLarge { .. } => "too_large",
             Self::Redirect { .. } => "redirect",
+            Self::Away { .. } => "away",
             Self::Protocol { .. } => "protocol",
         }
     }

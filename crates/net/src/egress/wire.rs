@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body as _, Frame};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use hyper::{
     body::Incoming,
     client::conn::{
@@ -25,6 +25,7 @@ use hyper_rustls::MaybeHttpsStream;
 use tokio::task::coop::unconstrained;
 
 use super::connect::GuardedStream;
+use crate::tunnel::Passage;
 
 type Stream = MaybeHttpsStream<GuardedStream>;
 
@@ -32,7 +33,14 @@ type Stream = MaybeHttpsStream<GuardedStream>;
 pub(super) type Outgoing = Request<Full<Bytes>>;
 
 /// A connection. Dropping it closes it, even while an exchange runs.
-pub(super) struct Wire(Box<Ends>);
+pub(super) struct Wire(Kind);
+
+enum Kind {
+    /// A connection that this task drives.
+    Own(Box<Ends>),
+    /// A tunnel, which has a task of its own and carries other exchanges too.
+    Tunnel(Passage),
+}
 
 struct Ends {
     sender: SendRequest<Full<Bytes>>,
@@ -50,7 +58,12 @@ impl Wire {
     pub(super) async fn new(http: &Builder, stream: Stream) -> hyper::Result<Self> {
         let (sender, connection) = http.handshake(stream).await?;
         let connection = Some(connection);
-        Ok(Self(Box::new(Ends { sender, connection })))
+        Ok(Self(Kind::Own(Box::new(Ends { sender, connection }))))
+    }
+
+    /// A place on a tunnel, for one exchange.
+    pub(super) const fn on(passage: Passage) -> Self {
+        Self(Kind::Tunnel(passage))
     }
 
     /// Sends a request and waits for the head of its answer. If no byte of it was sent, the request
@@ -59,7 +72,10 @@ impl Wire {
         &mut self,
         request: Outgoing,
     ) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
-        let ends = &mut *self.0;
+        let ends = match &mut self.0 {
+            Kind::Own(ends) => &mut **ends,
+            Kind::Tunnel(passage) => return passage.ask(request).await,
+        };
         // Nothing makes it ready but the connection, which is moved right before each look: it needs no waker, and no part in what a
         // task may do at a stretch, because only a waker would tell that there is more.
         let mut answer = pin!(unconstrained(ends.sender.try_send_request(request)));
@@ -76,12 +92,16 @@ impl Wire {
         &mut self,
         body: &mut Incoming,
     ) -> Option<hyper::Result<Frame<Bytes>>> {
+        let ends = match &mut self.0 {
+            Kind::Own(ends) => &mut **ends,
+            Kind::Tunnel(_) => return body.frame().await,
+        };
         poll_fn(|cx| {
             let come = Pin::new(&mut *body).poll_frame(&mut unheard());
             if come.is_ready() {
                 return come;
             }
-            self.0.advance(cx);
+            ends.advance(cx);
             Pin::new(&mut *body).poll_frame(&mut unheard())
         })
         .await
@@ -90,8 +110,11 @@ impl Wire {
     /// Checks a connection before it is kept, and now and then while it is: true if it can take a
     /// request. It wakes no task from then on.
     pub(super) fn is_at_rest(&mut self) -> bool {
-        self.0.advance(&mut unheard());
-        self.0.connection.is_some() && self.0.sender.is_ready()
+        let Kind::Own(ends) = &mut self.0 else {
+            return false;
+        };
+        ends.advance(&mut unheard());
+        ends.connection.is_some() && ends.sender.is_ready()
     }
 }
 

@@ -34,6 +34,13 @@ impl Activity {
 /// A running request.
 pub(super) struct RunningConnection(Arc<Activity>);
 
+impl RunningConnection {
+    /// The connection has a running exchange from now on, until it ends.
+    pub(super) fn keep(&self) {
+        self.0.running.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for RunningConnection {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
