@@ -27,6 +27,8 @@ pub enum TokenForm {
     /// API key. Carries a CRC32, so that garbage costs no query and scanners find leaked ones
     /// (AUTH-C17).
     ApiKey,
+    /// Key of a program that offers an attached server. Carries a CRC32 for the same reasons.
+    Attach,
 }
 
 impl TokenForm {
@@ -40,11 +42,15 @@ impl TokenForm {
             Self::Browser => "bid_",
             Self::Link => "lnk_",
             Self::ApiKey => "mcpk_",
+            Self::Attach => "mcpa_",
         }
     }
 
     const fn has_checksum(self) -> bool {
-        matches!(self, Self::Refresh | Self::ClientSecret | Self::ApiKey)
+        matches!(
+            self,
+            Self::Refresh | Self::ClientSecret | Self::ApiKey | Self::Attach
+        )
     }
 }
 
@@ -153,7 +159,7 @@ pub fn digests_equal(a: &Digest, b: &Digest) -> bool {
 mod tests {
     use super::*;
 
-    const FORMS: [TokenForm; 7] = [
+    const FORMS: [TokenForm; 8] = [
         TokenForm::Code,
         TokenForm::Refresh,
         TokenForm::ClientSecret,
@@ -161,6 +167,7 @@ mod tests {
         TokenForm::Browser,
         TokenForm::Link,
         TokenForm::ApiKey,
+        TokenForm::Attach,
     ];
 
     #[test]
@@ -198,7 +205,7 @@ mod tests {
 
     #[test]
     fn k6_c17_a_changed_refresh_token_or_api_key_fails_its_checksum() {
-        for form in [TokenForm::Refresh, TokenForm::ApiKey] {
+        for form in [TokenForm::Refresh, TokenForm::ApiKey, TokenForm::Attach] {
             let token = SecretToken::generate(form).unwrap();
             for at in form.prefix().len()..token.expose().len() {
                 let mut bytes = token.expose().as_bytes().to_vec();

@@ -1,5 +1,6 @@
 //! Sources, tools, prompts, resources, servers and upstream servers of a tenant.
 
+pub mod attachments;
 pub mod catalog;
 pub mod credential_states;
 pub mod credentials;

@@ -55,7 +55,7 @@ pub enum Reason {
     Routing,
     /// Signing keys.
     KeyRotation,
-    /// An API key that a node does not know.
+    /// An API key, or the key of an attached server, that a node does not know.
     ApiKeys,
     /// Revocation feed.
     Revocations,

@@ -184,6 +184,10 @@ insert into session_steps (session_id, tenant_id, provider_id, at)
 insert into login_attempts (state_digest, provider, tenant_id, purpose, browser_digest, target, server, sealed, created_at, expires_at)
   values (sha256('{x}'::bytea), 'idp', '{t}', 'sign_in', sha256('{x}'::bytea), '', '{}', 'sealed', now(), now());
 insert into upstreams (tenant_id, source_id, next_check_at) values ('{t}', '{x}', now());
+insert into attachments (tenant_id, source_id, name, key_digest, key_hint, key_created_at)
+  values ('{t}', '{x}', 'office', sha256('{x}'::bytea), 'abcd', now());
+insert into attachment_tunnels (tenant_id, source_id, node, instance, version, since, seen_at)
+  values ('{t}', '{x}', 'n', 'i', '1', now(), now());
 insert into upstream_sign_ins (tenant_id, source_id, sharing, client_kind, client_sealed, dek_id, updated_at)
   values ('{t}', '{x}', 'person', 'entered', 'sealed', '{x}', now());
 insert into upstream_connections (tenant_id, id, source_id, owner_id, connected_by, issuer, server, address, renewable, sealed, dek_id, expires_at, connected_at)
