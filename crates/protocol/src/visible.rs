@@ -43,6 +43,16 @@ pub enum Visible {
     },
     /// MCP-V-8: no connection.
     Unreachable,
+    /// MCP-V-8: the server is an attached one, and no program offers it (ADR 39).
+    Away {
+        /// Its name.
+        name: String,
+    },
+    /// MCP-V-8: the connection to an attached server was lost while the request ran.
+    Detached {
+        /// Its name.
+        name: String,
+    },
     /// MCP-V-8: an answer against the protocol.
     Invalid,
     /// MCP-V-8: an answer of more bytes than are taken.
@@ -99,6 +109,12 @@ impl Visible {
                 format!("This tool needs a step in the browser: {said}Then call the tool again.")
             }
             Self::Unreachable => "The upstream server could not be reached.".to_owned(),
+            Self::Away { name } => format!(
+                "{name} is not attached: no `portolan attach` is connected for it at the moment. Nothing was sent."
+            ),
+            Self::Detached { name } => format!(
+                "The connection to {name} was lost while this request ran. The request may or may not have taken effect."
+            ),
             Self::Invalid => "The upstream server answered in an invalid way.".to_owned(),
             Self::TooLarge { limit } => {
                 const MIB: usize = 1024 * 1024;
@@ -142,7 +158,7 @@ impl Visible {
             Self::TooManyRounds | Self::Invalid | Self::TooLarge { .. } => (-31005, None),
             Self::TimedOut(_) => (-31001, None),
             Self::Lost => (-31004, None),
-            Self::Unreachable => (-31000, None),
+            Self::Unreachable | Self::Away { .. } | Self::Detached { .. } => (-31000, None),
             Self::PeopleOnly => (-31007, None),
             Self::NotLinked { url } => (-31007, Raw::of(&json!({ "url": url })).ok()),
         };

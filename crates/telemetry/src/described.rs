@@ -141,6 +141,21 @@ pub const METRICS: &[Metric] = &[
         "Duration of tool calls by kind of backend and outcome",
     ),
     metric(
+        "attach_tunnels",
+        Kind::GaugeFromZero,
+        "Connections of attached servers that this node holds",
+    ),
+    metric(
+        "attach_ended_total",
+        Kind::Counter,
+        "Connections of attached servers that ended, by reason",
+    ),
+    metric(
+        "attach_refused_total",
+        Kind::Counter,
+        "Connections of attached servers that were refused, by reason",
+    ),
+    metric(
         "mcp_tokens_unjudged_total",
         Kind::CounterFromZero,
         "Requests with a token that were answered 503, because this node has not heard for long what is revoked, and others may have",

@@ -10,7 +10,7 @@ use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
 };
-use portolan_net::secrets::Secrets;
+use portolan_net::{egress::Egress, secrets::Secrets};
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{TenantTx, registry::upstream_oauth};
 use portolan_upstream::{Client, Endpoint, Limits, Offer, Speaker, UpstreamError};
@@ -25,6 +25,8 @@ const LONGEST_LOOK: Duration = Duration::from_secs(60);
 
 /// The address of a server, and its credential.
 pub struct Target<'a> {
+    /// The tenant that stored the address: its attached servers are reachable.
+    pub tenant: TenantId,
     /// The address.
     pub url: Url,
     /// Timeouts and limits.
@@ -132,25 +134,27 @@ async fn with_server(
 ) -> Result<Answer, LookError> {
     let mut url = target.url;
     let settings = target.settings;
+    let reached = state.egress.within(target.tenant.uuid().as_u128());
+    let reached = &reached;
     match target.opened_by {
-        OpenedBy::Nothing => converse(state, url, &settings, Keys::default(), question).await,
+        OpenedBy::Nothing => converse(reached, url, &settings, Keys::default(), question).await,
         OpenedBy::Credential(slot) => {
             // A fresh token source, so that the request also tests the client credentials now.
             let tokens = TokenSource::new(state.clock.clone());
             let headers = slot.sign_in(&state.egress, &tokens, &mut url).await?;
             let secrets = slot.secrets(&headers);
             let keys = Keys { headers, secrets };
-            converse(state, url, &settings, keys, question).await
+            converse(reached, url, &settings, keys, question).await
         }
         OpenedBy::Account(account) => {
             let connections = state.connections();
             let token = connections.token(account, url.as_str()).await?;
-            let first = converse(state, url.clone(), &settings, bearer(&token), question).await;
+            let first = converse(reached, url.clone(), &settings, bearer(&token), question).await;
             let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = first else {
                 return first;
             };
             let token = connections.renewed(account, url.as_str(), &token).await?;
-            let second = converse(state, url, &settings, bearer(&token), question).await;
+            let second = converse(reached, url, &settings, bearer(&token), question).await;
             if let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = &second {
                 connections.give_up(account, &token).await?;
             }
@@ -179,7 +183,7 @@ fn bearer(token: &Token) -> Keys {
 }
 
 async fn converse(
-    state: &AuthState,
+    egress: &Egress,
     url: Url,
     settings: &SourceSettings,
     keys: Keys,
@@ -196,7 +200,7 @@ async fn converse(
         secrets: keys.secrets,
         limits,
     };
-    let client = Client::new(state.egress.clone(), endpoint);
+    let client = Client::new(egress.clone(), endpoint);
     // Only an HTTP+SSE server needs a task, which ends before this function does.
     let tracker = TaskTracker::new();
     let talked = tokio::time::timeout(LONGEST_LOOK, async {

@@ -492,6 +492,7 @@ pub async fn sync(
     drop(tx);
     let url = Url::parse(&row.base_url).map_err(|_| SyncError::Unknown)?;
     let target = Target {
+        tenant,
         url,
         settings: row.settings,
         opened_by: opener.as_opened_by(),

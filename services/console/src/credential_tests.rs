@@ -8,7 +8,7 @@ use portolan_http_tools::{
     ToolAnswer, execute::execute,
 };
 use portolan_model::{
-    id::{SourceKind as SourceIdKind, ToolId},
+    id::{SourceKind as SourceIdKind, TenantId, ToolId},
     limits::LimitName,
     member::Action,
     registry::{SourceKind, SourceSettings, ToolState},
@@ -120,7 +120,7 @@ pub(crate) async fn test_credential(
     }
     let (shown, tool) = if source.kind == SourceKind::Mcp {
         let _turn = turn(&state, &workspace).await?;
-        (look(&state, &source, &slot).await?, None)
+        (look((&state, workspace.id), &source, &slot).await?, None)
     } else {
         let tests = call(&state, &source, &slot, chosen);
         match tokio::time::timeout(LONGEST_TEST, tests).await {
@@ -282,7 +282,7 @@ fn unclear(answer: &ToolAnswer, operation: &str) -> String {
 
 /// Reads the lists of an MCP server.
 async fn look(
-    state: &AuthState,
+    (state, tenant): (&AuthState, TenantId),
     source: &Source,
     slot: &CredentialSlot,
 ) -> Result<State, ConsoleError> {
@@ -290,6 +290,7 @@ async fn look(
         .map_err(|error| ConsoleError::internal("stored address", error))?;
     let most = u32::try_from(LONGEST_REQUEST.as_millis()).unwrap_or(u32::MAX);
     let target = Target {
+        tenant,
         url,
         settings: SourceSettings {
             timeout_ms: source.settings.timeout_ms.min(most),

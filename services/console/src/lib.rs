@@ -13,6 +13,7 @@
 pub mod api_keys;
 pub mod apps;
 pub mod arguments;
+pub mod attachments;
 pub mod audit;
 pub mod calls;
 pub mod change;
@@ -159,6 +160,9 @@ fn documented() -> OpenApiRouter<AuthState> {
             upstreams::change_upstream
         ))
         .routes(routes!(upstreams::sync_upstream))
+        .routes(routes!(attachments::add_attachment))
+        .routes(routes!(attachments::show_attachment))
+        .routes(routes!(attachments::replace_attachment_key))
         .routes(routes!(
             sign_in::show_sign_in,
             sign_in::set_sign_in,

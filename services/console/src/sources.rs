@@ -264,6 +264,8 @@ pub(crate) async fn change_source(
     let before = found(&mut tx, id).await?;
     let is_mcp = before.kind == SourceKind::Mcp;
     let url = match request.base_url.as_deref() {
+        // The address of an attached server is none that a person may enter; it may stay.
+        Some(text) if text == before.base_url => None,
         Some(text) if is_mcp => Some(crate::upstreams::endpoint_url(&state, text)?),
         Some(text) => Some(base_url(&state, text)?),
         None => None,

@@ -266,6 +266,7 @@ pub(crate) async fn try_tool(
     let name = tool.name().to_owned();
     if source.kind == SourceKind::Mcp {
         let target = Target {
+            tenant: workspace.id,
             url: Url::parse(&source.base_url)
                 .map_err(|error| ConsoleError::internal("stored address", error))?,
             settings: source.settings,

@@ -245,6 +245,7 @@ pub(crate) async fn preview_upstream(
     let url = endpoint_url(&state, &request.url)?;
     let slot = slot(request.credential)?;
     let target = Target {
+        tenant: workspace.id,
         url,
         settings: SourceSettings::default(),
         opened_by: slot.as_ref().into(),
@@ -344,6 +345,7 @@ pub(crate) async fn add_upstream(
         None
     } else {
         let target = Target {
+            tenant: workspace.id,
             url: url.clone(),
             settings: SourceSettings::default(),
             opened_by: slot.as_ref().into(),

@@ -3,6 +3,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`admin`] | what an operator looks at and changes |
+//! | [`attach`] | offers a server of this machine to a workspace |
 //! | [`connect`] | a stdio MCP server in front of a remote one |
 //! | [`cli`] | verbs and their options |
 //! | [`settings`] | configuration by file and environment |
@@ -13,6 +14,8 @@
 //! | [`doctor`] | what is wrong, before users find it |
 
 pub mod admin;
+pub mod attach;
+mod attaching;
 pub mod cli;
 mod clock_watch;
 pub mod connect;
@@ -90,6 +93,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             lifecycle::runtime()?.block_on(doctor::run(&settings, role, json))
         }
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
+        Command::Attach(arguments) => attach::run(arguments),
         Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {

@@ -51,6 +51,15 @@ impl Signals {
             hangup: signal(SignalKind::hangup())?,
         })
     }
+
+    /// Waits for the next one, and returns its name.
+    pub async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.hangup.recv() => "SIGHUP",
+        }
+    }
 }
 
 /// What stops a process, step by step, and what it waits for.
@@ -133,22 +142,14 @@ impl Lifecycle {
 
     /// Returns at the first signal. A second SIGTERM or SIGINT ends the process at once.
     pub async fn wait_for(&self, signals: Signals) {
-        let Signals {
-            mut terminate,
-            mut interrupt,
-            mut hangup,
-        } = signals;
-        let name = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-            _ = hangup.recv() => "SIGHUP",
-        };
+        let mut signals = signals;
+        let name = signals.next().await;
         tracing::info!(signal = name, "stopping: running requests are finished");
         let stopped = self.stopped.clone();
         self.tasks.spawn(async move {
             tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                _ = signals.terminate.recv() => {}
+                _ = signals.interrupt.recv() => {}
                 () = stopped.cancelled() => return,
             }
             tracing::warn!("second signal: ending now");

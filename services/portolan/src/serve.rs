@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Layer;
 
 use crate::{
-    console,
+    attaching, console,
     lifecycle::{DrainTimes, Lifecycle, Signals},
     open_files,
     output::say,
@@ -138,6 +138,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
             .merge(console::router());
         if !role.has_mcp() {
             wiring.look_on(settings, &life);
+            router = router.merge(attaching::beside_console(wiring.attaching(), &life)?);
         }
     }
     // After the keys were made, before anything is served.
@@ -145,7 +146,14 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     let mut mcp = None;
     if role.has_mcp() {
         let service = wiring.mcp(settings, role, &life).await?;
-        router = router.merge(portolan_mcp::router(service.state.clone()));
+        router = router
+            .merge(portolan_mcp::router(service.state.clone()))
+            .merge(attaching::beside_endpoints(
+                wiring.attaching(),
+                role,
+                &service.node,
+                &life,
+            ));
         if let Some(redis) = service.redis {
             health.stands_on(redis);
         }

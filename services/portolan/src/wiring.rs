@@ -43,6 +43,7 @@ use portolan_storage::{
 use tokio::sync::Notify;
 
 use crate::{
+    attaching,
     clock_watch::ClockWatch,
     janitor,
     lifecycle::Lifecycle,
@@ -86,6 +87,8 @@ pub(crate) struct McpService {
     /// To be served, and to be drained.
     pub(crate) state: McpState,
     pub(crate) redis: Option<Dependency>,
+    /// The same node.
+    pub(crate) node: Node,
 }
 
 impl Wiring {
@@ -119,6 +122,15 @@ impl Wiring {
             },
             keys_were_read: Arc::default(),
         })
+    }
+
+    /// What nodes of both kinds need to take the connections of attached servers.
+    pub(crate) fn attaching(&self) -> attaching::Parts {
+        attaching::Parts {
+            store: self.store.clone(),
+            egress: self.egress.clone(),
+            clock: self.clock.clone(),
+        }
     }
 
     /// Begins to write down how clients connect.
@@ -303,6 +315,7 @@ impl Wiring {
         )
         .await
         .context("cannot join the other nodes (redis_url)")?;
+        let own = node.clone();
         let limits = &settings.limits;
         let state = McpState::new(McpParts {
             site: self.site.clone(),
@@ -350,6 +363,7 @@ impl Wiring {
         }));
         Ok(McpService {
             state,
+            node: own,
             redis: is_redis.then(|| Dependency {
                 name: "redis",
                 needed: false,

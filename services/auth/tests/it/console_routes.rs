@@ -187,6 +187,7 @@ fn body(row: &Row) -> Option<Value> {
             json!({"name": "t", "description": "", "method": "GET", "path": "/"})
         }
         (_, "/tools/enabled") => json!({"ids": [], "enabled": true}),
+        (_, "/attachments") => json!({"name": "Not a name"}),
         (_, "/upstreams" | "/upstreams/preview") => json!({"url": "nowhere"}),
         _ => json!({}),
     })

@@ -29,7 +29,7 @@ use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
 };
-use portolan_net::secrets::Secrets;
+use portolan_net::{egress::Egress, secrets::Secrets, tunnel};
 use portolan_protocol::{jsonrpc::Raw, revision::Era, tool::TaskSupport};
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
@@ -146,7 +146,7 @@ impl UpstreamSource {
                     secrets: Secrets::default(),
                     limits: self.limits(self.silence, LONGEST_CALL),
                 };
-                Client::new(state.egress.clone(), endpoint)
+                Client::new(self.egress(state), endpoint)
             });
             return Ok(SignedIn {
                 client: client.clone(),
@@ -166,6 +166,16 @@ impl UpstreamSource {
             Err(_) => None,
         };
         self.access.note(state, proof);
+    }
+
+    /// The client for the address that the tenant stored, which may be that of an attached server.
+    fn egress(&self, state: &McpState) -> Egress {
+        state.egress.within(self.tenant.uuid().as_u128())
+    }
+
+    /// The name of an attached server.
+    pub(super) fn attached(&self) -> Option<&str> {
+        tunnel::name_of(&self.url)
     }
 
     fn limits(&self, silence: Duration, total: Duration) -> Limits {
@@ -212,7 +222,7 @@ impl UpstreamSource {
             limits: self.limits(silence, total),
         };
         Ok(SignedIn {
-            client: Client::new(state.egress.clone(), endpoint),
+            client: Client::new(self.egress(state), endpoint),
             token,
         })
     }

@@ -240,9 +240,18 @@ impl Forward<'_> {
                     limit: source.answer_bytes,
                 }
             }
-            UpstreamError::Egress(_) | UpstreamError::Status(_) | UpstreamError::Interrupted => {
-                Visible::Unreachable
+            UpstreamError::Egress(EgressError::Away { name }) => {
+                Visible::Away { name: name.clone() }
             }
+            UpstreamError::Egress(EgressError::Protocol { .. }) | UpstreamError::Interrupted => {
+                match source.attached() {
+                    Some(name) => Visible::Detached {
+                        name: name.to_owned(),
+                    },
+                    None => Visible::Unreachable,
+                }
+            }
+            UpstreamError::Egress(_) | UpstreamError::Status(_) => Visible::Unreachable,
             UpstreamError::Limited { retry_after } => {
                 if self.method == Method::ToolsCall {
                     Visible::Unreachable

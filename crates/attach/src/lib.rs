@@ -1,0 +1,112 @@
+//! `portolan attach`: offers an MCP server of this machine or network as an upstream of a hosted
+//! workspace, without an open port (ADR 39, `docs/attach.md`).
+//!
+//! ```text
+//! node ── HTTP/2 requests ──► link ─► offer ─┬─ stdio: sessions of a command
+//!      ◄── TLS, dialled by link ──           └─ forward: a server with an address of its own
+//! ```
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`address`] | where the connection is opened |
+//! | [`link`] | one connection to one node |
+//! | [`keeper`] | a connection to each node |
+//! | [`offer`] | one request of a node |
+//! | [`forward`] | requests to a server that speaks HTTP |
+//! | [`stdio`] | a Streamable HTTP server in front of a command |
+
+pub mod address;
+pub mod forward;
+pub mod keeper;
+pub mod link;
+pub mod offer;
+pub mod stdio;
+
+use std::{fmt, sync::Arc};
+
+use portolan_net::{egress::Authorities, outward::Outward};
+use tokio_util::sync::CancellationToken;
+
+pub use self::{
+    address::{AddressError, AttachAddress},
+    keeper::AttachError,
+    stdio::command::CommandLine,
+};
+use self::{forward::Forward, keeper::Keeper, offer::Offer, stdio::Stdio};
+
+/// The server that is offered.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A command that speaks MCP on its standard input and output.
+    Command(CommandLine),
+    /// The MCP endpoint of a server in this network.
+    Url(url::Url),
+}
+
+/// One run of `portolan attach`.
+pub struct Options {
+    /// Where the connection is opened.
+    pub address: AttachAddress,
+    /// The key of the attached server.
+    pub key: String,
+    /// The server.
+    pub target: Target,
+    /// Certificate authorities to trust besides those of the machine.
+    pub authorities: Authorities,
+}
+
+impl fmt::Debug for Options {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Offers the server until `stop` is cancelled, or until the first connection is refused for good.
+///
+/// # Errors
+/// [`AttachError`], in words for the person who runs the program.
+pub async fn run(options: Options, stop: CancellationToken) -> Result<(), AttachError> {
+    let outward =
+        Outward::new(&options.authorities).map_err(|error| AttachError::Tls(error.into()))?;
+    let instance = new_instance();
+    let offer = match options.target {
+        Target::Command(line) => Offer::Stdio(Stdio::start(line, instance.clone())),
+        Target::Url(url) => Offer::Forward(Forward::new(outward.client(), url, instance.clone())),
+    };
+    let offer = Arc::new(offer);
+    let keeper = Keeper::new(
+        link::Dialler {
+            outward,
+            address: options.address,
+            key: options.key,
+            instance,
+        },
+        Arc::clone(&offer),
+    );
+    let outcome = keeper.run(stop).await;
+    offer.end().await;
+    outcome
+}
+
+/// 80 random bits in base 36, for ids that no other process chooses.
+pub(crate) fn random_id() -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    let mut id = String::with_capacity(16);
+    for part in 0..2_u8 {
+        // Each state has fresh keys of the operating system's random source.
+        let mut number = RandomState::new().hash_one((part, std::process::id()));
+        for _ in 0..8 {
+            let digit = u32::try_from(number % 36).unwrap_or_default();
+            id.push(char::from_digit(digit, 36).unwrap_or('0'));
+            number /= 36;
+        }
+    }
+    id
+}
+
+fn new_instance() -> String {
+    random_id()
+}
