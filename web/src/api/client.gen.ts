@@ -136,6 +136,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/attachments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds an attached server. Its tools are read when a program offers it. */
+        post: operations["add_attachment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/audit": {
         parameters: {
             query?: never;
@@ -1149,6 +1166,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/sources/{id}/attachment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The state of an attached server. */
+        get: operations["show_attachment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}/attachment/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replaces the key of an attached server. Programs with the old key are disconnected within
+         *     seconds.
+         */
+        post: operations["replace_attachment_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/sources/{id}/credential": {
         parameters: {
             query?: never;
@@ -1480,6 +1534,11 @@ export interface components {
             /** @description Display name. */
             name?: string | null;
         };
+        /** @description An attached server that was added. */
+        AddedAttachment: {
+            key: components["schemas"]["AttachmentKey"];
+            source: components["schemas"]["Source"];
+        };
         /** @description The effect of a change. */
         AdmissionChanged: {
             /** @description Connections that ended, because their client may not connect any more. */
@@ -1531,6 +1590,45 @@ export interface components {
             message: string;
             /** @description JSON pointer into the arguments; empty for the whole. */
             path: string;
+        };
+        /** @description The state of an attached server. */
+        Attachment: {
+            /** @description Address for the first argument of `portolan attach`. */
+            address: string;
+            /**
+             * Format: date-time
+             * @description When the key was made.
+             */
+            key_created_at: string;
+            /** @description The beginning of its key. */
+            key_hint: string;
+            /** @description Its name. */
+            name: string;
+            /** @description The programs that offer it at the moment; empty while it is away. */
+            programs: components["schemas"]["AttachmentProgram"][];
+        };
+        /** @description A key that was made. It is shown this once. */
+        AttachmentKey: {
+            /** @description Address for the first argument of `portolan attach`. */
+            address: string;
+            /** @description The key, for the environment variable `PORTOLAN_ATTACH_KEY`. */
+            key: string;
+        };
+        /** @description A program that offers the server. */
+        AttachmentProgram: {
+            /** @description Connections to nodes. */
+            connections: number;
+            /** @description Its last failure. */
+            error?: string | null;
+            /** @description The server behind it takes requests. */
+            is_ready: boolean;
+            /**
+             * Format: date-time
+             * @description When its oldest connection was opened.
+             */
+            since: string;
+            /** @description Its version. */
+            version: string;
         };
         /** @description The actor of an entry. */
         AuditActor: {
@@ -2887,6 +2985,23 @@ export interface components {
             server_id?: string | null;
             /** @description The service account that it authenticates; absent for the person. Admins and owners only. */
             service_account_id?: string | null;
+        };
+        /** @description An attached server to be added. */
+        NewAttachment: {
+            /**
+             * @description Changes at the server wait until a person agrees. They do if this is absent.
+             * @default true
+             */
+            hold_changes: boolean;
+            /**
+             * @description Its name in the workspace: lower-case letters, digits and hyphens. It stands in messages to
+             *     callers.
+             */
+            name: string;
+            /** @description Stands before the names of its tools and prompts; mostly empty. */
+            prefix?: string;
+            /** @description What people call it; the name if empty. */
+            title?: string;
         };
         /** @description A new client. */
         NewClientBody: {
@@ -4466,6 +4581,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    add_attachment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAttachment"];
+            };
+        };
+        responses: {
+            /** @description Added. The key is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddedAttachment"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
@@ -7205,6 +7356,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_attachment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its state. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attachment"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    replace_attachment_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Made. It is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttachmentKey"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
