@@ -67,6 +67,10 @@ const newHttpSource = createRoute({
   ...under('/sources/new'),
   component: lazyRouteComponent(() => import('./routes/new-http-source'), 'NewHttpSourcePage'),
 });
+const newAttachment = createRoute({
+  ...under('/sources/attach'),
+  component: lazyRouteComponent(() => import('./routes/new-attachment'), 'NewAttachmentPage'),
+});
 const newUpstream = createRoute({
   ...under('/sources/upstream'),
   component: lazyRouteComponent(() => import('./routes/new-upstream'), 'NewUpstreamPage'),
@@ -199,6 +203,7 @@ const routeTree = root.addChildren([
     sources,
     importWizard,
     newHttpSource,
+    newAttachment,
     newUpstream,
     source,
     reimport,

@@ -1,4 +1,4 @@
-import { IconFileImport, IconPlus, IconServer2 } from '@tabler/icons-react';
+import { IconFileImport, IconPlugConnected, IconPlus, IconServer2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { kindName, sourcesQuery } from '../api/sources';
@@ -35,6 +35,14 @@ export function SourcesPage() {
         leftSection={<IconServer2 size={17} aria-hidden />}
       >
         Add an MCP server
+      </LinkButton>
+      <LinkButton
+        to="/w/$ws/sources/attach"
+        params={params}
+        variant="default"
+        leftSection={<IconPlugConnected size={17} aria-hidden />}
+      >
+        Attach a private server
       </LinkButton>
       <LinkButton
         to="/w/$ws/sources/import"

@@ -3,6 +3,7 @@ import { IconPlus, IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { isAttached } from '../../api/attachments';
 import {
   type CredentialState,
   kindName,
@@ -33,6 +34,7 @@ import { toastDone, toastFailed, toastUndo } from '../../components/toast';
 import { ToolList } from '../../components/tool-list';
 import { useMay, useSession } from '../../session';
 import { NewApiSignIn } from './api-sign-in';
+import { AttachmentPanel } from './attachment';
 import { SignInPanel } from './sign-in';
 import { LookNow, PendingNotice, UpstreamPanel } from './upstream';
 
@@ -58,6 +60,7 @@ function SourceView({ source }: { source: Source }) {
   const navigate = useNavigate();
   const edits = useMay('edit_registry');
   const params = { ws, id: source.id };
+  const attached = isAttached(source.base_url);
   return (
     <Page
       title={source.name}
@@ -67,7 +70,7 @@ function SourceView({ source }: { source: Source }) {
           <Tag>{kindName(source.kind)}</Tag> <SourceCredentialStatus source={source} />
         </>
       }
-      lede={<code>{source.base_url}</code>}
+      lede={attached ? 'Offered by a program on a private machine.' : <code>{source.base_url}</code>}
       actions={
         edits &&
         (source.kind === 'openapi' ? (
@@ -135,6 +138,7 @@ function SourceView({ source }: { source: Source }) {
         </Tabs.Panel>
         {source.kind === 'mcp' && (
           <Tabs.Panel value="server">
+            {attached && <AttachmentPanel id={source.id} />}
             <UpstreamPanel id={source.id} />
           </Tabs.Panel>
         )}
