@@ -29,6 +29,7 @@ npm_ci tests/clients/oauth
 npm_ci tests/fixtures-upstream/typescript
 npm_ci tests/conformance
 npm_ci tests/oauth-provider
+npm_ci tests/attached
 npm_ci tests/browser
 npm_ci tests/mail
 

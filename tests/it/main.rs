@@ -2,6 +2,7 @@
 
 mod api_accounts;
 mod asking;
+mod attach;
 mod attack_cases;
 mod authorities;
 mod browser;

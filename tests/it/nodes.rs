@@ -3,6 +3,7 @@
 //! Most tests speak to the nodes one by one, under the public name, so that they know who does what; those about rolling and chaos
 //! go through HAProxy.
 
+mod attached;
 mod bad_input;
 mod cancel;
 mod clock;

@@ -14,6 +14,7 @@
 //! that and writes a [`history`]; [`checker::check`] finds the broken promises.
 
 pub mod asker;
+pub mod attached;
 pub mod authenticator;
 pub mod authority;
 pub mod behind;
