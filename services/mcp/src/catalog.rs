@@ -34,11 +34,11 @@ use crate::{
     catalog::server::Server,
     endpoint::{
         bearer::Caller,
-        target::{Door, Target},
+        target::{Target, Transport},
     },
     error::McpError,
     instruments,
-    limits::Gate,
+    limits::AdmissionControl,
 };
 
 /// How long an unknown server is cached without a change.
@@ -107,7 +107,7 @@ impl Place {
             tenant: self.tenant_slug.as_deref(),
             server: self.server_slug.as_deref(),
             path: "",
-            door: Door::Mcp,
+            transport: Transport::Mcp,
         }
     }
 }
@@ -160,7 +160,7 @@ pub(crate) struct Catalog {
     store: Store,
     keys: Keys,
     clock: Clock,
-    gate: Arc<Gate>,
+    admission: Arc<AdmissionControl>,
     page_size: usize,
     max_stale: Duration,
     slots: Cache<Place, Arc<Slot>>,
@@ -171,7 +171,7 @@ impl Catalog {
         store: Store,
         keys: Keys,
         clock: Clock,
-        gate: Arc<Gate>,
+        admission: Arc<AdmissionControl>,
         page_size: usize,
         max_stale: Duration,
         capacity: usize,
@@ -180,7 +180,7 @@ impl Catalog {
             store,
             keys,
             clock,
-            gate,
+            admission,
             page_size: page_size.max(1),
             max_stale,
             slots: Cache::new(capacity),
@@ -318,7 +318,7 @@ impl Catalog {
         };
         let own = limits::own(&mut tx).await?;
         tx.commit().await?;
-        let limits = self.gate.of(tenant, &own);
+        let limits = self.admission.of(tenant, &own);
         let (now, page_size) = (self.clock.now(), self.page_size);
         let server = Server::build(tenant, row, limits, &self.keys, now, page_size);
         Ok(Entry {

@@ -16,17 +16,17 @@ use portolan_protocol::{
 use portolan_traces::Span;
 
 use crate::{
-    ask::retry::Retry,
     backends::upstream::{OfSession, Pass, Who},
     catalog::{
         pages::List,
         server::{Server, Tool},
     },
+    client_channel::retry::Retry,
     complete,
     endpoint::bearer::Caller,
     error::McpError,
     legacy::session::LiveSession,
-    limits::Room,
+    limits::Permit,
     lists, prompts, resources,
     state::McpState,
     tasks,
@@ -65,7 +65,7 @@ pub(crate) enum Work {
     /// The same for a prompt or a resource of an upstream server.
     Pass(Box<Pass>),
     /// The retry that a suspended call waits for (MCP-X-22).
-    Parked(Box<Retry>),
+    Suspended(Box<Retry>),
     /// A request that waits for a task (MCP-TK-7).
     Wait(Box<tasks::Wait>),
 }
@@ -131,7 +131,11 @@ impl Context<'_> {
         rate: Option<Rate>,
         id: &RequestId,
     ) -> Result<(), McpError> {
-        let taken = self.state.gate.take(self.server.tenant, key, rate).await;
+        let taken = self
+            .state
+            .admission
+            .take(self.server.tenant, key, rate)
+            .await;
         taken.map_err(|over| McpError::over(over, self.revision, Some(id)))
     }
 
@@ -155,11 +159,12 @@ impl Context<'_> {
     }
 
     /// Takes a permit for a running call.
-    pub(crate) async fn enter_call(&self, id: &RequestId) -> Result<Room, McpError> {
+    pub(crate) async fn enter_call(&self, id: &RequestId) -> Result<Permit, McpError> {
         let server = self.server;
-        let room = self.state.gate.run_call(server.tenant, &server.limits);
-        room.await
-            .map_err(|no| McpError::no_room(no, self.revision, Some(id)))
+        let permit = self.state.admission.run_call(server.tenant, &server.limits);
+        permit
+            .await
+            .map_err(|no| McpError::no_permit(no, self.revision, Some(id)))
     }
 }
 

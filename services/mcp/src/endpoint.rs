@@ -13,9 +13,9 @@
 pub(crate) mod accept;
 pub(crate) mod api_key;
 pub(crate) mod bearer;
+pub(crate) mod connection_diagnostics;
 mod install;
 pub(crate) mod metadata;
-pub(crate) mod newcomers;
 pub(crate) mod origin;
 pub(crate) mod target;
 
@@ -59,9 +59,10 @@ use crate::{
     endpoint::{
         accept::Accepted,
         bearer::Caller,
-        target::{Door, Target},
+        target::{Target, Transport},
     },
     error::{self, McpError},
+    http_sse,
     instruments::{self, Outcome},
     legacy::{
         self,
@@ -71,12 +72,11 @@ use crate::{
     limits::PACED_FOR,
     modern,
     state::McpState,
-    two_endpoints,
 };
 
 /// One admitted HTTP request: its caller, its server, and the accepted forms of an answer.
 #[derive(Debug)]
-pub(crate) struct Visit<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) state: &'a McpState,
     pub(crate) target: Target<'a>,
     /// The slug in the path; the tenant's current slug if the path has none.
@@ -93,9 +93,9 @@ pub(crate) struct Visit<'a> {
     pub(crate) trace: OnceLock<Arc<Span>>,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> RequestContext<'a> {
     /// The view of this request that a handler gets.
-    pub(crate) fn context<'c>(
+    pub(crate) fn call_context<'c>(
         &'c self,
         revision: Revision,
         session: Option<&'c LiveSession>,
@@ -244,12 +244,12 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     if !state.origins.admit(&parts.headers) {
         return Err(McpError::Origin);
     }
-    match (target.door, &parts.method) {
-        (Door::Mcp, &(Verb::POST | Verb::GET | Verb::DELETE))
-        | (Door::Events, &Verb::GET)
-        | (Door::Messages, &Verb::POST) => {}
-        (door, &Verb::OPTIONS) => return Ok(error::options(door)),
-        (door, _) => return Err(McpError::Verb(door)),
+    match (target.transport, &parts.method) {
+        (Transport::Mcp, &(Verb::POST | Verb::GET | Verb::DELETE))
+        | (Transport::Events, &Verb::GET)
+        | (Transport::Messages, &Verb::POST) => {}
+        (transport, &Verb::OPTIONS) => return Ok(error::options(transport)),
+        (transport, _) => return Err(McpError::Verb(transport)),
     }
     // This check precedes the token check. A client with an expired or revoked token gets no answer
     // that makes it discard the token.
@@ -268,7 +268,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
             let known = Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await;
             if let (Err(error), Some(arrival)) = (&known, arrival) {
                 state
-                    .newcomers
+                    .connection_diagnostics
                     .challenged(&target, error, parts, arrival, now);
             }
             known?
@@ -285,7 +285,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     if let Some(arrival) = arrival {
         let outcome = authorized.as_ref().err();
         state
-            .newcomers
+            .connection_diagnostics
             .came(&target, &caller, outcome, parts, arrival, now);
     }
     authorized?;
@@ -298,7 +298,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         let claims = &caller.claims;
         state.call_log.note_use(claims.tid, claims.gid, now);
     }
-    if target.door != Door::Mcp && !entry.reach.http_sse {
+    if target.transport != Transport::Mcp && !entry.reach.http_sse {
         return Err(McpError::TurnedOff);
     }
     let tenant_slug = target.tenant.unwrap_or_else(|| entry.tenant_slug());
@@ -313,7 +313,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
             .map(|(name, value)| (name.as_str(), value.as_bytes())),
     );
     let accepted = Accepted::read(&parts.headers);
-    let visit = Visit {
+    let context = RequestContext {
         state,
         target,
         tenant_slug,
@@ -328,14 +328,16 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     };
     match parts.method {
         // Boxed: these requests are rare, and their futures are larger than all others.
-        Verb::POST if target.door == Door::Messages => {
-            Box::pin(two_endpoints::post(&visit, parts, &headers, body)).await
+        Verb::POST if target.transport == Transport::Messages => {
+            Box::pin(http_sse::post(&context, parts, &headers, body)).await
         }
-        _ if target.door == Door::Events => Box::pin(two_endpoints::open(&visit, parts)).await,
-        Verb::POST => post(&visit, parts, &headers, body).await,
+        _ if target.transport == Transport::Events => {
+            Box::pin(http_sse::open(&context, parts)).await
+        }
+        Verb::POST => post(&context, parts, &headers, body).await,
         Verb::GET if !accepted.events => Err(McpError::NotAcceptable),
-        Verb::GET => legacy::get(&visit, &headers).await,
-        _ => legacy::delete(&visit, &headers).await,
+        Verb::GET => legacy::get(&context, &headers).await,
+        _ => legacy::delete(&context, &headers).await,
     }
 }
 
@@ -351,11 +353,11 @@ async fn limit_address(
     };
     let until = Instant::now() + PACED_FOR;
     loop {
-        let Err(over) = state.gate.take_address(arrival.client_ip()).await else {
+        let Err(over) = state.admission.take_address(arrival.client_ip()).await else {
             return Ok(());
         };
         if !comes_back(state, parts) {
-            state.gate.address_refused();
+            state.admission.address_refused();
             return Err(McpError::over(over, Revision::LATEST_LEGACY, None));
         }
         // REVIEW-F1: the request waits, and then its token is checked all the same.
@@ -380,13 +382,13 @@ fn comes_back(state: &McpState, parts: &Parts) -> bool {
 }
 
 async fn post(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     parts: &Parts,
     headers: &Headers<'_>,
     body: &mut Body,
 ) -> Result<Response, McpError> {
     accept::check_body(&parts.headers)?;
-    if visit.accepted.nothing() {
+    if context.accepted.nothing() {
         return Err(McpError::NotAcceptable);
     }
     if http_body::Body::size_hint(body).lower() > MAX_BODY_BYTES as u64 {
@@ -397,26 +399,26 @@ async fn post(
     let bytes = body::read(std::mem::take(body), MAX_BODY_BYTES, BODY_WITHIN).await?;
     match negotiate::admit(RpcBody::parse(bytes)?, headers)? {
         Admitted::Initialize { request, draft } => {
-            visit.note_method(Method::Initialize);
-            legacy::initialize(visit, &request, draft).await
+            context.note_method(Method::Initialize);
+            legacy::initialize(context, &request, draft).await
         }
         Admitted::Session {
             session_id,
             message,
-        } => legacy::message(visit, &session_id, message, headers).await,
+        } => legacy::message(context, &session_id, message, headers).await,
         Admitted::SessionBatch { session_id, batch } => {
-            legacy::batch(visit, &session_id, &batch, headers).await
+            legacy::batch(context, &session_id, &batch, headers).await
         }
         Admitted::Modern {
             revision,
             method,
             request,
             meta,
-        } => modern::request(visit, revision, method, &request, &meta, headers).await,
+        } => modern::request(context, revision, method, &request, &meta, headers).await,
         // MCP-E-14: over HTTP a cancellation is a disconnect, and no other notification is
         // expected.
         Admitted::ModernNotification(notification) => {
-            visit.state.instruments.message(
+            context.state.instruments.message(
                 Era::Modern,
                 Method::from_name(&notification.method),
                 Outcome::Ok,

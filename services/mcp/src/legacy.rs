@@ -24,11 +24,10 @@ use portolan_protocol::{
 };
 
 use crate::{
-    ask::lines,
     backends::upstream::{OfSession, end_sessions, roots_changed},
-    bells,
+    client_channel::session_call,
     dispatch::{Context, Work, dispatch},
-    endpoint::Visit,
+    endpoint::RequestContext,
     error::{self, McpError},
     instruments,
     legacy::{
@@ -36,7 +35,7 @@ use crate::{
         event_id::EventId,
         session::{LiveSession, SessionId},
     },
-    stream, tasks, trace,
+    notify, stream, tasks, trace,
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -56,62 +55,70 @@ pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
 }
 
 /// Verifies a session id without the store, or returns the 404 for it (MCP-T-43, MCP-T-44).
-pub(crate) fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
-    let (state, caller) = (visit.state, &visit.caller);
-    SessionId::read(text, &state.keys, caller, visit.server.id, visit.now)
+pub(crate) fn read_id(context: &RequestContext<'_>, text: &str) -> Result<SessionId, McpError> {
+    let (state, caller) = (context.state, &context.caller);
+    SessionId::read(text, &state.keys, caller, context.server.id, context.now)
         .filter(|id| !state.revocations.is_grant_revoked(id.grant))
         .ok_or_else(McpError::session_not_found)
 }
 
 /// The session of an authentic id, unless it was ended.
-pub(crate) async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
-    let marks = visit.server.marks;
-    let _begin = visit.trace.get().and_then(|trace| trace.part("begin"));
-    LiveSession::find(visit.state, id, &visit.caller, marks, visit.now)
+pub(crate) async fn live(
+    context: &RequestContext<'_>,
+    id: SessionId,
+) -> Result<LiveSession, McpError> {
+    let marks = context.server.marks;
+    let _begin = context.trace.get().and_then(|trace| trace.part("begin"));
+    LiveSession::find(context.state, id, &context.caller, marks, context.now)
         .await?
         .ok_or_else(McpError::session_not_found)
 }
 
-async fn find(visit: &Visit<'_>, text: &str) -> Result<LiveSession, McpError> {
-    live(visit, read_id(visit, text)?).await
+async fn find(context: &RequestContext<'_>, text: &str) -> Result<LiveSession, McpError> {
+    live(context, read_id(context, text)?).await
 }
 
 /// `initialize`: no query, no upstream, no record; the id holds everything (CLIENT-3).
 pub(crate) async fn initialize(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     request: &Request,
     draft: bool,
 ) -> Result<Answer, McpError> {
-    let state = visit.state;
+    let state = context.state;
     let outcome = async {
         let params = InitializeParams::read(&request.params)
             .map_err(|kind| McpError::of(&kind, Revision::LATEST_LEGACY, Some(&request.id)))?;
-        let cx = visit.context(params.revision, None, draft, None);
+        let cx = context.call_context(params.revision, None, draft, None);
         cx.limit_request(&request.id).await?;
         // Its next request would fail (REVIEW-F4).
         if !state.node.is_store_there().await {
             return Err(McpError::Unavailable);
         }
         // STREAM-17.2: a nearly full store accepts new sessions only from tenants with few of them.
-        if state.node.is_store_full() && state.crowd.is_over_its_share(visit.server.tenant) {
-            state.gate.session_refused();
+        if state.node.is_store_full()
+            && state.session_quota.is_over_its_share(context.server.tenant)
+        {
+            state.admission.session_refused();
             let kind = ErrorKind::TooMany("sessions");
             return Err(McpError::of(&kind, params.revision, Some(&request.id)));
         }
         let session = SessionId::new(
-            &visit.caller,
+            &context.caller,
             params.revision,
             &params.capabilities,
             draft,
-            visit.now,
+            context.now,
         );
         let session = session.map_err(|_| McpError::Unavailable)?;
         if let Some(name) = shown_name(&params.client_info.name) {
-            state.client_names.insert(visit.caller.principal, name);
+            state.client_names.insert(context.caller.principal, name);
         }
-        let id = session.to_wire(&state.keys, &visit.caller, visit.server.id);
-        let body = jsonrpc::response(&request.id, &visit.server.fixed(params.revision).initialize);
-        let mut answer = visit.answer(body);
+        let id = session.to_wire(&state.keys, &context.caller, context.server.id);
+        let body = jsonrpc::response(
+            &request.id,
+            &context.server.fixed(params.revision).initialize,
+        );
+        let mut answer = context.answer(body);
         answer.headers_mut().insert(
             SESSION_HEADER,
             HeaderValue::from_str(&id).map_err(|_| McpError::Unavailable)?,
@@ -119,22 +126,22 @@ pub(crate) async fn initialize(
         Ok(answer)
     }
     .await;
-    visit.count(Era::Legacy, Some(Method::Initialize), &outcome);
+    context.count(Era::Legacy, Some(Method::Initialize), &outcome);
     outcome.map_err(|error| error.answering(Revision::LATEST_LEGACY, Some(&request.id)))
 }
 
 /// Handles one message of a session.
 pub(crate) async fn message(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session_id: &str,
     message: Message,
     headers: &Headers<'_>,
 ) -> Result<Answer, McpError> {
-    let id = read_id(visit, session_id)?;
+    let id = read_id(context, session_id)?;
     if portolan_traces::is_on() {
-        trace::message(visit, &message, id.revision);
+        trace::message(context, &message, id.revision);
     }
-    let session = live(visit, id)
+    let session = live(context, id)
         .await
         .map_err(|error| error.answering(id.revision, message.request_id()))?;
     let SessionId {
@@ -149,18 +156,18 @@ pub(crate) async fn message(
     negotiate::check_session_headers(&message, headers, revision, mirroring)?;
     match message {
         Message::Request(request) => {
-            let cx = visit.context(revision, Some(&session), draft, Some(headers));
-            match answer(visit, &cx, &session, request, visit.accepted.events).await? {
-                Reply::Whole(body) => Ok(visit.answer(body)),
+            let cx = context.call_context(revision, Some(&session), draft, Some(headers));
+            match answer(context, &cx, &session, request, context.accepted.events).await? {
+                Reply::Whole(body) => Ok(context.answer(body)),
                 Reply::Stream(stream) => Ok(stream),
             }
         }
         Message::Notification(notification) => {
-            notified(visit, &session, &notification).await?;
+            notified(context, &session, &notification).await?;
             Ok(error::accepted())
         }
         Message::Response(response) => {
-            answered(visit, &session, &response).await?;
+            answered(context, &session, &response).await?;
             Ok(error::accepted())
         }
     }
@@ -168,12 +175,12 @@ pub(crate) async fn message(
 
 /// Handles a batch of 2025-03-26 (MCP-J-12…MCP-J-16).
 pub(crate) async fn batch(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session_id: &str,
     batch: &Batch,
     headers: &Headers<'_>,
 ) -> Result<Answer, McpError> {
-    let session = find(visit, session_id).await?;
+    let session = find(context, session_id).await?;
     let SessionId {
         revision, draft, ..
     } = session.id;
@@ -182,7 +189,7 @@ pub(crate) async fn batch(
         BatchContent::Calls(messages) => messages,
         BatchContent::Responses(responses) => {
             for response in &responses {
-                answered(visit, &session, response).await?;
+                answered(context, &session, response).await?;
             }
             return Ok(error::accepted());
         }
@@ -190,20 +197,20 @@ pub(crate) async fn batch(
     if portolan_traces::is_on() {
         // All calls of a batch have one trace, which its first call names.
         for message in &messages {
-            trace::message(visit, message, revision);
+            trace::message(context, message, revision);
         }
     }
-    let cx = visit.context(revision, Some(&session), draft, Some(headers));
+    let cx = context.call_context(revision, Some(&session), draft, Some(headers));
     let mut requests = Vec::new();
     let mut asked = false;
     for message in messages {
         match message {
             Message::Request(request) => {
                 asked = true;
-                requests.push(answer(visit, &cx, &session, request, false));
+                requests.push(answer(context, &cx, &session, request, false));
             }
             Message::Notification(notification) => {
-                notified(visit, &session, &notification).await?;
+                notified(context, &session, &notification).await?;
             }
             Message::Response(_) => {}
         }
@@ -224,11 +231,11 @@ pub(crate) async fn batch(
     if bodies.is_empty() {
         return Ok(error::no_events());
     }
-    Ok(visit.answer(jsonrpc::batch_response(&bodies)))
+    Ok(context.answer(jsonrpc::batch_response(&bodies)))
 }
 
 async fn answer(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     cx: &Context<'_>,
     session: &LiveSession,
     request: Request,
@@ -236,25 +243,25 @@ async fn answer(
 ) -> Result<Reply, McpError> {
     let method = Method::of_client(&request.method, session.id.revision);
     if let Some(method) = method {
-        visit.note_method(method);
+        context.note_method(method);
     }
     let outcome = match method {
         Some(method) => match dispatch(cx, method, &request).await {
             Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
             Ok(Work::Call(call)) if call.task.is_some() => {
-                Box::pin(tasks::begin(visit, session, call))
+                Box::pin(tasks::begin(context, session, call))
                     .await
                     .map(Reply::Whole)
             }
-            Ok(Work::Call(call)) => call::run(visit, session, call, may_stream).await,
-            Ok(Work::Pass(pass)) => call::run_pass(visit, session, pass, may_stream).await,
+            Ok(Work::Call(call)) => call::run(context, session, call, may_stream).await,
+            Ok(Work::Pass(pass)) => call::run_pass(context, session, pass, may_stream).await,
             Ok(Work::Wait(wait)) => {
                 let facts = wait.facts();
-                let begin = |asker| wait.run(asker);
-                Box::pin(call::run_with(visit, session, facts, may_stream, begin)).await
+                let begin = |channel| wait.run(channel);
+                Box::pin(call::run_with(context, session, facts, may_stream, begin)).await
             }
             // Only requests that stand alone have a state for a retry.
-            Ok(Work::Parked(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
+            Ok(Work::Suspended(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
             Err(error) => Err(error),
         },
         None => Err(cx.fail(
@@ -262,7 +269,7 @@ async fn answer(
             &request.id,
         )),
     };
-    visit.count(Era::Legacy, method, &outcome);
+    context.count(Era::Legacy, method, &outcome);
     outcome.map_err(|error| error.answering(session.id.revision, Some(&request.id)))
 }
 
@@ -270,19 +277,19 @@ async fn answer(
 ///
 /// An answer without a waiting question, or a second one, is accepted and ignored (MCP-CN-6).
 pub(crate) async fn answered(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     response: &Response,
 ) -> Result<(), McpError> {
-    let Some((question, payload)) = lines::to_payload(response) else {
+    let Some((question, payload)) = session_call::to_payload(response) else {
         return Ok(());
     };
-    let (key, principal) = (session.id.key, visit.caller.session_principal());
-    let routed = visit
+    let (key, principal) = (session.id.key, context.caller.session_principal());
+    let routed = context
         .state
         .node
         .answer(
-            visit.server.tenant,
+            context.server.tenant,
             key,
             principal,
             &question,
@@ -294,17 +301,17 @@ pub(crate) async fn answered(
 
 /// Accepts every notification, and handles the known ones (MCP-J-8, MCP-J-9).
 pub(crate) async fn notified(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     notification: &Notification,
 ) -> Result<(), McpError> {
-    let (state, caller) = (visit.state, &visit.caller);
+    let (state, caller) = (context.state, &context.caller);
     let method = Method::from_name(&notification.method)
         .filter(|method| method.from_client_in(session.id.revision));
     let outcome = match method {
         Some(Method::Initialized) => {
             session
-                .change(state, caller, visit.now, |body| body.initialized = true)
+                .change(state, caller, context.now, |body| body.initialized = true)
                 .await
         }
         Some(Method::Cancelled) => match Cancelled::read(&notification.params) {
@@ -320,23 +327,23 @@ pub(crate) async fn notified(
         // MCP-X-7J: progress for a question of a call.
         Some(Method::Progress) => {
             let token = notification.params.text("progressToken");
-            let (server, params) = (&visit.server, notification.params.raw());
+            let (server, params) = (&context.server, notification.params.raw());
             // Ignore progress for unknown tokens; it does not count against the rate limit.
-            let asked = token.and_then(|token| bells::asked(state, session.id.key, &token));
+            let asked = token.and_then(|token| notify::asked(state, session.id.key, &token));
             if let (Some(asked), Some(params)) = (asked, params) {
                 // Progress above the rate is dropped (MCP-PP-3); no request fails because of it.
-                if state.gate.take_progress(&caller.progress).await {
-                    bells::progress(state, server.tenant, asked, params).await;
+                if state.admission.take_progress(&caller.progress).await {
+                    notify::progress(state, server.tenant, asked, params).await;
                 }
             }
             Ok(())
         }
         // MCP-X-3G: the upstream servers receive it too.
         Some(Method::RootsListChanged) => {
-            let sources = visit.server.upstreams();
+            let sources = context.server.upstreams();
             if !sources.is_empty() {
                 let state = state.clone();
-                let of_session = of_session(visit, session);
+                let of_session = of_session(context, session);
                 let tracker = state.tracker.clone();
                 tracker.spawn(roots_changed(state, sources, of_session));
             }
@@ -344,17 +351,17 @@ pub(crate) async fn notified(
         }
         _ => Ok(()),
     };
-    visit.count(Era::Legacy, method, &outcome);
+    context.count(Era::Legacy, method, &outcome);
     outcome
 }
 
 /// The session in the form that the upstream modules need.
-fn of_session(visit: &Visit<'_>, session: &LiveSession) -> OfSession {
+fn of_session(context: &RequestContext<'_>, session: &LiveSession) -> OfSession {
     OfSession {
         key: session.id.key,
-        principal: visit.caller.session_principal(),
-        person: visit.caller.claims.sub.user(),
-        life: session.id.life(visit.now),
+        principal: context.caller.session_principal(),
+        person: context.caller.claims.sub.user(),
+        life: session.id.life(context.now),
         level: session.level(),
     }
 }
@@ -362,9 +369,12 @@ fn of_session(visit: &Visit<'_>, session: &LiveSession) -> OfSession {
 /// GET: the stream of a session (MCP-T-30), or the rest of an answer whose stream broke (MCP-T-36).
 ///
 /// `Last-Event-ID` must be one of ours.
-pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answer, McpError> {
-    let state = visit.state;
-    let id = read_id(visit, &negotiate::admit_bodyless(headers)?)?;
+pub(crate) async fn get(
+    context: &RequestContext<'_>,
+    headers: &Headers<'_>,
+) -> Result<Answer, McpError> {
+    let state = context.state;
+    let id = read_id(context, &negotiate::admit_bodyless(headers)?)?;
     let SessionId { key, revision, .. } = id;
     negotiate::check_session_version(headers, revision, None)?;
     // TEST-B8: forged ids cause no access to the store.
@@ -382,8 +392,8 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
             Some(known.ok_or_else(unknown)?)
         }
     };
-    let pass = stream::let_in(visit, revision, resumed.is_some()).await?;
-    let session = match live(visit, id).await {
+    let pass = stream::let_in(context, revision, resumed.is_some()).await?;
+    let session = match live(context, id).await {
         // The store is away, and this node does not know the session. A client that is refused
         // twice gives up, so its connection is held (STREAM-9). It gets no event before the
         // store confirms that the session exists and is its own.
@@ -399,30 +409,33 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
                 ..
             }),
             _,
-        ) => call::resume(visit, id, nonce, cursor, request, pass).await,
+        ) => call::resume(context, id, nonce, cursor, request, pass).await,
         (Some(EventId::News { stream, marks, .. }), Some(session)) => {
-            stream::open_for_session(visit, &session, Some((stream, marks)), pass)
+            stream::open_for_session(context, &session, Some((stream, marks)), pass)
         }
-        (None, Some(session)) => stream::open_for_session(visit, &session, None, pass),
+        (None, Some(session)) => stream::open_for_session(context, &session, None, pass),
         (_, None) => Err(McpError::Unavailable),
     }
 }
 
 /// DELETE: ends the session on every node (MCP-T-45).
-pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answer, McpError> {
-    let session = find(visit, &negotiate::admit_bodyless(headers)?).await?;
+pub(crate) async fn delete(
+    context: &RequestContext<'_>,
+    headers: &Headers<'_>,
+) -> Result<Answer, McpError> {
+    let session = find(context, &negotiate::admit_bodyless(headers)?).await?;
     negotiate::check_session_version(headers, session.id.revision, None)?;
-    let (key, life) = (session.id.key, session.id.life(visit.now));
-    visit
+    let (key, life) = (session.id.key, session.id.life(context.now));
+    context
         .state
         .node
-        .end(key, visit.caller.session_principal(), life)
+        .end(key, context.caller.session_principal(), life)
         .await
         .map_err(|_| McpError::Unavailable)?;
-    let sources = visit.server.upstreams();
+    let sources = context.server.upstreams();
     if !sources.is_empty() {
-        let over = of_session(visit, &session);
-        let state = visit.state.clone();
+        let over = of_session(context, &session);
+        let state = context.state.clone();
         let tracker = state.tracker.clone();
         tracker.spawn(end_sessions(state, sources, over));
     }

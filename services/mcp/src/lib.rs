@@ -8,53 +8,53 @@
 //! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
 //! | `legacy::session` | session ids that rebuild their session, and the record of a session |
 //! | `legacy::call` | a call of a session: one JSON body, or a stream that any node can resume |
-//! | `two_endpoints` | HTTP+SSE of 2024-11-05: a stream, and a second address for client messages |
+//! | `http_sse` | HTTP+SSE of 2024-11-05: a stream, and a second address for client messages |
 //! | `modern` | 2026-07-28: requests that stand alone |
-//! | `ask` | messages of a running call to its client: notifications, questions, suspended calls |
+//! | `client_channel` | messages of a running call to its client: notifications, questions, suspended calls |
 //! | `tasks` | calls that continue after their first answer |
 //! | `stream` | open event streams of both eras, and the notifications on them |
-//! | `bells` | messages between nodes about tasks and questions |
-//! | `watch` | subscriptions to upstream servers, for those streams |
-//! | `last_word` | events that stop a call from outside, and the error that its client receives |
-//! | `crowd` | workspaces that begin many sessions |
+//! | `notify` | messages between nodes about tasks and questions |
+//! | `upstream_subscriptions` | subscriptions to upstream servers, for those streams |
+//! | `shutdown` | events that stop a call from outside, and the error that its client receives |
+//! | `session_quota` | workspaces that begin many sessions |
 //! | `payloads` | sealed events in the log of streams, and the error in place of a lost answer |
 //! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
 //! | `catalog` | what a URL serves, kept in memory; `bodies`: contents too large for it |
 //! | `limits`, `call_log`, `news`, `instruments`, `trace` | limits, logs, changes, metrics, spans |
 //! | `error` | the only place with HTTP statuses |
 
-mod ask;
 mod backends;
-mod bells;
 mod bodies;
 mod call_log;
 mod catalog;
+mod client_channel;
 mod complete;
 mod config;
 mod credential_state;
-mod crowd;
 mod dispatch;
 mod endpoint;
 mod error;
 mod hex;
+mod http_sse;
 mod instruments;
-mod last_word;
 mod legacy;
 mod limits;
 mod lists;
 mod meter;
 mod modern;
 mod news;
+mod notify;
 mod payloads;
 mod prompts;
 mod resources;
+mod session_quota;
+mod shutdown;
 mod state;
 mod stream;
 mod tasks;
 mod tools;
 mod trace;
-mod two_endpoints;
-mod watch;
+mod upstream_subscriptions;
 #[cfg(test)]
 mod wire;
 

@@ -21,19 +21,19 @@ use portolan_protocol::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    ask::{
-        Standing,
-        talk::{self, Talk},
+    client_channel::{
+        RequestScope,
+        stateless_call::{self, StatelessCall},
     },
     dispatch::{Context, Work, dispatch},
-    endpoint::{Visit, bearer::Caller},
+    endpoint::{RequestContext, bearer::Caller},
     error::McpError,
-    last_word::{in_time, in_time_under, stopped},
     legacy::{
-        call::{QUICK, Telling},
+        call::{ProgressReporter, QUICK},
         shown_name,
     },
     payloads::About,
+    shutdown::{in_time, in_time_under, stopped},
     state::McpState,
     stream::{self, open_for_listen},
     tools::{PreparedCall, Running},
@@ -42,66 +42,70 @@ use crate::{
 
 /// Answers a request that passed the ladder MCP-E-7 up to step 6.
 pub(crate) async fn request(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     revision: Revision,
     method: Method,
     request: &Request,
     meta: &RequestMeta,
     headers: &Headers<'_>,
 ) -> Result<Response, McpError> {
-    visit.note_method(method);
+    context.note_method(method);
     if method == Method::ToolsCall && portolan_traces::is_on() {
-        trace::call(visit, meta, revision);
+        trace::call(context, meta, revision);
     }
-    let mut cx = visit.context(revision, None, false, Some(headers));
+    let mut cx = context.call_context(revision, None, false, Some(headers));
     cx.capabilities = Some(&meta.client_capabilities);
     if let Some(info) = &meta.client_info {
         cx.client_name = shown_name(&info.name);
     }
     let outcome = match method {
-        Method::SubscriptionsListen => listen(visit, &cx, request, meta).await,
+        Method::SubscriptionsListen => listen(context, &cx, request, meta).await,
         // A call has sent nothing yet, and writes its own error.
-        _ => match in_time(&visit.state.last_words, dispatch(&cx, method, request))
+        _ => match in_time(&context.state.shutdown, dispatch(&cx, method, request))
             .await
             .unwrap_or_else(|| {
                 let about = About::of_read(&request.id);
                 Err(McpError::lost(Lost::Draining, &about, revision))
             }) {
-            Ok(Work::Done(body)) => Ok(visit.answer(body)),
+            Ok(Work::Done(body)) => Ok(context.answer(body)),
             Ok(Work::Call(mut call)) if call.talks() || call.may_become_task(meta) => {
                 call.level = meta.log_level;
                 let patience = call.may_become_task(meta).then(|| {
                     // MCP-X-54: a longer call becomes a task.
-                    Duration::from_secs(visit.state.config.task_after_secs)
+                    Duration::from_secs(context.state.config.task_after_secs)
                 });
-                let talk = Talk {
-                    standing: Standing::new(&cx, method, &request.id, &request.params),
+                let client_call = StatelessCall {
+                    scope: RequestScope::new(&cx, method, &request.id, &request.params),
                     capabilities: meta.client_capabilities.clone(),
                     continued: call.continued.take(),
                     progress: call.progress.clone(),
                     patience,
                 };
-                talk.run(visit, |asker| call.run(Some(asker))).await
+                client_call
+                    .run(context, |channel| call.run(Some(channel)))
+                    .await
             }
-            Ok(Work::Call(call)) => run(visit, revision, call).await,
+            Ok(Work::Call(call)) => run(context, revision, call).await,
             Ok(Work::Pass(mut pass)) => {
                 pass.level = meta.log_level;
-                let talk = Talk {
-                    standing: Standing::new(&cx, method, &request.id, &request.params),
+                let client_call = StatelessCall {
+                    scope: RequestScope::new(&cx, method, &request.id, &request.params),
                     capabilities: meta.client_capabilities.clone(),
                     continued: pass.continued.take(),
                     progress: pass.progress.clone(),
                     patience: None,
                 };
-                talk.run(visit, |asker| pass.run(Some(asker))).await
+                client_call
+                    .run(context, |channel| pass.run(Some(channel)))
+                    .await
             }
-            Ok(Work::Parked(retry)) => talk::go_on(visit, *retry).await,
+            Ok(Work::Suspended(retry)) => stateless_call::go_on(context, *retry).await,
             // `tasks/result` is unknown here (MCP-TX-12).
             Ok(Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
             Err(error) => Err(error),
         },
     };
-    visit.count(Era::Modern, Some(method), &outcome);
+    context.count(Era::Modern, Some(method), &outcome);
     outcome.map_err(|error| error.answering(revision, Some(&request.id)))
 }
 
@@ -109,32 +113,32 @@ pub(crate) async fn request(
 ///
 /// That stream cannot be resumed, and its end is the end of the call.
 async fn run(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     revision: Revision,
     mut call: Box<PreparedCall>,
 ) -> Result<Response, McpError> {
-    let token = call.progress.take().filter(|_| visit.accepted.events);
+    let token = call.progress.take().filter(|_| context.accepted.events);
     let Some(token) = token else {
         let about = call.about();
-        let words = &visit.state.last_words;
-        let done = in_time_under(words, &visit.caller, call.run(None)).await;
+        let words = &context.state.shutdown;
+        let done = in_time_under(words, &context.caller, call.run(None)).await;
         let outcome = done.unwrap_or_else(|why| Err(McpError::lost(why, &about, revision)));
-        return outcome.map(|body| visit.answer(body));
+        return outcome.map(|body| context.answer(body));
     };
     let begun = Instant::now();
     let about = call.about();
     let mut work = call.run(None);
     tokio::select! {
         biased;
-        outcome = &mut work => return outcome.map(|body| visit.answer(body)),
+        outcome = &mut work => return outcome.map(|body| context.answer(body)),
         () = sleep(QUICK) => {}
     }
     let slow = SlowCall {
         work,
-        state: visit.state.clone(),
-        caller: Arc::clone(&visit.caller),
+        state: context.state.clone(),
+        caller: Arc::clone(&context.caller),
         about,
-        telling: Telling::new(token, revision, begun),
+        reporter: ProgressReporter::new(token, revision, begun),
     };
     let frames = futures_util::stream::unfold(Some(slow), |slow| async {
         match slow {
@@ -151,7 +155,7 @@ struct SlowCall {
     state: McpState,
     caller: Arc<Caller>,
     about: About,
-    telling: Telling,
+    reporter: ProgressReporter,
 }
 
 impl SlowCall {
@@ -166,7 +170,7 @@ impl SlowCall {
                 let body = self.about.lost_in(Era::Modern, why);
                 Some((sse::message(None, &body).into(), None))
             }
-            notice = self.telling.next() => {
+            notice = self.reporter.next() => {
                 Some((sse::message(None, &notice).into(), Some(self)))
             }
         }
@@ -175,17 +179,17 @@ impl SlowCall {
 
 /// `subscriptions/listen` (MCP-SB-1…MCP-SB-10).
 async fn listen(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     cx: &Context<'_>,
     request: &Request,
     meta: &RequestMeta,
 ) -> Result<Response, McpError> {
     cx.limit_request(&request.id).await?;
-    if !visit.accepted.events {
+    if !context.accepted.events {
         return Err(McpError::NotAcceptable);
     }
     let filter = Filter::read(&request.params, &meta.client_capabilities)
         .map_err(|kind: ErrorKind| cx.fail(&kind, &request.id))?;
-    let pass = stream::pass(visit, cx.revision, Some(&request.id)).await?;
-    open_for_listen(visit, &request.id, cx.revision, &filter, pass).await
+    let pass = stream::pass(context, cx.revision, Some(&request.id)).await?;
+    open_for_listen(context, &request.id, cx.revision, &filter, pass).await
 }

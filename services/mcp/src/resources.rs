@@ -33,7 +33,7 @@ use crate::{
     dispatch::{Context, Work},
     error::McpError,
     legacy::session::{MOST_SUBSCRIPTION_BYTES, MOST_SUBSCRIPTIONS},
-    watch::{self, NotSubscribed},
+    upstream_subscriptions::{self, NotSubscribed},
 };
 
 fn uri(cx: &Context<'_>, request: &Request) -> Result<String, McpError> {
@@ -169,7 +169,7 @@ async fn asked(
                     person: who.person,
                     // A read from an HTTP source is answered at once: it cannot ask, but names the
                     // connection page.
-                    asker: None,
+                    channel: None,
                     revision: cx.revision,
                     opens_pages: who.declared.elicitation_url,
                 },
@@ -179,7 +179,7 @@ async fn asked(
             };
             match Box::pin(opened.call(&http.compiled, &arguments)).await {
                 Called::Answer(answer) => answer,
-                Called::Said(visible) => {
+                Called::ChannelMessage(visible) => {
                     let (id, identity) = (&request.id, &cx.server.identity);
                     let body = said(&visible, Method::ResourcesRead, id, cx.revision, identity)?;
                     return Ok(Asked::Closed(body));
@@ -251,12 +251,12 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
             return Err(cx.fail(&misfit.into(), &request.id));
         }
         // MCP-X-42: the upstream server with the resource must notify us.
-        let mut interest = None;
-        if let Some((source, own)) = watch::own_uri(cx.server, &uri) {
-            let watches = &cx.state.watches;
-            let subscribed = watches.subscribe(cx.state, (&source, own), &uri);
+        let mut subscription = None;
+        if let Some((source, own)) = upstream_subscriptions::own_uri(cx.server, &uri) {
+            let upstream_subscriptions = &cx.state.upstream_subscriptions;
+            let subscribed = upstream_subscriptions.subscribe(cx.state, (&source, own), &uri);
             match Box::pin(subscribed).await {
-                Ok(agreed) => interest = Some(agreed),
+                Ok(agreed) => subscription = Some(agreed),
                 Err(NotSubscribed::Refused) => {
                     let misfit =
                         Misfit::new("params.uri", "Resource does not support subscription");
@@ -270,8 +270,8 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
             body.subscriptions.push((uri.clone(), version));
         };
         session.change(cx.state, cx.caller, cx.now, change).await?;
-        if let Some(interest) = interest {
-            Box::pin(interest.tell(cx.state, session.id.key, &uri)).await;
+        if let Some(subscription) = subscription {
+            Box::pin(subscription.send(cx.state, session.id.key, &uri)).await;
         }
     }
     Ok(jsonrpc::response(
@@ -288,9 +288,12 @@ pub(crate) async fn unsubscribe(cx: &Context<'_>, request: &Request) -> Result<V
             body.subscriptions.retain(|(own, _)| *own != uri);
         };
         session.change(cx.state, cx.caller, cx.now, change).await?;
-        if let Some((source, _)) = watch::own_uri(cx.server, &uri) {
-            let interest = cx.state.watches.interest(cx.state, &source);
-            Box::pin(interest.tell(cx.state, session.id.key, &uri)).await;
+        if let Some((source, _)) = upstream_subscriptions::own_uri(cx.server, &uri) {
+            let subscription = cx
+                .state
+                .upstream_subscriptions
+                .subscription(cx.state, &source);
+            Box::pin(subscription.send(cx.state, session.id.key, &uri)).await;
         }
     }
     Ok(jsonrpc::response(

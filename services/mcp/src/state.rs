@@ -13,23 +13,26 @@ use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    ask::Parking,
-    backends::upstream::{Beside, Ears, Hints, Looks, Upstreams},
-    bells::{self, Awaited, Outgoing},
+    backends::upstream::{Hints, RefreshRequests, TaskListeners, UpstreamGetStreams, Upstreams},
     bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
+    client_channel::SuspendedCalls,
     config::McpConfig,
-    crowd::Crowd,
-    endpoint::{api_key::ApiKeys, bearer::Bearer, newcomers::Newcomers, origin::AllowedOrigins},
+    endpoint::{
+        api_key::ApiKeys, bearer::Bearer, connection_diagnostics::ConnectionDiagnostics,
+        origin::AllowedOrigins,
+    },
+    http_sse::Connections,
     instruments::Instruments,
-    last_word::LastWords,
-    limits::{self, Gate},
+    limits::{self, AdmissionControl},
     news::{self, Untold},
+    notify::{self, Awaited, Outgoing},
+    session_quota::SessionQuota,
+    shutdown::Shutdown,
     stream::{Tag, tasks::Audience},
     tasks::Tasks,
-    two_endpoints::Connections,
-    watch::Watches,
+    upstream_subscriptions::UpstreamSubscriptions,
 };
 
 /// How long a stopping node waits until the store records its tasks as lost.
@@ -83,7 +86,7 @@ pub struct Shared {
     pub(crate) clock: Clock,
     pub(crate) tracker: TaskTracker,
     pub(crate) stopping: CancellationToken,
-    pub(crate) last_words: LastWords,
+    pub(crate) shutdown: Shutdown,
     pub(crate) config: McpConfig,
     pub(crate) origins: AllowedOrigins,
     pub(crate) bearer: Bearer,
@@ -91,7 +94,7 @@ pub struct Shared {
     pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
-    pub(crate) crowd: Crowd,
+    pub(crate) session_quota: SessionQuota,
     /// The HTTP+SSE connections that this node holds.
     pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
@@ -99,20 +102,20 @@ pub struct Shared {
     pub(crate) accounts: portolan_connections::Connections,
     pub(crate) upstreams: Upstreams,
     /// Notifications of upstream servers beside the streams of calls.
-    pub(crate) beside: Beside,
+    pub(crate) get_streams: UpstreamGetStreams,
     /// Requests for a refresh of upstream servers.
-    pub(crate) looks: Looks,
+    pub(crate) refresh_requests: RefreshRequests,
     /// Tenants whose open streams must be notified once more.
     pub(crate) untold: Untold,
     /// The upstream subscriptions of this node's clients.
-    pub(crate) watches: Watches,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) upstream_subscriptions: UpstreamSubscriptions,
+    pub(crate) admission: Arc<AdmissionControl>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
     /// The diagnostics of connecting clients.
-    pub(crate) newcomers: Newcomers,
+    pub(crate) connection_diagnostics: ConnectionDiagnostics,
     /// The suspended calls of this node.
-    pub(crate) parking: Arc<Parking>,
+    pub(crate) suspended_calls: Arc<SuspendedCalls>,
     /// The tasks that run here.
     pub(crate) tasks: Tasks,
     /// Questions whose askers want their client's progress.
@@ -124,7 +127,7 @@ pub struct Shared {
     /// Tasks of upstream servers that this node awaits.
     pub(crate) hints: Hints,
     /// `subscriptions/listen` requests for them.
-    pub(crate) ears: Ears,
+    pub(crate) task_listeners: TaskListeners,
     /// Client names by principal; losing one does no harm.
     pub(crate) client_names: Cache<Digest, Arc<str>>,
     writer: std::sync::Mutex<Option<Writer>>,
@@ -179,7 +182,7 @@ impl McpState {
             telling,
             config,
         } = parts;
-        let gate = Arc::new(Gate::new(node.limits(), &config));
+        let admission = Arc::new(AdmissionControl::new(node.limits(), &config));
         let (call_log, writer) = call_log::call_log(store.clone(), config.call_log_queue);
         Self(Arc::new(Shared {
             origins: AllowedOrigins::new(&site, &config.allowed_origins),
@@ -194,14 +197,14 @@ impl McpState {
                 store.clone(),
                 keys.clone(),
                 clock.clone(),
-                Arc::clone(&gate),
+                Arc::clone(&admission),
                 config.list_page_size,
                 config.max_stale(),
                 config.catalogues,
             ),
             bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
-            crowd: Crowd::default(),
+            session_quota: SessionQuota::default(),
             connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
             accounts: portolan_connections::Connections::new(
@@ -212,22 +215,22 @@ impl McpState {
                 tracker.clone(),
             ),
             upstreams: Upstreams::default(),
-            beside: Beside::default(),
-            looks: Looks::default(),
+            get_streams: UpstreamGetStreams::default(),
+            refresh_requests: RefreshRequests::default(),
             untold: Untold::default(),
-            watches: Watches::default(),
-            gate,
+            upstream_subscriptions: UpstreamSubscriptions::default(),
+            admission,
             node,
             instruments: Instruments::default(),
             call_log,
-            newcomers: Newcomers::new(recorder, config.verified_tokens),
-            parking: Arc::new(Parking::new(config.parked_per_node)),
+            connection_diagnostics: ConnectionDiagnostics::new(recorder, config.verified_tokens),
+            suspended_calls: Arc::new(SuspendedCalls::new(config.parked_per_node)),
             tasks: Tasks::default(),
             awaited: Awaited::default(),
             outgoing: Outgoing::default(),
             audience: Audience::default(),
             hints: Hints::default(),
-            ears: Ears::default(),
+            task_listeners: TaskListeners::default(),
             client_names: Cache::new(CLIENT_NAMES),
             writer: std::sync::Mutex::new(Some(writer)),
             #[cfg(test)]
@@ -240,7 +243,7 @@ impl McpState {
             clock,
             tracker,
             stopping,
-            last_words: LastWords::new(telling),
+            shutdown: Shutdown::new(telling),
             config,
         }))
     }
@@ -254,7 +257,7 @@ impl McpState {
         let Some(writer) = writer else { return };
         self.tracker.spawn(writer.run(self.stopping.clone()));
         self.tracker.spawn(news::registry(self.clone()));
-        self.tracker.spawn(bells::listen(self.clone()));
+        self.tracker.spawn(notify::listen(self.clone()));
         self.tracker.spawn(news::revocations(self.clone()));
         self.tracker.spawn(news::housekeeping(self.clone()));
         self.tracker.spawn(limits::keep_refusals(self.clone()));
@@ -262,7 +265,7 @@ impl McpState {
 
     /// Ends running calls with an error, once they may no longer continue (STREAM-16.4).
     pub async fn drain(&self) {
-        self.last_words.ask();
+        self.shutdown.ask();
         if timeout(LAST_WORDS, self.tasks.drain()).await.is_err() {
             tracing::warn!("some tasks could not be ended in the store");
         }
@@ -271,7 +274,7 @@ impl McpState {
 
     /// Running calls and open streams of a tenant in the cluster. `None` if unknown.
     pub async fn in_use(&self, tenant: TenantId) -> [Option<u64>; 2] {
-        self.gate.in_use(tenant).await
+        self.admission.in_use(tenant).await
     }
 
     pub(crate) fn site(&self) -> &Site {

@@ -39,16 +39,16 @@ use self::{
 use crate::{
     backends::upstream::UpstreamSource,
     catalog::{Place, marks::Marks, offers::Versions, server::Server},
-    endpoint::{Visit, bearer::Caller, target::Door},
+    endpoint::{RequestContext, bearer::Caller, target::Transport},
     error::McpError,
     legacy::{
         event_id::EventId,
         session::{LiveSession, SessionId},
     },
-    limits::{Room, entry::Entry},
+    limits::{Permit, entry::StreamPermit},
     state::McpState,
-    tasks::{NoTask, Shelf},
-    watch::{self, Interest, NotSubscribed},
+    tasks::{CallerTasks, NoTask},
+    upstream_subscriptions::{self, NotSubscribed, Subscription},
 };
 
 /// Streams that are compared concurrently after a change of the registry.
@@ -69,14 +69,14 @@ pub(crate) struct Tag {
     server: ServerId,
     seen: Mutex<Seen>,
     /// The subscriptions at upstream servers (MCP-X-41, MCP-X-42).
-    interests: Mutex<Interests>,
+    subscriptions: Mutex<StreamSubscriptions>,
     kind: Kind,
 }
 
 /// The subscriptions, one for each server, and the number of their changes.
 #[derive(Debug)]
-struct Interests {
-    of: Vec<Interest>,
+struct StreamSubscriptions {
+    of: Vec<Subscription>,
     changes: u64,
 }
 
@@ -186,34 +186,42 @@ impl Tag {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn interests(&self) -> MutexGuard<'_, Interests> {
-        self.interests
+    fn subscriptions(&self) -> MutexGuard<'_, StreamSubscriptions> {
+        self.subscriptions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Updates the subscriptions if the upstream servers behind `server` have changed.
-    fn attend(&self, state: &McpState, server: &Server, sources: &[Arc<UpstreamSource>]) {
-        let mut interests = self.interests();
-        let is_same = interests.of.len() == sources.len()
-            && sources
-                .iter()
-                .all(|source| interests.of.iter().any(|interest| interest.is_of(source)));
+    fn update_subscriptions(
+        &self,
+        state: &McpState,
+        server: &Server,
+        sources: &[Arc<UpstreamSource>],
+    ) {
+        let mut subscriptions = self.subscriptions();
+        let is_same = subscriptions.of.len() == sources.len()
+            && sources.iter().all(|source| {
+                subscriptions
+                    .of
+                    .iter()
+                    .any(|subscription| subscription.is_of(source))
+            });
         if is_same {
             return;
         }
         let uris: Vec<String> = match &self.kind {
             Kind::Listen { filter, .. } => filter.uris.clone(),
-            Kind::Session { .. } => interests
+            Kind::Session { .. } => subscriptions
                 .of
                 .iter()
-                .flat_map(Interest::all_names)
+                .flat_map(Subscription::all_names)
                 .map(str::to_owned)
                 .collect(),
         };
         let uris = uris.iter().map(String::as_str);
-        interests.of = state.watches.want(state, server, uris);
-        interests.changes += 1;
+        subscriptions.of = state.upstream_subscriptions.want(state, server, uris);
+        subscriptions.changes += 1;
     }
 
     /// Subscribes at each server as the session's record says (MCP-RE-7).
@@ -225,7 +233,7 @@ impl Tag {
             return;
         };
         loop {
-            let before = self.interests().changes;
+            let before = self.subscriptions().changes;
             let (marks, now) = (self.seen().current, state.clock.now());
             let found = LiveSession::find(state, *session, &self.caller, marks, now).await;
             let Ok(Some(found)) = found else { return };
@@ -236,23 +244,25 @@ impl Tag {
             let uris = found.body.subscriptions.iter().map(|(uri, _)| uri);
             let wanted: Vec<_> = uris
                 .filter_map(|uri| {
-                    let (source, own) = watch::own_uri(server, uri)?;
+                    let (source, own) = upstream_subscriptions::own_uri(server, uri)?;
                     Some((source, own, uri.as_str()))
                 })
                 .collect();
-            let mut interests = self.interests();
-            if interests.changes != before {
+            let mut subscriptions = self.subscriptions();
+            if subscriptions.changes != before {
                 continue;
             }
             let mut new = Vec::new();
-            for interest in &mut interests.of {
-                let of_server = wanted.iter().filter(|(source, ..)| interest.is_of(source));
+            for subscription in &mut subscriptions.of {
+                let of_server = wanted
+                    .iter()
+                    .filter(|(source, ..)| subscription.is_of(source));
                 let uris: Vec<(&str, &str)> = of_server
                     .map(|(_, own, uri)| (own.as_str(), *uri))
                     .collect();
-                new.extend(interest.set(&uris));
+                new.extend(subscription.set(&uris));
             }
-            drop(interests);
+            drop(subscriptions);
             if !new.is_empty() {
                 // It may have changed between: a repeated notification is better than a lost one.
                 self.seen().updated.extend(new);
@@ -266,20 +276,20 @@ impl Tag {
 
     /// Notes that a resource of an upstream has changed. False if the stream has no subscription to
     /// it.
-    fn hears(&self, source: &UpstreamSource, own: &str) -> bool {
-        let interests = self.interests();
-        let names = interests
+    fn note_update(&self, source: &UpstreamSource, own: &str) -> bool {
+        let subscriptions = self.subscriptions();
+        let names = subscriptions
             .of
             .iter()
-            .filter(|interest| interest.is_of(source))
-            .flat_map(|interest| interest.names(own));
+            .filter(|subscription| subscription.is_of(source))
+            .flat_map(|subscription| subscription.names(own));
         let mut seen = self.seen();
-        let mut hears = false;
+        let mut note_update = false;
         for name in names {
             seen.updated.insert(name.to_owned());
-            hears = true;
+            note_update = true;
         }
-        hears
+        note_update
     }
 
     /// Compares the current state with the reader's knowledge, and notes the notifications.
@@ -402,38 +412,43 @@ fn since(subscriptions: &[(String, i64)]) -> Vec<(String, Option<i64>)> {
 /// A new stream is refused if the client opens too many a minute, or too many are open. A resume
 /// waits (REVIEW-F1).
 pub(crate) async fn let_in(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     revision: Revision,
     comes_back: bool,
-) -> Result<Entry, McpError> {
-    let (gate, server) = (&visit.state.gate, &visit.server);
+) -> Result<StreamPermit, McpError> {
+    let (admission, server) = (&context.state.admission, &context.server);
     let (tenant, limits) = (server.tenant, &server.limits);
     if !comes_back {
         // A refused stream takes no turn of the clients that wait below.
-        let opens = &visit.caller.stream_opens;
-        let opening = gate.take(tenant, opens, limits.stream_opens).await;
+        let opens = &context.caller.stream_opens;
+        let opening = admission.take(tenant, opens, limits.stream_opens).await;
         opening.map_err(|over| McpError::over(over, revision, None))?;
     }
     // After a node's death its clients come together.
-    if !gate.pace(tenant, comes_back).await {
+    if !admission.wait_turn(tenant, comes_back).await {
         return Err(McpError::Overloaded);
     }
     if comes_back {
-        return Ok(Entry::again(gate, tenant, server).await);
+        return Ok(StreamPermit::again(admission, tenant, server).await);
     }
-    pass(visit, revision, None).await.map(Entry::from)
+    pass(context, revision, None).await.map(StreamPermit::from)
 }
 
 /// Takes the permit for one more stream: of the tenant in the cluster, and of this node
 /// (STREAM-16.2, STREAM-16.3).
 pub(crate) async fn pass(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     revision: Revision,
     id: Option<&RequestId>,
-) -> Result<Room, McpError> {
-    let server = &visit.server;
-    let room = visit.state.gate.open_stream(server.tenant, &server.limits);
-    room.await.map_err(|no| McpError::no_room(no, revision, id))
+) -> Result<Permit, McpError> {
+    let server = &context.server;
+    let permit = context
+        .state
+        .admission
+        .open_stream(server.tenant, &server.limits);
+    permit
+        .await
+        .map_err(|no| McpError::no_permit(no, revision, id))
 }
 
 /// Opens the GET stream of a session (MCP-T-30…MCP-T-36).
@@ -441,12 +456,12 @@ pub(crate) async fn pass(
 /// It has no log, because its contents depend on the lists alone. `known` holds the lists that the
 /// client saw last on a broken stream. If they have changed, the client gets one notification.
 pub(crate) fn open_for_session(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     known: Option<([u8; 8], Marks)>,
-    pass: Entry,
+    pass: StreamPermit,
 ) -> Result<Response, McpError> {
-    let (state, caller, now) = (visit.state, &visit.caller, visit.now);
+    let (state, caller, now) = (context.state, &context.caller, context.now);
     let LiveSession {
         id: session, body, ..
     } = session;
@@ -460,12 +475,12 @@ pub(crate) fn open_for_session(
         stream,
         sequence: AtomicU32::new(0),
         initialized: AtomicBool::new(body.initialized),
-        http_sse: visit.target.door == Door::Events,
+        http_sse: context.target.transport == Transport::Events,
     };
     let mut group = [0; 32];
     group[..16].copy_from_slice(&session.key.0);
-    let (group, tenant) = (Digest::from_bytes(group), visit.server.tenant);
-    let limit = visit.server.limits.at_most(LimitName::SessionStreams);
+    let (group, tenant) = (Digest::from_bytes(group), context.server.tenant);
+    let limit = context.server.limits.at_most(LimitName::SessionStreams);
     if let Some(broken) = broken {
         // The client left that connection, whether this node has noticed or not. If the client has
         // reached its limit of others, the oldest ends: a client that comes back is not refused
@@ -475,13 +490,15 @@ pub(crate) fn open_for_session(
     }
     let seen = Seen::new(known, None);
     let uris = body.subscriptions.iter().map(|(uri, _)| uri.as_str());
-    let interests = state.watches.want(state, &visit.server, uris);
-    let open = open(visit, group, limit, seen, interests, kind).ok_or_else(|| {
-        state.gate.refused(tenant, LimitName::SessionStreams);
+    let subscriptions = state
+        .upstream_subscriptions
+        .want(state, &context.server, uris);
+    let open = open(context, group, limit, seen, subscriptions, kind).ok_or_else(|| {
+        state.admission.refused(tenant, LimitName::SessionStreams);
         McpError::TooManyStreams
     })?;
     // Changes of its subscriptions since the read of its record went to the streams of that time.
-    if !open.tag.interests().of.is_empty() {
+    if !open.tag.subscriptions().of.is_empty() {
         let (looking, tag) = (state.clone(), Arc::clone(&open.tag));
         state
             .tracker
@@ -514,12 +531,12 @@ pub(crate) fn open_for_session(
     // all changes since the subscription count: a repeated notification is better than a lost one.
     if body.initialized {
         let subscribed = since(&body.subscriptions);
-        open.tag.seen().note(&visit.server, |_| true, &subscribed);
+        open.tag.seen().note(&context.server, |_| true, &subscribed);
         if has_come_back {
             // Notifications of upstream servers are not stored: a repeated one is better than a
             // lost one.
-            let interests = open.tag.interests();
-            let names = interests.of.iter().flat_map(Interest::all_names);
+            let subscriptions = open.tag.subscriptions();
+            let names = subscriptions.of.iter().flat_map(Subscription::all_names);
             open.tag.seen().updated.extend(names.map(str::to_owned));
         }
         first.extend(open.tag.frames(state));
@@ -546,13 +563,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Its first event acknowledges the accepted subscriptions. These are the three lists, and the
 /// existing resources (MCP-SB-6), except those that their server refuses (MCP-X-42, MCP-X-43).
 pub(crate) async fn open_for_listen(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     id: &RequestId,
     revision: Revision,
     asked: &Filter,
-    pass: Room,
+    pass: Permit,
 ) -> Result<Response, McpError> {
-    let (state, caller, server) = (visit.state, &visit.caller, &visit.server);
+    let (state, caller, server) = (context.state, &context.caller, &context.server);
     let mut uris: Vec<String> = Vec::new();
     for uri in &asked.uris {
         let honoured = uris.len() < MOST_URIS && server.offers.versions.of(uri).is_some();
@@ -561,15 +578,15 @@ pub(crate) async fn open_for_listen(
         }
     }
     let wanted = uris.iter().map(String::as_str);
-    let mut interests = state.watches.want(state, server, wanted);
-    for uri in refused(&interests).await {
+    let mut subscriptions = state.upstream_subscriptions.want(state, server, wanted);
+    for uri in refused(&subscriptions).await {
         uris.retain(|known| *known != uri);
-        for interest in &mut interests {
-            interest.remove(&uri);
+        for subscription in &mut subscriptions {
+            subscription.remove(&uri);
         }
     }
     let named = asked.task_ids.as_deref().unwrap_or_default();
-    let named = Shelf::new(state, caller, server).named(named).await;
+    let named = CallerTasks::new(state, caller, server).named(named).await;
     let named = named.map_err(|why: NoTask| why.refuse(revision, id))?;
     let (task_ids, tasks): (Vec<String>, Vec<StreamKey>) = named.into_iter().unzip();
     let honoured = Filter {
@@ -586,20 +603,21 @@ pub(crate) async fn open_for_listen(
     };
     let limit = server.limits.at_most(LimitName::Listens);
     let seen = Seen::new(server.marks, Some(Arc::clone(&server.offers.versions)));
-    let open = open(visit, caller.principal, limit, seen, interests, kind).ok_or_else(|| {
-        state.gate.refused(server.tenant, LimitName::Listens);
-        McpError::Limited {
-            id: Some(id.clone()),
-            revision,
-            limit: Limit::OpenStreams,
-            retry_after: 60,
-        }
-    })?;
+    let open =
+        open(context, caller.principal, limit, seen, subscriptions, kind).ok_or_else(|| {
+            state.admission.refused(server.tenant, LimitName::Listens);
+            McpError::Limited {
+                id: Some(id.clone()),
+                revision,
+                limit: Limit::OpenStreams,
+                retry_after: 60,
+            }
+        })?;
     let first = VecDeque::from([Bytes::from(sse::message(
         None,
         &subscription::acknowledged(id, &honoured),
     ))]);
-    let life = (caller.expires_at() - visit.now).min(LONGEST_LISTEN);
+    let life = (caller.expires_at() - context.now).min(LONGEST_LISTEN);
     let completed = subscription::completed(id, revision, &server.identity);
     let farewell = Farewell::Completed(Bytes::from(sse::message(None, &completed)));
     let held = Holding {
@@ -610,11 +628,11 @@ pub(crate) async fn open_for_listen(
 }
 
 /// The client's URIs of the resources whose servers refuse a subscription.
-async fn refused(interests: &[Interest]) -> Vec<String> {
-    let asked = interests.iter().flat_map(|interest| {
-        let own = interest.own_uris();
+async fn refused(subscriptions: &[Subscription]) -> Vec<String> {
+    let asked = subscriptions.iter().flat_map(|subscription| {
+        let own = subscription.own_uris();
         own.map(move |(own, uri)| async move {
-            let said = tokio::time::timeout(PATIENCE, interest.acknowledged(own)).await;
+            let said = tokio::time::timeout(PATIENCE, subscription.acknowledged(own)).await;
             matches!(said, Ok(Err(NotSubscribed::Refused))).then(|| uri.to_owned())
         })
     });
@@ -623,26 +641,26 @@ async fn refused(interests: &[Interest]) -> Vec<String> {
 }
 
 fn open(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     group: Digest,
     limit: usize,
     seen: Mutex<Seen>,
-    interests: Vec<Interest>,
+    subscriptions: Vec<Subscription>,
     kind: Kind,
 ) -> Option<OpenStream<Tag>> {
-    let server = &visit.server;
+    let server = &context.server;
     let tag = Tag {
-        caller: Arc::clone(&visit.caller),
-        place: Place::new(server.tenant, &visit.target),
+        caller: Arc::clone(&context.caller),
+        place: Place::new(server.tenant, &context.target),
         server: server.id,
         seen,
-        interests: Mutex::new(Interests {
-            of: interests,
+        subscriptions: Mutex::new(StreamSubscriptions {
+            of: subscriptions,
             changes: 0,
         }),
         kind,
     };
-    let state = visit.state;
+    let state = context.state;
     let tag = Arc::new(tag);
     let open = state
         .streams
@@ -697,7 +715,7 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) -> bool {
             // Some read their session's record from the store, so they run concurrently.
             futures_util::stream::iter(of_server)
                 .for_each_concurrent(AT_ONCE, async |tag| {
-                    tag.attend(state, server, &sources);
+                    tag.update_subscriptions(state, server, &sources);
                     tag.compare(state, server).await;
                 })
                 .await;
@@ -714,7 +732,7 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) -> bool {
 /// Notifies the streams of this node that subscribe to a changed resource of an upstream.
 pub(crate) fn tell_updated(state: &McpState, source: &UpstreamSource, own: &str) {
     let sent = state.streams.send(source.tenant, |tag| {
-        tag.hears(source, own).then_some(DOORBELL)
+        tag.note_update(source, own).then_some(DOORBELL)
     });
     crate::instruments::news_sent(sent);
 }
@@ -730,19 +748,19 @@ pub(crate) fn subscribed(
     uri: &str,
 ) {
     for tag in of_session(state, source, session) {
-        let mut interests = tag.interests();
-        interests.changes += 1;
-        for interest in interests.of.iter_mut().filter(|one| one.is_of(source)) {
+        let mut subscriptions = tag.subscriptions();
+        subscriptions.changes += 1;
+        for subscription in subscriptions.of.iter_mut().filter(|one| one.is_of(source)) {
             match own {
-                Some(own) => interest.add(own.to_owned(), uri.to_owned()),
-                None => interest.remove(uri),
+                Some(own) => subscription.add(own.to_owned(), uri.to_owned()),
+                None => subscription.remove(uri),
             }
         }
     }
 }
 
 /// Lets a session's streams on this node read its record, as its subscriptions may have changed.
-pub(crate) fn look(state: &McpState, source: &UpstreamSource, session: SessionKey) {
+pub(crate) fn read_record(state: &McpState, source: &UpstreamSource, session: SessionKey) {
     for tag in of_session(state, source, session) {
         let looking = state.clone();
         state

@@ -12,12 +12,12 @@
 //! | `run` | a task that runs here |
 //! | `methods` | `tasks/get`, `tasks/list`, `tasks/cancel`, `tasks/update` |
 //! | `wait` | `tasks/result`: waits, and sends the task's questions to the client meanwhile |
-//! | `voice` | notifications of a running task to the session that made it |
+//! | `session_notifications` | notifications of a running task to the session that made it |
 
 mod methods;
 mod record;
 mod run;
-mod voice;
+mod session_notifications;
 mod wait;
 
 use std::{
@@ -45,13 +45,13 @@ use tokio_util::sync::CancellationToken;
 use self::record::Record;
 pub(crate) use self::{methods::answer, run::Opened, wait::Wait};
 use crate::{
-    ask::Asker,
-    bells::{self, Bell},
     catalog::server::Server,
+    client_channel::ClientChannel,
     dispatch::Context,
-    endpoint::{Visit, bearer::Caller},
+    endpoint::{RequestContext, bearer::Caller},
     error::McpError,
     legacy::session::LiveSession,
+    notify::{self, NodeMessage},
     state::McpState,
     tools::PreparedCall,
 };
@@ -61,7 +61,7 @@ pub(crate) const TTL: u64 = 3_600_000;
 const TTL_AT_LEAST: u64 = 10_000;
 const TTL_AT_MOST: u64 = 24 * 3_600_000;
 /// Most bytes of all tasks of a caller on one server.
-const SHELF_BYTES: usize = 16 * 1024 * 1024;
+const CALLER_BYTES: usize = 16 * 1024 * 1024;
 /// Attempts of a change that competes with others.
 const TRIES: usize = 8;
 /// Most tasks that one stream subscribes to; more are left out of the acknowledgement.
@@ -172,13 +172,13 @@ impl Drop for Place {
 
 /// The tasks of a caller on a server. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Shelf {
+pub(crate) struct CallerTasks {
     state: McpState,
     caller: Arc<Caller>,
     server: Arc<Server>,
 }
 
-impl Shelf {
+impl CallerTasks {
     /// The tasks of the caller of a request.
     pub(crate) fn new(state: &McpState, caller: &Arc<Caller>, server: &Arc<Server>) -> Self {
         Self {
@@ -226,7 +226,7 @@ impl Shelf {
         })
     }
 
-    fn shelve(&self, record: &Record, expect: Option<Version>) -> PutRecord {
+    fn put(&self, record: &Record, expect: Option<Version>) -> PutRecord {
         let (head, rest) = record.to_bytes();
         PutRecord {
             expect,
@@ -235,7 +235,7 @@ impl Shelf {
             rest: Some(rest),
             room: RecordBounds {
                 items: self.server.limits.at_most(LimitName::Tasks),
-                bytes: SHELF_BYTES,
+                bytes: CALLER_BYTES,
             },
         }
     }
@@ -291,12 +291,12 @@ impl Shelf {
     }
 
     /// Notifies subscribers that a task has changed.
-    fn tell(&self, item: StreamKey, record: &Record) {
+    fn publish(&self, item: StreamKey, record: &Record) {
         let session = record.session;
-        bells::ring(
+        notify::publish(
             &self.state,
             self.server.tenant,
-            Bell::Task { item, session },
+            NodeMessage::Task { item, session },
         );
     }
 
@@ -321,12 +321,12 @@ impl Shelf {
         let made = self
             .state
             .node
-            .put_record(self.server.tenant, item, self.shelve(&record, None));
+            .put_record(self.server.tenant, item, self.put(&record, None));
         match made.await.map_err(|_| NoTask::Away)? {
             RecordPut::Done(_) => Ok((place, record)),
             RecordPut::Full => {
                 self.state
-                    .gate
+                    .admission
                     .refused(self.server.tenant, LimitName::Tasks);
                 Err(NoTask::Full)
             }
@@ -383,16 +383,13 @@ impl Shelf {
             if !change(&mut record) {
                 return Ok(Some(record));
             }
-            let changed = node.put_record(
-                self.server.tenant,
-                item,
-                self.shelve(&record, Some(version)),
-            );
+            let changed =
+                node.put_record(self.server.tenant, item, self.put(&record, Some(version)));
             match changed.await.map_err(|_| NoTask::Away)? {
                 RecordPut::Done(_) => {
                     self.state.tasks.changed(item);
                     if record.standing() != before {
-                        self.tell(item, &record);
+                        self.publish(item, &record);
                     }
                     return Ok(Some(record));
                 }
@@ -415,23 +412,27 @@ impl Shelf {
             .change(item, |record| record.answer(answers, now))
             .await?;
         if let Some(record) = &changed {
-            self.ring(item, record).await;
+            self.notify_runner(item, record).await;
         }
         Ok(changed)
     }
 
     /// Notifies the node that runs a task. If the message is lost, the node polls the record later.
-    async fn ring(&self, item: StreamKey, record: &Record) {
+    async fn notify_runner(&self, item: StreamKey, record: &Record) {
         let note = Bytes::from_static(b"task");
-        let rung = self.state.node.notify(bell(item), record.owner, note).await;
-        if rung.is_err() {
+        let sent = self
+            .state
+            .node
+            .notify(runner_key(item), record.owner, note)
+            .await;
+        if sent.is_err() {
             tracing::debug!("the node that runs a task could not be rung");
         }
     }
 }
 
 /// The key of notifications for the node that runs a task.
-fn bell(item: StreamKey) -> SessionKey {
+fn runner_key(item: StreamKey) -> SessionKey {
     SessionKey(half(
         &[&b"task bell"[..], &item.session.0[..], &item.nonce.0[..]].concat(),
     ))
@@ -451,18 +452,18 @@ fn ttl(wish: Option<u64>) -> u64 {
 /// A call of a session that is to be a task (MCP-TK-3): it is made, announced, and only then
 /// begins.
 pub(crate) async fn begin(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     mut call: Box<PreparedCall>,
 ) -> Result<Vec<u8>, McpError> {
     let revision = session.id.revision;
     let wish = call.task.take().and_then(|task| task.ttl);
-    let shelf = Shelf::new(visit.state, &visit.caller, &visit.server);
-    let opened = Opened::new(shelf, revision, ttl(wish), Some(session.id.key)).await;
+    let caller_tasks = CallerTasks::new(context.state, &context.caller, &context.server);
+    let opened = Opened::new(caller_tasks, revision, ttl(wish), Some(session.id.key)).await;
     let opened = opened.map_err(|why| why.refuse(revision, &call.id))?;
     let body = jsonrpc::response(&call.id, &opened.created());
-    let (asker, said) = Asker::of_task(revision, session.id.capabilities());
-    let voice = opened.voice(session.id.key, call.progress.clone(), call.talks());
-    opened.start(call.run(Some(asker)), said, Some(voice));
+    let (channel, said) = ClientChannel::of_task(revision, session.id.capabilities());
+    let notifications = opened.notifications(session.id.key, call.progress.clone(), call.talks());
+    opened.start(call.run(Some(channel)), said, Some(notifications));
     Ok(body)
 }

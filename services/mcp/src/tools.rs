@@ -26,10 +26,6 @@ use portolan_traces::Span;
 use serde_json::Value;
 
 use crate::{
-    ask::{
-        Asker, Continued,
-        earlier::{Earlier, earlier},
-    },
     backends::{
         Backend, HttpTool,
         account::{Accounts, Linking},
@@ -38,10 +34,14 @@ use crate::{
         upstream::{Forward, LONGEST_CALL, UpstreamTool, Who, forward, renamed},
     },
     catalog::server::{Access, Server, Tool},
+    client_channel::{
+        ClientChannel, Continued,
+        earlier::{Earlier, earlier},
+    },
     dispatch::{Context, Work},
     endpoint::bearer::Caller,
     error::McpError,
-    limits::Room,
+    limits::Permit,
     payloads::About,
     state::McpState,
     trace,
@@ -75,7 +75,7 @@ pub(crate) struct PreparedCall {
     /// The time of the request.
     at: Timestamp,
     /// Its permit among the tenant's running calls.
-    _room: Room,
+    _room: Permit,
 }
 
 /// A call that its client wants as a task.
@@ -90,7 +90,7 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>>
 
 /// A backend of a test: the work of the tool with that name.
 #[cfg(test)]
-pub(crate) type Script = Arc<dyn Fn(RequestId, Asker) -> Running + Send + Sync>;
+pub(crate) type Script = Arc<dyn Fn(RequestId, ClientChannel) -> Running + Send + Sync>;
 
 /// The time of a call beyond its source's deadline, before another node may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
@@ -131,7 +131,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         state: params.request_state,
     };
     let continued = match earlier(cx, Method::ToolsCall, request, brought, progress.as_ref())? {
-        Earlier::Parked(retry) => return Ok(Work::Parked(retry)),
+        Earlier::Suspended(retry) => return Ok(Work::Suspended(retry)),
         Earlier::Continued(continued) => Some(continued),
         Earlier::Nothing => None,
     };
@@ -148,7 +148,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         None => Value::Object(serde_json::Map::new()),
     };
     // Last: a call that is refused for another reason takes no permit.
-    let room = cx.enter_call(&request.id).await?;
+    let permit = cx.enter_call(&request.id).await?;
     Ok(Work::Call(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
@@ -170,7 +170,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         task,
         trace: cx.trace.cloned(),
         at: cx.now,
-        _room: room,
+        _room: permit,
     })))
 }
 
@@ -229,7 +229,7 @@ impl PreparedCall {
     }
 
     /// True if the call may send messages to its client before its answer: it then gets an
-    /// [`Asker`].
+    /// [`ClientChannel`].
     ///
     /// An API sends none, but its call may have to ask a person to connect an account.
     pub(crate) fn talks(&self) -> bool {
@@ -253,7 +253,7 @@ impl PreparedCall {
     async fn forward(
         &self,
         upstream: &UpstreamTool,
-        asker: Option<&Asker>,
+        channel: Option<&ClientChannel>,
     ) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
         let started = Instant::now();
@@ -289,7 +289,7 @@ impl PreparedCall {
             tool: Some(upstream),
             progress: self.progress.is_some(),
             level: self.level,
-            asker,
+            channel,
             traceparent: run
                 .as_ref()
                 .or(self.trace.as_deref())
@@ -309,20 +309,20 @@ impl PreparedCall {
     ///
     /// Boxed here: the exchange with an API is a large future, which awaiting code would move
     /// often.
-    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
+    pub(crate) fn run(self: Box<Self>, channel: Option<ClientChannel>) -> Running {
         #[cfg(test)]
-        if let (Some(script), Some(asker)) = (self.script(), asker.clone()) {
-            return script(self.id, asker);
+        if let (Some(script), Some(channel)) = (self.script(), channel.clone()) {
+            return script(self.id, channel);
         }
-        Box::pin(self.make(asker))
+        Box::pin(self.make(channel))
     }
 
-    async fn make(self: Box<Self>, asker: Option<Asker>) -> Result<Vec<u8>, McpError> {
+    async fn make(self: Box<Self>, channel: Option<ClientChannel>) -> Result<Vec<u8>, McpError> {
         let http = match &self.server.tools[self.tool].backend {
             Backend::Http(http) => http,
             // Boxed: the futures of other calls stay smaller.
             Backend::Upstream(upstream) => {
-                return Box::pin(self.forward(upstream, asker.as_ref())).await;
+                return Box::pin(self.forward(upstream, channel.as_ref())).await;
             }
         };
         let _running = self.state.call_log.begin();
@@ -333,7 +333,7 @@ impl PreparedCall {
             Access::With(known) => Some(&known.slot),
             // Boxed for the same reason.
             Access::Account(accounts) => {
-                let opened_by = (&**accounts, asker.as_ref());
+                let opened_by = (&**accounts, channel.as_ref());
                 return Box::pin(self.with_account(http, opened_by, started)).await;
             }
             Access::Broken => {
@@ -369,7 +369,7 @@ impl PreparedCall {
     async fn with_account(
         &self,
         http: &HttpTool,
-        (accounts, asker): (&Accounts, Option<&Asker>),
+        (accounts, channel): (&Accounts, Option<&ClientChannel>),
         started: Instant,
     ) -> Result<Vec<u8>, McpError> {
         let tool = &self.server.tools[self.tool];
@@ -383,7 +383,7 @@ impl PreparedCall {
             linking: Linking {
                 accounts,
                 person: who.person,
-                asker,
+                channel,
                 revision: self.revision,
                 opens_pages: who.declared.elicitation_url,
             },
@@ -407,7 +407,7 @@ impl PreparedCall {
         }
         match called {
             Called::Answer(answer) => self.write(answer),
-            Called::Said(visible) => {
+            Called::ChannelMessage(visible) => {
                 let (id, identity) = (&self.id, &self.server.identity);
                 said(&visible, Method::ToolsCall, id, self.revision, identity)
             }

@@ -328,7 +328,7 @@ impl Node {
         Arc::new(Server::build(
             self.tenant,
             row,
-            self.state.gate.of(self.tenant, own),
+            self.state.admission.of(self.tenant, own),
             &self.keys,
             NOW,
             self.state.config.list_page_size,
@@ -434,7 +434,7 @@ impl Node {
 
     /// The tenant's refusals by limits, as its owner will see them.
     fn counted(&self) -> Vec<(LimitName, u64)> {
-        let counts = self.state.gate.refused_so_far(self.tenant);
+        let counts = self.state.admission.refused_so_far(self.tenant);
         let all = LimitName::ALL.into_iter().zip(counts);
         all.filter(|(_, count)| *count > 0).collect()
     }

@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-use crate::{ask::Asker, hex::hex, state::McpState};
+use crate::{client_channel::ClientChannel, hex::hex, state::McpState};
 
 /// How long a call waits for a person who went to connect an account.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -125,7 +125,7 @@ pub(crate) struct Linking<'a> {
     /// The calling person, if there is one.
     pub(crate) person: Option<UserId>,
     /// The channel to the client; `None` if the answer is one body.
-    pub(crate) asker: Option<&'a Asker>,
+    pub(crate) channel: Option<&'a ClientChannel>,
     pub(crate) revision: Revision,
     /// The client declared that it opens pages for its person.
     pub(crate) opens_pages: bool,
@@ -147,7 +147,7 @@ impl Linking<'_> {
     /// MCP-X-86: asks the person to connect the account, and waits. False if the client cannot be
     /// asked.
     pub(crate) async fn ask(&self, state: &McpState) -> Result<bool, Visible> {
-        let Some(asker) = self.asker.filter(|asker| asker.can(Need::Url)) else {
+        let Some(channel) = self.channel.filter(|channel| channel.can(Need::Url)) else {
             return Ok(false);
         };
         let Some((account, url)) = self.page(state) else {
@@ -157,7 +157,7 @@ impl Linking<'_> {
         // In the form of 2026-07-28, which has no ids: one is generated for revisions that have
         // them.
         let params = self.accounts.step(&url).params();
-        let answer = asker
+        let answer = channel
             .ask(Revision::V2026_07_28, AskMethod::Elicit, &params)
             .await?;
         let action = answer.get("action").and_then(|action| action.string());

@@ -6,14 +6,14 @@
 
 mod account;
 mod answered;
-mod beside;
 mod exchange;
 mod forward;
+mod get_streams;
 mod hints;
-mod leftovers;
-mod looks;
+mod orphaned_sessions;
 mod pass;
 mod questions;
+mod refresh_requests;
 mod sessions;
 mod task;
 mod tickets;
@@ -37,11 +37,11 @@ use url::Url;
 use self::account::bearer;
 pub(crate) use self::{
     account::SignedIn,
-    beside::Beside,
     forward::{Forward, complete, forward, renamed},
-    hints::{Ears, Hints},
-    looks::{Looks, ask_for_a_look},
+    get_streams::UpstreamGetStreams,
+    hints::{Hints, TaskListeners},
     pass::Pass,
+    refresh_requests::{RefreshRequests, request_refresh},
     sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed},
 };
 use crate::{catalog::server::Access, state::McpState};

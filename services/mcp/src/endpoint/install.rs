@@ -15,7 +15,7 @@ use portolan_net::layers::{Page, SecurityHeaders};
 use serde_json::json;
 use url::form_urlencoded::byte_serialize;
 
-use super::target::{Door, Target};
+use super::target::{Target, Transport};
 
 const TEMPLATE: &str = include_str!("install.html");
 
@@ -23,7 +23,7 @@ const TEMPLATE: &str = include_str!("install.html");
 ///
 /// The comparison is with the media types that MCP clients read.
 pub(super) fn is_wanted(parts: &Parts, target: &Target<'_>) -> bool {
-    let is_plain = parts.method == Verb::GET && target.door == Door::Mcp;
+    let is_plain = parts.method == Verb::GET && target.transport == Transport::Mcp;
     is_plain && !parts.headers.contains_key(header::AUTHORIZATION) && prefers_html(&parts.headers)
 }
 

@@ -12,7 +12,7 @@ use portolan_net::layers::Arrival;
 use serde_json::json;
 
 use crate::{
-    endpoint::target::{Door, Target},
+    endpoint::target::{Target, Transport},
     error,
     state::McpState,
 };
@@ -34,7 +34,9 @@ pub(crate) async fn document(State(state): State<McpState>, request: Request) ->
             let target = path.and_then(Target::parse);
             if let (Some(target), Some(arrival)) = (target, parts.extensions.get::<Arrival>()) {
                 let now = state.clock.now();
-                state.newcomers.read_metadata(&target, &parts, arrival, now);
+                state
+                    .connection_diagnostics
+                    .read_metadata(&target, &parts, arrival, now);
             }
             error::document(body)
         }
@@ -45,7 +47,7 @@ pub(crate) async fn document(State(state): State<McpState>, request: Request) ->
 fn describe(issuer: &str, path: &str) -> Option<Vec<u8>> {
     let target = Target::parse(path)?;
     // Users never enter the second address of the two-endpoint transport.
-    if target.door == Door::Messages {
+    if target.transport == Transport::Messages {
         return None;
     }
     let well_formed = |slug: &str| slug.parse::<Slug>().is_ok();

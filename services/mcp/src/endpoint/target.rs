@@ -6,7 +6,7 @@ use portolan_model::resource::Resource;
 
 /// The transport address of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Transport {
     /// `…/mcp`: Streamable HTTP, of every revision that has it.
     Mcp,
     /// `…/sse`: the event stream of 2024-11-05 (MCP-O-1).
@@ -16,25 +16,25 @@ pub(crate) enum Door {
 }
 
 /// Tenant, server and transport of a path with the form of an endpoint. Segments are not checked.
-fn segments(path: &str) -> Option<(Option<&str>, Option<&str>, Door)> {
+fn segments(path: &str) -> Option<(Option<&str>, Option<&str>, Transport)> {
     let inner = path.strip_suffix('/').unwrap_or(path).strip_prefix('/')?;
-    let (place, door) = match inner.rsplit_once('/') {
-        Some((place, door)) => (Some(place), door),
+    let (place, transport) = match inner.rsplit_once('/') {
+        Some((place, transport)) => (Some(place), transport),
         None => (None, inner),
     };
-    let door = match door {
-        "mcp" => Door::Mcp,
-        "sse" => Door::Events,
-        "messages" => Door::Messages,
+    let transport = match transport {
+        "mcp" => Transport::Mcp,
+        "sse" => Transport::Events,
+        "messages" => Transport::Messages,
         _ => return None,
     };
     let Some(place) = place else {
-        return Some((None, None, door));
+        return Some((None, None, transport));
     };
     let place = place.strip_prefix("t/")?;
     Some(match place.split_once('/') {
-        Some((tenant, server)) => (Some(tenant), Some(server), door),
-        None => (Some(place), None, door),
+        Some((tenant, server)) => (Some(tenant), Some(server), transport),
+        None => (Some(place), None, transport),
     })
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Target<'a> {
     /// The whole path, with its trailing slash if it has one.
     pub(crate) path: &'a str,
     /// The transport address of the server.
-    pub(crate) door: Door,
+    pub(crate) transport: Transport,
 }
 
 impl<'a> Target<'a> {
@@ -66,7 +66,7 @@ impl<'a> Target<'a> {
     /// A trailing slash is allowed. The result is `None` if no registry could hold such a server.
     /// Segments are limited to characters that are valid in a quoted challenge.
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
-        let (tenant, server, door) = segments(path)?;
+        let (tenant, server, transport) = segments(path)?;
         let fits = |segment: &str| {
             (1..=64).contains(&segment.len())
                 && segment
@@ -77,14 +77,14 @@ impl<'a> Target<'a> {
             tenant,
             server,
             path,
-            door,
+            transport,
         })
     }
 
     /// The path whose metadata a client reads (AUTH-E3). A client of HTTP+SSE knows the stream's
     /// address.
     pub(crate) fn described(&self) -> Cow<'a, str> {
-        if self.door != Door::Messages {
+        if self.transport != Transport::Messages {
             return Cow::Borrowed(self.path);
         }
         match (self.tenant, self.server) {
@@ -120,7 +120,7 @@ mod tests {
                     tenant: Some("acme"),
                     server: Some("github"),
                     path,
-                    door: Door::Mcp,
+                    transport: Transport::Mcp,
                 })
             );
         }
@@ -149,10 +149,13 @@ mod tests {
 
     #[test]
     fn o_1_two_more_addresses_name_the_same_server() {
-        let door = |path| Target::parse(path).map(|target| target.door);
-        assert_eq!(door("/t/acme/github/sse"), Some(Door::Events));
-        assert_eq!(door("/t/acme/sse/"), Some(Door::Events));
-        assert_eq!(door("/t/acme/github/messages"), Some(Door::Messages));
+        let transport = |path| Target::parse(path).map(|target| target.transport);
+        assert_eq!(transport("/t/acme/github/sse"), Some(Transport::Events));
+        assert_eq!(transport("/t/acme/sse/"), Some(Transport::Events));
+        assert_eq!(
+            transport("/t/acme/github/messages"),
+            Some(Transport::Messages)
+        );
         let described = |path| Target::parse(path).unwrap().described();
         assert_eq!(described("/t/acme/github/sse/"), "/t/acme/github/sse/");
         assert_eq!(described("/t/acme/github/messages"), "/t/acme/github/sse");

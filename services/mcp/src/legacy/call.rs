@@ -24,18 +24,18 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ask::{Asker, lines::Talking},
     backends::upstream::{LONGEST_CALL, Pass},
-    endpoint::{Visit, bearer::Caller},
+    client_channel::{ClientChannel, session_call::CallMessages},
+    endpoint::{RequestContext, bearer::Caller},
     error::{self, McpError},
-    last_word::stopped as stopped_from_outside,
     legacy::{
         event_id::EventId,
         session::{LiveSession, SessionId},
         unbroken::Unbroken,
     },
-    limits::entry::Entry,
+    limits::entry::StreamPermit,
     payloads::About,
+    shutdown::stopped as stopped_from_outside,
     stream::reconnect_after,
     tools::PreparedCall,
 };
@@ -88,24 +88,30 @@ pub(crate) struct Facts {
 
 /// Runs a call. A disconnect of the client does not end it (MCP-T-29).
 pub(crate) async fn run(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
     let facts = Facts::of(&call);
-    run_with(visit, session, facts, may_stream, |asker| call.run(asker)).await
+    run_with(context, session, facts, may_stream, |channel| {
+        call.run(channel)
+    })
+    .await
 }
 
 /// The same for a prompt or a resource of an upstream server.
 pub(crate) async fn run_pass(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     pass: Box<Pass>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
     let facts = Facts::of_pass(&pass);
-    run_with(visit, session, facts, may_stream, |asker| pass.run(asker)).await
+    run_with(context, session, facts, may_stream, |channel| {
+        pass.run(channel)
+    })
+    .await
 }
 
 impl Facts {
@@ -138,24 +144,24 @@ impl Facts {
 ///
 /// An answer that is not ready at once comes as a stream.
 pub(crate) async fn run_apart(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     call: Box<PreparedCall>,
 ) -> Result<Begun, McpError> {
     let facts = Facts::of(&call);
-    let begin = |asker| call.run(asker);
-    begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
+    let begin = |channel| call.run(channel);
+    begin_with(context, session, facts, Some(Duration::ZERO), begin).await
 }
 
 /// The same for a prompt or a resource of an upstream server.
 pub(crate) async fn run_pass_apart(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     pass: Box<Pass>,
 ) -> Result<Begun, McpError> {
     let facts = Facts::of_pass(&pass);
-    let begin = |asker| pass.run(asker);
-    begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
+    let begin = |channel| pass.run(channel);
+    begin_with(context, session, facts, Some(Duration::ZERO), begin).await
 }
 
 /// A call that has ended, or continues as the writer of a stream.
@@ -167,21 +173,21 @@ pub(crate) enum Begun {
 
 /// Runs any work that ends with a JSON-RPC response.
 pub(crate) async fn run_with(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     facts: Facts,
     may_stream: bool,
-    begin: impl FnOnce(Option<Asker>) -> Work,
+    begin: impl FnOnce(Option<ClientChannel>) -> Work,
 ) -> Result<Reply, McpError> {
     let primed = is_primed(&session.id);
     let patience = may_stream.then_some(if primed { QUICK } else { QUICK_UNPRIMED });
-    let (id, nonce, reader) = match begin_with(visit, session, facts, patience, begin).await? {
+    let (id, nonce, reader) = match begin_with(context, session, facts, patience, begin).await? {
         Begun::Whole(body) => return Ok(Reply::Whole(body)),
         Begun::Stream(id, nonce, reader) => (id, nonce, reader),
     };
     let answer = Answer {
-        keys: visit.state.keys.clone(),
-        caller: Arc::clone(&visit.caller),
+        keys: context.state.keys.clone(),
+        caller: Arc::clone(&context.caller),
         session: session.id,
         nonce,
         request: Some(id),
@@ -192,16 +198,16 @@ pub(crate) async fn run_with(
         epoch: None,
     };
     let place = primed.then_some(start);
-    Ok(Reply::Stream(answer.respond(visit, reader, place)))
+    Ok(Reply::Stream(answer.respond(context, reader, place)))
 }
 
 /// Runs a call for at most `patience` to get a whole answer; without `patience`, to its end.
 async fn begin_with(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: &LiveSession,
     facts: Facts,
     patience: Option<Duration>,
-    begin: impl FnOnce(Option<Asker>) -> Work,
+    begin: impl FnOnce(Option<ClientChannel>) -> Work,
 ) -> Result<Begun, McpError> {
     let Facts {
         id,
@@ -210,7 +216,7 @@ async fn begin_with(
         progress: token,
         talks,
     } = facts;
-    let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
+    let (state, SessionId { key, revision, .. }) = (context.state, session.id);
     let refuse = |text: &'static str| {
         McpError::of(&ErrorKind::InvalidRequest(text.into()), revision, Some(&id))
     };
@@ -223,14 +229,15 @@ async fn begin_with(
         ));
     };
     let begun = Instant::now();
-    let (asker, mut talking) = if talks {
-        let (asker, talking) = Talking::new(visit, session, token.clone(), patience.is_some());
+    let (channel, mut messages) = if talks {
+        let (channel, messages) =
+            CallMessages::new(context, session, token.clone(), patience.is_some());
         // Boxed: a call without messages has a smaller future.
-        (Some(asker), Some(Box::new(talking)))
+        (Some(channel), Some(Box::new(messages)))
     } else {
         (None, None)
     };
-    let mut calling = begin(asker);
+    let mut calling = begin(channel);
     let work = async move {
         let cancelled = running.cancelled.clone();
         let outcome = tokio::select! {
@@ -254,7 +261,7 @@ async fn begin_with(
         let (outcome, _running) = tokio::select! {
             biased;
             done = &mut work => done,
-            why = stopped_from_outside(state, &visit.caller) => {
+            why = stopped_from_outside(state, &context.caller) => {
                 drop(work.into_work());
                 return Err(McpError::lost(why, &about, revision));
             }
@@ -264,11 +271,13 @@ async fn begin_with(
     let done = tokio::select! {
         biased;
         done = &mut work => Some(done),
-        () = has_word(talking.as_deref_mut()) => None,
+        () = has_message(messages.as_deref_mut()) => None,
         () = sleep(patience) => None,
     };
     let done = match done {
-        Some((outcome, _running)) if !talking.as_deref_mut().is_some_and(Talking::has_more) => {
+        Some((outcome, _running))
+            if !messages.as_deref_mut().is_some_and(CallMessages::has_more) =>
+        {
             return outcome.map(Begun::Whole);
         }
         done => done,
@@ -279,27 +288,27 @@ async fn begin_with(
             session: key,
             nonce,
         },
-        principal: visit.caller.session_principal(),
+        principal: context.caller.session_principal(),
         rpc: rpc_key(&id),
         deadline: deadline.saturating_sub(begun.elapsed()),
         about: about.to_bytes(),
-        tenant: visit.server.tenant,
-        trace: visit.trace.get().cloned(),
+        tenant: context.server.tenant,
+        trace: context.trace.get().cloned(),
     });
-    let revoked = visit.caller.revoked.clone();
+    let revoked = context.caller.revoked.clone();
     if let Some(done) = done {
         let work = Box::pin(std::future::ready(done));
         state
             .tracker
-            .spawn(write(writer, work, revoked, None, talking));
+            .spawn(write(writer, work, revoked, None, messages));
     } else if let Some(work) = work.into_work() {
         // A call with messages sends its own progress.
-        let telling = token
+        let reporter = token
             .filter(|_| !talks)
-            .map(|token| Telling::new(token, revision, begun));
+            .map(|token| ProgressReporter::new(token, revision, begun));
         state
             .tracker
-            .spawn(write(writer, work, revoked, telling, talking));
+            .spawn(write(writer, work, revoked, reporter, messages));
     }
     Ok(Begun::Stream(id, nonce, reader))
 }
@@ -348,14 +357,14 @@ impl Working {
 }
 
 /// Sends the progress of a call to its client.
-pub(crate) struct Telling {
+pub(crate) struct ProgressReporter {
     token: ProgressToken,
     revision: Revision,
     gate: Gate,
     working: Working,
 }
 
-impl Telling {
+impl ProgressReporter {
     /// Starts the interval. `begun` is the begin of the call.
     pub(crate) fn new(token: ProgressToken, revision: Revision, begun: Instant) -> Self {
         Self {
@@ -378,25 +387,25 @@ impl Telling {
 }
 
 /// The next progress notification. Without a reporter: never.
-async fn progress(telling: Option<&mut Telling>) -> Bytes {
-    match telling {
-        Some(telling) => telling.next().await,
+async fn progress(reporter: Option<&mut ProgressReporter>) -> Bytes {
+    match reporter {
+        Some(reporter) => reporter.next().await,
         None => std::future::pending().await,
     }
 }
 
 /// Completes when a call has a message for its client. Without a channel: never.
-async fn has_word(talking: Option<&mut Talking>) {
-    match talking {
-        Some(talking) => talking.hear().await,
+async fn has_message(messages: Option<&mut CallMessages>) {
+    match messages {
+        Some(messages) => messages.received().await,
         None => std::future::pending().await,
     }
 }
 
 /// The next message of a call; its questions are sent meanwhile.
-async fn words(talking: Option<&mut Talking>, writer: &StreamWriter) -> Bytes {
-    match talking {
-        Some(talking) => talking.next(writer).await,
+async fn next_message(messages: Option<&mut CallMessages>, writer: &StreamWriter) -> Bytes {
+    match messages {
+        Some(messages) => messages.next(writer).await,
         None => std::future::pending().await,
     }
 }
@@ -406,16 +415,16 @@ async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
     revoked: CancellationToken,
-    mut telling: Option<Telling>,
-    mut talking: Option<Box<Talking>>,
+    mut reporter: Option<ProgressReporter>,
+    mut messages: Option<Box<CallMessages>>,
 ) {
     let fenced = writer.fenced();
     loop {
         let notice = tokio::select! {
             biased;
-            notice = words(talking.as_deref_mut(), &writer) => notice,
+            notice = next_message(messages.as_deref_mut(), &writer) => notice,
             (outcome, _running) = &mut work => {
-                for notice in talking.as_deref_mut().map(Talking::rest).unwrap_or_default() {
+                for notice in messages.as_deref_mut().map(CallMessages::rest).unwrap_or_default() {
                     // A failure is ignored: a client that misses the notification misses the answer
                     // too.
                     let _ = writer.push(Class::Notification, notice).await;
@@ -439,7 +448,7 @@ async fn write(
                 writer.committed().cancelled().await;
                 return;
             }
-            notice = progress(telling.as_mut()) => notice,
+            notice = progress(reporter.as_mut()) => notice,
         };
         if writer.push(Class::Notification, notice).await.is_err() {
             return;
@@ -456,7 +465,7 @@ struct Answer {
     nonce: Nonce,
     request: Option<RequestId>,
     /// Set for a client that came back; the first connection has the permit of its call.
-    pass: Option<Entry>,
+    pass: Option<StreamPermit>,
 }
 
 impl Answer {
@@ -496,7 +505,7 @@ impl Answer {
     /// gives it another id, since ids are unique in a session.
     fn respond(
         mut self,
-        visit: &Visit<'_>,
+        context: &RequestContext<'_>,
         reader: StreamReader,
         place: Option<Cursor>,
     ) -> Response {
@@ -510,7 +519,7 @@ impl Answer {
             // Proxies forward the response head only with a first byte.
             vec![Bytes::from_static(sse::KEEP_ALIVE)]
         };
-        let stopping = visit.state.stopping.clone();
+        let stopping = context.state.stopping.clone();
         let resumable = is_primed(&self.session);
         let over = Arc::clone(&self.caller).over();
         let mut pass = self.pass.take();
@@ -552,19 +561,19 @@ pub(crate) fn gap(after: u64, before: u64) -> Vec<u8> {
 
 /// Resumes the stream of an answer on any node (STREAM-9).
 pub(crate) async fn resume(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     session: SessionId,
     nonce: Nonce,
     cursor: Cursor,
     request: Option<RequestId>,
-    pass: Entry,
+    pass: StreamPermit,
 ) -> Result<Response, McpError> {
     let stream = StreamKey {
         session: session.key,
         nonce,
     };
-    let principal = visit.caller.session_principal();
-    let (node, tenant) = (&visit.state.node, visit.server.tenant);
+    let principal = context.caller.session_principal();
+    let (node, tenant) = (&context.state.node, context.server.tenant);
     let resumed = node.resume(tenant, stream, principal, cursor).await;
     match resumed.map_err(|_| McpError::Unavailable)? {
         Resumed::Unknown => Err(McpError::session_not_found()),
@@ -586,8 +595,8 @@ pub(crate) async fn resume(
         }
         Resumed::Reader(reader) => {
             let answer = Answer {
-                keys: visit.state.keys.clone(),
-                caller: Arc::clone(&visit.caller),
+                keys: context.state.keys.clone(),
+                caller: Arc::clone(&context.caller),
                 session,
                 nonce,
                 request,
@@ -596,7 +605,7 @@ pub(crate) async fn resume(
             // Clients forget their position if a resumed stream breaks before its first id, so it
             // is repeated.
             let place = is_primed(&session).then_some(cursor);
-            Ok(answer.respond(visit, reader, place))
+            Ok(answer.respond(context, reader, place))
         }
     }
 }

@@ -156,7 +156,7 @@ impl LiveSession {
                 if begun.rebuilt {
                     let principal = caller.session_principal();
                     state.node.session_made(id.key, principal);
-                    state.crowd.came(caller.claims.tid);
+                    state.session_quota.came(caller.claims.tid);
                 }
                 Ok(Some(Self {
                     id,

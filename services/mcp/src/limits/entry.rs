@@ -9,7 +9,7 @@ use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 use portolan_model::id::TenantId;
 use tokio::time::{Instant, sleep};
 
-use super::{Gate, Room};
+use super::{AdmissionControl, Permit};
 use crate::catalog::server::Server;
 
 /// The interval of attempts to get a permit.
@@ -18,45 +18,49 @@ const AGAIN: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// A permit for a stream, or the wait for it.
-pub(crate) struct Entry(Standing);
+pub(crate) struct StreamPermit(EntryState);
 
-enum Standing {
-    Here(#[expect(dead_code, reason = "held, and given back when the stream ends")] Room),
-    Waits(Pin<Box<dyn Future<Output = Option<Room>> + Send>>),
+enum EntryState {
+    Here(#[expect(dead_code, reason = "held, and given back when the stream ends")] Permit),
+    Waits(Pin<Box<dyn Future<Output = Option<Permit>> + Send>>),
     /// No permit was free within the longest wait.
     Never,
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for StreamPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            Standing::Here(_) => "Entry(here)",
-            Standing::Waits(_) => "Entry(waits)",
-            Standing::Never => "Entry(never)",
+            EntryState::Here(_) => "Entry(here)",
+            EntryState::Waits(_) => "Entry(waits)",
+            EntryState::Never => "Entry(never)",
         })
     }
 }
 
-impl From<Room> for Entry {
-    fn from(room: Room) -> Self {
-        Self(Standing::Here(room))
+impl From<Permit> for StreamPermit {
+    fn from(permit: Permit) -> Self {
+        Self(EntryState::Here(permit))
     }
 }
 
-impl Entry {
+impl StreamPermit {
     /// A permit for the stream of a client that comes back.
-    pub(crate) async fn again(gate: &Arc<Gate>, tenant: TenantId, server: &Arc<Server>) -> Self {
-        match gate.find_stream(&server.limits).await {
-            Ok(room) => return room.into(),
+    pub(crate) async fn again(
+        admission: &Arc<AdmissionControl>,
+        tenant: TenantId,
+        server: &Arc<Server>,
+    ) -> Self {
+        match admission.find_stream(&server.limits).await {
+            Ok(permit) => return permit.into(),
             Err(no) => tracing::debug!(%tenant, ?no, "a client that came back waits for room"),
         }
-        let (gate, server) = (Arc::clone(gate), Arc::clone(server));
+        let (admission, server) = (Arc::clone(admission), Arc::clone(server));
         let until = Instant::now() + LONGEST;
-        Self(Standing::Waits(Box::pin(async move {
+        Self(EntryState::Waits(Box::pin(async move {
             while Instant::now() < until {
                 sleep(AGAIN).await;
-                if let Ok(room) = gate.find_stream(&server.limits).await {
-                    return Some(room);
+                if let Ok(permit) = admission.find_stream(&server.limits).await {
+                    return Some(permit);
                 }
             }
             None
@@ -65,13 +69,13 @@ impl Entry {
 
     /// True if the permit is there.
     pub(crate) const fn is_here(&self) -> bool {
-        matches!(self.0, Standing::Here(_))
+        matches!(self.0, EntryState::Here(_))
     }
 
     /// Completes with the permit: false if none was free within the longest wait. Cancel safe.
     pub(crate) async fn wait(&mut self) -> bool {
-        if let Standing::Waits(waiting) = &mut self.0 {
-            self.0 = waiting.await.map_or(Standing::Never, Standing::Here);
+        if let EntryState::Waits(waiting) = &mut self.0 {
+            self.0 = waiting.await.map_or(EntryState::Never, EntryState::Here);
         }
         self.is_here()
     }

@@ -62,7 +62,7 @@ pub(crate) async fn keep(state: McpState) {
             () = tokio::time::sleep(EVERY) => {}
             () = state.stopping.cancelled() => is_over = true,
         }
-        let mut waiting = state.gate.refusals.drain().into_iter();
+        let mut waiting = state.admission.refusals.drain().into_iter();
         while let Some((tenant, counts)) = waiting.next() {
             if let Err(error) = write(&state, tenant, &counts).await {
                 tracing::warn!(
@@ -70,9 +70,9 @@ pub(crate) async fn keep(state: McpState) {
                     "cannot write what limits refused"
                 );
                 // The database is away: retry at the next interval.
-                state.gate.refusals.put(tenant, &counts);
+                state.admission.refusals.put(tenant, &counts);
                 for (tenant, counts) in waiting.by_ref() {
-                    state.gate.refusals.put(tenant, &counts);
+                    state.admission.refusals.put(tenant, &counts);
                 }
             }
         }

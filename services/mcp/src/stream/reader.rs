@@ -13,7 +13,7 @@ use super::{
     APART, Tag, reconnect_after,
     tasks::{Attendance, attend},
 };
-use crate::{limits::entry::Entry, state::McpState};
+use crate::{limits::entry::StreamPermit, state::McpState};
 
 /// The last frame of a stream.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub(super) struct Holding {
     /// The entry among the running requests of its session.
     pub(super) running: Option<Running>,
     /// The permit, held until the stream ends.
-    pub(super) pass: Entry,
+    pub(super) pass: StreamPermit,
 }
 
 pub(super) fn respond(

@@ -24,10 +24,10 @@ use portolan_protocol::{
 
 use super::{DOORBELL, Kind, Tag};
 use crate::{
-    bells::Word,
     legacy::session::LiveSession,
+    notify::MessageKind,
     state::McpState,
-    tasks::{MOST_NAMED, Shelf, Shown},
+    tasks::{CallerTasks, MOST_NAMED, Shown},
 };
 
 /// Most messages of tasks that wait for one stream; newer ones replace the oldest.
@@ -41,7 +41,7 @@ pub(crate) const ROUNDS: u64 = 30;
 #[derive(Debug, Default)]
 pub(super) struct TaskNews {
     changed: VecDeque<StreamKey>,
-    said: VecDeque<(StreamKey, Word, Bytes)>,
+    said: VecDeque<(StreamKey, MessageKind, Bytes)>,
     known: VecDeque<Known>,
     /// The session's log level, while messages are sent.
     level: Option<Level>,
@@ -60,7 +60,7 @@ struct Known {
 
 /// The next notification.
 enum Next {
-    Word(StreamKey, Word, Bytes),
+    MessageKind(StreamKey, MessageKind, Bytes),
     Changed(StreamKey),
 }
 
@@ -75,7 +75,7 @@ impl TaskNews {
         self.changed.push_back(item);
     }
 
-    fn say(&mut self, item: StreamKey, what: Word, notice: Bytes) {
+    fn say(&mut self, item: StreamKey, what: MessageKind, notice: Bytes) {
         if self.said.len() == MOST_WORDS {
             self.said.pop_front();
         }
@@ -84,7 +84,7 @@ impl TaskNews {
 
     fn next(&mut self) -> Option<Next> {
         let word = self.said.pop_front();
-        let word = word.map(|(item, what, notice)| Next::Word(item, what, notice));
+        let word = word.map(|(item, what, notice)| Next::MessageKind(item, what, notice));
         word.or_else(|| self.changed.pop_front().map(Next::Changed))
     }
 
@@ -282,7 +282,7 @@ pub(crate) fn said(
     state: &McpState,
     tenant: TenantId,
     session: SessionKey,
-    (item, what): (StreamKey, Word),
+    (item, what): (StreamKey, MessageKind),
     notice: &Bytes,
 ) {
     let newest = state.audience.newest(session);
@@ -319,7 +319,9 @@ impl Tag {
                 continue;
             }
             let frame = match next {
-                Next::Word(item, what, notice) => self.word(state, (item, what), &notice).await,
+                Next::MessageKind(item, what, notice) => {
+                    self.word(state, (item, what), &notice).await
+                }
                 Next::Changed(item) => self.change(state, item).await,
             };
             if frame.is_some() {
@@ -331,13 +333,13 @@ impl Tag {
     async fn word(
         &self,
         state: &McpState,
-        (item, what): (StreamKey, Word),
+        (item, what): (StreamKey, MessageKind),
         notice: &Bytes,
     ) -> Option<Bytes> {
         let is_told = match what {
-            Word::Progress(progress) => self.seen().tasks().goes_on(item, progress),
-            Word::Log(level) => level >= self.level(state).await?,
-            Word::Other => true,
+            MessageKind::Progress(progress) => self.seen().tasks().goes_on(item, progress),
+            MessageKind::Log(level) => level >= self.level(state).await?,
+            MessageKind::Other => true,
         };
         let told = self.seen().told;
         is_told.then(|| self.frame(state, told, |_| notice.to_vec()))
@@ -367,9 +369,9 @@ impl Tag {
             Kind::Session { session, .. } => session.revision,
             Kind::Listen { .. } => Revision::V2026_07_28,
         };
-        let shelf = Shelf::new(state, &self.caller, &server);
+        let caller_tasks = CallerTasks::new(state, &self.caller, &server);
         // While the store is away no notification is sent; named tasks are polled later.
-        let shown = shelf.shown(item, revision).await.ok()?;
+        let shown = caller_tasks.shown(item, revision).await.ok()?;
         let mut seen = self.seen();
         let Some(Shown {
             task,
@@ -441,7 +443,7 @@ mod tests {
         let mut news = TaskNews::default();
         for number in 0..=u8::MAX {
             news.note(item(number));
-            news.say(item(number), Word::Other, Bytes::new());
+            news.say(item(number), MessageKind::Other, Bytes::new());
             news.known(item(number), false);
         }
         assert_eq!(news.changed.len(), MOST_NAMED);

@@ -11,7 +11,7 @@ use portolan_protocol::{
     task::{self, Detail, TaskParams},
 };
 
-use super::{Shelf, Wait, record::Record, wait::wrapped};
+use super::{CallerTasks, Wait, record::Record, wait::wrapped};
 use crate::{
     dispatch::{Context, Work},
     error::McpError,
@@ -35,17 +35,17 @@ pub(crate) async fn answer(
         let required = task::required();
         return Err(cx.fail(&ErrorKind::MissingCapability { required }, &request.id));
     }
-    let shelf = Shelf::of(cx);
+    let caller_tasks = CallerTasks::of(cx);
     if method == Method::TasksList {
-        return list(cx, &shelf, request).await.map(Work::Done);
+        return list(cx, &caller_tasks, request).await.map(Work::Done);
     }
     let id = &request.id;
     let params = TaskParams::read(method, &request.params)
         .map_err(|misfit: Misfit| cx.fail(&misfit.into(), id))?;
     let unknown = || unknown(cx.revision, id);
-    let item = shelf.item(&params.id).ok_or_else(unknown)?;
+    let item = caller_tasks.item(&params.id).ok_or_else(unknown)?;
     match method {
-        Method::TasksCancel => cancel(cx, &shelf, item, id).await.map(Work::Done),
+        Method::TasksCancel => cancel(cx, &caller_tasks, item, id).await.map(Work::Done),
         Method::TasksUpdate => {
             if params
                 .responses
@@ -62,25 +62,32 @@ pub(crate) async fn answer(
                 .iter()
                 .map(|(key, answer)| (key.clone(), wrapped("result", answer)))
                 .collect();
-            let given = shelf.give(item, &answers).await;
+            let given = caller_tasks.give(item, &answers).await;
             let given = given.map_err(|why| why.refuse(cx.revision, id))?;
             given.map(|_| done(cx, id)).ok_or_else(unknown)
         }
         _ => {
-            let record = shelf.look(item).await;
+            let record = caller_tasks.look(item).await;
             let record = record.map_err(|why| why.refuse(cx.revision, id))?;
             let record = record.ok_or_else(unknown)?;
             if method == Method::TasksResult {
                 return Ok(Work::Wait(Box::new(Wait {
                     left: record.left(cx.now),
-                    shelf,
+                    caller_tasks,
                     item,
                     id: id.clone(),
                     revision: cx.revision,
                 })));
             }
             let detail = record.detail(cx.revision, &cx.server.identity);
-            Ok(Work::Done(got(cx, &shelf, item, &record, &detail, id)))
+            Ok(Work::Done(got(
+                cx,
+                &caller_tasks,
+                item,
+                &record,
+                &detail,
+                id,
+            )))
         }
     }
 }
@@ -92,25 +99,25 @@ fn done(cx: &Context<'_>, id: &RequestId) -> Work {
 
 fn got(
     cx: &Context<'_>,
-    shelf: &Shelf,
+    caller_tasks: &CallerTasks,
     item: StreamKey,
     record: &Record,
     detail: &Detail,
     id: &RequestId,
 ) -> Vec<u8> {
-    let task = record.task(shelf.id(item), cx.revision);
+    let task = record.task(caller_tasks.id(item), cx.revision);
     let result = task.got(detail, cx.revision, &cx.server.identity);
     jsonrpc::response(id, &result)
 }
 
 async fn cancel(
     cx: &Context<'_>,
-    shelf: &Shelf,
+    caller_tasks: &CallerTasks,
     item: StreamKey,
     id: &RequestId,
 ) -> Result<Vec<u8>, McpError> {
     let (mut is_new, now) = (false, cx.now);
-    let cancelled = shelf.change(item, |record| {
+    let cancelled = caller_tasks.change(item, |record| {
         is_new = record.cancel(now);
         is_new
     });
@@ -119,7 +126,7 @@ async fn cancel(
         return Err(unknown(cx.revision, id));
     };
     if is_new {
-        shelf.ring(item, &record).await;
+        caller_tasks.notify_runner(item, &record).await;
     }
     if cx.revision.era() == Era::Modern {
         // MCP-TX-10, MCP-X-5B: the answer is the same in every status.
@@ -130,17 +137,21 @@ async fn cancel(
         let misfit = Misfit::new("params.taskId", "the task has ended already");
         return Err(cx.fail(&misfit.into(), id));
     }
-    Ok(got(cx, shelf, item, &record, &Detail::None, id))
+    Ok(got(cx, caller_tasks, item, &record, &Detail::None, id))
 }
 
 /// MCP-TK-9: the newest first, by pages. The cursor is valid for the caller only (MCP-PG-2).
-async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<u8>, McpError> {
+async fn list(
+    cx: &Context<'_>,
+    caller_tasks: &CallerTasks,
+    request: &Request,
+) -> Result<Vec<u8>, McpError> {
     let id = &request.id;
     let params: ListParams = request
         .params
         .read()
         .map_err(|misfit: Misfit| cx.fail(&misfit.into(), id))?;
-    let scope = [&b"tasks/list"[..], &shelf.scope()].concat();
+    let scope = [&b"tasks/list"[..], &caller_tasks.scope()].concat();
     let keys = &cx.state.keys;
     let after = match params.cursor {
         None => None,
@@ -150,7 +161,11 @@ async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<
             Some(place.ok_or_else(|| cx.fail(&ErrorKind::InvalidCursor, id))?)
         }
     };
-    let kept = cx.state.node.records(cx.server.tenant, shelf.key()).await;
+    let kept = cx
+        .state
+        .node
+        .records(cx.server.tenant, caller_tasks.key())
+        .await;
     let kept = kept.map_err(|_| McpError::Unavailable)?;
     // The newest task has the lowest position.
     let place = |item: StreamKey, record: &Record| {
@@ -163,7 +178,7 @@ async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<
         .iter()
         .filter_map(|kept| {
             let item = StreamKey {
-                session: shelf.key(),
+                session: caller_tasks.key(),
                 nonce: kept.nonce,
             };
             let record = Record::read_head(&kept.head)?;
@@ -182,8 +197,8 @@ async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<
     let mut shown = Vec::with_capacity(tasks.len());
     for (_, item, record) in tasks {
         // MCP-X-5F: the list and `tasks/get` agree.
-        let record = if shelf.is_lost(item, &record) {
-            let looked = shelf.look(item).await;
+        let record = if caller_tasks.is_lost(item, &record) {
+            let looked = caller_tasks.look(item).await;
             let looked = looked.map_err(|why| why.refuse(cx.revision, id))?;
             match looked {
                 Some(record) => record,
@@ -192,7 +207,7 @@ async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<
         } else {
             record
         };
-        shown.push(record.task(shelf.id(item), cx.revision));
+        shown.push(record.task(caller_tasks.id(item), cx.revision));
     }
     let result = task::listed(&shown, cursor.as_deref(), &cx.server.identity);
     Ok(jsonrpc::response(id, &result))

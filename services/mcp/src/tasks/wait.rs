@@ -21,9 +21,9 @@ use portolan_protocol::{
 };
 use tokio::time::sleep;
 
-use super::{Shelf, methods::unknown, record::Record};
+use super::{CallerTasks, methods::unknown, record::Record};
 use crate::{
-    ask::{Asker, Unanswered},
+    client_channel::{ClientChannel, Unanswered},
     error::McpError,
     legacy::call::{Facts, Work},
     payloads::About,
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A request that waits.
 #[derive(Debug)]
 pub(crate) struct Wait {
-    pub(super) shelf: Shelf,
+    pub(super) caller_tasks: CallerTasks,
     pub(super) item: StreamKey,
     pub(super) id: RequestId,
     pub(super) revision: Revision,
@@ -62,15 +62,15 @@ impl Wait {
     }
 
     /// Waits for the task.
-    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Work {
-        Box::pin(async move { self.wait(asker.as_ref()).await })
+    pub(crate) fn run(self: Box<Self>, channel: Option<ClientChannel>) -> Work {
+        Box::pin(async move { self.wait(channel.as_ref()).await })
     }
 
-    async fn wait(&self, asker: Option<&Asker>) -> Result<Vec<u8>, McpError> {
+    async fn wait(&self, channel: Option<&ClientChannel>) -> Result<Vec<u8>, McpError> {
         let mut asking = FuturesUnordered::new();
         let mut asked: HashMap<String, AbortHandle> = HashMap::new();
         loop {
-            let watch = self.shelf.state.tasks.watch(self.item);
+            let watch = self.caller_tasks.state.tasks.watch(self.item);
             let changed = async {
                 match &watch {
                     Some(changed) => tokio::select! {
@@ -83,7 +83,7 @@ impl Wait {
             tokio::pin!(changed);
             // Subscribes to changes before the record is read.
             let _ = futures_util::poll!(&mut changed);
-            let record = self.shelf.look(self.item).await;
+            let record = self.caller_tasks.look(self.item).await;
             let record = record.map_err(|why| why.refuse(self.revision, &self.id))?;
             let Some(record) = record else {
                 return Err(unknown(self.revision, &self.id));
@@ -98,10 +98,10 @@ impl Wait {
                     handle.abort();
                 }
             }
-            if let Some(asker) = asker {
+            if let Some(channel) = channel {
                 for (key, request) in requests {
                     if let Entry::Vacant(place) = asked.entry(key.clone()) {
-                        let (asks, handle) = abortable(self.ask(asker, key, request));
+                        let (asks, handle) = abortable(self.ask(channel, key, request));
                         place.insert(handle);
                         asking.push(asks);
                     }
@@ -114,11 +114,11 @@ impl Wait {
         }
     }
 
-    async fn ask(&self, asker: &Asker, key: String, request: InputRequest) -> Answered {
-        let params = task::related(&request.params, &self.shelf.id(self.item));
+    async fn ask(&self, channel: &ClientChannel, key: String, request: InputRequest) -> Answered {
+        let params = task::related(&request.params, &self.caller_tasks.id(self.item));
         // The token is ours already, whatever the source of the question.
         let token = progress::wanted(&params).and_then(|token| token.string());
-        let answer = asker
+        let answer = channel
             .ask_under(self.revision, request.method, &params, token.as_deref())
             .await;
         (key, answer)
@@ -134,7 +134,7 @@ impl Wait {
             // The question stays open: the next waiting request sends it again.
             Err(_) => return Ok(()),
         };
-        let given = self.shelf.give(self.item, &[(key, answer)]).await;
+        let given = self.caller_tasks.give(self.item, &[(key, answer)]).await;
         given
             .map(|_| ())
             .map_err(|why| why.refuse(self.revision, &self.id))
@@ -142,10 +142,10 @@ impl Wait {
 
     /// MCP-TK-7, MCP-TK-12: the answer of the plain call, with the id of the task.
     fn answer(&self, record: &Record) -> Vec<u8> {
-        let identity = &self.shelf.server.identity;
+        let identity = &self.caller_tasks.server.identity;
         match record.outcome(self.revision, identity) {
             Some(Ok(result)) => {
-                let result = task::related(&result, &self.shelf.id(self.item));
+                let result = task::related(&result, &self.caller_tasks.id(self.item));
                 jsonrpc::response(&self.id, result.as_bytes())
             }
             Some(Err(error)) => failed(&self.id, &error),

@@ -36,7 +36,7 @@ async fn t_26_and_n_6_a_node_that_stops_sends_newer_clients_away_and_lets_older_
     let node = Node::start().await;
     let gate = Arc::new(Semaphore::new(0));
     let waits = Arc::clone(&gate);
-    node.script(move |asker| {
+    node.script(move |channel| {
         let gate = Arc::clone(&waits);
         async move {
             let progress = Progress {
@@ -44,7 +44,7 @@ async fn t_26_and_n_6_a_node_that_stops_sends_newer_clients_away_and_lets_older_
                 total: None,
                 message: None,
             };
-            asker.progress(progress).await;
+            channel.progress(progress).await;
             gate.acquire().await.unwrap().forget();
             Ok("done".to_owned())
         }

@@ -16,7 +16,7 @@ use super::{
     upstream_tasks_wire::{Heard, heard_of, with},
     *,
 };
-use crate::bells;
+use crate::notify;
 
 const AT: &str = "2026-11-21T12:00:00Z";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -173,7 +173,7 @@ pub(super) fn servers(heard: &Heard) -> Router {
 impl Node {
     /// Receives messages of other nodes, once they know this node.
     pub(super) async fn among(&self, other: &Self) {
-        TaskTracker::new().spawn(bells::listen(self.state.clone()));
+        TaskTracker::new().spawn(notify::listen(self.state.clone()));
         let mut members = other.state.node.members();
         let me = self.state.node.id();
         let known = members.wait_for(|members| members.live.contains(&me));
@@ -259,7 +259,7 @@ async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whic
     twin.among(&node).await;
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let waits = Arc::clone(&gate);
-    node.script(move |asker| {
+    node.script(move |channel| {
         let gate = Arc::clone(&waits);
         async move {
             while let Ok(permit) = gate.acquire().await {
@@ -267,7 +267,7 @@ async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whic
                 for level in ["info", "warning", "error"] {
                     let params = json!({"level": level, "data": 1});
                     let said = notice("notifications/message", params);
-                    asker.tell(said.into()).await;
+                    channel.tell(said.into()).await;
                 }
             }
             Ok(String::new())
@@ -304,11 +304,11 @@ async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whic
 #[tokio::test]
 async fn a_task_that_says_too_much_is_heard_ten_times_a_second() {
     let [node, _twin] = Node::pair(&["zebra"]).await;
-    node.script(|asker| async move {
+    node.script(|channel| async move {
         for number in 0..500 {
             let params = json!({"level": "error", "data": number});
             let said = notice("notifications/message", params);
-            asker.tell(said.into()).await;
+            channel.tell(said.into()).await;
         }
         std::future::pending().await
     });

@@ -4,7 +4,7 @@
 use portolan_protocol::{ask::AskMethod, jsonrpc::Raw, revision::Revision};
 
 use super::{answers_wire::event, asking_wire::who, modern_wire::modern, *};
-use crate::ask::{Asker, Unanswered};
+use crate::client_channel::{ClientChannel, Unanswered};
 
 pub(super) const R4: &str = "2025-11-25";
 const ABLE: &str =
@@ -511,12 +511,12 @@ async fn tx_4_ex_2_tx_11_tx_12_and_tx_16_who_declares_nothing_and_who_knows_noth
 }
 
 /// The backend of a call that an upstream server made a task of.
-async fn both(asker: Asker) -> Result<String, Unanswered> {
-    asker.becomes_task().await;
+async fn both(channel: ClientChannel) -> Result<String, Unanswered> {
+    channel.becomes_task().await;
     let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}});
     let form = Raw::of(&form).unwrap();
-    let one = asker.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
-    let two = asker.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
+    let one = channel.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
+    let two = channel.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
     let (one, two) = tokio::join!(one, two);
     let name = |answer: Raw| {
         answer

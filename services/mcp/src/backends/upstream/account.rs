@@ -166,7 +166,7 @@ impl Forward<'_> {
         Some(Linking {
             accounts: source.accounts()?,
             person: self.who.person,
-            asker: self.asker,
+            channel: self.channel,
             revision: self.revision,
             opens_pages: self.who.declared.elicitation_url,
         })

@@ -27,8 +27,8 @@ use super::{
     sessions::NoConversation,
 };
 use crate::{
-    ask::{Asker, Round},
     backends::{account::console_page, said},
+    client_channel::{ClientChannel, Round},
     error::McpError,
     state::McpState,
 };
@@ -38,7 +38,7 @@ impl Forward<'_> {
     pub(super) fn wants(&self, params: &Raw) -> bool {
         let level = params.get("level").and_then(|level| level.string());
         let level = level.and_then(|level| level.parse::<Level>().ok());
-        if self.asker.is_some_and(Asker::is_task) {
+        if self.channel.is_some_and(ClientChannel::is_task) {
             // The session of a task may have changed its level; the current one applies on delivery
             // (MCP-LG-4).
             return level.is_some();
@@ -61,24 +61,24 @@ impl Forward<'_> {
         for (_, request) in &mut asked.requests {
             request.params = self.known_uris(&request.params);
         }
-        let Some(asker) = self.asker else {
+        let Some(channel) = self.channel else {
             // The request declared that no client can be asked.
             return Err(Visible::Invalid);
         };
         let state = asked.state.clone();
-        let round = asker.round(asked).await?;
+        let round = channel.round(asked).await?;
         Ok((round, state))
     }
 
     /// MCP-X-36: steps in the browser that the client can show.
     pub(super) fn steps(&self, error: &RpcError, from: Revision) -> Option<Vec<UrlStep>> {
-        let asker = self.asker?;
+        let channel = self.channel?;
         match translate::error(
             error,
             self.method,
             from,
             self.revision,
-            asker.capabilities(),
+            channel.capabilities(),
         ) {
             Failed::Steps(steps) => Some(steps),
             _ => None,
@@ -168,7 +168,7 @@ impl Forward<'_> {
             };
         }
         let nothing = ClientCapabilities::default();
-        let capabilities = self.asker.map_or(&nothing, Asker::capabilities);
+        let capabilities = self.channel.map_or(&nothing, ClientChannel::capabilities);
         match translate::error(error, self.method, from, self.revision, capabilities) {
             Failed::Error(mut error, _) | Failed::Degraded(mut error) => {
                 if let (Some(renamed), Some(data)) = (self.renamed, &error.data) {

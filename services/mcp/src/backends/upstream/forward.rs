@@ -22,8 +22,8 @@ use portolan_protocol::{
 
 use super::{UpstreamSource, UpstreamTool, exchange::exchange, sessions::Who, task};
 use crate::{
-    ask::{Asker, Round},
     catalog::renames::Renamed,
+    client_channel::{ClientChannel, Round},
     dispatch::Context,
     error::McpError,
     state::McpState,
@@ -47,7 +47,7 @@ pub(crate) struct Forward<'a> {
     /// The lowest level of log messages that the client wants.
     pub(crate) level: Option<Level>,
     /// The channel to the client; `None` if the answer is one body.
-    pub(crate) asker: Option<&'a Asker>,
+    pub(crate) channel: Option<&'a ClientChannel>,
     pub(crate) traceparent: Option<String>,
     pub(crate) identity: &'a Identity,
     /// Resources that the client knows by other URIs than the server (MCP-RE-12).
@@ -87,11 +87,11 @@ pub(crate) async fn forward(
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
 ) -> Answered {
-    let continued = ask.asker.and_then(Asker::continued);
+    let continued = ask.channel.and_then(ClientChannel::continued);
     let mut earlier: Option<Earlier> =
         continued.map(|earlier| (earlier.responses.clone(), earlier.state.clone()));
     let mut steps_left = MOST_ROUNDS;
-    let mut as_task = ask.asker.is_some_and(Asker::takes_tasks);
+    let mut as_task = ask.channel.is_some_and(ClientChannel::takes_tasks);
     let mut asked = false;
     loop {
         let params = with_earlier(&ask.params, earlier.as_ref());
@@ -128,23 +128,23 @@ pub(crate) async fn forward(
             }
             Ok(result) if ask.method == Method::ToolsCall && Task::is(&result, from) => {
                 let ended = Box::pin(task::follow(state, source, ask, from, &result)).await;
-                if let Some(asker) = ask.asker {
-                    asker.settle().await;
+                if let Some(channel) = ask.channel {
+                    channel.settle().await;
                 }
                 return ask.ended(state, ended, source);
             }
             Ok(result) => {
-                if let Some(asker) = ask.asker {
-                    asker.settle().await;
+                if let Some(channel) = ask.channel {
+                    channel.settle().await;
                 }
                 return ask.complete(from, &result);
             }
             // MCP-X-52: a client without tasks waits instead.
             Err(error) if !as_task && ask.needs_task(&error, from) => as_task = true,
-            Err(error) => match (ask.steps(&error, from), ask.asker) {
-                (Some(steps), Some(asker)) if steps_left > 0 => {
+            Err(error) => match (ask.steps(&error, from), ask.channel) {
+                (Some(steps), Some(channel)) if steps_left > 0 => {
                     steps_left -= 1;
-                    if let Err(visible) = visit(asker, from, &steps).await {
+                    if let Err(visible) = send_to_pages(channel, from, &steps).await {
                         return ask.said(&visible, CallOutcome::UpstreamError);
                     }
                     earlier = None;
@@ -156,9 +156,13 @@ pub(crate) async fn forward(
 }
 
 /// MCP-X-36: lets the person visit the server's pages; then the call is repeated.
-async fn visit(asker: &Asker, from: Revision, steps: &[UrlStep]) -> Result<(), Visible> {
+async fn send_to_pages(
+    channel: &ClientChannel,
+    from: Revision,
+    steps: &[UrlStep],
+) -> Result<(), Visible> {
     for step in steps {
-        let answer = asker.ask(from, AskMethod::Elicit, &step.params()).await?;
+        let answer = channel.ask(from, AskMethod::Elicit, &step.params()).await?;
         let action = answer.get("action").and_then(|action| action.string());
         if action.as_deref() != Some("accept") {
             return Err(Visible::Declined);
@@ -228,7 +232,7 @@ pub(crate) async fn complete(
         tool: None,
         progress: false,
         level: None,
-        asker: None,
+        channel: None,
         traceparent: cx.trace.map(|trace| trace.context().traceparent()),
         identity: &cx.server.identity,
         renamed: None,

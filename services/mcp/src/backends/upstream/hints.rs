@@ -37,30 +37,30 @@ impl Hints {
 }
 
 /// Most open listen requests for tasks of one server on a node. Other tasks are polled.
-const MOST_EARS: usize = 16;
+const MOST_LISTENERS: usize = 16;
 
 /// The number of open listen requests for tasks, by server.
 #[derive(Debug, Default)]
-pub(crate) struct Ears(Mutex<HashMap<SourceId, usize>>);
+pub(crate) struct TaskListeners(Mutex<HashMap<SourceId, usize>>);
 
-impl Ears {
+impl TaskListeners {
     fn lock(&self) -> MutexGuard<'_, HashMap<SourceId, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The permit for a listen request, until it is dropped.
-pub(super) struct EarPlace {
+pub(super) struct ListenPermit {
     state: McpState,
     source: SourceId,
 }
 
-impl EarPlace {
+impl ListenPermit {
     /// Takes a permit. `None`: the server has reached the limit.
     pub(super) fn take(state: &McpState, source: SourceId) -> Option<Self> {
-        let mut ears = state.ears.lock();
-        let open = ears.entry(source).or_default();
-        if *open >= MOST_EARS {
+        let mut task_listeners = state.task_listeners.lock();
+        let open = task_listeners.entry(source).or_default();
+        if *open >= MOST_LISTENERS {
             return None;
         }
         *open += 1;
@@ -71,13 +71,13 @@ impl EarPlace {
     }
 }
 
-impl Drop for EarPlace {
+impl Drop for ListenPermit {
     fn drop(&mut self) {
-        let mut ears = self.state.ears.lock();
-        if let Some(open) = ears.get_mut(&self.source) {
+        let mut task_listeners = self.state.task_listeners.lock();
+        if let Some(open) = task_listeners.get_mut(&self.source) {
             *open -= 1;
             if *open == 0 {
-                ears.remove(&self.source);
+                task_listeners.remove(&self.source);
             }
         }
     }

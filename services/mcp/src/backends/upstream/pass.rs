@@ -15,14 +15,14 @@ use portolan_protocol::{
 
 use super::{Forward, UpstreamSource, Who, forward, renamed};
 use crate::{
-    ask::{
-        Asker, Continued,
+    catalog::server::Server,
+    client_channel::{
+        ClientChannel, Continued,
         earlier::{Earlier, earlier},
     },
-    catalog::server::Server,
     dispatch::{Context, Work},
     error::McpError,
-    limits::Room,
+    limits::Permit,
     state::McpState,
     tools::Running,
 };
@@ -46,7 +46,7 @@ pub(crate) struct Pass {
     pub(crate) continued: Option<Box<Continued>>,
     traceparent: Option<String>,
     /// Its permit among the tenant's running calls.
-    _room: Room,
+    _room: Permit,
 }
 
 impl Pass {
@@ -68,11 +68,11 @@ impl Pass {
             .progress_token;
         let brought = Brought::read(&request.params).map_err(fail)?;
         let continued = match earlier(cx, method, request, brought, progress.as_ref())? {
-            Earlier::Parked(retry) => return Ok(Work::Parked(retry)),
+            Earlier::Suspended(retry) => return Ok(Work::Suspended(retry)),
             Earlier::Continued(continued) => Some(continued),
             Earlier::Nothing => None,
         };
-        let room = cx.enter_call(&request.id).await?;
+        let permit = cx.enter_call(&request.id).await?;
         let params = request.params.raw().cloned();
         let params = params.unwrap_or(Raw::empty_object());
         Ok(Work::Pass(Box::new(Self {
@@ -88,12 +88,12 @@ impl Pass {
             progress,
             continued,
             traceparent: cx.trace.map(|trace| trace.context().traceparent()),
-            _room: room,
+            _room: permit,
         })))
     }
 
     /// Makes the request and writes its answer. Dropping the future cancels it at the server too.
-    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
+    pub(crate) fn run(self: Box<Self>, channel: Option<ClientChannel>) -> Running {
         Box::pin(async move {
             let _running = self.state.call_log.begin();
             let ask = Forward {
@@ -106,7 +106,7 @@ impl Pass {
                 tool: None,
                 progress: self.progress.is_some(),
                 level: self.level,
-                asker: asker.as_ref(),
+                channel: channel.as_ref(),
                 traceparent: self.traceparent.clone(),
                 identity: &self.server.identity,
                 renamed: self.server.renames.of(self.source.id).map(|all| &**all),

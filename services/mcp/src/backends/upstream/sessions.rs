@@ -33,7 +33,7 @@ use uuid::Uuid;
 use super::{
     NoClient, SignedIn, UpstreamSource,
     forward::said,
-    leftovers::{Leftover, Leftovers},
+    orphaned_sessions::{OrphanedSession, OrphanedSessions},
     tickets::{Opened, of_session, peek, place},
 };
 use crate::state::McpState;
@@ -136,7 +136,7 @@ pub(crate) struct Upstreams {
     /// Recently opened tickets. A frequent caller reads the record only from time to time.
     pub(super) opened: Cache<[u8; 16], Opened>,
     /// The upstream sessions of client sessions.
-    pub(crate) left: Leftovers,
+    pub(crate) left: OrphanedSessions,
 }
 
 impl Default for Upstreams {
@@ -144,7 +144,7 @@ impl Default for Upstreams {
         Self {
             known: Cache::new(SERVERS),
             opened: Cache::new(OPENED),
-            left: Leftovers::default(),
+            left: OrphanedSessions::default(),
         }
     }
 }
@@ -279,7 +279,7 @@ impl Upstreams {
                 {
                     let ticket = legacy.ticket();
                     let now = state.clock.now();
-                    self.left.note(place, ticket, now, || Leftover {
+                    self.left.note(place, ticket, now, || OrphanedSession {
                         source: Arc::clone(source),
                         principal: session.principal,
                         person: who.person,

@@ -29,11 +29,11 @@ use super::{
     LONGEST_CALL, UpstreamSource,
     exchange::{Reply, exchange},
     forward::{Answered, Forward},
-    hints::{EarPlace, Hint},
+    hints::{Hint, ListenPermit},
     sessions::{NoConversation, Who},
 };
 use crate::{
-    ask::{Asker, Unanswered},
+    client_channel::{ClientChannel, Unanswered},
     error::McpError,
     state::McpState,
     tasks::TTL,
@@ -138,8 +138,8 @@ pub(super) async fn follow(
         params: params.clone(),
         armed: true,
     });
-    if let Some(asker) = ask.asker {
-        asker.becomes_task().await;
+    if let Some(channel) = ask.channel {
+        channel.becomes_task().await;
     }
     let now = Instant::now();
     let following = Following {
@@ -147,7 +147,7 @@ pub(super) async fn follow(
         source,
         ask,
         hint: Hint::new(state, source.id, &task.id),
-        ear: Ear::Deaf,
+        listener: Listener::Deaf,
         params,
         asked: HashSet::new(),
         failures: 0,
@@ -177,7 +177,7 @@ impl Forward<'_> {
     pub(super) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
         let wanted = match self.tool.and_then(|tool| tool.tasks) {
             Some(TaskSupport::Required) => true,
-            Some(TaskSupport::Optional) => self.asker.is_some_and(Asker::is_task),
+            Some(TaskSupport::Optional) => self.channel.is_some_and(ClientChannel::is_task),
             Some(TaskSupport::Forbidden) | None => false,
         };
         if !wanted || revision.facts().tasks != Tasks::Core {
@@ -210,7 +210,7 @@ impl Forward<'_> {
         ended: Ended,
         source: &UpstreamSource,
     ) -> Answered {
-        let is_task = self.asker.is_some_and(Asker::is_task);
+        let is_task = self.channel.is_some_and(ClientChannel::is_task);
         match ended {
             Ended::Answer(from, Ok(result)) => self.complete(from, &task::unrelated(&result)),
             Ended::Answer(from, Err(error)) => self.refused(&error, from),
@@ -237,7 +237,7 @@ struct Following<'a> {
     /// Completes when the server has sent a notification of the task.
     hint: Hint,
     /// The stream of those notifications at a modern server.
-    ear: Ear,
+    listener: Listener,
     /// Keys of questions that were forwarded (MCP-TX-9).
     asked: HashSet<String>,
     failures: u32,
@@ -250,13 +250,13 @@ struct Following<'a> {
 /// The notifications of a server of 2026-07-28 about the task (MCP-TX-13).
 ///
 /// They are requested after the first poll that finds it running: most tasks are over by then.
-enum Ear {
+enum Listener {
     Deaf,
-    Opening(BoxFuture<'static, Option<(Standing, EarPlace)>>),
-    Open(Box<(Standing, EarPlace)>),
+    Opening(BoxFuture<'static, Option<(Standing, ListenPermit)>>),
+    Open(Box<(Standing, ListenPermit)>),
 }
 
-impl Ear {
+impl Listener {
     /// Completes when the server sends a notification of a task. Cancel safe.
     async fn hears(&mut self) {
         loop {
@@ -283,7 +283,7 @@ impl Ear {
 }
 
 /// A question's key and method, and the client's answer.
-type Said = (String, ask::AskMethod, Result<Raw, Unanswered>);
+type QuestionAnswer = (String, ask::AskMethod, Result<Raw, Unanswered>);
 
 /// The result of a poll.
 enum Look {
@@ -307,7 +307,7 @@ impl Following<'_> {
             tool: None,
             progress: false,
             level: None,
-            asker: self.ask.asker,
+            channel: self.ask.channel,
             traceparent: None,
             identity: self.ask.identity,
             renamed: self.ask.renamed,
@@ -319,7 +319,9 @@ impl Following<'_> {
     ///
     /// A task of ours has a lifetime of its own.
     async fn look(&mut self) -> Look {
-        if self.begun.elapsed() > LONGEST_CALL && !self.ask.asker.is_some_and(Asker::is_task) {
+        if self.begun.elapsed() > LONGEST_CALL
+            && !self.ask.channel.is_some_and(ClientChannel::is_task)
+        {
             return Look::Ended(Visible::TimedOut(Awaited::Upstream).into());
         }
         (self.looked, self.moved) = (Instant::now(), false);
@@ -352,7 +354,7 @@ impl Following<'_> {
             tokio::select! {
                 () = sleep_until(next) => return,
                 () = self.hint.moved() => {}
-                () = self.ear.hears() => {}
+                () = self.listener.hears() => {}
             }
             self.moved = true;
         }
@@ -367,15 +369,15 @@ impl Following<'_> {
         if self.ask.tool.is_none_or(|tool| tool.tasks.is_none()) {
             return;
         }
-        let Some(place) = EarPlace::take(self.state, self.source.id) else {
+        let Some(place) = ListenPermit::take(self.state, self.source.id) else {
             return;
         };
         let (state, source) = (self.state.clone(), Arc::clone(self.source));
-        let capabilities = self.ask.asker.map(Asker::capabilities).cloned();
+        let capabilities = self.ask.channel.map(ClientChannel::capabilities).cloned();
         let capabilities = capabilities.unwrap_or_default();
         let who = self.ask.who.clone();
         let id = task.id.clone();
-        self.ear = Ear::Opening(Box::pin(async move {
+        self.listener = Listener::Opening(Box::pin(async move {
             let account = source.account(who.person).ok()?;
             let signed_in = source
                 .sign_in_for(&state, account, LONGEST_CALL, LONGEST_CALL)
@@ -456,7 +458,7 @@ impl Following<'_> {
     /// MCP-X-58: sends an answer of the client to the server by `tasks/update`.
     ///
     /// Errors are handled as in a round trip (MCP-X-2A…MCP-X-2C).
-    async fn update(&mut self, (key, method, answer): Said) -> Result<(), Ended> {
+    async fn update(&mut self, (key, method, answer): QuestionAnswer) -> Result<(), Ended> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => ask::refusal(method).ok_or_else(|| Ended::from(Visible::from(why)))?,
@@ -508,10 +510,10 @@ impl Following<'_> {
     }
 }
 
-async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> Said {
-    let answer = match ask.asker {
-        Some(asker) => {
-            asker
+async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> QuestionAnswer {
+    let answer = match ask.channel {
+        Some(channel) => {
+            channel
                 .ask(
                     Revision::V2026_07_28,
                     request.method,

@@ -33,7 +33,7 @@ const FREE: Bytes = Bytes::from_static(b"-");
 pub(super) struct Lease {
     key: SessionKey,
     principal: Principal,
-    holder: Option<NodeId>,
+    leader: Option<NodeId>,
     seen: Option<(Version, Instant)>,
     beats: u32,
 }
@@ -49,15 +49,15 @@ impl Lease {
             key,
             // The record is not a session's.
             principal: Principal(key.0),
-            holder: None,
+            leader: None,
             seen: None,
             beats: 0,
         }
     }
 
     /// The leader, if it is known.
-    pub(super) fn holder(&self) -> Option<NodeId> {
-        self.holder
+    pub(super) fn leader(&self) -> Option<NodeId> {
+        self.leader
     }
 
     fn mine(&mut self, me: NodeId) -> Bytes {
@@ -79,7 +79,7 @@ impl Lease {
             self.seen = None;
             return;
         };
-        let holder = read(&begun.body);
+        let leader = read(&begun.body);
         let now = Instant::now();
         let stands_still = match self.seen {
             Some((version, since)) if version == begun.version => since.elapsed() > SILENT,
@@ -88,8 +88,8 @@ impl Lease {
                 false
             }
         };
-        if holder.is_some_and(|holder| holder != me) && !stands_still {
-            self.holder = holder;
+        if leader.is_some_and(|leader| leader != me) && !stands_still {
+            self.leader = leader;
             return;
         }
         let mine = self.mine(me);
@@ -99,11 +99,11 @@ impl Lease {
             .await;
         match updated {
             Ok(Update::Done(version)) => {
-                self.holder = Some(me);
+                self.leader = Some(me);
                 self.seen = Some((version, now));
             }
             Ok(Update::Conflict { version, body }) => {
-                self.holder = read(&body);
+                self.leader = read(&body);
                 self.seen = Some((version, now));
             }
             Ok(Update::Unknown) | Err(_) => {}
@@ -112,7 +112,7 @@ impl Lease {
 
     /// Releases the lease, if it is this node's.
     pub(super) async fn release(&mut self, state: &McpState) {
-        if self.holder != Some(state.node.id()) {
+        if self.leader != Some(state.node.id()) {
             return;
         }
         if let Some((version, _)) = self.seen {
@@ -122,6 +122,6 @@ impl Lease {
                 .update(self.key, self.principal, version, FREE)
                 .await;
         }
-        self.holder = None;
+        self.leader = None;
     }
 }

@@ -10,7 +10,7 @@ use portolan_protocol::{
     revision::Era,
 };
 
-use super::{Continued, Standing, retry::Retry, state::Opened};
+use super::{Continued, RequestScope, retry::Retry, state::Opened};
 use crate::{dispatch::Context, error::McpError};
 
 /// The position of a request among the rounds of its call.
@@ -21,7 +21,7 @@ pub(crate) enum Earlier {
     /// Call the upstream again with what the client brings (MCP-X-29).
     Continued(Box<Continued>),
     /// Its call is suspended on some node (MCP-X-22).
-    Parked(Box<Retry>),
+    Suspended(Box<Retry>),
 }
 
 /// Opens the `requestState` of a request, if it has one. Requests of sessions have none.
@@ -47,10 +47,10 @@ pub(crate) fn earlier(
             }))
         }));
     };
-    let standing = Standing::new(cx, method, &request.id, &request.params);
-    Ok(match standing.open(&state)? {
-        Opened::Parked(at) => Earlier::Parked(Box::new(Retry {
-            standing: Arc::new(standing),
+    let scope = RequestScope::new(cx, method, &request.id, &request.params);
+    Ok(match scope.open(&state)? {
+        Opened::Suspended(at) => Earlier::Suspended(Box::new(Retry {
+            scope: Arc::new(scope),
             at,
             responses,
             progress: progress.cloned(),

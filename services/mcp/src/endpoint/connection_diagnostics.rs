@@ -20,7 +20,7 @@ use crate::{
 
 /// Records the steps of new clients.
 #[derive(Debug)]
-pub(crate) struct Newcomers {
+pub(crate) struct ConnectionDiagnostics {
     recorder: Recorder,
     /// Grants whose first request is recorded, good and refused requests apart.
     known: Cache<(GrantId, bool), ()>,
@@ -43,7 +43,7 @@ fn at(mut event: NewEvent, target: &Target<'_>) -> NewEvent {
     event
 }
 
-impl Newcomers {
+impl ConnectionDiagnostics {
     /// The set has as many entries as the cache of tokens.
     pub(crate) fn new(recorder: Recorder, remembered: usize) -> Self {
         Self {

@@ -17,8 +17,10 @@ use portolan_protocol::{
 };
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{Asker, Question, Said, Unanswered, notices::Notices, random_name};
-use crate::{config::McpConfig, endpoint::Visit, legacy::session::LiveSession, state::McpState};
+use super::{ChannelMessage, ClientChannel, Question, Unanswered, notices::Notices, random_name};
+use crate::{
+    config::McpConfig, endpoint::RequestContext, legacy::session::LiveSession, state::McpState,
+};
 
 /// How long to wait for an answer (MCP-X-24): longer for people than for programs.
 fn patience(config: &McpConfig, method: AskMethod) -> Duration {
@@ -29,59 +31,59 @@ fn patience(config: &McpConfig, method: AskMethod) -> Duration {
 }
 
 /// The messages of a call of a session before its answer.
-pub(crate) struct Talking {
-    said: mpsc::Receiver<Said>,
+pub(crate) struct CallMessages {
+    said: mpsc::Receiver<ChannelMessage>,
     /// A received message that is not yet forwarded.
-    heard: Option<Said>,
+    waiting: Option<ChannelMessage>,
     notices: Notices,
     state: McpState,
     asking: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl std::fmt::Debug for Talking {
+impl std::fmt::Debug for CallMessages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Talking").finish_non_exhaustive()
     }
 }
 
-impl Talking {
+impl CallMessages {
     /// For a call of `session`. A client that reads no stream gets no questions
     /// (`docs/translation-rules.md`, *Lifecycle, sessions, capabilities*).
     pub(crate) fn new(
-        visit: &Visit<'_>,
+        context: &RequestContext<'_>,
         session: &LiveSession,
         token: Option<ProgressToken>,
         may_stream: bool,
-    ) -> (Asker, Self) {
+    ) -> (ClientChannel, Self) {
         let capabilities = if may_stream {
             session.id.capabilities()
         } else {
             ClientCapabilities::default()
         };
         let revision = session.id.revision;
-        let (asker, mut said) = Asker::of_session(revision, capabilities);
+        let (channel, mut said) = ClientChannel::of_session(revision, capabilities);
         if !may_stream {
             // Closed, so that the call does not wait for messages that reach no client.
             said.close();
         }
-        let talking = Self {
+        let messages = Self {
             said,
-            heard: None,
+            waiting: None,
             notices: Notices::new(revision, token),
-            state: visit.state.clone(),
+            state: context.state.clone(),
             asking: FuturesUnordered::new(),
         };
-        (asker, talking)
+        (channel, messages)
     }
 
     /// Completes when there is a message to forward.
-    pub(crate) async fn hear(&mut self) {
+    pub(crate) async fn received(&mut self) {
         loop {
             match self.said.recv().await {
                 // Progress without a token (MCP-PP-1).
-                Some(Said::Progress(_)) if !self.notices.wants_progress() => {}
+                Some(ChannelMessage::Progress(_)) if !self.notices.wants_progress() => {}
                 Some(said) => {
-                    self.heard = Some(said);
+                    self.waiting = Some(said);
                     return;
                 }
                 None => std::future::pending().await,
@@ -91,10 +93,10 @@ impl Talking {
 
     /// True if there is a message to forward now.
     pub(crate) fn has_more(&mut self) -> bool {
-        while self.heard.is_none() {
+        while self.waiting.is_none() {
             match self.said.try_recv() {
-                Ok(Said::Progress(_)) if !self.notices.wants_progress() => {}
-                Ok(said) => self.heard = Some(said),
+                Ok(ChannelMessage::Progress(_)) if !self.notices.wants_progress() => {}
+                Ok(said) => self.waiting = Some(said),
                 Err(_) => return false,
             }
         }
@@ -105,17 +107,17 @@ impl Talking {
     pub(crate) fn rest(&mut self) -> Vec<Bytes> {
         let mut notices = Vec::new();
         while self.has_more() {
-            notices.extend(self.heard.take().and_then(|said| self.notice(said)));
+            notices.extend(self.waiting.take().and_then(|said| self.notice(said)));
         }
         notices.extend(std::iter::from_fn(|| self.notices.last()));
         notices
     }
 
-    fn notice(&mut self, said: Said) -> Option<Bytes> {
+    fn notice(&mut self, said: ChannelMessage) -> Option<Bytes> {
         match said {
-            Said::Message(notice) => self.notices.message(notice),
-            Said::Progress(progress) => self.notices.progress(&progress),
-            Said::Question(_) | Said::Task => None,
+            ChannelMessage::Message(notice) => self.notices.message(notice),
+            ChannelMessage::Progress(progress) => self.notices.progress(&progress),
+            ChannelMessage::Question(_) | ChannelMessage::Task => None,
         }
     }
 
@@ -124,16 +126,16 @@ impl Talking {
     /// Questions go to `writer` meanwhile, and their answers are processed while this is polled.
     pub(crate) async fn next(&mut self, writer: &StreamWriter) -> Bytes {
         loop {
-            if self.heard.is_none() {
+            if self.waiting.is_none() {
                 tokio::select! {
                     biased;
                     Some(()) = self.asking.next(), if !self.asking.is_empty() => continue,
                     notice = self.notices.due() => return notice,
-                    Some(said) = self.said.recv() => self.heard = Some(said),
+                    Some(said) = self.said.recv() => self.waiting = Some(said),
                 }
             }
-            match self.heard.take() {
-                Some(Said::Question(question)) => {
+            match self.waiting.take() {
+                Some(ChannelMessage::Question(question)) => {
                     let within = patience(&self.state.config, question.method);
                     self.asking
                         .push(Box::pin(ask(writer.clone(), question, within)));

@@ -47,7 +47,7 @@ pub(super) const USED: &str = "requestState already used";
 
 /// A modern request that may ask: the contents of its `requestState` and its answers.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct RequestScope {
     pub(super) state: McpState,
     pub(super) caller: Arc<Caller>,
     pub(super) server: Arc<Server>,
@@ -59,7 +59,7 @@ pub(crate) struct Standing {
 
 /// A question of a suspended call, as its `requestState` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ParkedAt {
+pub(crate) struct SuspendedAt {
     pub(super) stream: StreamKey,
     /// The event of the question.
     pub(super) cursor: Cursor,
@@ -70,12 +70,12 @@ pub(crate) struct ParkedAt {
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// A suspended call waits for this request (MCP-X-22).
-    Parked(ParkedAt),
+    Suspended(SuspendedAt),
     /// Call the upstream again (MCP-X-29).
     HandedOn(Continued),
 }
 
-impl Standing {
+impl RequestScope {
     /// Collects the parts from a request.
     pub(crate) fn new(cx: &Context<'_>, method: Method, id: &RequestId, params: &Params) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Standing {
         }
     }
 
-    fn scope(&self) -> Vec<u8> {
+    fn scope_bytes(&self) -> Vec<u8> {
         [
             &self.server.tenant.uuid().as_bytes()[..],
             &self.server.id.uuid().as_bytes()[..],
@@ -108,14 +108,14 @@ impl Standing {
         let life = Duration::from_secs(self.state.config.park_secs);
         let until = self.state.clock.now() + life;
         let (keys, text) = (&self.state.keys, plain.to_bytes());
-        let sealed = keys.seal_until(Purpose::RequestState, &text, &self.scope(), until);
+        let sealed = keys.seal_until(Purpose::RequestState, &text, &self.scope_bytes(), until);
         let state = URL_SAFE_NO_PAD.encode(sealed.ok()?);
         (state.len() <= LONGEST_STATE).then_some(state)
     }
 
-    pub(super) fn seal_parked(&self, at: &ParkedAt) -> Option<String> {
+    pub(super) fn seal_suspended(&self, at: &SuspendedAt) -> Option<String> {
         let epoch = at.cursor.epoch;
-        let about = About::Parked {
+        let about = About::Suspended {
             session: at.stream.session.0,
             nonce: at.stream.nonce.0,
             seq: at.cursor.seq,
@@ -163,7 +163,7 @@ impl Standing {
         }
         let sealed = URL_SAFE_NO_PAD.decode(text).map_err(|_| INVALID)?;
         let (keys, now) = (&self.state.keys, self.state.clock.now());
-        let opened = keys.open(Purpose::RequestState, &sealed, &self.scope(), now);
+        let opened = keys.open(Purpose::RequestState, &sealed, &self.scope_bytes(), now);
         let opened = opened.map_err(|why| match why {
             OpenError::Expired => EXPIRED,
             _ => INVALID,
@@ -176,12 +176,12 @@ impl Standing {
         }
         let round = plain.round;
         Ok(match plain.about {
-            About::Parked {
+            About::Suspended {
                 session,
                 nonce,
                 seq,
                 epoch,
-            } => Opened::Parked(ParkedAt {
+            } => Opened::Suspended(SuspendedAt {
                 stream: StreamKey {
                     session: SessionKey(session),
                     nonce: Nonce(nonce),

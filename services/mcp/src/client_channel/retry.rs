@@ -21,16 +21,16 @@ use portolan_protocol::{
 use tokio_util::task::TaskTracker;
 
 use super::{
-    parked::{Frame, RPC, UNKNOWN, answered, record},
-    state::{ParkedAt, Standing, USED},
+    state::{RequestScope, SuspendedAt, USED},
+    suspended::{Frame, RPC, UNKNOWN, answered, record},
 };
 use crate::error::McpError;
 
 /// A request that continues a suspended call.
 #[derive(Debug)]
 pub(crate) struct Retry {
-    pub(crate) standing: Arc<Standing>,
-    pub(crate) at: ParkedAt,
+    pub(crate) scope: Arc<RequestScope>,
+    pub(crate) at: SuspendedAt,
     /// The client's answers, an object of objects.
     pub(crate) responses: Option<Raw>,
     /// The token for progress from now on (MCP-X-76).
@@ -53,24 +53,24 @@ impl Retry {
     /// already.
     pub(crate) async fn begin(self) -> Result<Result<Follow, Vec<u8>>, McpError> {
         let Self {
-            standing,
+            scope,
             at,
             responses,
             progress,
         } = self;
-        let lost = |standing: &Standing| Ok(Err(standing.visible(&Visible::Lost)));
-        let (node, principal) = (&standing.state.node, standing.caller.session_principal());
-        let (tenant, session) = (standing.server.tenant, at.stream.session);
+        let lost = |scope: &RequestScope| Ok(Err(scope.visible(&Visible::Lost)));
+        let (node, principal) = (&scope.state.node, scope.caller.session_principal());
+        let (tenant, session) = (scope.server.tenant, at.stream.session);
         let begun = match node.begin(session, principal, &record(UNKNOWN)).await {
             Ok(begun) => begun,
-            Err(SessionError::Unknown) => return lost(&standing),
+            Err(SessionError::Unknown) => return lost(&scope),
             Err(SessionError::Unavailable) => return Err(McpError::Unavailable),
         };
         let &[b'R', rounds] = &begun.body[..] else {
-            return lost(&standing);
+            return lost(&scope);
         };
         if rounds >= at.round {
-            return Err(standing.refuse(USED));
+            return Err(scope.refuse(USED));
         }
         // This write decides which node uses the state.
         let used = node
@@ -78,8 +78,8 @@ impl Retry {
             .await;
         match used.map_err(|_| McpError::Unavailable)? {
             Update::Done(_) => {}
-            Update::Conflict { .. } => return Err(standing.refuse(USED)),
-            Update::Unknown => return lost(&standing),
+            Update::Conflict { .. } => return Err(scope.refuse(USED)),
+            Update::Unknown => return lost(&scope),
         }
         let responses = responses.unwrap_or(Raw::empty_object()).bytes().clone();
         let question = format!("r{}", at.round);
@@ -91,10 +91,10 @@ impl Retry {
         let resumed = node.resume(tenant, at.stream, principal, at.cursor).await;
         match resumed.map_err(|_| McpError::Unavailable)? {
             Resumed::Reader(reader) => {
-                let telling = progress.map(|token| (token, Gate::default()));
-                Ok(Ok(Follow::new(standing, at.stream, reader, telling)))
+                let reporting = progress.map(|token| (token, Gate::default()));
+                Ok(Ok(Follow::new(scope, at.stream, reader, reporting)))
             }
-            Resumed::Unknown | Resumed::Gone | Resumed::Finished => lost(&standing),
+            Resumed::Unknown | Resumed::Gone | Resumed::Finished => lost(&scope),
         }
     }
 }
@@ -102,7 +102,7 @@ impl Retry {
 /// Cancels a suspended call whose client disconnected (MCP-T-63), unless its answer was sent.
 #[derive(Debug)]
 struct Guard {
-    standing: Arc<Standing>,
+    scope: Arc<RequestScope>,
     stream: StreamKey,
     is_over: bool,
 }
@@ -112,11 +112,11 @@ impl Drop for Guard {
         if self.is_over || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let (standing, session) = (Arc::clone(&self.standing), self.stream.session);
-        let tracker: &TaskTracker = &self.standing.state.tracker;
+        let (scope, session) = (Arc::clone(&self.scope), self.stream.session);
+        let tracker: &TaskTracker = &self.scope.state.tracker;
         tracker.spawn(async move {
-            let principal = standing.caller.session_principal();
-            let cancelled = standing.state.node.cancel(session, principal, RPC).await;
+            let principal = scope.caller.session_principal();
+            let cancelled = scope.state.node.cancel(session, principal, RPC).await;
             if cancelled.is_err() {
                 // The call ends at its deadline.
                 tracing::debug!("a parked call could not be cancelled");
@@ -129,22 +129,22 @@ impl Drop for Guard {
 #[derive(Debug)]
 pub(crate) struct Follow {
     reader: StreamReader,
-    telling: Option<(ProgressToken, Gate)>,
+    reporting: Option<(ProgressToken, Gate)>,
     guard: Guard,
 }
 
 impl Follow {
     pub(super) fn new(
-        standing: Arc<Standing>,
+        scope: Arc<RequestScope>,
         stream: StreamKey,
         reader: StreamReader,
-        telling: Option<(ProgressToken, Gate)>,
+        reporting: Option<(ProgressToken, Gate)>,
     ) -> Self {
         Self {
             reader,
-            telling,
+            reporting,
             guard: Guard {
-                standing,
+                scope,
                 stream,
                 is_over: false,
             },
@@ -153,7 +153,7 @@ impl Follow {
 
     /// The id of the request that gets the answer.
     pub(super) fn request(&self) -> &RequestId {
-        &self.guard.standing.id
+        &self.guard.scope.id
     }
 
     /// The answer; notifications before it are dropped.
@@ -170,7 +170,7 @@ impl Follow {
         loop {
             let Some(delivery) = self.reader.next().await else {
                 // The call was cancelled, or its log is gone.
-                return self.done(|standing| Ok(standing.visible(&Visible::Lost)));
+                return self.done(|scope| Ok(scope.visible(&Visible::Lost)));
             };
             let (payload, cursor) = match delivery {
                 Delivery::Event {
@@ -187,8 +187,8 @@ impl Follow {
             };
             match (Frame::read(&payload), cursor) {
                 (Some(Frame::Progress(progress)), _) => {
-                    let revision = self.guard.standing.revision;
-                    if let Some((token, gate)) = &mut self.telling
+                    let revision = self.guard.scope.revision;
+                    if let Some((token, gate)) = &mut self.reporting
                         && gate.passes(progress.progress)
                     {
                         let notice = progress::notification(revision, token, &progress);
@@ -197,40 +197,40 @@ impl Follow {
                 }
                 (Some(Frame::Message(notice)), _) => return Step::Notice(notice),
                 (Some(Frame::Asked(round, requests)), Some(cursor)) => {
-                    let at = ParkedAt {
+                    let at = SuspendedAt {
                         stream: self.guard.stream,
                         cursor,
                         round,
                     };
-                    return self.done(|standing| {
-                        let state = standing.seal_parked(&at).ok_or(McpError::Unavailable)?;
-                        Ok(standing.input_required(InputRequired {
+                    return self.done(|scope| {
+                        let state = scope.seal_suspended(&at).ok_or(McpError::Unavailable)?;
+                        Ok(scope.input_required(InputRequired {
                             requests,
                             state: Some(state),
                         }))
                     });
                 }
                 (Some(Frame::Final(outcome)), _) => {
-                    return self.done(|standing| Ok(answer(standing, &outcome)));
+                    return self.done(|scope| Ok(answer(scope, &outcome)));
                 }
                 // The event that the cluster writes when a call is lost with its node (MCP-V-5).
                 (None | Some(Frame::Asked(..)), _) => {
-                    return self.done(|standing| Ok(standing.visible(&Visible::Lost)));
+                    return self.done(|scope| Ok(scope.visible(&Visible::Lost)));
                 }
             }
         }
     }
 
-    fn done(&mut self, outcome: impl FnOnce(&Standing) -> Result<Vec<u8>, McpError>) -> Step {
+    fn done(&mut self, outcome: impl FnOnce(&RequestScope) -> Result<Vec<u8>, McpError>) -> Step {
         self.guard.is_over = true;
-        Step::Done(outcome(&self.guard.standing))
+        Step::Done(outcome(&self.guard.scope))
     }
 }
 
 /// The outcome of a suspended call, with the id of the request that gets it.
-fn answer(standing: &Standing, outcome: &Raw) -> Vec<u8> {
+fn answer(scope: &RequestScope, outcome: &Raw) -> Vec<u8> {
     if let Some(result) = outcome.get("result") {
-        return jsonrpc::response(&standing.id, result.as_bytes());
+        return jsonrpc::response(&scope.id, result.as_bytes());
     }
     let error = outcome.get("error").unwrap_or(Raw::empty_object());
     let code = error
@@ -242,5 +242,5 @@ fn answer(standing: &Standing, outcome: &Raw) -> Vec<u8> {
         message: message.unwrap_or_default(),
         data: error.get("data"),
     };
-    jsonrpc::error_response(Some(&standing.id), &error)
+    jsonrpc::error_response(Some(&scope.id), &error)
 }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::note::without;
 use crate::{
-    backends::upstream::{NoClient, NoConversation, Spoken, UpstreamSource, ask_for_a_look},
+    backends::upstream::{NoClient, NoConversation, Spoken, UpstreamSource, request_refresh},
     state::McpState,
 };
 
@@ -45,7 +45,7 @@ const ASK_ACCOUNT: Duration = Duration::from_secs(30);
 
 /// A message of the server.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum LeaderEvent {
     /// The server notifies of these URIs from now on, and of no others.
     Subscribed {
         acknowledged: BTreeSet<String>,
@@ -58,7 +58,7 @@ pub(super) enum Told {
 }
 
 /// The inputs and outputs of a conversation.
-pub(super) struct Watching {
+pub(super) struct LeaderConversation {
     pub(super) state: McpState,
     pub(super) source: Arc<UpstreamSource>,
     /// The token that opened the conversation, if the server requires one.
@@ -66,7 +66,7 @@ pub(super) struct Watching {
     /// Another node was the leader before this one.
     pub(super) again: bool,
     pub(super) wanted: watch::Receiver<BTreeSet<String>>,
-    pub(super) told: mpsc::Sender<Told>,
+    pub(super) events: mpsc::Sender<LeaderEvent>,
     pub(super) stop: CancellationToken,
 }
 
@@ -85,7 +85,7 @@ impl From<UpstreamError> for End {
     }
 }
 
-impl Watching {
+impl LeaderConversation {
     /// Keeps a conversation open until `stop` is cancelled, and reconnects after failures.
     pub(super) async fn run(mut self) {
         let mut failures = 0_u32;
@@ -100,7 +100,7 @@ impl Watching {
                 End::Mute => {
                     let refused = self.wanted.borrow_and_update().clone();
                     let acknowledged = BTreeSet::new();
-                    self.tell(Told::Subscribed {
+                    self.send(LeaderEvent::Subscribed {
                         acknowledged,
                         refused,
                     })
@@ -137,9 +137,9 @@ impl Watching {
         }
     }
 
-    async fn tell(&self, told: Told) {
+    async fn send(&self, event: LeaderEvent) {
         // The receiver may be gone: then this task ends soon.
-        let _ = self.told.send(told).await;
+        let _ = self.events.send(event).await;
     }
 
     /// Runs one conversation. `again`: notifications of an earlier one may be lost.
@@ -208,11 +208,11 @@ impl Watching {
     }
 
     /// The stream is open: earlier changes are found by one refresh (MCP-X-45).
-    async fn is_heard(&self, again: bool, is_there: &mut bool) {
+    async fn opened(&self, again: bool, is_there: &mut bool) {
         *is_there = true;
-        ask_for_a_look(&self.state, &self.source);
+        request_refresh(&self.state, &self.source);
         if again {
-            self.tell(Told::Again).await;
+            self.send(LeaderEvent::Again).await;
         }
     }
 
@@ -227,7 +227,7 @@ impl Watching {
     ) -> Result<End, End> {
         let mut wanted = self.wanted.borrow_and_update().clone();
         let mut standing = self.open_modern(connection, &wanted).await?;
-        self.is_heard(again, is_there).await;
+        self.opened(again, is_there).await;
         loop {
             tokio::select! {
                 changed = self.wanted.changed() => {
@@ -242,17 +242,17 @@ impl Watching {
                     let next = self.open_modern(connection, &wanted).await?;
                     let mut old = std::mem::replace(&mut standing, next);
                     // The last notifications of the old stream; the new one has all later ones.
-                    let mut told = BTreeSet::new();
+                    let mut updated = BTreeSet::new();
                     while let Ok(Ok(event)) = timeout(Duration::ZERO, old.next()).await {
-                        told.extend(self.heard(connection, event).await?);
+                        updated.extend(self.received(connection, event).await?);
                     }
                     drop(old);
                     while let Ok(event) = timeout(Duration::ZERO, standing.next()).await {
-                        self.heard_once(connection, event?, &told).await?;
+                        self.received_once(connection, event?, &updated).await?;
                     }
                 }
                 event = standing.next() => {
-                    self.heard(connection, event?).await?;
+                    self.received(connection, event?).await?;
                 }
             }
         }
@@ -289,7 +289,7 @@ impl Watching {
             .map(|uris| uris.elements().filter_map(|uri| uri.string()).collect())
             .unwrap_or_default();
         let refused = without(wanted, &acknowledged).into_iter().collect();
-        self.tell(Told::Subscribed {
+        self.send(LeaderEvent::Subscribed {
             acknowledged,
             refused,
         })
@@ -308,7 +308,7 @@ impl Watching {
         let Some(mut standing) = connection.stand(&[]).await? else {
             return Err(End::Mute);
         };
-        self.is_heard(again, is_there).await;
+        self.opened(again, is_there).await;
         let can_subscribe = facts.has_flag("resources", "subscribe");
         let (mut subscribed, mut refused) = (BTreeSet::new(), BTreeSet::new());
         let mut is_first = true;
@@ -336,7 +336,7 @@ impl Watching {
                         refused.insert(uri);
                     }
                 }
-                self.tell(Told::Subscribed {
+                self.send(LeaderEvent::Subscribed {
                     acknowledged: subscribed.clone(),
                     refused: refused.clone(),
                 })
@@ -350,48 +350,48 @@ impl Watching {
                     self.wanted.mark_changed();
                 }
                 event = standing.next() => {
-                    self.heard(connection, event?).await?;
+                    self.received(connection, event?).await?;
                 }
             }
         }
     }
 
-    async fn heard_once(
+    async fn received_once(
         &self,
         connection: &Connection,
         event: Event,
-        told: &BTreeSet<String>,
+        updated: &BTreeSet<String>,
     ) -> Result<(), End> {
         let is_known = match &event {
             Event::Notification { method, params } if *method == Method::ResourceUpdated.name() => {
                 params
                     .get("uri")
                     .and_then(|uri| uri.string())
-                    .is_some_and(|uri| told.contains(&uri))
+                    .is_some_and(|uri| updated.contains(&uri))
             }
             _ => false,
         };
         if !is_known {
-            self.heard(connection, event).await?;
+            self.received(connection, event).await?;
         }
         Ok(())
     }
 
     /// Forwards a message of the server. Returns the URI if it names a changed resource.
-    async fn heard(&self, connection: &Connection, event: Event) -> Result<Option<String>, End> {
+    async fn received(&self, connection: &Connection, event: Event) -> Result<Option<String>, End> {
         match event {
             Event::Notification { method, params } => match Method::from_name(&method) {
                 Some(
                     Method::ToolsListChanged
                     | Method::PromptsListChanged
                     | Method::ResourcesListChanged,
-                ) => ask_for_a_look(&self.state, &self.source),
+                ) => request_refresh(&self.state, &self.source),
                 Some(Method::TaskStatus | Method::TaskNotification) => {
                     self.state.hints.moved(self.source.id, &params);
                 }
                 Some(Method::ResourceUpdated) => {
                     if let Some(uri) = params.get("uri").and_then(|uri| uri.string()) {
-                        self.tell(Told::Updated(uri.clone())).await;
+                        self.send(LeaderEvent::Updated(uri.clone())).await;
                         return Ok(Some(uri));
                     }
                 }

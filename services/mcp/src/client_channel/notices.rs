@@ -71,7 +71,7 @@ pub(crate) fn lane(notice: &Bytes) -> Option<Lane> {
 /// The notifications of a call, in the form of its client.
 #[derive(Debug)]
 pub(crate) struct Notices {
-    telling: Option<(ProgressToken, Gate)>,
+    reporting: Option<(ProgressToken, Gate)>,
     revision: Revision,
     paced: Paced,
 }
@@ -80,7 +80,7 @@ impl Notices {
     /// `token` is the token under which the client wants progress, if it does.
     pub(crate) fn new(revision: Revision, token: Option<ProgressToken>) -> Self {
         Self {
-            telling: token.map(|token| (token, Gate::default())),
+            reporting: token.map(|token| (token, Gate::default())),
             revision,
             paced: Paced::of_client(),
         }
@@ -88,12 +88,12 @@ impl Notices {
 
     /// Whether the client wants progress (MCP-PP-1).
     pub(crate) const fn wants_progress(&self) -> bool {
-        self.telling.is_some()
+        self.reporting.is_some()
     }
 
     /// Takes progress and returns the notification to send now, if any.
     pub(crate) fn progress(&mut self, progress: &Progress) -> Option<Bytes> {
-        let (token, gate) = self.telling.as_mut()?;
+        let (token, gate) = self.reporting.as_mut()?;
         if !gate.passes(progress.progress) {
             return None;
         }

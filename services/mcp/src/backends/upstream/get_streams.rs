@@ -19,7 +19,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{LONGEST_CALL, UpstreamSource, ask_for_a_look};
+use super::{LONGEST_CALL, UpstreamSource, request_refresh};
 use crate::state::McpState;
 
 /// How long a call waits for the stream before it begins without it.
@@ -38,7 +38,7 @@ const WORDS: usize = 64;
 
 /// The GET streams that this node reads.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct UpstreamGetStreams {
     by_session: Mutex<HashMap<Digest, Arc<Reader>>>,
 }
 
@@ -59,7 +59,7 @@ struct Calls {
 
 /// The subscription of a call to the stream, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Subscriber {
     heard: mpsc::Receiver<Event>,
     number: u64,
     reader: Arc<Reader>,
@@ -69,14 +69,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Seat {
+impl Subscriber {
     /// The next message of the server for this call. Cancel safe.
     pub(super) async fn next(&mut self) -> Option<Event> {
         self.heard.recv().await
     }
 }
 
-impl Drop for Seat {
+impl Drop for Subscriber {
     fn drop(&mut self) {
         let mut calls = lock(&self.reader.calls);
         calls.open.retain(|(number, _)| *number != self.number);
@@ -87,14 +87,14 @@ impl Drop for Seat {
 }
 
 impl Reader {
-    fn sit(self: &Arc<Self>) -> Seat {
+    fn subscribe(self: &Arc<Self>) -> Subscriber {
         let (sender, heard) = mpsc::channel(WORDS);
         let mut calls = lock(&self.calls);
         calls.made += 1;
         let number = calls.made;
         calls.open.push((number, sender));
         calls.idle_since = None;
-        Seat {
+        Subscriber {
             heard,
             number,
             reader: Arc::clone(self),
@@ -115,21 +115,21 @@ impl Reader {
     }
 }
 
-impl Beside {
+impl UpstreamGetStreams {
     /// Subscribes a call that is about to be made in this session.
-    pub(super) async fn sit(
+    pub(super) async fn subscribe(
         &self,
         state: &McpState,
         source: &Arc<UpstreamSource>,
         (person, account): (Option<UserId>, Option<Uuid>),
         legacy: &Legacy,
-    ) -> Option<Seat> {
+    ) -> Option<Subscriber> {
         let ticket = legacy.ticket();
         if !ticket.has_session() {
             return None;
         }
         let name = digest(format!("{} {}", source.place, ticket.to_text()).as_bytes());
-        let (seat, is_new) = {
+        let (subscriber, is_new) = {
             let mut by_session = lock(&self.by_session);
             let known = by_session.get(&name).map(Arc::clone);
             let is_new = known.is_none();
@@ -141,7 +141,7 @@ impl Beside {
                 by_session.insert(name, Arc::clone(&reader));
                 reader
             });
-            (reader.sit(), is_new)
+            (reader.subscribe(), is_new)
         };
         if is_new {
             let reading = Reading {
@@ -150,21 +150,21 @@ impl Beside {
                 person,
                 account,
                 legacy: legacy.clone(),
-                reader: Arc::clone(&seat.reader),
+                reader: Arc::clone(&subscriber.reader),
                 name,
             };
             state.tracker.spawn(reading.run());
         }
-        let mut known = seat.reader.known.subscribe();
+        let mut known = subscriber.reader.known.subscribe();
         let waited = timeout(PATIENCE, known.wait_for(|known| *known))
             .await
             .is_ok();
         if !waited {
             // Some servers send no response head before the first message: the next call does not
             // wait for it.
-            seat.reader.known.send_replace(true);
+            subscriber.reader.known.send_replace(true);
         }
-        Some(seat)
+        Some(subscriber)
     }
 }
 
@@ -202,7 +202,7 @@ impl Reading {
                     tracing::debug!(source.id = %self.source.id, reason = %error, "the stream beside a call is not there");
                     if matches!(error, UpstreamError::SessionGone) {
                         // The next call has another session.
-                        lock(&self.state.beside.by_session).remove(&self.name);
+                        lock(&self.state.get_streams.by_session).remove(&self.name);
                         return;
                     }
                     PAUSE
@@ -245,7 +245,7 @@ impl Reading {
                 () = sleep(pause.min(TICK)) => {}
             }
         }
-        let mut by_session = lock(&self.state.beside.by_session);
+        let mut by_session = lock(&self.state.get_streams.by_session);
         // Checked under the lock that every new call takes.
         let is_over = self.reader.is_idle_for(Duration::ZERO);
         if is_over {
@@ -282,7 +282,7 @@ impl Reading {
                     Method::ToolsListChanged
                     | Method::PromptsListChanged
                     | Method::ResourcesListChanged,
-                ) => return ask_for_a_look(&self.state, &self.source),
+                ) => return request_refresh(&self.state, &self.source),
                 Some(Method::TaskStatus) => {
                     return self.state.hints.moved(self.source.id, params);
                 }

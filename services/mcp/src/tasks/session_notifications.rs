@@ -17,9 +17,9 @@ use portolan_protocol::{
 use tokio::time::Instant;
 
 use crate::{
-    ask::notices::Paced,
-    bells::{self, Bell, Word},
-    legacy::call::Telling,
+    client_channel::notices::Paced,
+    legacy::call::ProgressReporter,
+    notify::{self, MessageKind, NodeMessage},
     state::McpState,
 };
 
@@ -30,37 +30,37 @@ const WORDS: usize = 10;
 
 /// The owner and key of a task.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Speaker {
+pub(super) struct TaskOrigin {
     pub(super) tenant: TenantId,
     pub(super) session: SessionKey,
     pub(super) item: StreamKey,
 }
 
 /// The channel of a running task to its session.
-pub(crate) struct Voice {
+pub(crate) struct SessionNotifications {
     state: McpState,
-    speaker: Speaker,
+    origin: TaskOrigin,
     /// The client's id of the task.
     id: String,
     revision: Revision,
-    telling: Option<(ProgressToken, Gate)>,
+    reporter: Option<(ProgressToken, Gate)>,
     progress: Paced,
     /// The rate of all notifications except progress.
     words: Paced,
     /// Sends progress for an API, which reports none.
-    ticks: Option<Telling>,
+    ticks: Option<ProgressReporter>,
 }
 
-impl std::fmt::Debug for Voice {
+impl std::fmt::Debug for SessionNotifications {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Voice").finish_non_exhaustive()
     }
 }
 
-impl Voice {
+impl SessionNotifications {
     pub(super) fn new(
         state: &McpState,
-        speaker: Speaker,
+        origin: TaskOrigin,
         id: String,
         (revision, token): (Revision, Option<ProgressToken>),
         talks: bool,
@@ -68,18 +68,18 @@ impl Voice {
         let ticking = token.clone().filter(|_| !talks);
         Self {
             state: state.clone(),
-            speaker,
+            origin,
             id,
             revision,
-            telling: token.map(|token| (token, Gate::default())),
+            reporter: token.map(|token| (token, Gate::default())),
             progress: Paced::new(PROGRESS),
             words: Paced::new(WORDS),
-            ticks: ticking.map(|token| Telling::new(token, revision, Instant::now())),
+            ticks: ticking.map(|token| ProgressReporter::new(token, revision, Instant::now())),
         }
     }
 
     pub(super) fn progress(&mut self, progress: &Progress) {
-        let Some((token, gate)) = &mut self.telling else {
+        let Some((token, gate)) = &mut self.reporter else {
             return;
         };
         if !gate.passes(progress.progress) {
@@ -87,51 +87,51 @@ impl Voice {
         }
         let notice = progress::notification(self.revision, token, progress);
         let told = self.progress.take(Lane::Progress, notice.into());
-        self.tell(told);
+        self.send(told);
     }
 
     /// Sends a whole notification with the id of the task.
     ///
     /// Above the rate only the newest is sent, whatever its logger, because every node receives it.
-    pub(super) fn say(&mut self, notice: Bytes) {
+    pub(super) fn message(&mut self, notice: Bytes) {
         let told = self.words.take(Lane::Log(None), notice);
-        self.tell(told);
+        self.send(told);
     }
 
     /// Sends the delayed notifications, before the task ends.
-    pub(super) fn last_words(&mut self) {
+    pub(super) fn remaining(&mut self) {
         for notice in [self.progress.last(), self.words.last()] {
-            self.tell(notice);
+            self.send(notice);
         }
     }
 
-    fn tell(&self, notice: Option<Bytes>) {
+    fn send(&self, notice: Option<Bytes>) {
         if let Some(notice) = notice {
-            self.speaker.tell(&self.state, of_task(&notice, &self.id));
+            self.origin.send(&self.state, of_task(&notice, &self.id));
         }
     }
 }
 
-impl Speaker {
-    fn tell(self, state: &McpState, said: Option<(Word, Bytes)>) {
+impl TaskOrigin {
+    fn send(self, state: &McpState, said: Option<(MessageKind, Bytes)>) {
         let Some((what, notice)) = said else { return };
         let Self {
             tenant,
             session,
             item,
         } = self;
-        let bell = Bell::Said {
+        let bell = NodeMessage::ChannelMessage {
             session,
             item,
             what,
             notice,
         };
-        bells::ring(state, tenant, bell);
+        notify::publish(state, tenant, bell);
     }
 }
 
 /// Sends delayed notifications and the progress of an API when they are due. Cancel safe.
-pub(super) async fn due(voice: Option<&mut Voice>) {
+pub(super) async fn due(voice: Option<&mut SessionNotifications>) {
     let Some(voice) = voice else {
         return std::future::pending().await;
     };
@@ -140,10 +140,10 @@ pub(super) async fn due(voice: Option<&mut Voice>) {
         notice = voice.words.due() => notice,
         notice = tick(voice.ticks.as_mut()) => notice,
     };
-    voice.tell(Some(notice));
+    voice.send(Some(notice));
 }
 
-async fn tick(ticks: Option<&mut Telling>) -> Bytes {
+async fn tick(ticks: Option<&mut ProgressReporter>) -> Bytes {
     match ticks {
         Some(ticks) => ticks.next().await,
         None => std::future::pending().await,
@@ -151,14 +151,16 @@ async fn tick(ticks: Option<&mut Telling>) -> Bytes {
 }
 
 /// MCP-TK-12: the notification with the id of the task, and its kind.
-fn of_task(notice: &[u8], id: &str) -> Option<(Word, Bytes)> {
+fn of_task(notice: &[u8], id: &str) -> Option<(MessageKind, Bytes)> {
     let notice = Raw::parse(Bytes::copy_from_slice(notice)).ok()?;
     let method = notice.get("method")?.string()?;
     let params = notice.get("params").unwrap_or(Raw::empty_object());
     let what = match Method::from_name(&method) {
-        Some(Method::Progress) => Word::Progress(params.get("progress")?.as_str().parse().ok()?),
-        Some(Method::LogMessage) => Word::Log(params.get("level")?.string()?.parse().ok()?),
-        _ => Word::Other,
+        Some(Method::Progress) => {
+            MessageKind::Progress(params.get("progress")?.as_str().parse().ok()?)
+        }
+        Some(Method::LogMessage) => MessageKind::Log(params.get("level")?.string()?.parse().ok()?),
+        _ => MessageKind::Other,
     };
     let params = task::related(&params, id);
     let notice = jsonrpc::notification(&method, Some(params.as_bytes()));
@@ -176,7 +178,7 @@ mod tests {
     fn tk_12_what_a_task_says_names_the_task_beside_what_it_had() {
         let said = br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1,"_meta":{"x":1}}}"#;
         let (what, told) = of_task(said, "t").unwrap();
-        assert_eq!(what, Word::Log(Level::Info));
+        assert_eq!(what, MessageKind::Log(Level::Info));
         let told: Value = serde_json::from_slice(&told).unwrap();
         let meta = json!({"x": 1, "io.modelcontextprotocol/related-task": {"taskId": "t"}});
         assert_eq!(told["method"], "notifications/message");
@@ -185,6 +187,6 @@ mod tests {
             json!({"level": "info", "data": 1, "_meta": meta})
         );
         let said = br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":2.5}}"#;
-        assert_eq!(of_task(said, "t").unwrap().0, Word::Progress(2.5));
+        assert_eq!(of_task(said, "t").unwrap().0, MessageKind::Progress(2.5));
     }
 }

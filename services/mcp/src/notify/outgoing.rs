@@ -11,13 +11,13 @@ use std::{
 
 use portolan_model::id::TenantId;
 
-use super::Bell;
+use super::NodeMessage;
 use crate::instruments;
 
 /// Most messages that wait.
 const MOST: usize = 1_024;
 /// Most notifications of tasks of one tenant among them.
-const MOST_WORDS: usize = 64;
+const MOST_NOTICES: usize = 64;
 
 /// The waiting messages.
 #[derive(Debug, Default)]
@@ -25,15 +25,15 @@ pub(crate) struct Outgoing(Mutex<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: VecDeque<(TenantId, Bell)>,
+    waiting: VecDeque<(TenantId, NodeMessage)>,
     /// A sender is running.
     is_sent: bool,
 }
 
 impl Queue {
-    fn drop_first(&mut self, which: impl Fn(TenantId, &Bell) -> bool) -> bool {
+    fn drop_first(&mut self, which: impl Fn(TenantId, &NodeMessage) -> bool) -> bool {
         let mut waiting = self.waiting.iter();
-        let at = waiting.position(|(tenant, bell)| which(*tenant, bell));
+        let at = waiting.position(|(tenant, message)| which(*tenant, message));
         let found = at.is_some_and(|at| self.waiting.remove(at).is_some());
         if found {
             instruments::bell_dropped("full");
@@ -42,8 +42,8 @@ impl Queue {
     }
 }
 
-fn is_word(bell: &Bell) -> bool {
-    matches!(bell, Bell::Said { .. })
+fn is_notice(message: &NodeMessage) -> bool {
+    matches!(message, NodeMessage::ChannelMessage { .. })
 }
 
 impl Outgoing {
@@ -52,37 +52,38 @@ impl Outgoing {
     }
 
     /// Adds a message. True if no sender is running: the caller starts one.
-    pub(super) fn push(&self, tenant: TenantId, bell: Bell) -> bool {
+    pub(super) fn push(&self, tenant: TenantId, message: NodeMessage) -> bool {
         let mut queue = self.lock();
-        match &bell {
+        match &message {
             // A node that learns of a change reads the task, whose state is newer than both
             // messages.
-            Bell::Task { item, .. } => {
+            NodeMessage::Task { item, .. } => {
                 let mut waiting = queue.waiting.iter();
                 if waiting.any(
-                    |(_, known)| matches!(known, Bell::Task { item: known, .. } if known == item),
+                    |(_, known)| matches!(known, NodeMessage::Task { item: known, .. } if known == item),
                 ) {
                     return false;
                 }
             }
             _ => {
-                let of_tenant = |of: TenantId, known: &Bell| of == tenant && is_word(known);
+                let of_tenant =
+                    |of: TenantId, known: &NodeMessage| of == tenant && is_notice(known);
                 let mut waiting = queue.waiting.iter();
-                let words = waiting.by_ref().filter(|(of, known)| of_tenant(*of, known));
-                if words.count() >= MOST_WORDS {
+                let notices = waiting.by_ref().filter(|(of, known)| of_tenant(*of, known));
+                if notices.count() >= MOST_NOTICES {
                     queue.drop_first(of_tenant);
                 }
             }
         }
-        if queue.waiting.len() >= MOST && !queue.drop_first(|_, known| is_word(known)) {
+        if queue.waiting.len() >= MOST && !queue.drop_first(|_, known| is_notice(known)) {
             queue.drop_first(|_, _| true);
         }
-        queue.waiting.push_back((tenant, bell));
+        queue.waiting.push_back((tenant, message));
         !mem::replace(&mut queue.is_sent, true)
     }
 
     /// The next message. `None`: the queue is empty, and the next `push` starts a sender again.
-    pub(super) fn next(&self) -> Option<(TenantId, Bell)> {
+    pub(super) fn next(&self) -> Option<(TenantId, NodeMessage)> {
         let mut queue = self.lock();
         let next = queue.waiting.pop_front();
         queue.is_sent = next.is_some();
@@ -104,7 +105,7 @@ mod tests {
     use portolan_model::Id;
 
     use super::*;
-    use crate::bells::Word;
+    use crate::notify::MessageKind;
 
     fn item(number: u64) -> StreamKey {
         StreamKey {
@@ -113,18 +114,18 @@ mod tests {
         }
     }
 
-    fn task(number: u64) -> Bell {
-        Bell::Task {
+    fn task(number: u64) -> NodeMessage {
+        NodeMessage::Task {
             item: item(number),
             session: None,
         }
     }
 
-    fn word(number: u64) -> Bell {
-        Bell::Said {
+    fn notice_of(number: u64) -> NodeMessage {
+        NodeMessage::ChannelMessage {
             session: SessionKey([3; 16]),
             item: item(number),
-            what: Word::Other,
+            what: MessageKind::Other,
             notice: Bytes::new(),
         }
     }
@@ -132,12 +133,12 @@ mod tests {
     #[test]
     fn bells_go_in_order_and_one_sender_takes_them_out() {
         let (outgoing, tenant) = (Outgoing::default(), Id::generate());
-        assert!(outgoing.push(tenant, word(1)), "somebody has to begin");
+        assert!(outgoing.push(tenant, notice_of(1)), "somebody has to begin");
         assert!(!outgoing.push(tenant, task(2)));
         assert!(!outgoing.push(tenant, task(2)), "told already");
-        assert!(!outgoing.push(tenant, word(3)));
-        for bell in [word(1), task(2), word(3)] {
-            assert_eq!(outgoing.next(), Some((tenant, bell)));
+        assert!(!outgoing.push(tenant, notice_of(3)));
+        for message in [notice_of(1), task(2), notice_of(3)] {
+            assert_eq!(outgoing.next(), Some((tenant, message)));
         }
         assert_eq!(outgoing.next(), None);
         assert!(
@@ -150,25 +151,25 @@ mod tests {
     fn a_tenant_that_talks_much_loses_its_own_oldest_words_and_nobody_elses_bells() {
         let outgoing = Outgoing::default();
         let (loud, quiet) = (Id::generate(), Id::generate());
-        outgoing.push(quiet, word(0));
+        outgoing.push(quiet, notice_of(0));
         outgoing.push(quiet, task(1));
         for number in 0..1_000 {
-            outgoing.push(loud, word(number));
+            outgoing.push(loud, notice_of(number));
         }
-        assert_eq!(outgoing.next(), Some((quiet, word(0))));
+        assert_eq!(outgoing.next(), Some((quiet, notice_of(0))));
         assert_eq!(outgoing.next(), Some((quiet, task(1))));
-        let left: Vec<Bell> = std::iter::from_fn(|| outgoing.next())
-            .map(|(_, bell)| bell)
+        let left: Vec<NodeMessage> = std::iter::from_fn(|| outgoing.next())
+            .map(|(_, message)| message)
             .collect();
-        assert_eq!(left.len(), MOST_WORDS);
-        assert_eq!(left.first(), Some(&word(1_000 - MOST_WORDS as u64)));
-        assert_eq!(left.last(), Some(&word(999)));
-        outgoing.push(quiet, word(0));
+        assert_eq!(left.len(), MOST_NOTICES);
+        assert_eq!(left.first(), Some(&notice_of(1_000 - MOST_NOTICES as u64)));
+        assert_eq!(left.last(), Some(&notice_of(999)));
+        outgoing.push(quiet, notice_of(0));
         for number in 0..2 * MOST as u64 {
             outgoing.push(loud, task(number));
         }
-        let left: Vec<Bell> = std::iter::from_fn(|| outgoing.next())
-            .map(|(_, bell)| bell)
+        let left: Vec<NodeMessage> = std::iter::from_fn(|| outgoing.next())
+            .map(|(_, message)| message)
             .collect();
         assert_eq!((left.len(), &left[0]), (MOST, &task(MOST as u64)));
     }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! stream of a client ─► Interest ─► Watch, one a server and node
-//!   Watch ─┬─ one node has the lease: `holder` subscribes at the server
+//!   Watch ─┬─ one node has the lease: `leader` subscribes at the server
 //!          └─ the others send it the URIs that they want (`note`)
 //! list changed ─► refresh of the server ─► registry change ─► every stream
 //! resource updated ─► the nodes that subscribe ─► their streams
@@ -13,7 +13,7 @@
 //!
 //! Without an open stream there is no subscription, and no task runs.
 
-mod holder;
+mod leader;
 mod lease;
 mod note;
 
@@ -32,7 +32,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::{
-    holder::{Told, Watching},
+    leader::{LeaderConversation, LeaderEvent},
     lease::{BEAT, Lease},
     note::{Note, parts, without},
 };
@@ -57,13 +57,13 @@ const WORDS: usize = 256;
 
 /// The watched servers of this node.
 #[derive(Debug, Default)]
-pub(crate) struct Watches {
-    by_place: Mutex<HashMap<String, Arc<Watch>>>,
+pub(crate) struct UpstreamSubscriptions {
+    by_place: Mutex<HashMap<String, Arc<ServerSubscriptions>>>,
 }
 
 /// The subscriptions of this node at one server.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ServerSubscriptions {
     source: Arc<UpstreamSource>,
     key: SessionKey,
     wanted: Mutex<Wanted>,
@@ -95,8 +95,8 @@ pub(crate) enum NotSubscribed {
 
 /// The subscriptions of one stream at one server, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Interest {
-    watch: Arc<Watch>,
+pub(crate) struct Subscription {
+    server: Arc<ServerSubscriptions>,
     /// The URI at the upstream server, and the one that the client knows.
     uris: Vec<(String, String)>,
 }
@@ -125,7 +125,7 @@ pub(crate) fn own_uri(server: &Server, uri: &str) -> Option<(Arc<UpstreamSource>
     Some((Arc::clone(&place.source), own))
 }
 
-impl Watches {
+impl UpstreamSubscriptions {
     /// Subscribes a stream at the upstream servers behind `server`. `uris` are the client's
     /// resources.
     pub(crate) fn want<'u>(
@@ -133,71 +133,75 @@ impl Watches {
         state: &McpState,
         server: &Server,
         uris: impl Iterator<Item = &'u str>,
-    ) -> Vec<Interest> {
+    ) -> Vec<Subscription> {
         let sources = server.upstreams();
         if sources.is_empty() {
             return Vec::new();
         }
-        let mut interests: Vec<Interest> = sources
+        let mut subscriptions: Vec<Subscription> = sources
             .iter()
-            .map(|source| self.interest(state, source))
+            .map(|source| self.subscription(state, source))
             .collect();
         for uri in uris {
             if let Some((source, own)) = own_uri(server, uri)
-                && let Some(interest) = interests.iter_mut().find(|one| one.is_of(&source))
+                && let Some(subscription) = subscriptions.iter_mut().find(|one| one.is_of(&source))
             {
-                interest.add(own, uri.to_owned());
+                subscription.add(own, uri.to_owned());
             }
         }
-        interests
+        subscriptions
     }
 
     /// A subscription at a server, without resources yet.
-    pub(crate) fn interest(&self, state: &McpState, source: &Arc<UpstreamSource>) -> Interest {
+    pub(crate) fn subscription(
+        &self,
+        state: &McpState,
+        source: &Arc<UpstreamSource>,
+    ) -> Subscription {
         let mut by_place = lock(&self.by_place);
-        let watch = by_place.get(&source.place).map(Arc::clone);
-        let watch = watch.unwrap_or_else(|| {
-            let watch = Arc::new(Watch {
+        let server = by_place.get(&source.place).map(Arc::clone);
+        let server = server.unwrap_or_else(|| {
+            let server = Arc::new(ServerSubscriptions {
                 source: Arc::clone(source),
                 key: key_of(&source.place),
                 wanted: Mutex::default(),
                 changed: Notify::new(),
                 standing: watch::Sender::new(Subscribed::default()),
             });
-            by_place.insert(source.place.clone(), Arc::clone(&watch));
+            by_place.insert(source.place.clone(), Arc::clone(&server));
             // Subscribed here, and not in the task, so that no early message is lost.
-            let notes = state.node.listen(watch.key);
-            let running = Running::new(state.clone(), Arc::clone(&watch));
+            let notes = state.node.listen(server.key);
+            let running = SubscriptionTask::new(state.clone(), Arc::clone(&server));
             state.tracker.spawn(running.run(notes));
-            watch
+            server
         });
-        lock(&watch.wanted).streams += 1;
-        Interest {
-            watch,
+        lock(&server.wanted).streams += 1;
+        Subscription {
+            server,
             uris: Vec::new(),
         }
     }
 
     /// Subscribes a session to a resource of an upstream, and waits for the server's consent.
     ///
-    /// The caller sends the result with [`Interest::tell`] once the session's record holds it.
+    /// The caller sends the result with [`Subscription::send`] once the session's record holds it.
     pub(crate) async fn subscribe(
         &self,
         state: &McpState,
         (source, own): (&Arc<UpstreamSource>, String),
         uri: &str,
-    ) -> Result<Interest, NotSubscribed> {
-        let mut interest = self.interest(state, source);
-        interest.add(own.clone(), uri.to_owned());
-        interest.acknowledged(&own).await?;
-        Ok(interest)
+    ) -> Result<Subscription, NotSubscribed> {
+        let mut subscription = self.subscription(state, source);
+        subscription.add(own.clone(), uri.to_owned());
+        subscription.acknowledged(&own).await?;
+        Ok(subscription)
     }
 }
 
-impl Interest {
+impl Subscription {
     /// True if it is at this very server.
     pub(crate) fn is_of(&self, source: &UpstreamSource) -> bool {
-        self.watch.source.place == source.place
+        self.server.source.place == source.place
     }
 
     /// Adds one resource.
@@ -206,14 +210,14 @@ impl Interest {
             return;
         }
         {
-            let mut wanted = lock(&self.watch.wanted);
+            let mut wanted = lock(&self.server.wanted);
             if wanted.uris.len() >= MOST_URIS && !wanted.uris.contains_key(&own) {
                 return;
             }
             *wanted.uris.entry(own.clone()).or_default() += 1;
         }
         self.uris.push((own, uri));
-        self.watch.changed.notify_one();
+        self.server.changed.notify_one();
     }
 
     /// Removes the resource with the client's URI `uri`.
@@ -222,7 +226,7 @@ impl Interest {
             .into_iter()
             .partition(|(_, known)| known == uri);
         self.uris = kept;
-        self.watch.forget(&gone);
+        self.server.forget(&gone);
     }
 
     /// The client's URIs for a changed resource `own`. A part of a subscribed resource counts as
@@ -245,7 +249,7 @@ impl Interest {
 
     /// Waits until the server has accepted or refused the subscription to a resource.
     pub(crate) async fn acknowledged(&self, own: &str) -> Result<(), NotSubscribed> {
-        let mut standing = self.watch.standing.subscribe();
+        let mut standing = self.server.standing.subscribe();
         let said = standing.wait_for(|standing| {
             standing.acknowledged.contains(own) || standing.refused.contains(own)
         });
@@ -259,20 +263,22 @@ impl Interest {
     /// Notifies all nodes that a session's record has changed for `uri` (MCP-RE-7).
     ///
     /// The session's stream may be on any node.
-    pub(crate) async fn tell(self, state: &McpState, session: SessionKey, uri: &str) {
+    pub(crate) async fn send(self, state: &McpState, session: SessionKey, uri: &str) {
         let own = self.uris.iter().find(|(_, known)| known == uri);
         let note = match own {
             Some((own, _)) => Note::Subscribed(session, own.clone(), uri.to_owned()),
             None => Note::Unsubscribed(session, uri.to_owned()),
         };
-        self.watch.tell_all(state, &note).await;
+        self.server.send_all(state, &note).await;
         // The subscription stays until the node with the stream has its own. Then all nodes read
         // the session's record, because a message may be lost and a node may have begun a moment
         // ago.
         let (telling, stopping) = (state.clone(), state.stopping.clone());
         state.tracker.spawn(async move {
             if timeout(LINGER, stopping.cancelled()).await.is_err() {
-                self.watch.tell_all(&telling, &Note::Look(session)).await;
+                self.server
+                    .send_all(&telling, &Note::ReadRecord(session))
+                    .await;
             }
         });
     }
@@ -305,15 +311,15 @@ impl Interest {
     }
 }
 
-impl Drop for Interest {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        self.watch.forget(&std::mem::take(&mut self.uris));
-        lock(&self.watch.wanted).streams -= 1;
-        self.watch.changed.notify_one();
+        self.server.forget(&std::mem::take(&mut self.uris));
+        lock(&self.server.wanted).streams -= 1;
+        self.server.changed.notify_one();
     }
 }
 
-impl Watch {
+impl ServerSubscriptions {
     fn forget(&self, uris: &[(String, String)]) {
         if uris.is_empty() {
             return;
@@ -339,7 +345,7 @@ impl Watch {
         lock(&self.wanted).streams > 0
     }
 
-    async fn tell(&self, state: &McpState, node: NodeId, note: &Note) {
+    async fn send(&self, state: &McpState, node: NodeId, note: &Note) {
         if let Some(sealed) = note.seal(state, self.key) {
             // A failure is ignored: important messages are repeated.
             let _ = state.node.notify(self.key, node, sealed).await;
@@ -349,22 +355,22 @@ impl Watch {
     /// Sends a message to all live nodes.
     ///
     /// It is rare, so it reads the live nodes from the store: a new node may have a stream already.
-    async fn tell_all(&self, state: &McpState, note: &Note) {
+    async fn send_all(&self, state: &McpState, note: &Note) {
         for node in state.node.live_now().await {
-            self.tell(state, node, note).await;
+            self.send(state, node, note).await;
         }
     }
 }
 
-/// The task of a [`Watch`].
-struct Running {
+/// The task of a [`ServerSubscriptions`].
+struct SubscriptionTask {
     state: McpState,
-    watch: Arc<Watch>,
+    server: Arc<ServerSubscriptions>,
     lease: Lease,
     /// Set if this node has the lease.
-    holding: Option<Holding>,
+    leading: Option<Leading>,
     /// The last URIs that this node sent to the leader, and when.
-    rung: Option<(NodeId, BTreeSet<String>, Instant)>,
+    sent: Option<(NodeId, BTreeSet<String>, Instant)>,
     /// URIs that may have changed between two leaders: their streams are notified once the new one
     /// subscribes.
     missed: BTreeSet<String>,
@@ -372,9 +378,9 @@ struct Running {
 }
 
 /// The additional state of the leader.
-struct Holding {
+struct Leading {
     wanted: watch::Sender<BTreeSet<String>>,
-    told: mpsc::Receiver<Told>,
+    events: mpsc::Receiver<LeaderEvent>,
     /// The URIs of other nodes, and when they were last received.
     others: HashMap<NodeId, BTreeMap<String, Instant>>,
     /// New subscriptions of sessions, with their time: the nodes of their streams are not known
@@ -383,21 +389,21 @@ struct Holding {
     _stop: DropGuard,
 }
 
-async fn next_told(holding: Option<&mut Holding>) -> Option<Told> {
-    match holding {
-        Some(holding) => holding.told.recv().await,
+async fn next_event(leading: Option<&mut Leading>) -> Option<LeaderEvent> {
+    match leading {
+        Some(leading) => leading.events.recv().await,
         None => std::future::pending().await,
     }
 }
 
-impl Running {
-    fn new(state: McpState, watch: Arc<Watch>) -> Self {
+impl SubscriptionTask {
+    fn new(state: McpState, server: Arc<ServerSubscriptions>) -> Self {
         Self {
-            lease: Lease::new(watch.key),
+            lease: Lease::new(server.key),
             state,
-            watch,
-            holding: None,
-            rung: None,
+            server,
+            leading: None,
+            sent: None,
             missed: BTreeSet::new(),
             idle_since: None,
         }
@@ -415,28 +421,28 @@ impl Running {
                     if self.is_over() {
                         break;
                     }
-                    self.hold_or_ring().await;
+                    self.lead_or_notify().await;
                 }
-                () = self.watch.changed.notified() => self.hold_or_ring().await,
+                () = self.server.changed.notified() => self.lead_or_notify().await,
                 note = notes.next() => {
-                    if let Some(note) = Note::open(&self.state, self.watch.key, &note) {
-                        self.heard(note).await;
+                    if let Some(note) = Note::open(&self.state, self.server.key, &note) {
+                        self.received(note).await;
                     }
                 }
-                told = next_told(self.holding.as_mut()) => match told {
-                    Some(told) => self.told(told).await,
+                event = next_event(self.leading.as_mut()) => match event {
+                    Some(event) => self.handle_event(event).await,
                     // The task ended unexpectedly: it is started again.
-                    None => self.holding = None,
+                    None => self.leading = None,
                 },
             }
         }
-        self.holding = None;
+        self.leading = None;
         self.lease.release(&self.state).await;
     }
 
     /// True when there was no subscription for a while: the watch is then removed.
     fn is_over(&mut self) -> bool {
-        if self.watch.is_wanted() {
+        if self.server.is_wanted() {
             self.idle_since = None;
             return false;
         }
@@ -444,26 +450,26 @@ impl Running {
         if since.elapsed() < LINGER {
             return false;
         }
-        let mut by_place = lock(&self.state.watches.by_place);
+        let mut by_place = lock(&self.state.upstream_subscriptions.by_place);
         // Checked again under the lock that every new subscription takes.
-        if self.watch.is_wanted() {
+        if self.server.is_wanted() {
             return false;
         }
-        by_place.remove(&self.watch.source.place);
+        by_place.remove(&self.server.source.place);
         true
     }
 
-    async fn hold_or_ring(&mut self) {
+    async fn lead_or_notify(&mut self) {
         let me = self.state.node.id();
-        match self.lease.holder() {
-            Some(holder) if holder == me => {
+        match self.lease.leader() {
+            Some(leader) if leader == me => {
                 // Another node was the leader: its last notifications may be lost.
-                let again = self.rung.take().is_some();
-                self.hold(again);
+                let again = self.sent.take().is_some();
+                self.lead(again);
             }
-            Some(holder) => {
-                self.holding = None;
-                self.ring(holder).await;
+            Some(leader) => {
+                self.leading = None;
+                self.notify_leader(leader).await;
             }
             None => {}
         }
@@ -472,37 +478,37 @@ impl Running {
     /// Becomes or stays the leader, with the URIs of all nodes.
     ///
     /// `again`: notifications may have been lost before.
-    fn hold(&mut self, again: bool) {
-        let own = self.watch.uris();
-        let holding = self.holding.get_or_insert_with(|| {
+    fn lead(&mut self, again: bool) {
+        let own = self.server.uris();
+        let leading = self.leading.get_or_insert_with(|| {
             let (wanted, watched) = watch::channel(own.clone());
-            let (telling, told) = mpsc::channel(WORDS);
+            let (sender, events) = mpsc::channel(WORDS);
             let stop = CancellationToken::new();
-            let watching = Watching {
+            let watching = LeaderConversation {
                 state: self.state.clone(),
-                source: Arc::clone(&self.watch.source),
+                source: Arc::clone(&self.server.source),
                 token: None,
                 again,
                 wanted: watched,
-                told: telling,
+                events: sender,
                 stop: stop.clone(),
             };
             self.state.tracker.spawn(watching.run());
-            Holding {
+            Leading {
                 wanted,
-                told,
+                events,
                 others: HashMap::new(),
                 fresh: BTreeMap::new(),
                 _stop: stop.drop_guard(),
             }
         });
         let mut all = own;
-        for uris in holding.others.values_mut() {
-            uris.retain(|_, heard| heard.elapsed() < HOLDS);
+        for uris in leading.others.values_mut() {
+            uris.retain(|_, received| received.elapsed() < HOLDS);
             all.extend(uris.keys().cloned());
         }
-        holding.others.retain(|_, uris| !uris.is_empty());
-        holding.wanted.send_if_modified(|known| {
+        leading.others.retain(|_, uris| !uris.is_empty());
+        leading.wanted.send_if_modified(|known| {
             let differs = *known != all;
             if differs {
                 *known = all;
@@ -512,17 +518,17 @@ impl Running {
     }
 
     /// Sends this node's URIs to the leader.
-    async fn ring(&mut self, holder: NodeId) {
-        let own = self.watch.uris();
+    async fn notify_leader(&mut self, leader: NodeId) {
+        let own = self.server.uris();
         let me = self.state.node.id();
         let (mut new, mut gone) = (own.iter().cloned().collect::<Vec<_>>(), Vec::new());
-        if let Some((node, ..)) = &self.rung
-            && *node != holder
+        if let Some((node, ..)) = &self.sent
+            && *node != leader
         {
             self.missed.extend(own.iter().cloned());
         }
-        if let Some((node, known, at)) = &self.rung
-            && *node == holder
+        if let Some((node, known, at)) = &self.sent
+            && *node == leader
         {
             gone = without(known, &own);
             if at.elapsed() < REFRESH {
@@ -533,31 +539,31 @@ impl Running {
             }
         }
         for part in parts(&new) {
-            self.watch
-                .tell(&self.state, holder, &Note::Wanted(me, part))
+            self.server
+                .send(&self.state, leader, &Note::Wanted(me, part))
                 .await;
         }
         for part in parts(&gone) {
-            self.watch
-                .tell(&self.state, holder, &Note::Unwanted(me, part))
+            self.server
+                .send(&self.state, leader, &Note::Unwanted(me, part))
                 .await;
         }
         // Answers for URIs without a subscription are removed, so that they do not accumulate.
-        self.watch.standing.send_modify(|standing| {
+        self.server.standing.send_modify(|standing| {
             standing.acknowledged.retain(|uri| own.contains(uri));
             standing.refused.retain(|uri| own.contains(uri));
         });
-        self.rung = Some((holder, own, Instant::now()));
+        self.sent = Some((leader, own, Instant::now()));
     }
 
-    async fn heard(&mut self, note: Note) {
+    async fn received(&mut self, note: Note) {
         match note {
             Note::Wanted(node, uris) => {
-                let Some(holding) = &mut self.holding else {
+                let Some(leading) = &mut self.leading else {
                     return;
                 };
-                let known = holding.others.entry(node).or_default();
-                let standing = self.watch.standing.borrow().clone();
+                let known = leading.others.entry(node).or_default();
+                let standing = self.server.standing.borrow().clone();
                 let (mut acknowledged, mut refused) = (Vec::new(), Vec::new());
                 for uri in uris {
                     if standing.acknowledged.contains(&uri) {
@@ -570,30 +576,30 @@ impl Running {
                     }
                 }
                 self.answer(node, acknowledged, refused).await;
-                self.hold(false);
+                self.lead(false);
             }
             Note::Unwanted(node, uris) => {
-                if let Some(holding) = &mut self.holding {
-                    if let Some(known) = holding.others.get_mut(&node) {
+                if let Some(leading) = &mut self.leading {
+                    if let Some(known) = leading.others.get_mut(&node) {
                         known.retain(|uri, _| !uris.contains(uri));
                     }
-                    self.hold(false);
+                    self.lead(false);
                 }
             }
             Note::Acknowledged(uris) => {
                 for uri in &uris {
                     if self.missed.remove(uri) {
-                        stream::tell_updated(&self.state, &self.watch.source, uri);
+                        stream::tell_updated(&self.state, &self.server.source, uri);
                     }
                 }
-                self.watch.standing.send_modify(|standing| {
+                self.server.standing.send_modify(|standing| {
                     for uri in uris {
                         standing.refused.remove(&uri);
                         standing.acknowledged.insert(uri);
                     }
                 });
             }
-            Note::Refused(uris) => self.watch.standing.send_modify(|standing| {
+            Note::Refused(uris) => self.server.standing.send_modify(|standing| {
                 for uri in uris {
                     standing.acknowledged.remove(&uri);
                     standing.refused.insert(uri);
@@ -601,47 +607,49 @@ impl Running {
             }),
             Note::Updated(uris) => {
                 for uri in uris {
-                    stream::tell_updated(&self.state, &self.watch.source, &uri);
+                    stream::tell_updated(&self.state, &self.server.source, &uri);
                 }
             }
             Note::Subscribed(session, own, uri) => {
-                if let Some(holding) = &mut self.holding {
-                    holding.fresh.retain(|_, since| since.elapsed() < LINGER);
-                    if holding.fresh.len() < MOST_URIS {
-                        holding.fresh.insert(own.clone(), Instant::now());
+                if let Some(leading) = &mut self.leading {
+                    leading.fresh.retain(|_, since| since.elapsed() < LINGER);
+                    if leading.fresh.len() < MOST_URIS {
+                        leading.fresh.insert(own.clone(), Instant::now());
                     }
                 }
-                let source = &self.watch.source;
+                let source = &self.server.source;
                 stream::subscribed(&self.state, source, session, Some(&own), &uri);
             }
             Note::Unsubscribed(session, uri) => {
-                stream::subscribed(&self.state, &self.watch.source, session, None, &uri);
+                stream::subscribed(&self.state, &self.server.source, session, None, &uri);
             }
-            Note::Look(session) => stream::look(&self.state, &self.watch.source, session),
+            Note::ReadRecord(session) => {
+                stream::read_record(&self.state, &self.server.source, session)
+            }
         }
     }
 
     async fn answer(&self, node: NodeId, acknowledged: Vec<String>, refused: Vec<String>) {
         for part in parts(&acknowledged) {
-            self.watch
-                .tell(&self.state, node, &Note::Acknowledged(part))
+            self.server
+                .send(&self.state, node, &Note::Acknowledged(part))
                 .await;
         }
         for part in parts(&refused) {
-            self.watch
-                .tell(&self.state, node, &Note::Refused(part))
+            self.server
+                .send(&self.state, node, &Note::Refused(part))
                 .await;
         }
     }
 
     /// Forwards a message of the server to the nodes that subscribe, this one among them.
-    async fn told(&mut self, told: Told) {
-        match told {
-            Told::Subscribed {
+    async fn handle_event(&mut self, event: LeaderEvent) {
+        match event {
+            LeaderEvent::Subscribed {
                 acknowledged,
                 refused,
             } => {
-                let before = self.watch.standing.send_replace(Subscribed {
+                let before = self.server.standing.send_replace(Subscribed {
                     acknowledged: acknowledged.clone(),
                     refused: refused.clone(),
                 });
@@ -653,10 +661,10 @@ impl Running {
                     self.answer(node, new.0.clone(), new.1.clone()).await;
                 }
             }
-            Told::Updated(uri) => {
-                stream::tell_updated(&self.state, &self.watch.source, &uri);
+            LeaderEvent::Updated(uri) => {
+                stream::tell_updated(&self.state, &self.server.source, &uri);
                 let mut nodes: BTreeSet<NodeId> = self.others().into_iter().collect();
-                let fresh = self.holding.as_ref().map(|holding| &holding.fresh);
+                let fresh = self.leading.as_ref().map(|leading| &leading.fresh);
                 let since = fresh.and_then(|fresh| fresh.get(&uri));
                 if since.is_some_and(|since| since.elapsed() < LINGER) {
                     nodes.extend(self.state.node.live_now().await);
@@ -665,18 +673,18 @@ impl Running {
                 nodes.remove(&self.state.node.id());
                 let note = Note::Updated(vec![uri]);
                 for node in nodes {
-                    self.watch.tell(&self.state, node, &note).await;
+                    self.server.send(&self.state, node, &note).await;
                 }
             }
-            Told::Again => {
-                let uris = self.watch.standing.borrow().acknowledged.clone();
+            LeaderEvent::Again => {
+                let uris = self.server.standing.borrow().acknowledged.clone();
                 for uri in &uris {
-                    stream::tell_updated(&self.state, &self.watch.source, uri);
+                    stream::tell_updated(&self.state, &self.server.source, uri);
                 }
                 for node in self.others() {
                     for part in parts(&uris) {
-                        self.watch
-                            .tell(&self.state, node, &Note::Updated(part))
+                        self.server
+                            .send(&self.state, node, &Note::Updated(part))
                             .await;
                     }
                 }
@@ -685,7 +693,7 @@ impl Running {
     }
 
     fn others(&self) -> Vec<NodeId> {
-        let holding = self.holding.as_ref();
-        holding.map_or_else(Vec::new, |holding| holding.others.keys().copied().collect())
+        let leading = self.leading.as_ref();
+        leading.map_or_else(Vec::new, |leading| leading.others.keys().copied().collect())
     }
 }

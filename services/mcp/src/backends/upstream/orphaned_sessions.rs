@@ -33,10 +33,10 @@ const AGAIN: time::Duration = time::Duration::HOUR;
 
 /// The remembered sessions of a node.
 #[derive(Debug, Default)]
-pub(crate) struct Leftovers(Mutex<HashMap<SessionKey, Leftover>>);
+pub(crate) struct OrphanedSessions(Mutex<HashMap<SessionKey, OrphanedSession>>);
 
 #[derive(Debug, Clone)]
-pub(super) struct Leftover {
+pub(super) struct OrphanedSession {
     pub(super) source: Arc<UpstreamSource>,
     pub(super) principal: Principal,
     pub(super) person: Option<UserId>,
@@ -46,8 +46,8 @@ pub(super) struct Leftover {
     pub(super) due: Timestamp,
 }
 
-impl Leftovers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Leftover>> {
+impl OrphanedSessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, OrphanedSession>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,7 +57,7 @@ impl Leftovers {
         place: SessionKey,
         ticket: &Ticket,
         now: Timestamp,
-        used: impl FnOnce() -> Leftover,
+        used: impl FnOnce() -> OrphanedSession,
     ) {
         let due = now + IDLE;
         let mut known = self.lock();
@@ -65,10 +65,10 @@ impl Leftovers {
         match known.entry(place) {
             Entry::Occupied(mut one) if one.get().ticket == *ticket => one.get_mut().due = due,
             Entry::Occupied(mut one) => {
-                one.insert(Leftover { due, ..used() });
+                one.insert(OrphanedSession { due, ..used() });
             }
             Entry::Vacant(place) if has_room => {
-                place.insert(Leftover { due, ..used() });
+                place.insert(OrphanedSession { due, ..used() });
             }
             Entry::Vacant(_) => {}
         }
@@ -102,7 +102,7 @@ impl Leftovers {
     pub(crate) fn look(&self, state: &McpState) {
         self.make_room();
         let now = state.clock.now();
-        let due: Vec<(SessionKey, Leftover)> = {
+        let due: Vec<(SessionKey, OrphanedSession)> = {
             let mut known = self.lock();
             let due = known.iter_mut().filter(|(_, one)| one.due <= now);
             let due = due.take(AT_ONCE).map(|(place, one)| {
@@ -129,7 +129,7 @@ impl Leftovers {
     }
 }
 
-impl Leftover {
+impl OrphanedSession {
     async fn take_leave(self, state: &McpState) {
         // The source as published now: no request goes to a moved or deleted source, or with an old
         // credential.

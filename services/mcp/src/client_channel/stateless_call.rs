@@ -21,43 +21,43 @@ use tokio::{
 };
 
 use super::{
-    Asker, Continued, Said, Standing,
+    ChannelMessage, ClientChannel, Continued, RequestScope,
     notices::Notices,
-    parked,
     retry::{Follow, Retry, Step},
+    suspended,
 };
 use crate::{
-    endpoint::Visit,
+    endpoint::RequestContext,
     error::McpError,
-    last_word::stopped,
     payloads::About,
-    tasks::{self, Opened, Shelf},
+    shutdown::stopped,
+    tasks::{self, CallerTasks, Opened},
     tools::Running,
 };
 
 /// A call that runs for its request.
-struct Talking {
-    standing: Arc<Standing>,
+struct RunningCall {
+    scope: Arc<RequestScope>,
     notices: Notices,
     /// Taken when the call is suspended.
-    call: Option<(Running, mpsc::Receiver<Said>)>,
-    heard: Option<Said>,
+    call: Option<(Running, mpsc::Receiver<ChannelMessage>)>,
+    waiting: Option<ChannelMessage>,
     done: Option<Result<Vec<u8>, McpError>>,
     /// When the call becomes a task, if it is not done by then (MCP-X-54).
     task_at: Option<Instant>,
 }
 
 /// The source of an answer's messages.
-enum Line {
+enum MessageSource {
     /// A call of this request.
-    Talk(Talking),
+    StatelessCall(RunningCall),
     /// A call that was suspended by an earlier request.
     Follow(Follow),
 }
 
 /// A call that may send messages before its answer, and does not run yet.
-pub(crate) struct Talk {
-    pub(crate) standing: Standing,
+pub(crate) struct StatelessCall {
+    pub(crate) scope: RequestScope,
     pub(crate) capabilities: ClientCapabilities,
     /// The state from an earlier round.
     pub(crate) continued: Option<Box<Continued>>,
@@ -67,49 +67,57 @@ pub(crate) struct Talk {
     pub(crate) patience: Option<Duration>,
 }
 
-impl Talk {
+impl StatelessCall {
     /// Runs the call and answers the request.
     pub(crate) async fn run(
         self,
-        visit: &Visit<'_>,
-        begin: impl FnOnce(Asker) -> Running,
+        context: &RequestContext<'_>,
+        begin: impl FnOnce(ClientChannel) -> Running,
     ) -> Result<Response, McpError> {
-        let standing = Arc::new(self.standing);
+        let scope = Arc::new(self.scope);
         let continued = self.continued.map(|continued| *continued);
-        let (asker, said) = Asker::of_request(Arc::clone(&standing), self.capabilities, continued);
-        let talking = Talking {
-            notices: Notices::new(standing.revision, self.progress),
-            standing,
-            call: Some((begin(asker), said)),
-            heard: None,
+        let (channel, said) =
+            ClientChannel::of_request(Arc::clone(&scope), self.capabilities, continued);
+        let running = RunningCall {
+            notices: Notices::new(scope.revision, self.progress),
+            scope,
+            call: Some((begin(channel), said)),
+            waiting: None,
             done: None,
             task_at: self.patience.map(|patience| Instant::now() + patience),
         };
-        answer(visit, Line::Talk(talking)).await
+        answer(context, MessageSource::StatelessCall(running)).await
     }
 }
 
 /// Continues a suspended call.
-pub(crate) async fn go_on(visit: &Visit<'_>, retry: Retry) -> Result<Response, McpError> {
+pub(crate) async fn go_on(
+    context: &RequestContext<'_>,
+    retry: Retry,
+) -> Result<Response, McpError> {
     match retry.begin().await? {
-        Ok(follow) => answer(visit, Line::Follow(follow)).await,
-        Err(body) => Ok(visit.answer(body)),
+        Ok(follow) => answer(context, MessageSource::Follow(follow)).await,
+        Err(body) => Ok(context.answer(body)),
     }
 }
 
 /// MCP-X-89: how long the response head waits, so that an error can still have its HTTP status.
 const HELD_BACK: Duration = Duration::from_secs(5);
 
-async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
-    let (state, caller, about) = (visit.state.clone(), Arc::clone(&visit.caller), line.about());
-    let steps = stream::unfold(Some(line), move |line| {
+async fn answer(context: &RequestContext<'_>, source: MessageSource) -> Result<Response, McpError> {
+    let (state, caller, about) = (
+        context.state.clone(),
+        Arc::clone(&context.caller),
+        source.about(),
+    );
+    let steps = stream::unfold(Some(source), move |source| {
         let (state, caller, about) = (state.clone(), Arc::clone(&caller), about.clone());
         async move {
-            let mut line = line?;
+            let mut source = source?;
             // The call ends with its connection.
             let step = tokio::select! {
                 biased;
-                step = line.step() => step,
+                step = source.step() => step,
                 why = stopped(&state, &caller) => Step::Done(Err(McpError::lost(why, &about, Revision::V2026_07_28))),
             };
             // The error may go out in a stream, where only its own id identifies it.
@@ -120,7 +128,7 @@ async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
                 step => step,
             };
             let goes_on = matches!(step, Step::Notice(_));
-            Some((step, goes_on.then_some(line)))
+            Some((step, goes_on.then_some(source)))
         }
     });
     let mut steps = Box::pin(steps);
@@ -128,13 +136,13 @@ async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
         tokio::select! {
             biased;
             step = steps.next() => match step {
-                Some(Step::Done(outcome)) => return outcome.map(|body| visit.answer(body)),
-                Some(first) if visit.accepted.events => break Some(first),
+                Some(Step::Done(outcome)) => return outcome.map(|body| context.answer(body)),
+                Some(first) if context.accepted.events => break Some(first),
                 // MCP-T-7: a client that reads no stream gets no notifications.
                 Some(_) => {}
                 None => return Err(McpError::Unavailable),
             },
-            () = sleep(HELD_BACK), if visit.accepted.events => break None,
+            () = sleep(HELD_BACK), if context.accepted.events => break None,
         }
     };
     let frames = stream::iter(first).chain(steps).filter_map(|step| {
@@ -147,10 +155,10 @@ async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
     Ok(SseBody::new(frames).into_response())
 }
 
-impl Line {
+impl MessageSource {
     fn about(&self) -> About {
         let id = match self {
-            Self::Talk(talk) => talk.standing.id.clone(),
+            Self::StatelessCall(talk) => talk.scope.id.clone(),
             Self::Follow(follow) => follow.request().clone(),
         };
         About {
@@ -161,51 +169,51 @@ impl Line {
 
     async fn step(&mut self) -> Step {
         match self {
-            Self::Talk(talk) => talk.step().await,
+            Self::StatelessCall(talk) => talk.step().await,
             Self::Follow(follow) => follow.step().await,
         }
     }
 }
 
-impl Talking {
+impl RunningCall {
     async fn step(&mut self) -> Step {
         while let Some((work, said)) = &mut self.call {
-            if self.done.is_none() && self.heard.is_none() {
+            if self.done.is_none() && self.waiting.is_none() {
                 tokio::select! {
                     biased;
                     outcome = work => self.done = Some(outcome),
                     notice = self.notices.due() => return Step::Notice(notice),
-                    Some(next) = said.recv() => self.heard = Some(next),
-                    () = at(self.task_at) => self.heard = Some(Said::Task),
+                    Some(next) = said.recv() => self.waiting = Some(next),
+                    () = at(self.task_at) => self.waiting = Some(ChannelMessage::Task),
                 }
             }
             // Messages from before the answer are sent before it.
-            let next = self.heard.take().or_else(|| said.try_recv().ok());
+            let next = self.waiting.take().or_else(|| said.try_recv().ok());
             match (next, self.done.is_some()) {
-                (Some(Said::Progress(progress)), _) => {
+                (Some(ChannelMessage::Progress(progress)), _) => {
                     if let Some(notice) = self.notices.progress(&progress) {
                         return Step::Notice(notice);
                     }
                 }
-                (Some(Said::Message(notice)), _) => {
+                (Some(ChannelMessage::Message(notice)), _) => {
                     if let Some(notice) = self.notices.message(notice) {
                         return Step::Notice(notice);
                     }
                 }
-                (Some(Said::Question(first)), false) => {
+                (Some(ChannelMessage::Question(first)), false) => {
                     // This answer ends with the question, so delayed notifications go before it.
                     if let Some(notice) = self.notices.last() {
-                        self.heard = Some(Said::Question(first));
+                        self.waiting = Some(ChannelMessage::Question(first));
                         return Step::Notice(notice);
                     }
                     if let Some((work, said)) = self.call.take() {
-                        let standing = Arc::clone(&self.standing);
-                        return Step::Done(parked::park(standing, work, said, first).await);
+                        let scope = Arc::clone(&self.scope);
+                        return Step::Done(suspended::suspend(scope, work, said, first).await);
                     }
                 }
-                (Some(Said::Task), false) => {
+                (Some(ChannelMessage::Task), false) => {
                     if let Some(notice) = self.notices.last() {
-                        self.heard = Some(Said::Task);
+                        self.waiting = Some(ChannelMessage::Task);
                         return Step::Notice(notice);
                     }
                     self.task_at = None;
@@ -214,7 +222,7 @@ impl Talking {
                     }
                 }
                 // The call ended without waiting for the answer.
-                (Some(Said::Question(_) | Said::Task), true) => {}
+                (Some(ChannelMessage::Question(_) | ChannelMessage::Task), true) => {}
                 (None, _) => {
                     if self.done.is_some()
                         && let Some(notice) = self.notices.last()
@@ -233,12 +241,12 @@ impl Talking {
 
     /// The answer that makes a task of the call. If that fails, the call is awaited as before.
     async fn become_task(&mut self) -> Option<Vec<u8>> {
-        let standing = &self.standing;
-        let shelf = Shelf::new(&standing.state, &standing.caller, &standing.server);
-        let opened = Opened::new(shelf, standing.revision, tasks::TTL, None).await;
+        let scope = &self.scope;
+        let caller_tasks = CallerTasks::new(&scope.state, &scope.caller, &scope.server);
+        let opened = Opened::new(caller_tasks, scope.revision, tasks::TTL, None).await;
         let opened = opened.ok()?;
         let (work, said) = self.call.take()?;
-        let body = jsonrpc::response(&standing.id, &opened.created());
+        let body = jsonrpc::response(&scope.id, &opened.created());
         opened.start(work, said, None);
         Some(body)
     }

@@ -1,35 +1,35 @@
 //! Messages of a running call to its client before its answer: progress, logs and questions
 //! (MCP-X-20…MCP-X-2C).
 //!
-//! A backend talks to an [`Asker`] and sees neither socket nor era. The carrier depends on the era:
+//! A backend talks to an [`ClientChannel`] and sees neither socket nor era. The carrier depends on the era:
 //!
 //! | Client | A notification | A question |
 //! |---|---|---|
-//! | legacy | an event of the call's stream | a JSON-RPC request on that stream (`lines`) |
-//! | 2026-07-28 | an event of the answer, if it may be a stream | `input_required` (`talk`) |
+//! | legacy | an event of the call's stream | a JSON-RPC request on that stream (`session_call`) |
+//! | 2026-07-28 | an event of the answer, if it may be a stream | `input_required` (`stateless_call`) |
 //!
 //! Any node takes the answer of a legacy client. A call of a modern client is suspended on its node
-//! (`parked`), and any node takes the retry (`retry`).
+//! (`suspended`), and any node takes the retry (`retry`).
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | `lines` | questions of legacy clients |
+//! | `session_call` | questions of legacy clients |
 //! | `notices` | how often a client receives progress and logs |
-//! | `talk` | the first connection of a modern request |
-//! | `parked` | a suspended call, on its node |
+//! | `stateless_call` | the first connection of a modern request |
+//! | `suspended` | a suspended call, on its node |
 //! | `retry` | the rest of a suspended call, on any node |
 //! | `earlier` | what a modern request brings from an earlier round |
 //! | `state` | `requestState`: sealed, and verified before use |
 //! | `places` | the limits on suspended calls |
 
 pub(crate) mod earlier;
-pub(crate) mod lines;
 pub(crate) mod notices;
-mod parked;
-mod places;
+mod permits;
 pub(crate) mod retry;
+pub(crate) mod session_call;
 pub(crate) mod state;
-pub(crate) mod talk;
+pub(crate) mod stateless_call;
+mod suspended;
 
 use std::{
     sync::{
@@ -59,7 +59,7 @@ use tokio::{
     time::sleep,
 };
 
-pub(crate) use self::{places::Parking, state::Standing};
+pub(crate) use self::{permits::SuspendedCalls, state::RequestScope};
 use crate::hex::hex;
 
 /// Most messages of a call that wait for the carrier to its client.
@@ -70,7 +70,7 @@ const COME_BACK: (Duration, Duration) = (Duration::from_millis(250), Duration::f
 
 /// A message to the client.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum ChannelMessage {
     /// Progress. The carrier knows the token, and forwards only growing values.
     Progress(Progress),
     /// A whole JSON-RPC notification.
@@ -189,14 +189,14 @@ enum AsTask {
 
 #[derive(Debug)]
 struct Inner {
-    said: mpsc::Sender<Said>,
+    said: mpsc::Sender<ChannelMessage>,
     revision: Revision,
     /// Empty for a client that cannot answer questions on this request.
     capabilities: ClientCapabilities,
     rounds: AtomicU8,
     /// Generated ids of questions by URL that the client accepted (MCP-X-35).
     open_urls: Mutex<Vec<String>>,
-    standing: Option<Arc<Standing>>,
+    scope: Option<Arc<RequestScope>>,
     continued: Option<Continued>,
     as_task: AsTask,
     /// The call has announced that it is a task now.
@@ -205,16 +205,16 @@ struct Inner {
 
 /// The channel of one running call to its client. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Asker(Arc<Inner>);
+pub(crate) struct ClientChannel(Arc<Inner>);
 
-impl Asker {
+impl ClientChannel {
     /// For a call of a legacy client.
     ///
     /// `capabilities` are empty if its answer may not be a stream.
     pub(crate) fn of_session(
         revision: Revision,
         capabilities: ClientCapabilities,
-    ) -> (Self, mpsc::Receiver<Said>) {
+    ) -> (Self, mpsc::Receiver<ChannelMessage>) {
         Self::new(revision, capabilities, None, None, AsTask::Never)
     }
 
@@ -223,29 +223,29 @@ impl Asker {
     pub(crate) fn of_task(
         revision: Revision,
         capabilities: ClientCapabilities,
-    ) -> (Self, mpsc::Receiver<Said>) {
+    ) -> (Self, mpsc::Receiver<ChannelMessage>) {
         Self::new(revision, capabilities, None, None, AsTask::Is)
     }
 
     /// For a modern request.
     pub(crate) fn of_request(
-        standing: Arc<Standing>,
+        scope: Arc<RequestScope>,
         capabilities: ClientCapabilities,
         continued: Option<Continued>,
-    ) -> (Self, mpsc::Receiver<Said>) {
-        let revision = standing.revision;
-        let may = standing.method == Method::ToolsCall && task::is_declared(&capabilities);
+    ) -> (Self, mpsc::Receiver<ChannelMessage>) {
+        let revision = scope.revision;
+        let may = scope.method == Method::ToolsCall && task::is_declared(&capabilities);
         let as_task = if may { AsTask::May } else { AsTask::Never };
-        Self::new(revision, capabilities, Some(standing), continued, as_task)
+        Self::new(revision, capabilities, Some(scope), continued, as_task)
     }
 
     fn new(
         revision: Revision,
         capabilities: ClientCapabilities,
-        standing: Option<Arc<Standing>>,
+        scope: Option<Arc<RequestScope>>,
         continued: Option<Continued>,
         as_task: AsTask,
-    ) -> (Self, mpsc::Receiver<Said>) {
+    ) -> (Self, mpsc::Receiver<ChannelMessage>) {
         let (said, unsaid) = mpsc::channel(UNSAID);
         let rounds = continued.as_ref().map_or(0, |continued| continued.round);
         let inner = Inner {
@@ -254,7 +254,7 @@ impl Asker {
             capabilities,
             rounds: AtomicU8::new(rounds),
             open_urls: Mutex::default(),
-            standing,
+            scope,
             continued,
             as_task,
             became_task: AtomicBool::new(false),
@@ -293,7 +293,7 @@ impl Asker {
     /// The upstream server has made a task of the call. The caller still awaits it.
     pub(crate) async fn becomes_task(&self) {
         if self.0.as_task == AsTask::May && !self.0.became_task.swap(true, Ordering::AcqRel) {
-            let _ = self.0.said.send(Said::Task).await;
+            let _ = self.0.said.send(ChannelMessage::Task).await;
         }
     }
 
@@ -304,12 +304,16 @@ impl Asker {
 
     /// Sends progress. Waits while the client is slow; does nothing after the client has gone.
     pub(crate) async fn progress(&self, progress: Progress) {
-        let _ = self.0.said.send(Said::Progress(progress)).await;
+        let _ = self.0.said.send(ChannelMessage::Progress(progress)).await;
     }
 
     /// Sends a whole notification, in the form of the client's revision.
     pub(crate) async fn tell(&self, notification: Bytes) {
-        let _ = self.0.said.send(Said::Message(notification)).await;
+        let _ = self
+            .0
+            .said
+            .send(ChannelMessage::Message(notification))
+            .await;
     }
 
     /// Sends a question to the client and waits for the answer.
@@ -370,7 +374,7 @@ impl Asker {
             },
             answer,
         };
-        let sent = self.0.said.send(Said::Question(question)).await;
+        let sent = self.0.said.send(ChannelMessage::Question(question)).await;
         sent.map_err(|_| Unanswered::Gone)?;
         Ok((made_up_id, answered))
     }
@@ -381,7 +385,7 @@ impl Asker {
         if rounds >= MOST_ROUNDS {
             return Err(Unanswered::TooMany);
         }
-        if let Some(standing) = &self.0.standing {
+        if let Some(scope) = &self.0.scope {
             // MCP-MR-4: the client gets no question that it did not declare support for.
             for (_, request) in &asked.requests {
                 let need = Need::of(request.method, &request.params);
@@ -389,7 +393,7 @@ impl Asker {
                     return Err(Unanswered::NotAskable(Visible::Needs(need)));
                 }
             }
-            let answer = standing.hand_on(asked, rounds + 1);
+            let answer = scope.hand_on(asked, rounds + 1);
             return answer.map(Round::Answer).ok_or_else(invalid);
         }
         self.settle_urls().await;

@@ -34,35 +34,35 @@ use crate::{
 };
 
 /// The key that all nodes subscribe to. It is not a session's.
-const PLACE: SessionKey = SessionKey(*b"bells of a node.");
+const CHANGES: SessionKey = SessionKey(*b"bells of a node.");
 /// The key for notifications of tasks. Its queue is its own, so that they displace no other
 /// message.
-const SAID: SessionKey = SessionKey(*b"words of a task.");
+const NOTICES: SessionKey = SessionKey(*b"words of a task.");
 /// Most messages that wait to be processed: short ones, and notifications of up to 16 KiB.
-const ROOM: usize = 4_096;
-const ROOM_FOR_WORDS: usize = 256;
+const MOST_MESSAGES: usize = 4_096;
+const MOST_TASK_NOTICES: usize = 256;
 /// The interval between two groups of streams that poll their named tasks.
 const STEP: Duration = Duration::from_secs(1);
 /// Longest message to other nodes, in bytes; longer ones are delivered on this node only.
 const LONGEST: usize = 16 * 1024;
 /// Most progress notifications of a client that wait for one question.
-const WORDS: usize = 8;
+const MOST_WAITING: usize = 8;
 /// Longest progress token that is verified, in bytes.
 const LONGEST_TOKEN: usize = 256;
 
 /// A message between nodes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Bell {
+pub(crate) enum NodeMessage {
     /// A task has changed. `session` is the session that made it, if one did.
     Task {
         item: StreamKey,
         session: Option<SessionKey>,
     },
     /// A whole notification of a task to the session that made it.
-    Said {
+    ChannelMessage {
         session: SessionKey,
         item: StreamKey,
-        what: Word,
+        what: MessageKind,
         notice: Bytes,
     },
     /// A client's progress with a question: the nonce of the question, and the parameters.
@@ -71,7 +71,7 @@ pub(crate) enum Bell {
 
 /// The kind of a task's notification.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Word {
+pub(crate) enum MessageKind {
     /// Progress.
     Progress(f64),
     /// A log message.
@@ -88,17 +88,17 @@ impl Awaited {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hear(&self, nonce: [u8; 8], params: Raw) {
-        if let Some(asker) = self.lock().get(&nonce) {
+    fn deliver(&self, nonce: [u8; 8], params: Raw) {
+        if let Some(channel) = self.lock().get(&nonce) {
             // If the channel is full, the asker has progress to read already.
-            let _ = asker.try_send(params);
+            let _ = channel.try_send(params);
         }
     }
 }
 
 /// A question with a progress token of ours, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct AwaitedProgress {
     state: McpState,
     nonce: [u8; 8],
     /// The progress token for the client.
@@ -106,7 +106,7 @@ pub(crate) struct Told {
     said: mpsc::Receiver<Raw>,
 }
 
-impl Told {
+impl AwaitedProgress {
     /// Makes a token for a question to the client of a session.
     ///
     /// Nodes read this node's id from the token; the client reads nothing.
@@ -115,7 +115,7 @@ impl Told {
         let place = [&state.node.id().0[..], &nonce].concat();
         let sealed = state.keys.seal(Purpose::StreamPayload, &place, &session.0);
         let token = hex(&sealed.ok()?);
-        let (sender, said) = mpsc::channel(WORDS);
+        let (sender, said) = mpsc::channel(MOST_WAITING);
         state.awaited.lock().insert(nonce, sender);
         Some(Self {
             state: state.clone(),
@@ -134,7 +134,7 @@ impl Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for AwaitedProgress {
     fn drop(&mut self) {
         self.state.awaited.lock().remove(&self.nonce);
     }
@@ -169,24 +169,30 @@ pub(crate) fn asked(state: &McpState, session: SessionKey, token: &str) -> Optio
 pub(crate) async fn progress(state: &McpState, tenant: TenantId, asked: Asked, params: &Raw) {
     let Asked { node, nonce } = asked;
     if node == state.node.id() {
-        return state.awaited.hear(nonce, params.clone());
+        return state.awaited.deliver(nonce, params.clone());
     }
     let params = Bytes::copy_from_slice(params.as_bytes());
-    tell(state, &[node], tenant, &Bell::Progress { nonce, params }).await;
+    send(
+        state,
+        &[node],
+        tenant,
+        &NodeMessage::Progress { nonce, params },
+    )
+    .await;
 }
 
 /// Delivers a message on this node at once, and sends it to the others in order.
-pub(crate) fn ring(state: &McpState, tenant: TenantId, bell: Bell) {
-    heard(state, tenant, bell.clone());
-    if others(state).is_empty() || !state.outgoing.push(tenant, bell) {
+pub(crate) fn publish(state: &McpState, tenant: TenantId, message: NodeMessage) {
+    received(state, tenant, message.clone());
+    if others(state).is_empty() || !state.outgoing.push(tenant, message) {
         return;
     }
     let state = state.clone();
     let tracker = state.tracker.clone();
     tracker.spawn(async move {
-        while let Some((tenant, bell)) = state.outgoing.next() {
-            let were_told = tell(&state, &others(&state), tenant, &bell).await;
-            if !were_told && state.stopping.is_cancelled() {
+        while let Some((tenant, message)) = state.outgoing.next() {
+            let were_sent = send(&state, &others(&state), tenant, &message).await;
+            if !were_sent && state.stopping.is_cancelled() {
                 // A stopping process does not wait for a store that is away.
                 state.outgoing.clear();
             }
@@ -203,34 +209,34 @@ fn others(state: &McpState) -> Vec<NodeId> {
 }
 
 /// Sends a message to `nodes`. False if a node did not get it.
-async fn tell(state: &McpState, nodes: &[NodeId], tenant: TenantId, bell: &Bell) -> bool {
-    let text = bell.to_bytes(tenant);
+async fn send(state: &McpState, nodes: &[NodeId], tenant: TenantId, message: &NodeMessage) -> bool {
+    let text = message.to_bytes(tenant);
     if text.len() > LONGEST {
         return true;
     }
-    let place = match bell {
-        Bell::Said { .. } => SAID,
-        Bell::Task { .. } | Bell::Progress { .. } => PLACE,
+    let place = match message {
+        NodeMessage::ChannelMessage { .. } => NOTICES,
+        NodeMessage::Task { .. } | NodeMessage::Progress { .. } => CHANGES,
     };
     let Ok(sealed) = state.keys.seal(Purpose::StreamPayload, &text, &place.0) else {
         return true;
     };
     let sealed = Bytes::from(sealed);
-    let rings = nodes
+    let sends = nodes
         .iter()
         .map(|node| state.node.notify(place, *node, sealed.clone()));
-    let rung = futures_util::future::join_all(rings).await;
-    let were_told = rung.iter().all(Result::is_ok);
-    if !were_told {
+    let sent = futures_util::future::join_all(sends).await;
+    let were_sent = sent.iter().all(Result::is_ok);
+    if !were_sent {
         tracing::debug!("a node could not be told of a task or a question");
     }
-    were_told
+    were_sent
 }
 
 /// Receives messages until the process stops, and polls where one may have been lost.
 pub(crate) async fn listen(state: McpState) {
-    let mut notes = state.node.listen_with_room(PLACE, ROOM);
-    let mut words = state.node.listen_with_room(SAID, ROOM_FOR_WORDS);
+    let mut notes = state.node.listen_with_room(CHANGES, MOST_MESSAGES);
+    let mut notices = state.node.listen_with_room(NOTICES, MOST_TASK_NOTICES);
     let mut members = state.node.members();
     let mut known = members.borrow_and_update().clone();
     let mut steps = interval(STEP);
@@ -240,8 +246,8 @@ pub(crate) async fn listen(state: McpState) {
     loop {
         let (place, note) = tokio::select! {
             () = state.stopping.cancelled() => return,
-            note = notes.next() => (PLACE, note),
-            note = words.next() => (SAID, note),
+            note = notes.next() => (CHANGES, note),
+            note = notices.next() => (NOTICES, note),
             changed = members.changed() => {
                 if changed.is_err() {
                     return;
@@ -265,8 +271,8 @@ pub(crate) async fn listen(state: McpState) {
             .keys
             .open(Purpose::StreamPayload, &note, &place.0, now);
         let Ok(opened) = opened else { continue };
-        if let Some((tenant, bell)) = Bell::from_bytes(opened.expose()) {
-            heard(&state, tenant, bell);
+        if let Some((tenant, message)) = NodeMessage::from_bytes(opened.expose()) {
+            received(&state, tenant, message);
         }
     }
 }
@@ -279,24 +285,24 @@ fn has_lost_one(before: &Membership, now: &Membership) -> bool {
             .any(|node| !before.suspected.contains(node))
 }
 
-fn heard(state: &McpState, tenant: TenantId, bell: Bell) {
-    match bell {
-        Bell::Task { item, session } => stream::tasks::changed(state, tenant, item, session),
-        Bell::Said {
+fn received(state: &McpState, tenant: TenantId, message: NodeMessage) {
+    match message {
+        NodeMessage::Task { item, session } => stream::tasks::changed(state, tenant, item, session),
+        NodeMessage::ChannelMessage {
             session,
             item,
             what,
             notice,
         } => stream::tasks::said(state, tenant, session, (item, what), &notice),
-        Bell::Progress { nonce, params } => {
+        NodeMessage::Progress { nonce, params } => {
             if let Ok(params) = Raw::parse(params) {
-                state.awaited.hear(nonce, params);
+                state.awaited.deliver(nonce, params);
             }
         }
     }
 }
 
-impl Word {
+impl MessageKind {
     fn to_bytes(self) -> [u8; 9] {
         let (tag, value) = match self {
             Self::Progress(progress) => (b'p', progress.to_be_bytes()),
@@ -324,7 +330,7 @@ impl Word {
     }
 }
 
-impl Bell {
+impl NodeMessage {
     fn to_bytes(&self, tenant: TenantId) -> Vec<u8> {
         let with = |tag: u8, parts: &[&[u8]]| {
             [&[tag], &tenant.uuid().as_bytes()[..], &parts.concat()].concat()
@@ -335,7 +341,7 @@ impl Bell {
                 let session = session.as_ref().map_or(&[][..], |session| &session[..]);
                 with(b'T', &[&item.session.0, &item.nonce.0, session])
             }
-            Self::Said {
+            Self::ChannelMessage {
                 session,
                 item,
                 what,
@@ -358,9 +364,9 @@ impl Bell {
         let (tag, rest) = bytes.split_first()?;
         let (tenant, rest) = rest.split_first_chunk::<16>()?;
         let tenant = Id::from_uuid(uuid::Uuid::from_bytes(*tenant));
-        let bell = match tag {
+        let message = match tag {
             b'T' => {
-                let (shelf, rest) = rest.split_first_chunk::<16>()?;
+                let (caller_tasks, rest) = rest.split_first_chunk::<16>()?;
                 let (nonce, rest) = rest.split_first_chunk::<8>()?;
                 let session = match rest {
                     [] => None,
@@ -368,7 +374,7 @@ impl Bell {
                 };
                 Self::Task {
                     item: StreamKey {
-                        session: SessionKey(*shelf),
+                        session: SessionKey(*caller_tasks),
                         nonce: Nonce(*nonce),
                     },
                     session,
@@ -376,16 +382,16 @@ impl Bell {
             }
             b'S' => {
                 let (session, rest) = rest.split_first_chunk::<16>()?;
-                let (shelf, rest) = rest.split_first_chunk::<16>()?;
+                let (caller_tasks, rest) = rest.split_first_chunk::<16>()?;
                 let (nonce, rest) = rest.split_first_chunk::<8>()?;
                 let (what, notice) = rest.split_first_chunk::<9>()?;
-                Self::Said {
+                Self::ChannelMessage {
                     session: SessionKey(*session),
                     item: StreamKey {
-                        session: SessionKey(*shelf),
+                        session: SessionKey(*caller_tasks),
                         nonce: Nonce(*nonce),
                     },
-                    what: Word::from_bytes(*what)?,
+                    what: MessageKind::from_bytes(*what)?,
                     notice: Bytes::copy_from_slice(notice),
                 }
             }
@@ -398,7 +404,7 @@ impl Bell {
             }
             _ => return None,
         };
-        Some((tenant, bell))
+        Some((tenant, message))
     }
 }
 
@@ -414,43 +420,43 @@ mod tests {
             nonce: Nonce([9; 8]),
         };
         let session = SessionKey([3; 16]);
-        let said = |what| Bell::Said {
+        let said = |what| NodeMessage::ChannelMessage {
             session,
             item,
             what,
             notice: Bytes::from_static(b"{}"),
         };
-        for bell in [
-            Bell::Task {
+        for message in [
+            NodeMessage::Task {
                 item,
                 session: None,
             },
-            Bell::Task {
+            NodeMessage::Task {
                 item,
                 session: Some(session),
             },
-            said(Word::Other),
-            said(Word::Log(Level::Critical)),
-            said(Word::Progress(0.25)),
-            Bell::Progress {
+            said(MessageKind::Other),
+            said(MessageKind::Log(Level::Critical)),
+            said(MessageKind::Progress(0.25)),
+            NodeMessage::Progress {
                 nonce: [1; 8],
                 params: Bytes::from_static(b"{\"progress\":1}"),
             },
         ] {
-            let read = Bell::from_bytes(&bell.to_bytes(tenant));
-            assert_eq!(read, Some((tenant, bell)));
+            let read = NodeMessage::from_bytes(&message.to_bytes(tenant));
+            assert_eq!(read, Some((tenant, message)));
         }
-        let whole = Bell::Task {
+        let whole = NodeMessage::Task {
             item,
             session: Some(session),
         }
         .to_bytes(tenant);
-        assert_eq!(Bell::from_bytes(&whole[..whole.len() - 1]), None);
-        let mut unknown = said(Word::Other).to_bytes(tenant);
+        assert_eq!(NodeMessage::from_bytes(&whole[..whole.len() - 1]), None);
+        let mut unknown = said(MessageKind::Other).to_bytes(tenant);
         unknown[1 + 16 + 16 + 24] = b'?';
-        assert_eq!(Bell::from_bytes(&unknown), None);
+        assert_eq!(NodeMessage::from_bytes(&unknown), None);
         for other in [&b""[..], b"T", b"?0123456789abcdef"] {
-            assert_eq!(Bell::from_bytes(other), None);
+            assert_eq!(NodeMessage::from_bytes(other), None);
         }
     }
 }

@@ -50,9 +50,9 @@ impl Counts {
 ///
 /// A load balancer spreads sessions, so the shares here are those of the cluster.
 #[derive(Debug)]
-pub(crate) struct Crowd(Mutex<Counts>);
+pub(crate) struct SessionQuota(Mutex<Counts>);
 
-impl Default for Crowd {
+impl Default for SessionQuota {
     fn default() -> Self {
         Self(Mutex::new(Counts {
             since: Instant::now(),
@@ -62,7 +62,7 @@ impl Default for Crowd {
     }
 }
 
-impl Crowd {
+impl SessionQuota {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.turn();
@@ -97,22 +97,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn streams_17_2_who_began_more_sessions_than_the_mean_is_over_its_share() {
-        let crowd = Crowd::default();
+        let session_quota = SessionQuota::default();
         let (many, few) = (TenantId::generate(), TenantId::generate());
         for _ in 0..FEW {
-            crowd.came(many);
+            session_quota.came(many);
         }
-        crowd.came(few);
-        assert!(!crowd.is_over_its_share(many), "so few harm nobody");
+        session_quota.came(few);
+        assert!(!session_quota.is_over_its_share(many), "so few harm nobody");
         for _ in 0..FEW {
-            crowd.came(many);
+            session_quota.came(many);
         }
-        assert!(crowd.is_over_its_share(many));
-        assert!(!crowd.is_over_its_share(few));
-        assert!(!crowd.is_over_its_share(TenantId::generate()));
+        assert!(session_quota.is_over_its_share(many));
+        assert!(!session_quota.is_over_its_share(few));
+        assert!(!session_quota.is_over_its_share(TenantId::generate()));
         tokio::time::advance(PERIOD).await;
-        assert!(crowd.is_over_its_share(many), "they still count");
+        assert!(session_quota.is_over_its_share(many), "they still count");
         tokio::time::advance(PERIOD).await;
-        assert!(!crowd.is_over_its_share(many));
+        assert!(!session_quota.is_over_its_share(many));
     }
 }

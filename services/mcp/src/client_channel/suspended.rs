@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use portolan_cluster::{
     SessionKey,
-    node::{NewStream, Over, Running as Place, StreamWriter},
+    node::{NewStream, Over, Running as RunningEntry, StreamWriter},
     store::{Class, Fresh, Nonce, StreamKey},
 };
 use portolan_keys::random;
@@ -31,9 +31,9 @@ use tokio::{
 };
 
 use super::{
-    Question, Said, Standing, Unanswered,
+    ChannelMessage, Question, RequestScope, Unanswered,
     notices::{self, Paced},
-    places,
+    permits,
     retry::Follow,
 };
 use crate::{error::McpError, payloads::About, tools::Running};
@@ -45,7 +45,7 @@ pub(super) const AT_MOST: Duration = Duration::from_secs(3600);
 /// MCP-X-25: how often a question is repeated that has no fitting answer.
 const TRIES: u8 = 3;
 /// The time for a call to end by itself after its client did not come back (MCP-X-26).
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(2);
 /// The key of the suspended call among the running requests of its session.
 pub(super) const RPC: &str = "parked";
 /// Most questions of one round (STREAM-7).
@@ -82,22 +82,22 @@ impl Frame {
     }
 
     /// The payload that goes into the stream now, if any.
-    fn notice(paced: &mut Paced, said: Said) -> Option<Bytes> {
+    fn notice(paced: &mut Paced, said: ChannelMessage) -> Option<Bytes> {
         match said {
-            Said::Progress(progress) => {
+            ChannelMessage::Progress(progress) => {
                 let parts = (progress.progress, progress.total, &progress.message);
                 let mut out = vec![b'P'];
                 serde_json::to_writer(&mut out, &parts).ok()?;
                 paced.take(Lane::Progress, out.into())
             }
-            Said::Message(message) => {
+            ChannelMessage::Message(message) => {
                 let frame = Bytes::from([b"M", &message[..]].concat());
                 match notices::lane(&message) {
                     Some(lane) => paced.take(lane, frame),
                     None => Some(frame),
                 }
             }
-            Said::Question(_) | Said::Task => None,
+            ChannelMessage::Question(_) | ChannelMessage::Task => None,
         }
     }
 
@@ -151,16 +151,16 @@ struct Waiting {
     tries: u8,
 }
 
-struct Parked {
-    standing: Arc<Standing>,
+struct SuspendedCall {
+    scope: Arc<RequestScope>,
     work: Running,
-    said: mpsc::Receiver<Said>,
+    said: mpsc::Receiver<ChannelMessage>,
     /// Its notifications, at the rate of a client (MCP-PP-3).
     paced: Paced,
     writer: StreamWriter,
-    place: Place,
+    place: RunningEntry,
     /// The permit, held until the call ends.
-    _parking: places::Place,
+    _parking: permits::SuspendedPermit,
     waiting: Vec<Waiting>,
     keys: u32,
     round: u8,
@@ -180,24 +180,24 @@ enum End {
 }
 
 /// Suspends a call that asked `first`, and returns the answer that asks the client.
-pub(super) async fn park(
-    standing: Arc<Standing>,
+pub(super) async fn suspend(
+    scope: Arc<RequestScope>,
     mut work: Running,
-    mut said: mpsc::Receiver<Said>,
+    mut said: mpsc::Receiver<ChannelMessage>,
     first: Question,
 ) -> Result<Vec<u8>, McpError> {
-    let state = &standing.state;
-    let (tenant, name) = (standing.server.tenant, LimitName::ParkedCalls);
-    let at_most = standing.server.limits.at_most(name);
-    let parking = match state.parking.enter(standing.caller.principal, at_most) {
+    let state = &scope.state;
+    let (tenant, name) = (scope.server.tenant, LimitName::ParkedCalls);
+    let at_most = scope.server.limits.at_most(name);
+    let suspended_calls = match state.suspended_calls.enter(scope.caller.principal, at_most) {
         Ok(place) => place,
         Err(why) => {
             match why {
-                places::NoPlace::Own => state.gate.refused(tenant, name),
-                places::NoPlace::Node => state.gate.refused_by_node(tenant, name),
+                permits::NoSuspendedPermit::Own => state.admission.refused(tenant, name),
+                permits::NoSuspendedPermit::Node => state.admission.refused_by_node(tenant, name),
             }
             let kind = ErrorKind::TooMany("parked_calls");
-            return Err(McpError::of(&kind, standing.revision, Some(&standing.id)));
+            return Err(McpError::of(&kind, scope.revision, Some(&scope.id)));
         }
     };
     let unavailable = |_| McpError::Unavailable;
@@ -214,7 +214,7 @@ pub(super) async fn park(
     if let Some(outcome) = gather(&mut work, &mut said, &mut waiting, &mut keys).await {
         return outcome;
     }
-    let principal = standing.caller.session_principal();
+    let principal = scope.caller.session_principal();
     state
         .node
         .begin(stream.session, principal, &record(answered(0)))
@@ -223,7 +223,7 @@ pub(super) async fn park(
     let place = state.node.run(stream.session, RPC, AT_MOST);
     let place = place.ok_or(McpError::Unavailable)?;
     let about = About {
-        id: Some(standing.id.clone()),
+        id: Some(scope.id.clone()),
         retryable: false,
     };
     let (writer, reader) = state.node.open(NewStream {
@@ -232,31 +232,31 @@ pub(super) async fn park(
         rpc: RPC.to_owned(),
         deadline: AT_MOST,
         about: about.to_bytes(),
-        tenant: standing.server.tenant,
+        tenant: scope.server.tenant,
         trace: None,
     });
-    let parked = Parked {
-        standing: Arc::clone(&standing),
+    let suspended = SuspendedCall {
+        scope: Arc::clone(&scope),
         work,
         said,
         paced: Paced::of_client(),
         writer,
         place,
-        _parking: parking,
+        _parking: suspended_calls,
         waiting,
         keys,
         round: 0,
         until: Instant::now() + AT_MOST,
     };
-    state.tracker.spawn(parked.run());
+    state.tracker.spawn(suspended.run());
     // The reader returns a question only once it is in the log, so every node can take its answer.
-    Follow::new(standing, stream, reader, None).outcome().await
+    Follow::new(scope, stream, reader, None).outcome().await
 }
 
 /// Collects the questions of one round. Returns the outcome if the call ended meanwhile.
 async fn gather(
     work: &mut Running,
-    said: &mut mpsc::Receiver<Said>,
+    said: &mut mpsc::Receiver<ChannelMessage>,
     waiting: &mut Vec<Waiting>,
     keys: &mut u32,
 ) -> Option<Result<Vec<u8>, McpError>> {
@@ -266,7 +266,7 @@ async fn gather(
             biased;
             outcome = &mut *work => return Some(outcome),
             Some(more) = said.recv() => {
-                if let Said::Question(question) = more {
+                if let ChannelMessage::Question(question) = more {
                     *keys += 1;
                     waiting.push(Waiting { key: format!("q{keys}"), question, tries: 0 });
                 }
@@ -277,7 +277,7 @@ async fn gather(
     None
 }
 
-impl Parked {
+impl SuspendedCall {
     async fn run(mut self) {
         let over = loop {
             if let Err(over) = self.ask().await {
@@ -315,12 +315,12 @@ impl Parked {
                 }
                 // MCP-X-26: gives the upstream time to receive the refusal before the call is
                 // dropped.
-                let _ended = tokio::time::timeout(LAST_WORDS, &mut self.work).await;
+                let _ended = tokio::time::timeout(GRACE, &mut self.work).await;
                 Visible::TimedOut(Awaited::Client)
             }
             End::TooOften => Visible::TooManyRounds,
         };
-        match final_frame(&self.standing.visible(&visible)) {
+        match final_frame(&self.scope.visible(&visible)) {
             Some(frame) => self.writer.finish(frame),
             None => self.writer.cancel(),
         }
@@ -337,7 +337,7 @@ impl Parked {
         let writer = self.writer.clone();
         let asking = writer.ask(&question, payload);
         tokio::pin!(asking);
-        let patience = Duration::from_secs(self.standing.state.config.park_secs);
+        let patience = Duration::from_secs(self.scope.state.config.park_secs);
         let patience = (Instant::now() + patience).min(self.until);
         let fenced = self.writer.fenced();
         let answer = loop {
@@ -345,12 +345,12 @@ impl Parked {
                 biased;
                 outcome = &mut self.work => return Err(End::Done(outcome)),
                 () = self.place.cancelled.cancelled() => return Err(End::Stopped),
-                () = self.standing.caller.revoked.cancelled() => return Err(End::Stopped),
+                () = self.scope.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 answer = &mut asking => break answer,
                 // MCP-X-76: notifications have no reader now. A question waits for the next round.
                 Some(said) = self.said.recv(), if self.waiting.len() < 2 * AT_ONCE => {
-                    if let Said::Question(question) = said {
+                    if let ChannelMessage::Question(question) = said {
                         self.keys += 1;
                         self.waiting.push(Waiting { key: format!("q{}", self.keys), question, tries: 0 });
                     }
@@ -406,7 +406,7 @@ impl Parked {
                 biased;
                 outcome = &mut self.work => return Err(End::Done(outcome)),
                 () = self.place.cancelled.cancelled() => return Err(End::Stopped),
-                () = self.standing.caller.revoked.cancelled() => return Err(End::Stopped),
+                () = self.scope.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 () = sleep_until(self.until) => return Err(End::Forgotten),
                 notice = self.paced.due() => {
@@ -416,7 +416,7 @@ impl Parked {
                 }
                 Some(said) = self.said.recv() => {
                     let notice = match said {
-                        Said::Question(question) => {
+                        ChannelMessage::Question(question) => {
                             self.keys += 1;
                             self.waiting.push(Waiting { key: format!("q{}", self.keys), question, tries: 0 });
                             let ended = gather(&mut self.work, &mut self.said, &mut self.waiting, &mut self.keys).await;

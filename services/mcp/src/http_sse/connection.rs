@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::{Card, Note};
 use crate::{
-    endpoint::{Visit, bearer::Caller},
+    endpoint::{RequestContext, bearer::Caller},
     legacy::{call, session::SessionId},
     state::McpState,
 };
@@ -75,17 +75,22 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Answers the GET. The first event is the address for POSTs (MCP-O-2).
-    pub(super) fn open(visit: &Visit<'_>, id: SessionId, news: Body, address: &str) -> Response {
-        let state = visit.state.clone();
+    pub(super) fn open(
+        context: &RequestContext<'_>,
+        id: SessionId,
+        news: Body,
+        address: &str,
+    ) -> Response {
+        let state = context.state.clone();
         let (frames, body) = sse_body::channel(FRAMES);
         let (sender, inbox) = mpsc::channel(INBOX);
         state.connections.all().insert(id.key, sender);
         let connection = Self {
             notes: state.node.listen(id.key),
             session: id.key,
-            caller: Arc::clone(&visit.caller),
-            principal: visit.caller.session_principal(),
-            life: id.life(visit.now),
+            caller: Arc::clone(&context.caller),
+            principal: context.caller.session_principal(),
+            life: id.life(context.now),
             frames,
             inbox,
             news: news.into_data_stream(),
@@ -94,7 +99,7 @@ impl Connection {
             state,
         };
         let first = Bytes::from(format!("event: endpoint\ndata: {address}\n\n"));
-        visit.state.tracker.spawn(connection.run(first));
+        context.state.tracker.spawn(connection.run(first));
         body.into_response()
     }
 

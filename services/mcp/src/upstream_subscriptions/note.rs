@@ -30,7 +30,7 @@ pub(super) enum Note {
     /// To all: this session unsubscribed from the client's URI.
     Unsubscribed(SessionKey, String),
     /// To all: the subscriptions of this session may differ from the messages.
-    Look(SessionKey),
+    ReadRecord(SessionKey),
 }
 
 impl Note {
@@ -56,7 +56,7 @@ impl Note {
             Self::Updated(uris) => of(b'U', &[], uris),
             Self::Subscribed(session, own, uri) => with(b'S', &session.0, &[own, uri]),
             Self::Unsubscribed(session, uri) => with(b'X', &session.0, &[uri]),
-            Self::Look(session) => with(b'L', &session.0, &[]),
+            Self::ReadRecord(session) => with(b'L', &session.0, &[]),
         }
     }
 
@@ -82,7 +82,7 @@ impl Note {
                 match tag {
                     b'S' => Self::Subscribed(session, uris.next()?, uris.next()?),
                     b'X' => Self::Unsubscribed(session, uris.next()?),
-                    _ => Self::Look(session),
+                    _ => Self::ReadRecord(session),
                 }
             }
             _ => return None,
@@ -145,7 +145,7 @@ mod tests {
             Note::Updated(uris.clone()),
             Note::Subscribed(session, uris[0].clone(), uris[1].clone()),
             Note::Unsubscribed(session, uris[1].clone()),
-            Note::Look(session),
+            Note::ReadRecord(session),
         ] {
             assert_eq!(Note::from_bytes(&note.to_bytes()), Some(note));
         }

@@ -38,7 +38,7 @@ pub(crate) use self::connection::Connections;
 use self::connection::{Arrival, Connection};
 use crate::{
     dispatch::{Work, dispatch},
-    endpoint::{Visit, accept},
+    endpoint::{RequestContext, accept},
     error::{self, McpError},
     legacy::{
         self,
@@ -94,28 +94,31 @@ impl Card {
 }
 
 /// GET: opens the stream (MCP-O-2).
-pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, McpError> {
-    let (state, caller, revision) = (visit.state, &visit.caller, Revision::V2024_11_05);
-    if !visit.accepted.events {
+pub(crate) async fn open(
+    context: &RequestContext<'_>,
+    parts: &Parts,
+) -> Result<Response, McpError> {
+    let (state, caller, revision) = (context.state, &context.caller, Revision::V2024_11_05);
+    if !context.accepted.events {
         return Err(McpError::NotAcceptable);
     }
-    let pass = stream::let_in(visit, revision, false).await?;
+    let pass = stream::let_in(context, revision, false).await?;
     let id = SessionId::new(
         caller,
         revision,
         &ClientCapabilities::default(),
         false,
-        visit.now,
+        context.now,
     )
     .map_err(|_| McpError::Unavailable)?;
-    let session = legacy::live(visit, id).await?;
+    let session = legacy::live(context, id).await?;
     let card = Card {
         node: state.node.id(),
         negotiated: None,
     };
     let record = Fresh {
         body: card.to_bytes(),
-        life: id.life(visit.now),
+        life: id.life(context.now),
     };
     let begun = state
         .node
@@ -123,10 +126,10 @@ pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, M
         .await;
     begun.map_err(|_| McpError::Unavailable)?;
     // Notifications, and the end of session, token and grant: as on every stream of a session.
-    let news = stream::open_for_session(visit, &session, None, pass)?;
-    let wire = id.to_wire(&state.keys, caller, visit.server.id);
+    let news = stream::open_for_session(context, &session, None, pass)?;
+    let wire = id.to_wire(&state.keys, caller, context.server.id);
     Ok(Connection::open(
-        visit,
+        context,
         id,
         news.into_body(),
         &address(parts, &wire),
@@ -150,7 +153,7 @@ struct Named {
 
 /// POST: a message of the client (MCP-O-3, MCP-O-4).
 pub(crate) async fn post(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     parts: &Parts,
     headers: &Headers<'_>,
     body: &mut Body,
@@ -161,7 +164,7 @@ pub(crate) async fn post(
         let kind = ErrorKind::InvalidRequest("The sessionId parameter is required".into());
         McpError::of(&kind, Revision::V2024_11_05, None)
     })?;
-    let named = find(visit, text).await?;
+    let named = find(context, text).await?;
     let revision = named.session.id.revision;
     match body {
         RpcBody::Single(message) => {
@@ -174,13 +177,13 @@ pub(crate) async fn post(
                 );
                 return Err(McpError::of(&kind, revision, message.request_id()));
             }
-            take(visit, &named, message, headers).await?;
+            take(context, &named, message, headers).await?;
         }
         // MCP-J-12…MCP-J-16; each answer is sent on its own.
         RpcBody::Batch(batch) => {
             if let BatchContent::Calls(messages) = negotiate::open_batch(&batch, revision)? {
                 for message in messages {
-                    take(visit, &named, message, headers).await?;
+                    take(context, &named, message, headers).await?;
                 }
             }
         }
@@ -208,16 +211,16 @@ fn session_id(query: Option<&str>) -> Option<&str> {
 }
 
 /// Finds the connection. 404 if it is unknown, closed, or another caller's (MCP-O-4).
-async fn find(visit: &Visit<'_>, text: &str) -> Result<Named, McpError> {
-    let id = legacy::read_id(visit, text)?;
-    let mut session = legacy::live(visit, id).await?;
+async fn find(context: &RequestContext<'_>, text: &str) -> Result<Named, McpError> {
+    let id = legacy::read_id(context, text)?;
+    let mut session = legacy::live(context, id).await?;
     let record = Fresh {
         // The session is of the other transport, or its record is lost: it has no connection.
         body: Bytes::new(),
-        life: id.life(visit.now),
+        life: id.life(context.now),
     };
-    let principal = visit.caller.session_principal();
-    let begun = visit
+    let principal = context.caller.session_principal();
+    let begun = context
         .state
         .node
         .begin(Card::key(id.key), principal, &record)
@@ -239,27 +242,31 @@ async fn find(visit: &Visit<'_>, text: &str) -> Result<Named, McpError> {
 
 /// Handles one message.
 async fn take(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     named: &Named,
     message: Message,
     headers: &Headers<'_>,
 ) -> Result<(), McpError> {
     match message {
         Message::Request(request) if request.method.as_ref() == Method::Initialize.name() => {
-            initialize(visit, named, &request).await
+            initialize(context, named, &request).await
         }
-        Message::Request(request) => answer(visit, named, request, headers).await,
+        Message::Request(request) => answer(context, named, request, headers).await,
         Message::Notification(notification) => {
-            legacy::notified(visit, &named.session, &notification).await
+            legacy::notified(context, &named.session, &notification).await
         }
-        Message::Response(response) => legacy::answered(visit, &named.session, &response).await,
+        Message::Response(response) => legacy::answered(context, &named.session, &response).await,
     }
 }
 
 /// `initialize`: any legacy version (MCP-O-5), once.
-async fn initialize(visit: &Visit<'_>, named: &Named, request: &Request) -> Result<(), McpError> {
-    visit.note_method(Method::Initialize);
-    let (state, caller) = (visit.state, &visit.caller);
+async fn initialize(
+    context: &RequestContext<'_>,
+    named: &Named,
+    request: &Request,
+) -> Result<(), McpError> {
+    context.note_method(Method::Initialize);
+    let (state, caller) = (context.state, &context.caller);
     let outcome = async {
         let refuse =
             |kind: ErrorKind| McpError::of(&kind, Revision::V2024_11_05, Some(&request.id));
@@ -269,7 +276,7 @@ async fn initialize(visit: &Visit<'_>, named: &Named, request: &Request) -> Resu
             )));
         }
         let params = InitializeParams::read(&request.params).map_err(refuse)?;
-        let cx = visit.context(params.revision, None, false, None);
+        let cx = context.call_context(params.revision, None, false, None);
         cx.limit_request(&request.id).await?;
         if let Some(name) = legacy::shown_name(&params.client_info.name) {
             state.client_names.insert(caller.principal, name);
@@ -296,15 +303,15 @@ async fn initialize(visit: &Visit<'_>, named: &Named, request: &Request) -> Resu
             }
             Update::Unknown => return Err(McpError::session_not_found()),
         }
-        Ok(visit.server.fixed(params.revision).initialize.clone())
+        Ok(context.server.fixed(params.revision).initialize.clone())
     }
     .await;
-    visit.count(Era::Legacy, Some(Method::Initialize), &outcome);
+    context.count(Era::Legacy, Some(Method::Initialize), &outcome);
     let body = match outcome {
         Ok(result) => jsonrpc::response(&request.id, &result),
         Err(error) => said(error)?,
     };
-    deliver(visit, named, &request.id, Delivered::Whole(body)).await
+    deliver(context, named, &request.id, Delivered::Whole(body)).await
 }
 
 /// The message on the stream in place of an answer. Refusals of the POST stay HTTP errors
@@ -317,7 +324,7 @@ fn said(error: McpError) -> Result<Vec<u8>, McpError> {
 }
 
 async fn answer(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     named: &Named,
     request: Request,
     headers: &Headers<'_>,
@@ -326,9 +333,9 @@ async fn answer(
     let revision = session.id.revision;
     let method = Method::of_client(&request.method, revision);
     if let Some(method) = method {
-        visit.note_method(method);
+        context.note_method(method);
     }
-    let cx = visit.context(revision, Some(session), false, Some(headers));
+    let cx = context.call_context(revision, Some(session), false, Some(headers));
     let outcome = match method {
         // MCP-PI-1: a ping is answered in any state; other methods need the revision of
         // `initialize`.
@@ -342,13 +349,13 @@ async fn answer(
             &request.id,
         )),
     };
-    visit.count(Era::Legacy, method, &outcome);
+    context.count(Era::Legacy, method, &outcome);
     let begun = match outcome {
         Ok(Work::Done(body)) => Ok(Begun::Whole(body)),
-        Ok(Work::Call(call)) => call::run_apart(visit, session, call).await,
-        Ok(Work::Pass(pass)) => call::run_pass_apart(visit, session, pass).await,
+        Ok(Work::Call(call)) => call::run_apart(context, session, call).await,
+        Ok(Work::Pass(pass)) => call::run_pass_apart(context, session, pass).await,
         // Only requests that stand alone have a state for a retry.
-        Ok(Work::Parked(_) | Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
+        Ok(Work::Suspended(_) | Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
         Err(error) => Err(error),
     };
     let delivered = match begun {
@@ -358,12 +365,12 @@ async fn answer(
         Err(McpError::Cancelled) => return Ok(()),
         Err(error) => Delivered::Whole(said(error)?),
     };
-    let sent = deliver(visit, named, &request.id, delivered).await;
+    let sent = deliver(context, named, &request.id, delivered).await;
     if sent.is_err() {
         // The answer has no reader, so the work is cancelled.
-        let (key, principal) = (session.id.key, visit.caller.session_principal());
+        let (key, principal) = (session.id.key, context.caller.session_principal());
         let rpc = call::rpc_key(&request.id);
-        let _gone = visit.state.node.cancel(key, principal, &rpc).await;
+        let _gone = context.state.node.cancel(key, principal, &rpc).await;
     }
     sent
 }
@@ -376,12 +383,12 @@ enum Delivered {
 
 /// Delivers an answer to the node that holds the connection.
 async fn deliver(
-    visit: &Visit<'_>,
+    context: &RequestContext<'_>,
     named: &Named,
     id: &RequestId,
     answer: Delivered,
 ) -> Result<(), McpError> {
-    let (state, key) = (visit.state, named.session.id.key);
+    let (state, key) = (context.state, named.session.id.key);
     if named.card.node == state.node.id() {
         let arrival = match answer {
             Delivered::Whole(body) => Arrival::Whole(body.into()),
@@ -409,11 +416,11 @@ async fn deliver(
                     session: key,
                     nonce,
                 },
-                principal: visit.caller.session_principal(),
+                principal: context.caller.session_principal(),
                 rpc: call::rpc_key(id),
                 deadline: FETCHED_WITHIN,
                 about: about.to_bytes(),
-                tenant: visit.server.tenant,
+                tenant: context.server.tenant,
                 trace: None,
             });
             writer.finish(body.into());

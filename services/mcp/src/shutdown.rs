@@ -16,13 +16,13 @@ use crate::{endpoint::bearer::Caller, state::McpState};
 
 /// The moment at which a stopping process ends its waiting requests.
 #[derive(Debug)]
-pub(crate) struct LastWords {
+pub(crate) struct Shutdown {
     /// Read by every waiting request, hence not a token: a token has a lock.
     is_now: AtomicBool,
     told: CancellationToken,
 }
 
-impl LastWords {
+impl Shutdown {
     /// `told` wakes all waiting requests and their connections.
     pub(crate) const fn new(told: CancellationToken) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl LastWords {
 ///
 /// Each wake of the request adds one read of a flag. Connections of open requests are woken when
 /// the flag is set.
-pub(crate) async fn in_time<T>(words: &LastWords, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn in_time<T>(words: &Shutdown, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
@@ -57,7 +57,7 @@ pub(crate) async fn in_time<T>(words: &LastWords, work: impl Future<Output = T>)
 /// A quick call needs no more than in [`in_time`]. Only a call that waits for an API checks the
 /// token, because a token has a lock. The client of the API wakes the call for that ([`MOMENT`]).
 pub(crate) async fn in_time_under<T>(
-    words: &LastWords,
+    words: &Shutdown,
     caller: &Caller,
     work: impl Future<Output = T>,
 ) -> Result<T, Lost> {
@@ -86,7 +86,7 @@ pub(crate) async fn in_time_under<T>(
 pub(crate) async fn stopped(state: &McpState, caller: &Caller) -> Lost {
     tokio::select! {
         () = caller.revoked.cancelled() => Lost::Revoked,
-        () = state.last_words.told.cancelled() => Lost::Draining,
+        () = state.shutdown.told.cancelled() => Lost::Draining,
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[tokio::test]
     async fn s16_4_what_waits_is_let_go_and_what_is_done_is_told() {
-        let words = LastWords::new(CancellationToken::new());
+        let words = Shutdown::new(CancellationToken::new());
         assert_eq!(in_time(&words, ready(1)).await, Some(1));
         let mut waiting = pin!(in_time(&words, pending::<u8>()));
         assert!(futures_util::poll!(&mut waiting).is_pending());

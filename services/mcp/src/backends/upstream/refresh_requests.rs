@@ -22,19 +22,19 @@ const APART: Duration = Duration::from_millis(250);
 /// A server with many notifications uses one task and one database connection of the shared pool at
 /// a time. Its last notification is never lost.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct RefreshRequests {
     /// The servers with a running request, and whether a notification arrived meanwhile.
-    asking: Mutex<HashMap<SourceId, bool>>,
+    running: Mutex<HashMap<SourceId, bool>>,
 }
 
-impl Looks {
-    fn asking(&self) -> MutexGuard<'_, HashMap<SourceId, bool>> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+impl RefreshRequests {
+    fn running(&self) -> MutexGuard<'_, HashMap<SourceId, bool>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if the caller has to send the request. Else a running task sends it once more.
     fn begin(&self, source: SourceId) -> bool {
-        match self.asking().entry(source) {
+        match self.running().entry(source) {
             Entry::Occupied(mut again) => {
                 again.insert(true);
                 false
@@ -48,38 +48,38 @@ impl Looks {
 
     /// True if the caller has to send the request once more. Else it is done.
     fn again(&self, source: SourceId) -> bool {
-        let mut asking = self.asking();
-        let again = asking.get_mut(&source).is_some_and(std::mem::take);
+        let mut running = self.running();
+        let again = running.get_mut(&source).is_some_and(std::mem::take);
         if !again {
-            asking.remove(&source);
+            running.remove(&source);
         }
         again
     }
 }
 
 /// Requests a refresh after a server's notification of a changed list.
-pub(crate) fn ask_for_a_look(state: &McpState, source: &UpstreamSource) {
+pub(crate) fn request_refresh(state: &McpState, source: &UpstreamSource) {
     let (tenant, id) = (source.tenant, source.id);
-    if !state.looks.begin(id) {
+    if !state.refresh_requests.begin(id) {
         return;
     }
     let state = state.clone();
     let tracker = state.tracker.clone();
     tracker.spawn(async move {
         loop {
-            ask(&state, tenant, id).await;
+            send(&state, tenant, id).await;
             tokio::select! {
                 () = state.stopping.cancelled() => return,
                 () = sleep(APART) => {}
             }
-            if !state.looks.again(id) {
+            if !state.refresh_requests.again(id) {
                 return;
             }
         }
     });
 }
 
-async fn ask(state: &McpState, tenant: TenantId, source: SourceId) {
+async fn send(state: &McpState, tenant: TenantId, source: SourceId) {
     let now = state.clock.now();
     let asked = async {
         let mut tx = state.store.node(tenant).await?;
@@ -100,15 +100,24 @@ mod tests {
 
     #[test]
     fn x_41_a_server_that_repeats_itself_is_asked_for_once_more_and_by_nobody_else() {
-        let looks = Looks::default();
+        let refresh_requests = RefreshRequests::default();
         let (source, other) = (SourceId::generate(), SourceId::generate());
-        assert!(looks.begin(source));
+        assert!(refresh_requests.begin(source));
         for _ in 0..1000 {
-            assert!(!looks.begin(source), "somebody asks already");
+            assert!(!refresh_requests.begin(source), "somebody asks already");
         }
-        assert!(looks.begin(other), "another server is another matter");
-        assert!(looks.again(source), "what was said meanwhile is not lost");
-        assert!(!looks.again(source), "and asked for once");
-        assert!(looks.begin(source), "from then on it begins anew");
+        assert!(
+            refresh_requests.begin(other),
+            "another server is another matter"
+        );
+        assert!(
+            refresh_requests.again(source),
+            "what was said meanwhile is not lost"
+        );
+        assert!(!refresh_requests.again(source), "and asked for once");
+        assert!(
+            refresh_requests.begin(source),
+            "from then on it begins anew"
+        );
     }
 }

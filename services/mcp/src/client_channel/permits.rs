@@ -8,35 +8,35 @@ use std::{
 use portolan_model::Digest;
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenPermits {
     all: usize,
     by_principal: HashMap<Digest, usize>,
 }
 
 /// The permits of a node.
 #[derive(Debug)]
-pub(crate) struct Parking {
+pub(crate) struct SuspendedCalls {
     per_node: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenPermits>,
 }
 
 /// A permit for one suspended call, held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    parking: Arc<Parking>,
+pub(super) struct SuspendedPermit {
+    suspended_calls: Arc<SuspendedCalls>,
     principal: Digest,
 }
 
 /// Why there is no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoPlace {
+pub(super) enum NoSuspendedPermit {
     /// The principal has reached its limit.
     Own,
     /// The node has reached its limit.
     Node,
 }
 
-impl Parking {
+impl SuspendedCalls {
     pub(crate) fn new(per_node: usize) -> Self {
         Self {
             per_node,
@@ -49,25 +49,25 @@ impl Parking {
         self: &Arc<Self>,
         principal: Digest,
         at_most: usize,
-    ) -> Result<Place, NoPlace> {
+    ) -> Result<SuspendedPermit, NoSuspendedPermit> {
         let mut taken = self.taken();
         let own = taken.by_principal.get(&principal).copied().unwrap_or(0);
         if own >= at_most {
-            return Err(NoPlace::Own);
+            return Err(NoSuspendedPermit::Own);
         }
         if taken.all >= self.per_node {
-            return Err(NoPlace::Node);
+            return Err(NoSuspendedPermit::Node);
         }
         taken.all += 1;
         taken.by_principal.insert(principal, own + 1);
         metrics::gauge!("mcp_parked_calls").increment(1.0);
-        Ok(Place {
-            parking: Arc::clone(self),
+        Ok(SuspendedPermit {
+            suspended_calls: Arc::clone(self),
             principal,
         })
     }
 
-    fn taken(&self) -> std::sync::MutexGuard<'_, Taken> {
+    fn taken(&self) -> std::sync::MutexGuard<'_, TakenPermits> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,10 +78,10 @@ impl Parking {
     }
 }
 
-impl Drop for Place {
+impl Drop for SuspendedPermit {
     fn drop(&mut self) {
         metrics::gauge!("mcp_parked_calls").decrement(1.0);
-        let mut taken = self.parking.taken();
+        let mut taken = self.suspended_calls.taken();
         taken.all -= 1;
         let own = taken.by_principal.get(&self.principal).copied();
         match own {

@@ -22,7 +22,7 @@ pub(crate) struct Plain {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum About {
     /// A suspended call of this cluster (MCP-X-22).
-    Parked {
+    Suspended {
         session: [u8; 16],
         nonce: [u8; 8],
         seq: u64,
@@ -36,13 +36,13 @@ pub(crate) enum About {
 impl Plain {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let kind = match self.about {
-            About::Parked { .. } => PARKED,
+            About::Suspended { .. } => PARKED,
             About::HandedOn(_) => HANDED_ON,
         };
         let mut out = vec![VERSION, kind, self.method, self.round];
         out.extend_from_slice(&self.digest);
         match &self.about {
-            About::Parked {
+            About::Suspended {
                 session,
                 nonce,
                 seq,
@@ -72,7 +72,7 @@ impl Plain {
             return None;
         };
         let about = match kind {
-            PARKED => parked(rest)?,
+            PARKED => suspended(rest)?,
             HANDED_ON => match rest.split_first()? {
                 (0, []) => About::HandedOn(None),
                 (1, state) => About::HandedOn(Some(String::from_utf8(state.to_vec()).ok()?)),
@@ -89,7 +89,7 @@ impl Plain {
     }
 }
 
-fn parked(rest: &[u8]) -> Option<About> {
+fn suspended(rest: &[u8]) -> Option<About> {
     let (session, rest) = rest.split_first_chunk::<16>()?;
     let (nonce, rest) = rest.split_first_chunk::<8>()?;
     let (seq, rest) = rest.split_first_chunk::<8>()?;
@@ -101,7 +101,7 @@ fn parked(rest: &[u8]) -> Option<About> {
         (0, _) => return None,
         epoch => Some(epoch),
     };
-    Some(About::Parked {
+    Some(About::Suspended {
         session: *session,
         nonce: *nonce,
         seq: u64::from_be_bytes(*seq),

@@ -23,65 +23,65 @@ const TIMES: usize = 3;
 
 /// The capacity of this node, and its use by workspace.
 #[derive(Debug)]
-pub(super) struct Ceiling {
+pub(super) struct NodeQuota {
     most: usize,
     used: AtomicUsize,
-    shares: Mutex<HashMap<TenantId, Weak<Share>>>,
+    quotas: Mutex<HashMap<TenantId, Weak<TenantQuota>>>,
 }
 
 /// The share of one workspace.
 #[derive(Debug)]
-pub(crate) struct Share {
-    ceiling: Arc<Ceiling>,
+pub(crate) struct TenantQuota {
+    node: Arc<NodeQuota>,
     used: AtomicUsize,
 }
 
 /// One unit, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Taken(Arc<Share>);
+pub(super) struct QuotaUnit(Arc<TenantQuota>);
 
-impl Drop for Taken {
+impl Drop for QuotaUnit {
     fn drop(&mut self) {
         self.0.used.fetch_sub(1, Ordering::AcqRel);
-        self.0.ceiling.used.fetch_sub(1, Ordering::AcqRel);
+        self.0.node.used.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-impl Ceiling {
+impl NodeQuota {
     pub(super) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most,
             used: AtomicUsize::new(0),
-            shares: Mutex::default(),
+            quotas: Mutex::default(),
         })
     }
 
     /// The share of a workspace: the same one as long as it or a unit of it is held.
-    pub(super) fn of(self: &Arc<Self>, tenant: TenantId) -> Arc<Share> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = shares.get(&tenant).and_then(Weak::upgrade) {
-            return share;
+    pub(super) fn of(self: &Arc<Self>, tenant: TenantId) -> Arc<TenantQuota> {
+        let mut quotas = self.quotas.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(quota) = quotas.get(&tenant).and_then(Weak::upgrade) {
+            return quota;
         }
-        if shares.len() == shares.capacity() {
+        if quotas.len() == quotas.capacity() {
             // Before the map grows, unused shares are removed.
-            shares.retain(|_, share| share.strong_count() > 0);
+            quotas.retain(|_, quota| quota.strong_count() > 0);
         }
-        let share = Arc::new(Share {
-            ceiling: Arc::clone(self),
+        let quota = Arc::new(TenantQuota {
+            node: Arc::clone(self),
             used: AtomicUsize::new(0),
         });
-        shares.insert(tenant, Arc::downgrade(&share));
-        share
+        quotas.insert(tenant, Arc::downgrade(&quota));
+        quota
     }
 }
 
-impl Share {
+impl TenantQuota {
     /// Takes one more. `None`: the node is full, or the workspace has reached its share.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Taken> {
-        let used = self.ceiling.used.fetch_add(1, Ordering::AcqRel);
+    pub(super) fn take(self: &Arc<Self>) -> Option<QuotaUnit> {
+        let used = self.node.used.fetch_add(1, Ordering::AcqRel);
         let own = self.used.fetch_add(1, Ordering::AcqRel);
-        let taken = Taken(Arc::clone(self));
-        let free = self.ceiling.most.saturating_sub(used);
+        let taken = QuotaUnit(Arc::clone(self));
+        let free = self.node.most.saturating_sub(used);
         (own < free.saturating_mul(TIMES)).then_some(taken)
     }
 }
@@ -90,13 +90,13 @@ impl Share {
 mod tests {
     use super::*;
 
-    fn fill(share: &Arc<Share>) -> Vec<Taken> {
-        std::iter::from_fn(|| share.take()).collect()
+    fn fill(quota: &Arc<TenantQuota>) -> Vec<QuotaUnit> {
+        std::iter::from_fn(|| quota.take()).collect()
     }
 
     #[test]
     fn s12_who_wants_everything_leaves_a_quarter_and_the_next_one_gets_its_part() {
-        let node = Ceiling::new(2_000);
+        let node = NodeQuota::new(2_000);
         let [noisy, other, third] = [(); 3].map(|()| node.of(TenantId::generate()));
         let all = fill(&noisy);
         assert_eq!(all.len(), 1_500);
@@ -113,18 +113,18 @@ mod tests {
 
     #[test]
     fn a_node_that_bears_one_bears_one() {
-        let node = Ceiling::new(1);
+        let node = NodeQuota::new(1);
         let [one, other] = [(); 2].map(|()| node.of(TenantId::generate()));
         let taken = one.take();
         assert!(taken.is_some() && one.take().is_none() && other.take().is_none());
         drop(taken);
         assert!(other.take().is_some());
-        assert!(Ceiling::new(0).of(TenantId::generate()).take().is_none());
+        assert!(NodeQuota::new(0).of(TenantId::generate()).take().is_none());
     }
 
     #[test]
     fn a_share_is_one_however_often_it_is_asked_for_and_is_forgotten_when_nobody_holds_it() {
-        let node = Ceiling::new(8);
+        let node = NodeQuota::new(8);
         let tenant = TenantId::generate();
         let taken = node.of(tenant).take();
         assert_eq!(node.of(tenant).used.load(Ordering::Relaxed), 1);
@@ -132,7 +132,7 @@ mod tests {
         for _ in 0..10_000 {
             node.of(TenantId::generate());
         }
-        let known = node.shares.lock().unwrap().len();
+        let known = node.quotas.lock().unwrap().len();
         assert!(known < 100, "{known}");
     }
 }
