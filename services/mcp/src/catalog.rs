@@ -4,6 +4,8 @@
 //! make entries stale; the next request reloads once, and concurrent requests wait for it. While
 //! the database is away, the stale entry is served (STREAM-17.4).
 
+pub(crate) mod bodies;
+pub(crate) mod credential_state;
 pub(crate) mod marks;
 pub(crate) mod offers;
 pub(crate) mod pages;
@@ -32,13 +34,11 @@ use tokio::sync::Mutex;
 use crate::{
     backends::upstream::UpstreamSource,
     catalog::server::Server,
-    endpoint::{
-        bearer::Caller,
-        target::{Target, Transport},
-    },
     error::McpError,
+    http::bearer::Caller,
     instruments,
     limits::AdmissionControl,
+    target::{Target, Transport},
 };
 
 /// How long an unknown server is cached without a change.

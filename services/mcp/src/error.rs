@@ -15,9 +15,10 @@ use portolan_protocol::{
 };
 
 use crate::{
-    endpoint::{bearer::Challenge, target::Transport},
+    http::bearer::Challenge,
     limits::{NoPermit, OverLimit},
     payloads::About,
+    target::Transport,
 };
 
 /// Default number of seconds until a retry.

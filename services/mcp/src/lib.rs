@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`endpoint()`], [`router`] | what is served at which path |
 //! | `endpoint` | the guards in the order of MCP-E-1: path, Origin, verb, token, body; then the era |
-//! | `endpoint::metadata` | protected resource metadata (RFC 9728) |
+//! | `http::metadata` | protected resource metadata (RFC 9728) |
 //! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
 //! | `legacy::session` | session ids that rebuild their session, and the record of a session |
 //! | `legacy::call` | a call of a session: one JSON body, or a stream that any node can resume |
@@ -24,36 +24,25 @@
 //! | `error` | the only place with HTTP statuses |
 
 mod backends;
-mod bodies;
+mod call;
 mod call_log;
 mod catalog;
-mod client_channel;
-mod complete;
+mod changes;
 mod config;
-mod credential_state;
-mod dispatch;
-mod endpoint;
 mod error;
+mod features;
 mod hex;
-mod http_sse;
+mod http;
 mod instruments;
-mod legacy;
 mod limits;
-mod lists;
-mod meter;
-mod modern;
-mod news;
-mod notify;
+mod nodes;
 mod payloads;
-mod prompts;
-mod resources;
-mod session_quota;
+mod session;
 mod shutdown;
-mod state;
-mod stream;
+mod streams;
+mod target;
 mod tasks;
-mod tools;
-mod trace;
+mod transport;
 mod upstream_subscriptions;
 #[cfg(test)]
 mod wire;
@@ -68,10 +57,10 @@ use portolan_net::{
 use tower::{Layer, Service};
 
 pub use config::McpConfig;
-pub use endpoint::target::is_endpoint;
+pub use http::state::{McpParts, McpState};
 pub use limits::TenantLedger;
 pub use payloads::payloads;
-pub use state::{McpParts, McpState};
+pub use target::is_endpoint;
 
 /// The endpoints of all servers, as one service for the paths of [`is_endpoint`].
 ///
@@ -86,7 +75,7 @@ pub fn endpoint(
 + Sync
 + 'static {
     let cors = Cors::mcp(Origins::Listed(state.origins.listed())).layer();
-    cors.layer(endpoint::Endpoint(state))
+    cors.layer(http::Endpoint(state))
 }
 
 /// The routes beside the endpoints: protected resource metadata.
@@ -94,15 +83,15 @@ pub fn router(state: McpState) -> Router {
     Router::new()
         .route(
             "/.well-known/oauth-protected-resource",
-            any(endpoint::metadata::document),
+            any(http::metadata::document),
         )
         .route(
             "/.well-known/oauth-protected-resource/",
-            any(endpoint::metadata::document),
+            any(http::metadata::document),
         )
         .route(
             "/.well-known/oauth-protected-resource/{*path}",
-            any(endpoint::metadata::document),
+            any(http::metadata::document),
         )
         .layer(Cors::mcp(Origins::Any).layer())
         .with_state(state)

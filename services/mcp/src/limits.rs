@@ -16,10 +16,11 @@
 //!
 //! The limits of a tenant are computed when its catalogue is loaded; a request reads them there.
 
-pub(crate) mod entry;
-mod ledger;
-mod quota;
-mod refusals;
+pub(crate) mod ledger;
+pub(crate) mod quota;
+pub(crate) mod refusals;
+pub(crate) mod session_quota;
+pub(crate) mod suspended_calls;
 
 use std::{
     net::IpAddr,
@@ -37,14 +38,14 @@ use portolan_model::{
 };
 use tokio::time::Instant;
 
-pub use self::ledger::TenantLedger;
-pub(crate) use self::ledger::calls_of;
-pub(crate) use self::refusals::keep as keep_refusals;
-use self::{
+use crate::config::McpConfig;
+pub use crate::limits::ledger::TenantLedger;
+pub(crate) use crate::limits::ledger::calls_of;
+pub(crate) use crate::limits::refusals::keep as keep_refusals;
+use crate::limits::{
     quota::{NodeQuota, QuotaUnit, TenantQuota},
     refusals::Refusals,
 };
-use crate::config::McpConfig;
 
 /// Longest wait of a client that comes back for a stream.
 pub(crate) const PACED_FOR: Duration = Duration::from_secs(5);
@@ -251,7 +252,7 @@ impl AdmissionControl {
         found.inspect_err(|no| self.no_permit(tenant, LimitName::OpenStreams, *no))
     }
 
-    async fn find_stream(&self, limits: &TenantLimits) -> Result<Permit, NoPermit> {
+    pub(crate) async fn find_stream(&self, limits: &TenantLimits) -> Result<Permit, NoPermit> {
         let (here, everywhere) = (&limits.streams_here, limits.streams.as_ref());
         self.find_permit(here, everywhere, Limit::OpenStreams).await
     }

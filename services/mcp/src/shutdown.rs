@@ -12,7 +12,7 @@ use portolan_net::egress::MOMENT;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{endpoint::bearer::Caller, state::McpState};
+use crate::http::{bearer::Caller, state::McpState};
 
 /// The moment at which a stopping process ends its waiting requests.
 #[derive(Debug)]

@@ -14,11 +14,9 @@
 //! | `wait` | `tasks/result`: waits, and sends the task's questions to the client meanwhile |
 //! | `session_notifications` | notifications of a running task to the session that made it |
 
-mod methods;
-mod record;
-mod run;
-mod session_notifications;
-mod wait;
+pub(crate) mod record;
+pub(crate) mod run;
+pub(crate) mod session_notifications;
 
 use std::{
     collections::HashMap,
@@ -42,18 +40,19 @@ use portolan_protocol::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use self::record::Record;
-pub(crate) use self::{methods::answer, run::Opened, wait::Wait};
+use crate::tasks::record::Record;
 use crate::{
+    call::client_channel::ClientChannel,
     catalog::server::Server,
-    client_channel::ClientChannel,
-    dispatch::Context,
-    endpoint::{RequestContext, bearer::Caller},
     error::McpError,
-    legacy::session::LiveSession,
-    notify::{self, NodeMessage},
-    state::McpState,
-    tools::PreparedCall,
+    features::{dispatch::Context, tools::PreparedCall},
+    http::{RequestContext, bearer::Caller, state::McpState},
+    nodes::notify::{self, NodeMessage},
+    session::LiveSession,
+};
+pub(crate) use crate::{
+    features::{task_result::Wait, tasks::answer},
+    tasks::run::Opened,
 };
 
 /// MCP-TK-15: default, shortest and longest lifetime of a task, in milliseconds.
@@ -112,7 +111,7 @@ impl Tasks {
     }
 
     /// The notifier of changes, if the task runs here.
-    fn watch(&self, item: StreamKey) -> Option<Arc<Notify>> {
+    pub(crate) fn watch(&self, item: StreamKey) -> Option<Arc<Notify>> {
         self.running().get(&item).cloned()
     }
 
@@ -173,9 +172,9 @@ impl Drop for Place {
 /// The tasks of a caller on a server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct CallerTasks {
-    state: McpState,
-    caller: Arc<Caller>,
-    server: Arc<Server>,
+    pub(crate) state: McpState,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) server: Arc<Server>,
 }
 
 impl CallerTasks {
@@ -188,11 +187,11 @@ impl CallerTasks {
         }
     }
 
-    fn of(cx: &Context<'_>) -> Self {
+    pub(crate) fn of(cx: &Context<'_>) -> Self {
         Self::new(cx.state, cx.caller, cx.server)
     }
 
-    fn scope(&self) -> Vec<u8> {
+    pub(crate) fn scope(&self) -> Vec<u8> {
         [
             &b"task"[..],
             &self.server.tenant.uuid().as_bytes()[..],
@@ -202,19 +201,19 @@ impl CallerTasks {
         .concat()
     }
 
-    fn key(&self) -> SessionKey {
+    pub(crate) fn key(&self) -> SessionKey {
         SessionKey(half(&self.scope()))
     }
 
     /// The client's id of a task (MCP-TK-4, MCP-TX-15). Only we can make one, and only for its
     /// caller (MCP-TK-11, MCP-TX-11).
-    fn id(&self, item: StreamKey) -> String {
+    pub(crate) fn id(&self, item: StreamKey) -> String {
         let keys = &self.state.keys;
         keys.stamp(Purpose::McpSession, &self.scope(), &item.nonce.0)
     }
 
     /// The task with that id, if it is one of this caller.
-    fn item(&self, id: &str) -> Option<StreamKey> {
+    pub(crate) fn item(&self, id: &str) -> Option<StreamKey> {
         if id.len() > LONGEST_ID {
             return None;
         }
@@ -335,7 +334,7 @@ impl CallerTasks {
     }
 
     /// Reads a task. If its node died, it is marked as lost (MCP-X-5F).
-    async fn look(&self, item: StreamKey) -> Result<Option<Record>, NoTask> {
+    pub(crate) async fn look(&self, item: StreamKey) -> Result<Option<Record>, NoTask> {
         let kept = self.state.node.record(self.server.tenant, item).await;
         let Some(kept) = kept.map_err(|_| NoTask::Away)? else {
             return Ok(None);
@@ -349,7 +348,7 @@ impl CallerTasks {
         }
     }
 
-    fn is_lost(&self, item: StreamKey, record: &Record) -> bool {
+    pub(crate) fn is_lost(&self, item: StreamKey, record: &Record) -> bool {
         if record.status.is_terminal() {
             return false;
         }
@@ -364,7 +363,7 @@ impl CallerTasks {
     ///
     /// `change` returns whether there is anything to write. `None`: the task does not exist any
     /// more.
-    async fn change(
+    pub(crate) async fn change(
         &self,
         item: StreamKey,
         mut change: impl FnMut(&mut Record) -> bool,
@@ -402,7 +401,7 @@ impl CallerTasks {
     }
 
     /// Gives answers to a task and notifies its node. Returns the task after that.
-    async fn give(
+    pub(crate) async fn give(
         &self,
         item: StreamKey,
         answers: &[(String, Raw)],
@@ -418,7 +417,7 @@ impl CallerTasks {
     }
 
     /// Notifies the node that runs a task. If the message is lost, the node polls the record later.
-    async fn notify_runner(&self, item: StreamKey, record: &Record) {
+    pub(crate) async fn notify_runner(&self, item: StreamKey, record: &Record) {
         let note = Bytes::from_static(b"task");
         let sent = self
             .state

@@ -13,9 +13,9 @@
 //!
 //! Without an open stream there is no subscription, and no task runs.
 
-mod leader;
-mod lease;
-mod note;
+pub(crate) mod leader;
+pub(crate) mod lease;
+pub(crate) mod note;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -31,7 +31,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::{
+use crate::upstream_subscriptions::{
     leader::{LeaderConversation, LeaderEvent},
     lease::{BEAT, Lease},
     note::{Note, parts, without},
@@ -39,8 +39,8 @@ use self::{
 use crate::{
     backends::upstream::UpstreamSource,
     catalog::{offers::ResourceBackend, server::Server},
-    state::McpState,
-    stream,
+    http::state::McpState,
+    streams,
 };
 
 /// The interval at which a node repeats its URIs to the leader, and how long they are valid there.
@@ -589,7 +589,7 @@ impl SubscriptionTask {
             Note::Acknowledged(uris) => {
                 for uri in &uris {
                     if self.missed.remove(uri) {
-                        stream::tell_updated(&self.state, &self.server.source, uri);
+                        streams::tell_updated(&self.state, &self.server.source, uri);
                     }
                 }
                 self.server.standing.send_modify(|standing| {
@@ -607,7 +607,7 @@ impl SubscriptionTask {
             }),
             Note::Updated(uris) => {
                 for uri in uris {
-                    stream::tell_updated(&self.state, &self.server.source, &uri);
+                    streams::tell_updated(&self.state, &self.server.source, &uri);
                 }
             }
             Note::Subscribed(session, own, uri) => {
@@ -618,13 +618,13 @@ impl SubscriptionTask {
                     }
                 }
                 let source = &self.server.source;
-                stream::subscribed(&self.state, source, session, Some(&own), &uri);
+                streams::subscribed(&self.state, source, session, Some(&own), &uri);
             }
             Note::Unsubscribed(session, uri) => {
-                stream::subscribed(&self.state, &self.server.source, session, None, &uri);
+                streams::subscribed(&self.state, &self.server.source, session, None, &uri);
             }
             Note::ReadRecord(session) => {
-                stream::read_record(&self.state, &self.server.source, session)
+                streams::read_record(&self.state, &self.server.source, session)
             }
         }
     }
@@ -662,7 +662,7 @@ impl SubscriptionTask {
                 }
             }
             LeaderEvent::Updated(uri) => {
-                stream::tell_updated(&self.state, &self.server.source, &uri);
+                streams::tell_updated(&self.state, &self.server.source, &uri);
                 let mut nodes: BTreeSet<NodeId> = self.others().into_iter().collect();
                 let fresh = self.leading.as_ref().map(|leading| &leading.fresh);
                 let since = fresh.and_then(|fresh| fresh.get(&uri));
@@ -679,7 +679,7 @@ impl SubscriptionTask {
             LeaderEvent::Again => {
                 let uris = self.server.standing.borrow().acknowledged.clone();
                 for uri in &uris {
-                    stream::tell_updated(&self.state, &self.server.source, uri);
+                    streams::tell_updated(&self.state, &self.server.source, uri);
                 }
                 for node in self.others() {
                     for part in parts(&uris) {

@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-use crate::{client_channel::ClientChannel, hex::hex, state::McpState};
+use crate::{call::client_channel::ClientChannel, hex::hex, http::state::McpState};
 
 /// How long a call waits for a person who went to connect an account.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -13,8 +13,8 @@ use portolan_upstream::oauth::Challenge;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::account::{Linking, NoPerson, console_page};
-use crate::{legacy::call::Working, state::McpState};
+use crate::backends::account::{Linking, NoPerson, console_page};
+use crate::{http::state::McpState, transport::streamable_http::call::Working};
 
 /// A call of such an API.
 #[derive(Debug)]

@@ -4,19 +4,19 @@
 //! A client never receives a server's session ids, request ids, progress tokens or cursors. A
 //! server never receives a client's token.
 
-mod account;
-mod answered;
-mod exchange;
-mod forward;
-mod get_streams;
-mod hints;
-mod orphaned_sessions;
-mod pass;
-mod questions;
-mod refresh_requests;
-mod sessions;
-mod task;
-mod tickets;
+pub(crate) mod account;
+pub(crate) mod answered;
+pub(crate) mod exchange;
+pub(crate) mod forward;
+pub(crate) mod get_streams;
+pub(crate) mod hints;
+pub(crate) mod meter;
+pub(crate) mod orphaned_sessions;
+pub(crate) mod questions;
+pub(crate) mod refresh_requests;
+pub(crate) mod sessions;
+pub(crate) mod task;
+pub(crate) mod tickets;
 
 use std::{
     sync::{Arc, OnceLock},
@@ -34,17 +34,21 @@ use portolan_protocol::{jsonrpc::Raw, revision::Era, tool::TaskSupport};
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
-use self::account::bearer;
-pub(crate) use self::{
-    account::SignedIn,
-    forward::{Forward, complete, forward, renamed},
-    get_streams::UpstreamGetStreams,
-    hints::{Hints, TaskListeners},
-    pass::Pass,
-    refresh_requests::{RefreshRequests, request_refresh},
-    sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed},
+use crate::backends::upstream::account::bearer;
+pub(crate) use crate::{
+    backends::upstream::{
+        account::SignedIn,
+        forward::{Forward, complete, forward, renamed},
+        get_streams::UpstreamGetStreams,
+        hints::{Hints, TaskListeners},
+        refresh_requests::{RefreshRequests, request_refresh},
+        sessions::{
+            NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed,
+        },
+    },
+    features::upstream_read::Pass,
 };
-use crate::{catalog::server::Access, state::McpState};
+use crate::{catalog::server::Access, http::state::McpState};
 
 /// The longest time of a call, whatever its progress and questions (MCP-L-12, MCP-X-24).
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(3600);
@@ -132,7 +136,7 @@ impl UpstreamSource {
     /// A client for the server, signed in for a person.
     ///
     /// `person` is `None` for callers that are not persons, and for work of the platform itself.
-    pub(super) async fn sign_in(
+    pub(crate) async fn sign_in(
         &self,
         state: &McpState,
         person: Option<UserId>,
@@ -158,7 +162,7 @@ impl UpstreamSource {
     }
 
     /// Notes what a request showed of the credential.
-    pub(super) fn note<T>(&self, state: &McpState, replied: &Result<T, NoConversation>) {
+    pub(crate) fn note<T>(&self, state: &McpState, replied: &Result<T, NoConversation>) {
         let proof = match replied {
             Ok(_) => Some(Proof::Works),
             Err(NoConversation::Upstream(error)) => error.refusal().map(Proof::Refused),

@@ -37,12 +37,12 @@ use crate::{
         upstream::{UpstreamSource, UpstreamTool},
     },
     catalog::{
+        credential_state::KnownCredential,
         marks::Marks,
         offers::{Offers, mark},
         pages::{List, Pages},
         renames::{Renamed, Renames},
     },
-    credential_state::KnownCredential,
     limits::{TenantLimits, calls_of},
 };
 
@@ -273,14 +273,14 @@ impl Server {
 }
 
 /// A source in the form that its tools and resources need.
-pub(super) struct Source {
-    pub(super) target: Arc<CallTarget>,
-    pub(super) access: Access,
+pub(crate) struct Source {
+    pub(crate) target: Arc<CallTarget>,
+    pub(crate) access: Access,
     kind: SourceKind,
     /// Its calls may become tasks of Portolan (MCP-X-54).
     tasks: bool,
     /// The upstream server, if the source is one.
-    pub(super) upstream: Option<Arc<UpstreamSource>>,
+    pub(crate) upstream: Option<Arc<UpstreamSource>>,
 }
 
 impl Source {
@@ -472,7 +472,7 @@ fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
 }
 
 /// Members of a definition that no revision knows (MCP-J-10).
-pub(super) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
+pub(crate) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
     let members = definition.members();
     members
         .filter(|(name, _)| !known.contains(&name.as_str()))
@@ -482,7 +482,7 @@ pub(super) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
 /// The icons and metadata of an upstream definition, beside the columns of the registry.
 ///
 /// URIs in the metadata are those that clients know.
-pub(super) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Option<Raw>) {
+pub(crate) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Option<Raw>) {
     let icons = own.get("icons");
     let icons: Vec<Icon> = icons
         .and_then(|icons| serde_json::from_slice(icons.as_bytes()).ok())

@@ -23,7 +23,7 @@ const TIMES: usize = 3;
 
 /// The capacity of this node, and its use by workspace.
 #[derive(Debug)]
-pub(super) struct NodeQuota {
+pub(crate) struct NodeQuota {
     most: usize,
     used: AtomicUsize,
     quotas: Mutex<HashMap<TenantId, Weak<TenantQuota>>>,
@@ -38,7 +38,7 @@ pub(crate) struct TenantQuota {
 
 /// One unit, until it is dropped.
 #[derive(Debug)]
-pub(super) struct QuotaUnit(Arc<TenantQuota>);
+pub(crate) struct QuotaUnit(Arc<TenantQuota>);
 
 impl Drop for QuotaUnit {
     fn drop(&mut self) {
@@ -48,7 +48,7 @@ impl Drop for QuotaUnit {
 }
 
 impl NodeQuota {
-    pub(super) fn new(most: usize) -> Arc<Self> {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most,
             used: AtomicUsize::new(0),
@@ -57,7 +57,7 @@ impl NodeQuota {
     }
 
     /// The share of a workspace: the same one as long as it or a unit of it is held.
-    pub(super) fn of(self: &Arc<Self>, tenant: TenantId) -> Arc<TenantQuota> {
+    pub(crate) fn of(self: &Arc<Self>, tenant: TenantId) -> Arc<TenantQuota> {
         let mut quotas = self.quotas.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(quota) = quotas.get(&tenant).and_then(Weak::upgrade) {
             return quota;
@@ -77,7 +77,7 @@ impl NodeQuota {
 
 impl TenantQuota {
     /// Takes one more. `None`: the node is full, or the workspace has reached its share.
-    pub(super) fn take(self: &Arc<Self>) -> Option<QuotaUnit> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<QuotaUnit> {
         let used = self.node.used.fetch_add(1, Ordering::AcqRel);
         let own = self.used.fetch_add(1, Ordering::AcqRel);
         let taken = QuotaUnit(Arc::clone(self));

@@ -11,7 +11,7 @@ use std::{
 use portolan_model::{id::TenantId, limits::LimitName};
 use portolan_storage::{StorageError, limits};
 
-use crate::state::McpState;
+use crate::http::state::McpState;
 
 /// The interval of writes.
 const EVERY: Duration = Duration::from_secs(5);
@@ -22,10 +22,10 @@ type Counts = [u64; LimitName::ALL.len()];
 
 /// The refusals since the last write.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<HashMap<TenantId, Counts>>);
+pub(crate) struct Refusals(Mutex<HashMap<TenantId, Counts>>);
 
 impl Refusals {
-    pub(super) fn add(&self, tenant: TenantId, name: LimitName) {
+    pub(crate) fn add(&self, tenant: TenantId, name: LimitName) {
         let mut counts = Counts::default();
         counts[name as usize] = 1;
         self.put(tenant, &counts);
@@ -44,7 +44,7 @@ impl Refusals {
 
     /// The refusals of a tenant since the last write.
     #[cfg(test)]
-    pub(super) fn of(&self, tenant: TenantId) -> Counts {
+    pub(crate) fn of(&self, tenant: TenantId) -> Counts {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&tenant).copied().unwrap_or_default()
     }

@@ -16,16 +16,16 @@ use tokio::{
 
 use portolan_cluster::SessionKey;
 
-use super::{
+use crate::tasks::{
     CallerTasks, NoTask, Place,
     record::{Record, raw_error},
     runner_key,
     session_notifications::{self, SessionNotifications, TaskOrigin},
 };
 use crate::{
-    client_channel::{ChannelMessage, Question, Unanswered},
+    call::client_channel::{ChannelMessage, Question, Unanswered},
     error::McpError,
-    tools::Running,
+    features::tools::Running,
 };
 
 /// The poll interval of the record, for answers and cancellations whose notification was lost.

@@ -17,10 +17,10 @@ use portolan_protocol::{
 use tokio::time::Instant;
 
 use crate::{
-    client_channel::notices::Paced,
-    legacy::call::ProgressReporter,
-    notify::{self, MessageKind, NodeMessage},
-    state::McpState,
+    call::notices::Paced,
+    http::state::McpState,
+    nodes::notify::{self, MessageKind, NodeMessage},
+    transport::streamable_http::call::ProgressReporter,
 };
 
 /// MCP-PP-3: most progress notifications in a second. A stream sends no more.
@@ -30,10 +30,10 @@ const WORDS: usize = 10;
 
 /// The owner and key of a task.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TaskOrigin {
-    pub(super) tenant: TenantId,
-    pub(super) session: SessionKey,
-    pub(super) item: StreamKey,
+pub(crate) struct TaskOrigin {
+    pub(crate) tenant: TenantId,
+    pub(crate) session: SessionKey,
+    pub(crate) item: StreamKey,
 }
 
 /// The channel of a running task to its session.
@@ -58,7 +58,7 @@ impl std::fmt::Debug for SessionNotifications {
 }
 
 impl SessionNotifications {
-    pub(super) fn new(
+    pub(crate) fn new(
         state: &McpState,
         origin: TaskOrigin,
         id: String,
@@ -78,7 +78,7 @@ impl SessionNotifications {
         }
     }
 
-    pub(super) fn progress(&mut self, progress: &Progress) {
+    pub(crate) fn progress(&mut self, progress: &Progress) {
         let Some((token, gate)) = &mut self.reporter else {
             return;
         };
@@ -93,13 +93,13 @@ impl SessionNotifications {
     /// Sends a whole notification with the id of the task.
     ///
     /// Above the rate only the newest is sent, whatever its logger, because every node receives it.
-    pub(super) fn message(&mut self, notice: Bytes) {
+    pub(crate) fn message(&mut self, notice: Bytes) {
         let told = self.words.take(Lane::Log(None), notice);
         self.send(told);
     }
 
     /// Sends the delayed notifications, before the task ends.
-    pub(super) fn remaining(&mut self) {
+    pub(crate) fn remaining(&mut self) {
         for notice in [self.progress.last(), self.words.last()] {
             self.send(notice);
         }
@@ -131,7 +131,7 @@ impl TaskOrigin {
 }
 
 /// Sends delayed notifications and the progress of an API when they are due. Cancel safe.
-pub(super) async fn due(voice: Option<&mut SessionNotifications>) {
+pub(crate) async fn due(voice: Option<&mut SessionNotifications>) {
     let Some(voice) = voice else {
         return std::future::pending().await;
     };

@@ -19,10 +19,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::note::without;
+use crate::upstream_subscriptions::note::without;
 use crate::{
     backends::upstream::{NoClient, NoConversation, Spoken, UpstreamSource, request_refresh},
-    state::McpState,
+    http::state::McpState,
 };
 
 /// The silence after which the stream is opened anew: the connection may be dead unnoticed.
@@ -45,7 +45,7 @@ const ASK_ACCOUNT: Duration = Duration::from_secs(30);
 
 /// A message of the server.
 #[derive(Debug)]
-pub(super) enum LeaderEvent {
+pub(crate) enum LeaderEvent {
     /// The server notifies of these URIs from now on, and of no others.
     Subscribed {
         acknowledged: BTreeSet<String>,
@@ -58,16 +58,16 @@ pub(super) enum LeaderEvent {
 }
 
 /// The inputs and outputs of a conversation.
-pub(super) struct LeaderConversation {
-    pub(super) state: McpState,
-    pub(super) source: Arc<UpstreamSource>,
+pub(crate) struct LeaderConversation {
+    pub(crate) state: McpState,
+    pub(crate) source: Arc<UpstreamSource>,
     /// The token that opened the conversation, if the server requires one.
-    pub(super) token: Option<Token>,
+    pub(crate) token: Option<Token>,
     /// Another node was the leader before this one.
-    pub(super) again: bool,
-    pub(super) wanted: watch::Receiver<BTreeSet<String>>,
-    pub(super) events: mpsc::Sender<LeaderEvent>,
-    pub(super) stop: CancellationToken,
+    pub(crate) again: bool,
+    pub(crate) wanted: watch::Receiver<BTreeSet<String>>,
+    pub(crate) events: mpsc::Sender<LeaderEvent>,
+    pub(crate) stop: CancellationToken,
 }
 
 /// Why a conversation ended.
@@ -87,7 +87,7 @@ impl From<UpstreamError> for End {
 
 impl LeaderConversation {
     /// Keeps a conversation open until `stop` is cancelled, and reconnects after failures.
-    pub(super) async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let mut failures = 0_u32;
         let mut was_there = self.again;
         loop {

@@ -13,13 +13,13 @@ use portolan_cluster::{
 };
 use tokio::time::Instant;
 
-use crate::state::McpState;
+use crate::http::state::McpState;
 
 /// The interval at which nodes read the record.
 ///
 /// With [`SILENT`] another node takes over 4 s after the leader's death, so that clients are
 /// notified of a change within 5 s (REVIEW-Q14).
-pub(super) const BEAT: Duration = Duration::from_secs(1);
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
 /// The time without a heartbeat after which the leader counts as dead.
 const SILENT: Duration = Duration::from_millis(2_500);
 /// The lifetime of the record, after which it is created again.
@@ -30,7 +30,7 @@ const FREE: Bytes = Bytes::from_static(b"-");
 
 /// The record as this node last read it.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(crate) struct Lease {
     key: SessionKey,
     principal: Principal,
     leader: Option<NodeId>,
@@ -44,7 +44,7 @@ fn read(body: &Bytes) -> Option<NodeId> {
 }
 
 impl Lease {
-    pub(super) fn new(key: SessionKey) -> Self {
+    pub(crate) fn new(key: SessionKey) -> Self {
         Self {
             key,
             // The record is not a session's.
@@ -56,7 +56,7 @@ impl Lease {
     }
 
     /// The leader, if it is known.
-    pub(super) fn leader(&self) -> Option<NodeId> {
+    pub(crate) fn leader(&self) -> Option<NodeId> {
         self.leader
     }
 
@@ -68,7 +68,7 @@ impl Lease {
     /// Reads the record, and writes a heartbeat or takes the lease if due.
     ///
     /// While the store does not answer, nothing changes.
-    pub(super) async fn beat(&mut self, state: &McpState) {
+    pub(crate) async fn beat(&mut self, state: &McpState) {
         let me = state.node.id();
         let fresh = Fresh {
             body: FREE,
@@ -111,7 +111,7 @@ impl Lease {
     }
 
     /// Releases the lease, if it is this node's.
-    pub(super) async fn release(&mut self, state: &McpState) {
+    pub(crate) async fn release(&mut self, state: &McpState) {
         if self.leader != Some(state.node.id()) {
             return;
         }

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use portolan_cluster::{SessionKey, store::NodeId};
 use portolan_keys::Purpose;
 
-use crate::state::McpState;
+use crate::http::state::McpState;
 
 /// Most bytes of URIs in one message; the rest goes in further ones.
 const PART: usize = 8 * 1024;
 
 /// A message. URIs are the upstream server's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Note {
+pub(crate) enum Note {
     /// To the leader: this node subscribes to these for a while.
     Wanted(NodeId, Vec<String>),
     /// To the leader: this node no longer subscribes to these.
@@ -90,14 +90,14 @@ impl Note {
     }
 
     /// The sealed form for other nodes; `None` if it cannot be sealed.
-    pub(super) fn seal(&self, state: &McpState, key: SessionKey) -> Option<Bytes> {
+    pub(crate) fn seal(&self, state: &McpState, key: SessionKey) -> Option<Bytes> {
         let text = self.to_bytes();
         let sealed = state.keys.seal(Purpose::StreamPayload, &text, &key.0);
         sealed.ok().map(Bytes::from)
     }
 
     /// Reads the output of [`Note::seal`] for the same watch.
-    pub(super) fn open(state: &McpState, key: SessionKey, sealed: &[u8]) -> Option<Self> {
+    pub(crate) fn open(state: &McpState, key: SessionKey, sealed: &[u8]) -> Option<Self> {
         let now = state.clock.now();
         let opened = state
             .keys
@@ -108,7 +108,7 @@ impl Note {
 }
 
 /// Splits URIs into parts that fit into messages.
-pub(super) fn parts<'u>(uris: impl IntoIterator<Item = &'u String>) -> Vec<Vec<String>> {
+pub(crate) fn parts<'u>(uris: impl IntoIterator<Item = &'u String>) -> Vec<Vec<String>> {
     let mut parts: Vec<Vec<String>> = Vec::new();
     let mut room = 0_usize;
     for uri in uris {
@@ -125,7 +125,7 @@ pub(super) fn parts<'u>(uris: impl IntoIterator<Item = &'u String>) -> Vec<Vec<S
 }
 
 /// The elements of the first set that are not in the second.
-pub(super) fn without(all: &BTreeSet<String>, gone: &BTreeSet<String>) -> Vec<String> {
+pub(crate) fn without(all: &BTreeSet<String>, gone: &BTreeSet<String>) -> Vec<String> {
     all.difference(gone).cloned().collect()
 }
 

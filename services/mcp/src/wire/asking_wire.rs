@@ -13,17 +13,17 @@ use portolan_protocol::{
     visible::Visible,
 };
 
-use super::{answers_wire::event, *};
+use crate::wire::{answers_wire::event, *};
 use crate::{
-    client_channel::{ClientChannel, Round, Unanswered},
-    tools::Running,
+    call::client_channel::{ClientChannel, Round, Unanswered},
+    features::tools::Running,
 };
 
-pub(super) const R5: Revision = Revision::V2026_07_28;
+pub(crate) const R5: Revision = Revision::V2026_07_28;
 
 impl Node {
     /// Publishes the tool `zebra` with this backend.
-    pub(super) fn script<F>(&self, script: impl Fn(ClientChannel) -> F + Send + Sync + 'static)
+    pub(crate) fn script<F>(&self, script: impl Fn(ClientChannel) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Result<String, Unanswered>> + Send + 'static,
     {
@@ -54,7 +54,7 @@ impl Node {
                 }))
             })
         };
-        let run: crate::tools::Script = Arc::new(run);
+        let run: crate::features::tools::Script = Arc::new(run);
         self.state
             .scripts
             .lock()
@@ -100,7 +100,7 @@ fn form() -> Raw {
     Raw::of(&json!({"mode": "form", "message": "Who?", "requestedSchema": schema})).unwrap()
 }
 
-pub(super) async fn who(channel: ClientChannel) -> Result<String, Unanswered> {
+pub(crate) async fn who(channel: ClientChannel) -> Result<String, Unanswered> {
     let answer = channel
         .ask(Revision::V2025_11_25, AskMethod::Elicit, &form())
         .await?;
@@ -265,7 +265,7 @@ async fn x_7b_a_question_that_is_no_longer_of_use_is_withdrawn() {
 }
 
 /// An upstream of 2026-07-28: asks, and is called again.
-pub(super) async fn modern_upstream(
+pub(crate) async fn modern_upstream(
     channel: ClientChannel,
     asked: Value,
 ) -> Result<String, Unanswered> {

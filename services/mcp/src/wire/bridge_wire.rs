@@ -1,6 +1,6 @@
 //! Rules of translation and of refusals that no other test file covers.
 
-use super::{asking_wire::modern_upstream, upstream_tasks_wire::heard_of, *};
+use crate::wire::{asking_wire::modern_upstream, upstream_tasks_wire::heard_of, *};
 
 /// Rule: MCP-AR-9.
 #[tokio::test]

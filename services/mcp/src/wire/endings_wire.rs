@@ -6,8 +6,8 @@ use portolan_protocol::progress::Progress;
 use portolan_storage::tenants::Reach;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{answers_wire::event, modern_wire::modern, *};
-use crate::stream::tell_tenant;
+use crate::streams::tell_tenant;
+use crate::wire::{answers_wire::event, modern_wire::modern, *};
 
 async fn called(node: &Node, session: &str, name: &str) -> Body {
     let body = json!({"jsonrpc": "2.0", "id": "long", "method": "tools/call",
@@ -183,7 +183,7 @@ async fn l_13_nobody_says_that_it_shuts_down() {
 async fn ar_17_a_call_with_one_body_ends_with_its_token_and_not_with_the_patience_of_its_api() {
     let node = Node::start().await;
     node.publish(&["slow"]);
-    let watching = TaskTracker::new().spawn(crate::news::revocations(node.state.clone()));
+    let watching = TaskTracker::new().spawn(crate::changes::revocations(node.state.clone()));
     let answer = node.ask(
         "tools/call",
         json!({"name": "slow"}),

@@ -8,7 +8,7 @@ use portolan_net::{
 };
 use tower::Layer;
 
-use super::*;
+use crate::wire::*;
 
 fn held() -> Value {
     rpc("tools/call", json!({"name": "held", "arguments": {}}))

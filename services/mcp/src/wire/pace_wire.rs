@@ -4,8 +4,8 @@
 use portolan_protocol::{pace, progress::Progress};
 use tokio::time::{Instant, sleep};
 
-use super::{answers_wire::event, modern_wire::modern, tasks_wire::R4, *};
-use crate::client_channel::ClientChannel;
+use crate::call::client_channel::ClientChannel;
+use crate::wire::{answers_wire::event, modern_wire::modern, tasks_wire::R4, *};
 
 /// The notifications of a call: this many of each kind, a thousand a second.
 const SAID: u32 = 3_000;
@@ -17,7 +17,9 @@ fn logged(logger: &str, number: u32) -> String {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}).to_string()
 }
 
-async fn chatter(channel: ClientChannel) -> Result<String, crate::client_channel::Unanswered> {
+async fn chatter(
+    channel: ClientChannel,
+) -> Result<String, crate::call::client_channel::Unanswered> {
     for number in 1..=SAID {
         let progress = Progress {
             progress: number.into(),

@@ -3,12 +3,12 @@
 
 use portolan_protocol::{input_required::InputRequired, jsonrpc::Raw};
 
-use super::{
+use crate::call::client_channel::{ClientChannel, Round, Unanswered};
+use crate::wire::{
     asking_wire::{R5, who},
     modern_wire::modern,
     *,
 };
-use crate::client_channel::{ClientChannel, Round, Unanswered};
 
 const ABLE: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
 const HEADERS: [(&str, &str); 3] = [

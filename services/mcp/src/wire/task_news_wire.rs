@@ -9,14 +9,14 @@ use axum::{
 };
 use futures_util::stream;
 
-use super::{
+use crate::nodes::notify;
+use crate::wire::{
     answers_wire::event,
     modern_wire::modern,
     tasks_wire::{R4, last},
     upstream_tasks_wire::{Heard, heard_of, with},
     *,
 };
-use crate::notify;
 
 const AT: &str = "2026-11-21T12:00:00Z";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -132,7 +132,7 @@ fn statement(heard: Heard) -> Response {
     sse::Sse::new(open).into_response()
 }
 
-pub(super) fn servers(heard: &Heard) -> Router {
+pub(crate) fn servers(heard: &Heard) -> Router {
     let hears = |heard: &Heard, answer: fn(&Heard, &Value) -> Response| {
         let heard = Arc::clone(heard);
         move |Json(request): Json<Value>| {
@@ -172,7 +172,7 @@ pub(super) fn servers(heard: &Heard) -> Router {
 
 impl Node {
     /// Receives messages of other nodes, once they know this node.
-    pub(super) async fn among(&self, other: &Self) {
+    pub(crate) async fn among(&self, other: &Self) {
         TaskTracker::new().spawn(notify::listen(self.state.clone()));
         let mut members = other.state.node.members();
         let me = self.state.node.id();
@@ -181,7 +181,7 @@ impl Node {
         tokio::task::yield_now().await;
     }
 
-    pub(super) async fn listen_to(&self, id: Value, tasks: &[&Value]) -> Body {
+    pub(crate) async fn listen_to(&self, id: Value, tasks: &[&Value]) -> Body {
         let mut body = modern(
             "subscriptions/listen",
             json!({"notifications": {"taskIds": tasks}}),
@@ -344,7 +344,8 @@ async fn sb_10_nothing_of_a_task_is_told_to_who_may_not_hear_it_any_more() {
         },
         NOW + time::Duration::HOUR,
     );
-    let revoked = |tag: &crate::stream::Tag| node.state.revocations.is_revoked(&tag.caller.facts());
+    let revoked =
+        |tag: &crate::streams::Tag| node.state.revocations.is_revoked(&tag.caller.facts());
     let ended = node
         .state
         .streams
@@ -370,10 +371,10 @@ async fn tx_13_a_bell_that_was_lost_costs_no_truth() {
     node.call(&session, "tasks/cancel", json!({"taskId": made}))
         .await;
     assert!(is_quiet(&mut stream).await, "it was not told");
-    crate::stream::tasks::look_again(&twin.state, None);
+    crate::streams::tasks::look_again(&twin.state, None);
     let told = next(&mut stream).await;
     assert_eq!(told["params"]["status"], "cancelled");
-    crate::stream::tasks::look_again(&twin.state, None);
+    crate::streams::tasks::look_again(&twin.state, None);
     assert!(is_quiet(&mut stream).await, "once");
 }
 

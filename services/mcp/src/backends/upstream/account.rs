@@ -10,11 +10,13 @@ use portolan_protocol::{error::RpcError, visible::Visible};
 use portolan_upstream::{Client, UpstreamError, oauth::Challenge};
 use uuid::Uuid;
 
-use super::{NoClient, UpstreamSource, forward::Forward, sessions::NoConversation};
+use crate::backends::upstream::{
+    NoClient, UpstreamSource, forward::Forward, sessions::NoConversation,
+};
 use crate::{
     backends::account::{Accounts, Linking, NoPerson},
     catalog::server::Access,
-    state::McpState,
+    http::state::McpState,
 };
 
 /// A client for a server, and the token that opens the server, if one does.
@@ -31,7 +33,7 @@ impl SignedIn {
 }
 
 /// `Authorization` with a token of the server's own authorization server.
-pub(super) fn bearer(token: &Token) -> Result<HeaderMap, NoClient> {
+pub(crate) fn bearer(token: &Token) -> Result<HeaderMap, NoClient> {
     let value = HeaderValue::try_from(format!("Bearer {}", token.access));
     let mut value = value.map_err(|_| NoClient::Broken)?;
     value.set_sensitive(true);
@@ -42,7 +44,7 @@ pub(super) fn bearer(token: &Token) -> Result<HeaderMap, NoClient> {
 
 impl UpstreamSource {
     /// The account that calls of a person use; `None` if the server needs no account.
-    pub(super) fn account(&self, person: Option<UserId>) -> Result<Option<Account>, NoClient> {
+    pub(crate) fn account(&self, person: Option<UserId>) -> Result<Option<Account>, NoClient> {
         let account = self.accounts().map(|accounts| accounts.of(person));
         account.transpose().map_err(|NoPerson| NoClient::NoPerson)
     }
@@ -64,7 +66,7 @@ impl UpstreamSource {
     /// The account that opens the server for a person, as [`SignedIn::account`] returns it.
     ///
     /// It fetches no token: there may have been no conversation with the server yet.
-    pub(super) async fn account_of(
+    pub(crate) async fn account_of(
         &self,
         state: &McpState,
         person: Option<UserId>,
@@ -107,7 +109,7 @@ impl UpstreamSource {
 
     /// Whether a refused request may be repeated with renewed tokens. `renewed`: these are renewed
     /// already.
-    pub(super) async fn renew(
+    pub(crate) async fn renew(
         &self,
         state: &McpState,
         person: Option<UserId>,
@@ -127,7 +129,7 @@ impl UpstreamSource {
     }
 
     /// MCP-X-87: stores the scope that the server requires beyond the granted one.
-    pub(super) async fn note_scope(
+    pub(crate) async fn note_scope(
         &self,
         state: &McpState,
         person: Option<UserId>,
@@ -173,7 +175,7 @@ impl Forward<'_> {
     }
 
     /// The page where the caller connects their own account, if that would resolve the error.
-    pub(super) fn connect_page(
+    pub(crate) fn connect_page(
         &self,
         state: &McpState,
         source: &UpstreamSource,
@@ -186,7 +188,7 @@ impl Forward<'_> {
     /// MCP-X-86: asks the person to connect the account, if that would resolve the error.
     ///
     /// False if the client cannot be asked.
-    pub(super) async fn ask_to_connect(
+    pub(crate) async fn ask_to_connect(
         &self,
         state: &McpState,
         source: &UpstreamSource,
@@ -199,7 +201,7 @@ impl Forward<'_> {
     }
 
     /// MCP-EL-15: the error by which a client opens the page itself.
-    pub(super) fn connect_error(&self, source: &UpstreamSource, url: &str) -> Option<RpcError> {
+    pub(crate) fn connect_error(&self, source: &UpstreamSource, url: &str) -> Option<RpcError> {
         self.linking(source)?.error(url)
     }
 }

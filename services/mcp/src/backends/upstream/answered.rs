@@ -21,21 +21,21 @@ use portolan_protocol::{
 };
 use portolan_upstream::UpstreamError;
 
-use super::{
+use crate::backends::upstream::{
     NoClient, UpstreamSource,
     forward::{Answered, Forward},
     sessions::NoConversation,
 };
 use crate::{
     backends::{account::console_page, said},
-    client_channel::{ClientChannel, Round},
+    call::client_channel::{ClientChannel, Round},
     error::McpError,
-    state::McpState,
+    http::state::McpState,
 };
 
 impl Forward<'_> {
     /// MCP-X-72…MCP-X-74: whether the client wants a log message.
-    pub(super) fn wants(&self, params: &Raw) -> bool {
+    pub(crate) fn wants(&self, params: &Raw) -> bool {
         let level = params.get("level").and_then(|level| level.string());
         let level = level.and_then(|level| level.parse::<Level>().ok());
         if self.channel.is_some_and(ClientChannel::is_task) {
@@ -48,7 +48,7 @@ impl Forward<'_> {
 
     /// MCP-RE-12, MCP-X-6B: a result or the parameters of a question, with the URIs that the client
     /// knows.
-    pub(super) fn known_uris(&self, said: &Raw) -> Raw {
+    pub(crate) fn known_uris(&self, said: &Raw) -> Raw {
         match self.renamed {
             Some(renamed) => translate::uris(said, &|own| renamed.published(own)),
             None => said.clone(),
@@ -56,7 +56,7 @@ impl Forward<'_> {
     }
 
     /// MCP-X-20, MCP-X-29: handles a result that asks, with the server's own state.
-    pub(super) async fn round(&self, result: &Raw) -> Result<(Round, Option<String>), Visible> {
+    pub(crate) async fn round(&self, result: &Raw) -> Result<(Round, Option<String>), Visible> {
         let mut asked = InputRequired::read(result).map_err(|_| Visible::Invalid)?;
         for (_, request) in &mut asked.requests {
             request.params = self.known_uris(&request.params);
@@ -71,7 +71,7 @@ impl Forward<'_> {
     }
 
     /// MCP-X-36: steps in the browser that the client can show.
-    pub(super) fn steps(&self, error: &RpcError, from: Revision) -> Option<Vec<UrlStep>> {
+    pub(crate) fn steps(&self, error: &RpcError, from: Revision) -> Option<Vec<UrlStep>> {
         let channel = self.channel?;
         match translate::error(
             error,
@@ -85,7 +85,7 @@ impl Forward<'_> {
         }
     }
 
-    pub(super) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
+    pub(crate) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
         let body = said(visible, self.method, self.id, self.revision, self.identity);
         Answered { body, outcome }
     }
@@ -100,7 +100,7 @@ impl Forward<'_> {
         }
     }
 
-    pub(super) fn error(&self, error: &RpcError, outcome: CallOutcome) -> Answered {
+    pub(crate) fn error(&self, error: &RpcError, outcome: CallOutcome) -> Answered {
         Answered {
             body: Ok(jsonrpc::error_response(Some(self.id), error)),
             outcome,
@@ -109,7 +109,7 @@ impl Forward<'_> {
 
     /// A result, in the form of the client's revision (`docs/translation-rules.md`, *Shapes of
     /// results and definitions*).
-    pub(super) fn complete(&self, from: Revision, result: &Raw) -> Answered {
+    pub(crate) fn complete(&self, from: Revision, result: &Raw) -> Answered {
         if self.method == Method::ToolsCall && self.breaks_its_word(result) {
             let text = "Upstream result does not match its output schema.";
             return self.tool_failure(text.to_owned(), CallOutcome::UpstreamError);
@@ -158,7 +158,7 @@ impl Forward<'_> {
 
     /// An error of the protocol, in the form of the client's revision (`docs/translation-rules.md`,
     /// *Errors and authorization across legs*).
-    pub(super) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
+    pub(crate) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
         if self.method == Method::Complete && error.code == -32601 {
             // MCP-X-18: the server has no completion, so there are no suggestions.
             let result = completion::result(self.revision, self.identity, &[], None, false);
@@ -203,7 +203,7 @@ impl Forward<'_> {
 
     /// The answer for a request without one (`docs/translation-rules.md`, *Visible results, exact
     /// form*).
-    pub(super) fn failed(
+    pub(crate) fn failed(
         &self,
         state: &McpState,
         error: &NoConversation,

@@ -18,13 +18,13 @@ use portolan_protocol::{
 };
 use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
-use super::{
+use crate::backends::upstream::{
     UpstreamSource, forward::Forward, get_streams::Subscriber, questions::answer,
     refresh_requests::request_refresh, sessions::NoConversation,
 };
-use crate::state::McpState;
+use crate::http::state::McpState;
 
-pub(super) type Reply = (Revision, Result<Raw, RpcError>);
+pub(crate) type Reply = (Revision, Result<Raw, RpcError>);
 
 /// Cancels the request at a legacy server, if the exchange is dropped before its answer (MCP-X-77,
 /// MCP-X-79).
@@ -49,7 +49,7 @@ impl Drop for Cancelling<'_> {
 }
 
 /// Sends one request to the server. `as_task`: the server may answer with a task.
-pub(super) async fn exchange(
+pub(crate) async fn exchange(
     state: &McpState,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,

@@ -20,13 +20,15 @@ use portolan_protocol::{
     visible::Visible,
 };
 
-use super::{UpstreamSource, UpstreamTool, exchange::exchange, sessions::Who, task};
+use crate::backends::upstream::{
+    UpstreamSource, UpstreamTool, exchange::exchange, sessions::Who, task,
+};
 use crate::{
+    call::client_channel::{ClientChannel, Round},
     catalog::renames::Renamed,
-    client_channel::{ClientChannel, Round},
-    dispatch::Context,
     error::McpError,
-    state::McpState,
+    features::dispatch::Context,
+    http::state::McpState,
 };
 
 /// A request to be forwarded.
@@ -57,7 +59,7 @@ pub(crate) struct Forward<'a> {
 impl Forward<'_> {
     /// The era in which a server of both is spoken to: that of the client, but for a tool that it
     /// has in one alone.
-    pub(super) fn era(&self) -> Era {
+    pub(crate) fn era(&self) -> Era {
         let of_tool = self.tool.and_then(|tool| tool.era);
         of_tool.unwrap_or(self.revision.era())
     }
@@ -67,7 +69,7 @@ impl Forward<'_> {
 #[derive(Debug)]
 pub(crate) struct Answered {
     /// The JSON-RPC response, or a refusal with an HTTP status of its own.
-    pub(super) body: Result<Vec<u8>, McpError>,
+    pub(crate) body: Result<Vec<u8>, McpError>,
     pub(crate) outcome: CallOutcome,
 }
 

@@ -19,8 +19,8 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{LONGEST_CALL, UpstreamSource, request_refresh};
-use crate::state::McpState;
+use crate::backends::upstream::{LONGEST_CALL, UpstreamSource, request_refresh};
+use crate::http::state::McpState;
 
 /// How long a call waits for the stream before it begins without it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -59,7 +59,7 @@ struct Calls {
 
 /// The subscription of a call to the stream, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Subscriber {
+pub(crate) struct Subscriber {
     heard: mpsc::Receiver<Event>,
     number: u64,
     reader: Arc<Reader>,
@@ -71,7 +71,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Subscriber {
     /// The next message of the server for this call. Cancel safe.
-    pub(super) async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<Event> {
         self.heard.recv().await
     }
 }
@@ -117,7 +117,7 @@ impl Reader {
 
 impl UpstreamGetStreams {
     /// Subscribes a call that is about to be made in this session.
-    pub(super) async fn subscribe(
+    pub(crate) async fn subscribe(
         &self,
         state: &McpState,
         source: &Arc<UpstreamSource>,

@@ -12,7 +12,7 @@ use portolan_model::id::SourceId;
 use portolan_protocol::jsonrpc::Raw;
 use tokio::sync::Notify;
 
-use crate::state::McpState;
+use crate::http::state::McpState;
 
 type Name = (SourceId, String);
 
@@ -50,14 +50,14 @@ impl TaskListeners {
 }
 
 /// The permit for a listen request, until it is dropped.
-pub(super) struct ListenPermit {
+pub(crate) struct ListenPermit {
     state: McpState,
     source: SourceId,
 }
 
 impl ListenPermit {
     /// Takes a permit. `None`: the server has reached the limit.
-    pub(super) fn take(state: &McpState, source: SourceId) -> Option<Self> {
+    pub(crate) fn take(state: &McpState, source: SourceId) -> Option<Self> {
         let mut task_listeners = state.task_listeners.lock();
         let open = task_listeners.entry(source).or_default();
         if *open >= MOST_LISTENERS {
@@ -84,14 +84,14 @@ impl Drop for ListenPermit {
 }
 
 /// An awaited task, until it is dropped.
-pub(super) struct Hint {
+pub(crate) struct Hint {
     state: McpState,
     name: Name,
     moved: Arc<Notify>,
 }
 
 impl Hint {
-    pub(super) fn new(state: &McpState, source: SourceId, id: &str) -> Self {
+    pub(crate) fn new(state: &McpState, source: SourceId, id: &str) -> Self {
         let name = (source, id.to_owned());
         let moved = Arc::<Notify>::default();
         state.hints.lock().insert(name.clone(), Arc::clone(&moved));
@@ -103,7 +103,7 @@ impl Hint {
     }
 
     /// Completes when the server has sent a notification of the task. Cancel safe.
-    pub(super) async fn moved(&self) {
+    pub(crate) async fn moved(&self) {
         self.moved.notified().await;
     }
 }

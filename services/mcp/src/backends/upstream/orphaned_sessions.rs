@@ -17,8 +17,8 @@ use portolan_model::{
 use portolan_upstream::{Connection, Legacy, Ticket};
 use uuid::Uuid;
 
-use super::{UpstreamSource, tickets::peek};
-use crate::state::McpState;
+use crate::backends::upstream::{UpstreamSource, tickets::peek};
+use crate::http::state::McpState;
 
 /// Most sessions that a node remembers; others are not ended.
 const MOST: usize = 10_000;
@@ -36,14 +36,14 @@ const AGAIN: time::Duration = time::Duration::HOUR;
 pub(crate) struct OrphanedSessions(Mutex<HashMap<SessionKey, OrphanedSession>>);
 
 #[derive(Debug, Clone)]
-pub(super) struct OrphanedSession {
-    pub(super) source: Arc<UpstreamSource>,
-    pub(super) principal: Principal,
-    pub(super) person: Option<UserId>,
+pub(crate) struct OrphanedSession {
+    pub(crate) source: Arc<UpstreamSource>,
+    pub(crate) principal: Principal,
+    pub(crate) person: Option<UserId>,
     /// The account that began it.
-    pub(super) account: Option<Uuid>,
-    pub(super) ticket: Ticket,
-    pub(super) due: Timestamp,
+    pub(crate) account: Option<Uuid>,
+    pub(crate) ticket: Ticket,
+    pub(crate) due: Timestamp,
 }
 
 impl OrphanedSessions {
@@ -52,7 +52,7 @@ impl OrphanedSessions {
     }
 
     /// Notes the use of a session.
-    pub(super) fn note(
+    pub(crate) fn note(
         &self,
         place: SessionKey,
         ticket: &Ticket,
@@ -75,7 +75,7 @@ impl OrphanedSessions {
     }
 
     /// Forgets a session that was ended.
-    pub(super) fn forget(&self, place: SessionKey) {
+    pub(crate) fn forget(&self, place: SessionKey) {
         self.lock().remove(&place);
     }
 

@@ -13,12 +13,12 @@ use portolan_protocol::{
 };
 use portolan_upstream::{Connection, UpstreamError};
 
-use super::{Forward, UpstreamSource};
+use crate::backends::upstream::{Forward, UpstreamSource};
 use crate::{
-    client_channel::{ClientChannel, Unanswered},
-    meter::Meter,
-    notify::AwaitedProgress,
-    state::McpState,
+    backends::upstream::meter::Meter,
+    call::client_channel::{ClientChannel, Unanswered},
+    http::state::McpState,
+    nodes::notify::AwaitedProgress,
 };
 
 /// Most progress notifications of one question that its server receives in a second.
@@ -27,7 +27,7 @@ const A_SECOND: u32 = 10;
 /// Forwards a question of a legacy server to the client (MCP-X-22, MCP-X-28).
 ///
 /// A question that the client does not support is refused (MCP-X-30, MCP-X-3A, MCP-X-3F).
-pub(super) async fn answer(
+pub(crate) async fn answer(
     state: &McpState,
     source: &UpstreamSource,
     ask: &Forward<'_>,

@@ -11,8 +11,8 @@ use std::{
 use portolan_model::id::{SourceId, TenantId};
 use tokio::time::sleep;
 
-use super::UpstreamSource;
-use crate::state::McpState;
+use crate::backends::upstream::UpstreamSource;
+use crate::http::state::McpState;
 
 /// The shortest time between two requests for the same server.
 const APART: Duration = Duration::from_millis(250);

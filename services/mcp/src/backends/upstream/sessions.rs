@@ -30,13 +30,13 @@ use quick_cache::sync::Cache;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{
+use crate::backends::upstream::{
     NoClient, SignedIn, UpstreamSource,
     forward::said,
     orphaned_sessions::{OrphanedSession, OrphanedSessions},
     tickets::{Opened, of_session, peek, place},
 };
-use crate::state::McpState;
+use crate::http::state::McpState;
 
 /// Most servers in the cache of a node. A removed one is probed again.
 const SERVERS: usize = 10_000;
@@ -134,7 +134,7 @@ struct Known {
 pub(crate) struct Upstreams {
     known: Cache<String, Arc<Known>>,
     /// Recently opened tickets. A frequent caller reads the record only from time to time.
-    pub(super) opened: Cache<[u8; 16], Opened>,
+    pub(crate) opened: Cache<[u8; 16], Opened>,
     /// The upstream sessions of client sessions.
     pub(crate) left: OrphanedSessions,
 }
@@ -185,16 +185,16 @@ pub(crate) struct Who {
 /// capabilities.
 ///
 /// For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
-pub(super) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
+pub(crate) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
 
 /// The caller, its capabilities on this request, and the client's era.
 ///
 /// A server that supports both eras is used in that of the client (MCP-X-5).
-pub(super) type Speaks<'a> = (&'a Who, OnRequest<'a>, Era);
+pub(crate) type Speaks<'a> = (&'a Who, OnRequest<'a>, Era);
 
 impl Who {
     /// The identity for servers of the session era at the begin of a session.
-    pub(super) fn speaker(&self) -> Speaker {
+    pub(crate) fn speaker(&self) -> Speaker {
         let name = self.client_name.as_deref().unwrap_or("portolan");
         let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
         Speaker {
@@ -250,7 +250,7 @@ impl Upstreams {
     /// The conversation of `who` with a server, begun if there is none.
     ///
     /// `gone` is one that the server has forgotten (MCP-X-7).
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
         state: &McpState,
         source: &Arc<UpstreamSource>,
@@ -309,7 +309,7 @@ impl Upstreams {
     /// MCP-X-74: a shared session has the lowest log level of its clients.
     ///
     /// Each client's own stream leaves out the messages below its level.
-    pub(super) async fn wants_logs(
+    pub(crate) async fn wants_logs(
         &self,
         source: &UpstreamSource,
         who: &Who,
@@ -334,7 +334,7 @@ impl Upstreams {
     }
 
     /// MCP-X-3I: a session whose server has other roots gets no more calls.
-    pub(super) fn told_roots(
+    pub(crate) fn told_roots(
         &self,
         source: &UpstreamSource,
         who: &Who,
@@ -571,7 +571,7 @@ fn shared<'a>(
         .map(|(owner, kept)| (*owner, kept))
 }
 
-pub(super) fn is_same(a: &Connection, b: &Connection) -> bool {
+pub(crate) fn is_same(a: &Connection, b: &Connection) -> bool {
     match (a, b) {
         (Connection::Legacy(a), Connection::Legacy(b)) => a.ticket() == b.ticket(),
         (Connection::Link(a), Connection::Link(b)) => Arc::ptr_eq(a, b),
@@ -580,7 +580,7 @@ pub(super) fn is_same(a: &Connection, b: &Connection) -> bool {
 }
 
 /// MCP-X-72: sends the client's log level to a new session of the server.
-pub(super) async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
+pub(crate) async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
     if level != Level::SESSION_DEFAULT && facts.has("logging") {
         say_level(connection, level).await;
     }

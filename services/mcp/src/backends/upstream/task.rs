@@ -25,7 +25,7 @@ use portolan_protocol::{
 use portolan_upstream::{Event, Request, Standing, UpstreamError};
 use tokio::time::{Instant, sleep_until};
 
-use super::{
+use crate::backends::upstream::{
     LONGEST_CALL, UpstreamSource,
     exchange::{Reply, exchange},
     forward::{Answered, Forward},
@@ -33,9 +33,9 @@ use super::{
     sessions::{NoConversation, Who},
 };
 use crate::{
-    client_channel::{ClientChannel, Unanswered},
+    call::client_channel::{ClientChannel, Unanswered},
     error::McpError,
-    state::McpState,
+    http::state::McpState,
     tasks::TTL,
 };
 
@@ -49,7 +49,7 @@ const POLL: [Duration; 3] = [
 const MOST_FAILURES: u32 = 5;
 
 /// The end of a task.
-pub(super) enum Ended {
+pub(crate) enum Ended {
     /// The answer of the plain call, in the form of that revision.
     Answer(Revision, Result<Raw, RpcError>),
     /// The task was cancelled at the server.
@@ -115,7 +115,7 @@ impl Drop for Abandon {
 }
 
 /// Awaits the task that `created` announces.
-pub(super) async fn follow(
+pub(crate) async fn follow(
     state: &McpState,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
@@ -174,7 +174,7 @@ impl Forward<'_> {
     ///
     /// A server of 2025-11-25 is asked for a task if the tool requires it (MCP-X-51, MCP-X-53), or
     /// the client has one.
-    pub(super) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
+    pub(crate) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
         let wanted = match self.tool.and_then(|tool| tool.tasks) {
             Some(TaskSupport::Required) => true,
             Some(TaskSupport::Optional) => self.channel.is_some_and(ClientChannel::is_task),
@@ -192,7 +192,7 @@ impl Forward<'_> {
 
     /// MCP-X-52: whether a modern server requires the extension, which the client's era does not
     /// have.
-    pub(super) fn needs_task(&self, error: &RpcError, from: Revision) -> bool {
+    pub(crate) fn needs_task(&self, error: &RpcError, from: Revision) -> bool {
         let required = error
             .data
             .as_ref()
@@ -204,7 +204,7 @@ impl Forward<'_> {
     }
 
     /// The answer for the end of a server's task (MCP-X-56, MCP-X-57).
-    pub(super) fn ended(
+    pub(crate) fn ended(
         &self,
         state: &McpState,
         ended: Ended,

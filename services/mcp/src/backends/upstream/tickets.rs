@@ -16,13 +16,13 @@ use portolan_upstream::{Client, Connection, Legacy, Ticket};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::sessions::{NoConversation, OfSession, Who, is_same, set_level};
-use crate::state::McpState;
+use crate::backends::upstream::sessions::{NoConversation, OfSession, Who, is_same, set_level};
+use crate::http::state::McpState;
 
 /// The key of a ticket's record, in the partition of the client's session.
 ///
 /// It depends on session, source, and the account that began the conversation.
-pub(super) fn place(session: SessionKey, source: SourceId, account: Option<Uuid>) -> SessionKey {
+pub(crate) fn place(session: SessionKey, source: SourceId, account: Option<Uuid>) -> SessionKey {
     let name = [
         &b"upstream session"[..],
         &session.0[..],
@@ -55,7 +55,7 @@ const TRUSTED: Duration = Duration::from_secs(60);
 
 /// A ticket in the cache of a node.
 #[derive(Debug, Clone)]
-pub(super) struct Opened {
+pub(crate) struct Opened {
     sealed: Bytes,
     ticket: Ticket,
     /// The time of the last read of its record.
@@ -116,7 +116,7 @@ async fn record(
 /// The ticket of a client's session, if it has one.
 ///
 /// Nothing is created or prolonged, because no record has this version.
-pub(super) async fn peek(
+pub(crate) async fn peek(
     state: &McpState,
     place: SessionKey,
     principal: Principal,
@@ -130,7 +130,7 @@ pub(super) async fn peek(
 }
 
 /// The upstream session of a client's session: the same on every node (STREAM-13).
-pub(super) async fn of_session(
+pub(crate) async fn of_session(
     state: &McpState,
     place: SessionKey,
     client: &Client,
