@@ -18,9 +18,9 @@ use portolan_model::{
 };
 use portolan_storage::{
     StorageError, Store,
-    calls::{self, Call},
-    credential_states::{self, Seen},
-    grant_uses,
+    oauth::grant_uses,
+    platform::calls::{self, Call},
+    registry::credential_states::{self, Seen},
 };
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;

@@ -27,7 +27,11 @@ use portolan_model::{
     id::{SourceId, TenantId},
     resource::Resource,
 };
-use portolan_storage::{StorageError, Store, catalog, limits, tenants::Reach};
+use portolan_storage::{
+    StorageError, Store,
+    platform::{limits, tenants::Reach},
+    registry::catalog,
+};
 use quick_cache::{Equivalent, sync::Cache};
 use tokio::sync::Mutex;
 

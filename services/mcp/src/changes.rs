@@ -12,7 +12,7 @@ use std::{
 
 use portolan_cluster::End;
 use portolan_model::id::TenantId;
-use portolan_storage::registry_news::{News, NewsListener};
+use portolan_storage::registry::registry_news::{News, NewsListener};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{http::state::McpState, instruments, streams};

@@ -31,7 +31,7 @@ use std::{
     time::Duration,
 };
 
-use portolan_cluster::node::{Limit, LimitKey, Limits, Place, Places, Rate};
+use portolan_cluster::node::{ClusterPermit, ClusterPermits, Limit, LimitKey, Limits, Rate};
 use portolan_model::{
     id::TenantId,
     limits::{LimitName, LimitSet, PlatformLimits},
@@ -69,9 +69,9 @@ pub(crate) struct TenantLimits {
     /// New streams of one person with one client.
     pub(crate) stream_opens: Option<Rate>,
     /// Running calls.
-    pub(crate) running: Option<Arc<Places>>,
+    pub(crate) running: Option<Arc<ClusterPermits>>,
     /// Open streams.
-    pub(crate) streams: Option<Arc<Places>>,
+    pub(crate) streams: Option<Arc<ClusterPermits>>,
     /// The tenant's share of this node's calls and streams.
     calls_here: Arc<TenantQuota>,
     streams_here: Arc<TenantQuota>,
@@ -104,7 +104,7 @@ pub(crate) enum NoPermit {
 /// A permit for an open stream or a running call, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    _cluster: Option<Place>,
+    _cluster: Option<ClusterPermit>,
     _here: QuotaUnit,
 }
 
@@ -136,11 +136,11 @@ impl AdmissionControl {
     /// The limits of a tenant with the settings `own`.
     pub(crate) fn of(&self, tenant: TenantId, own: &LimitSet) -> TenantLimits {
         let holds = self.platform.effective(own);
-        let places = |name, limit| {
+        let permits = |name, limit| {
             let most = holds.get(name)?;
             Some(
                 self.limits
-                    .places(places_key(tenant, name), limit, most.into()),
+                    .permits(places_key(tenant, name), limit, most.into()),
             )
         };
         TenantLimits {
@@ -148,8 +148,8 @@ impl AdmissionControl {
             calls: a_minute(Limit::TenantCalls, holds.get(LimitName::TenantCalls)),
             tool_calls: a_minute(Limit::ToolCalls, holds.get(LimitName::ToolCalls)),
             stream_opens: a_minute(Limit::StreamOpens, holds.get(LimitName::StreamOpens)),
-            running: places(LimitName::RunningCalls, Limit::RunningCalls),
-            streams: places(LimitName::OpenStreams, Limit::OpenStreams),
+            running: permits(LimitName::RunningCalls, Limit::RunningCalls),
+            streams: permits(LimitName::OpenStreams, Limit::OpenStreams),
             calls_here: self.calls.of(tenant),
             streams_here: self.streams.of(tenant),
             holds,
@@ -174,15 +174,15 @@ impl AdmissionControl {
     /// Takes a permit from a pool.
     async fn enter(
         &self,
-        places: Option<&Arc<Places>>,
+        permits: Option<&Arc<ClusterPermits>>,
         limit: Limit,
-    ) -> Result<Option<Place>, OverLimit> {
-        let Some(places) = places else {
+    ) -> Result<Option<ClusterPermit>, OverLimit> {
+        let Some(permits) = permits else {
             return Ok(None);
         };
-        let entered = match self.limits.try_enter(places) {
+        let entered = match self.limits.try_enter(permits) {
             Some(said) => said,
-            None => self.limits.enter(places).await,
+            None => self.limits.enter(permits).await,
         };
         entered.map(Some).map_err(|wait| OverLimit {
             limit,
@@ -260,7 +260,7 @@ impl AdmissionControl {
     async fn find_permit(
         &self,
         here: &Arc<TenantQuota>,
-        everywhere: Option<&Arc<Places>>,
+        everywhere: Option<&Arc<ClusterPermits>>,
         limit: Limit,
     ) -> Result<Permit, NoPermit> {
         let taken = here.take().ok_or(NoPermit::NodeIsFull)?;

@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use portolan_cluster::{SessionKey, node::Listening, store::NodeId};
+use portolan_cluster::{SessionKey, node::SessionMessages, store::NodeId};
 use portolan_keys::digest;
 use tokio::{
     sync::{Notify, mpsc, watch},
@@ -170,7 +170,7 @@ impl UpstreamSubscriptions {
             });
             by_place.insert(source.place.clone(), Arc::clone(&server));
             // Subscribed here, and not in the task, so that no early message is lost.
-            let notes = state.node.listen(server.key);
+            let notes = state.node.subscribe(server.key);
             let running = SubscriptionTask::new(state.clone(), Arc::clone(&server));
             state.tracker.spawn(running.run(notes));
             server
@@ -409,7 +409,7 @@ impl SubscriptionTask {
         }
     }
 
-    async fn run(mut self, mut notes: Listening) {
+    async fn run(mut self, mut notes: SessionMessages) {
         let mut beats = interval(BEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let stopping = self.state.stopping.clone();

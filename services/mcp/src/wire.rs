@@ -47,7 +47,7 @@ use portolan_net::{
 };
 use portolan_storage::{
     StorageConfig, Store,
-    catalog::{PublishedServer, PublishedSource, PublishedTool},
+    registry::catalog::{PublishedServer, PublishedSource, PublishedTool},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify};
@@ -213,7 +213,7 @@ impl Node {
             .unwrap(),
             node: among.await.unwrap(),
             clock: clock.clone(),
-            recorder: portolan_storage::recorder::Recorder::off(),
+            recorder: portolan_storage::platform::recorder::Recorder::off(),
             tracker,
             stopping: stopping.clone(),
             telling: CancellationToken::new(),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use portolan_protocol::{
     jsonrpc::{ProgressToken, Raw},
     method::Method,
-    pace::{self, Lane, Pace},
+    pace::{self, Pace, Queue},
     progress::{self, Gate, Progress},
     revision::Revision,
 };
@@ -29,8 +29,8 @@ impl Paced {
     }
 
     /// Takes a notification and returns the one to send now, if any.
-    pub(crate) fn take(&mut self, lane: Lane, notice: Bytes) -> Option<Bytes> {
-        let told = self.0.take(lane, notice, Instant::now().into_std());
+    pub(crate) fn take(&mut self, queue: Queue, notice: Bytes) -> Option<Bytes> {
+        let told = self.0.take(queue, notice, Instant::now().into_std());
         let dropped = self.0.dropped();
         if dropped > 0 {
             instruments::notices_dropped(dropped);
@@ -58,14 +58,14 @@ impl Paced {
 }
 
 /// The queue in which a notification is counted. `None`: it is always sent.
-pub(crate) fn lane(notice: &Bytes) -> Option<Lane> {
+pub(crate) fn queue(notice: &Bytes) -> Option<Queue> {
     let notice = Raw::parse(notice.clone()).ok()?;
     let method = notice.get("method")?.string()?;
     if method != Method::LogMessage.name() {
         return None;
     }
     let logger = notice.get("params")?.get("logger");
-    Some(Lane::Log(logger.and_then(|logger| logger.string())))
+    Some(Queue::Log(logger.and_then(|logger| logger.string())))
 }
 
 /// The notifications of a call, in the form of its client.
@@ -98,13 +98,13 @@ impl Notices {
             return None;
         }
         let notice = progress::notification(self.revision, token, progress);
-        self.paced.take(Lane::Progress, notice.into())
+        self.paced.take(Queue::Progress, notice.into())
     }
 
     /// Takes a whole notification and returns the one to send now, if any.
     pub(crate) fn message(&mut self, notice: Bytes) -> Option<Bytes> {
-        match lane(&notice) {
-            Some(lane) => self.paced.take(lane, notice),
+        match queue(&notice) {
+            Some(queue) => self.paced.take(queue, notice),
             None => Some(notice),
         }
     }

@@ -121,7 +121,7 @@ impl RequestScope {
             session: at.stream.session.0,
             nonce: at.stream.nonce.0,
             seq: at.cursor.seq,
-            epoch: epoch.map(|epoch| (epoch.number, epoch.mark)),
+            epoch: epoch.map(|epoch| (epoch.term, epoch.nonce)),
         };
         self.seal(at.round, about)
     }
@@ -190,7 +190,7 @@ impl RequestScope {
                 },
                 cursor: Cursor {
                     seq,
-                    epoch: epoch.map(|(number, mark)| Epoch { number, mark }),
+                    epoch: epoch.map(|(term, nonce)| Epoch { term, nonce }),
                 },
                 round,
             }),

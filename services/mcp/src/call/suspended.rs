@@ -21,7 +21,7 @@ use portolan_protocol::{
     error::ErrorKind,
     input_required::{InputRequest, InputRequired, MOST_ROUNDS, read_responses, write_requests},
     jsonrpc::{Body, Message, Raw},
-    pace::Lane,
+    pace::Queue,
     progress::Progress,
     visible::{Awaited, Visible},
 };
@@ -90,12 +90,12 @@ impl Frame {
                 let parts = (progress.progress, progress.total, &progress.message);
                 let mut out = vec![b'P'];
                 serde_json::to_writer(&mut out, &parts).ok()?;
-                paced.take(Lane::Progress, out.into())
+                paced.take(Queue::Progress, out.into())
             }
             ChannelMessage::Message(message) => {
                 let frame = Bytes::from([b"M", &message[..]].concat());
-                match notices::lane(&message) {
-                    Some(lane) => paced.take(lane, frame),
+                match notices::queue(&message) {
+                    Some(queue) => paced.take(queue, frame),
                     None => Some(frame),
                 }
             }

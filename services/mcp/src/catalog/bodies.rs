@@ -5,7 +5,10 @@
 use std::sync::Arc;
 
 use portolan_model::{id::TenantId, prompt::Message};
-use portolan_storage::{StorageError, Store, prompts, resources};
+use portolan_storage::{
+    StorageError, Store,
+    registry::{prompts, resources},
+};
 use quick_cache::{Weighter, sync::Cache};
 use uuid::Uuid;
 

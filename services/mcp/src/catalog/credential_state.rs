@@ -8,7 +8,7 @@ use portolan_model::{
     Timestamp,
     id::{SourceId, TenantId},
 };
-use portolan_storage::credential_states::{Seen, State};
+use portolan_storage::registry::credential_states::{Seen, State};
 
 use crate::{catalog::server::Access, http::state::McpState};
 

@@ -21,7 +21,7 @@ use portolan_protocol::{
     result::Identity,
     revision::Revision,
 };
-use portolan_storage::{prompts, resources};
+use portolan_storage::registry::{prompts, resources};
 use serde_json::json;
 
 use crate::{

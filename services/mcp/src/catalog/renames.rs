@@ -9,7 +9,7 @@ use std::{
 };
 
 use portolan_model::{id::SourceId, registry::ResourceShape, uri_template::UriTemplate};
-use portolan_storage::resources;
+use portolan_storage::registry::resources;
 
 /// The renamed resources of a server, by source.
 #[derive(Debug, Default)]

@@ -27,7 +27,7 @@ use portolan_protocol::{
     tool::{KNOWN_MEMBERS, TaskSupport, Tool as Listed},
     translate,
 };
-use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
+use portolan_storage::registry::catalog::{PublishedServer, PublishedSource, PublishedTool};
 use portolan_upstream::OfferedIn;
 
 use crate::{

@@ -21,7 +21,7 @@ use portolan_protocol::{
     tool::{CallParams, CallResult, TaskSupport},
     visible::Visible,
 };
-use portolan_storage::calls::Call;
+use portolan_storage::platform::calls::Call;
 use portolan_traces::Span;
 use serde_json::Value;
 

@@ -18,7 +18,7 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, StorageError, Store,
-    api_keys::{self, Opened},
+    oauth::api_keys::{self, Opened},
 };
 use quick_cache::sync::Cache;
 use time::Duration;

@@ -7,7 +7,7 @@ use http::{header, request::Parts};
 use portolan_keys::digest;
 use portolan_model::{Timestamp, id::GrantId, subject::Subject};
 use portolan_net::{client_ip, layers::Arrival};
-use portolan_storage::{
+use portolan_storage::platform::{
     connect_events::{KEPT, NewEvent, Place, Step, StepOutcome},
     recorder::{Recorder, bare, kept},
 };

@@ -7,7 +7,7 @@ use portolan_http_tools::TokenSource;
 use portolan_keys::{Keys, Verifier};
 use portolan_model::{Clock, Digest, id::TenantId, resource::Site};
 use portolan_net::egress::Egress;
-use portolan_storage::{Store, recorder::Recorder};
+use portolan_storage::{Store, platform::recorder::Recorder};
 use quick_cache::sync::Cache;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};

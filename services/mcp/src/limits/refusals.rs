@@ -9,7 +9,7 @@ use std::{
 };
 
 use portolan_model::{id::TenantId, limits::LimitName};
-use portolan_storage::{StorageError, limits};
+use portolan_storage::{StorageError, platform::limits};
 
 use crate::http::state::McpState;
 

@@ -233,8 +233,10 @@ async fn send(state: &McpState, nodes: &[NodeId], tenant: TenantId, message: &No
 
 /// Receives messages until the process stops, and polls where one may have been lost.
 pub(crate) async fn listen(state: McpState) {
-    let mut notes = state.node.listen_with_room(CHANGES, MOST_MESSAGES);
-    let mut notices = state.node.listen_with_room(NOTICES, MOST_TASK_NOTICES);
+    let mut notes = state.node.subscribe_with_capacity(CHANGES, MOST_MESSAGES);
+    let mut notices = state
+        .node
+        .subscribe_with_capacity(NOTICES, MOST_TASK_NOTICES);
     let mut members = state.node.members();
     let mut known = members.borrow_and_update().clone();
     let mut steps = interval(STEP);

@@ -68,9 +68,9 @@ impl EventId {
                 payload.extend_from_slice(again.as_ref().map_or(&[][..], |again| &again[..]));
                 payload.extend_from_slice(&nonce.0);
                 payload.extend_from_slice(&cursor.seq.to_be_bytes());
-                let epoch = cursor.epoch.unwrap_or(Epoch { number: 0, mark: 0 });
-                payload.extend_from_slice(&epoch.number.to_be_bytes());
-                payload.extend_from_slice(&epoch.mark.to_be_bytes());
+                let epoch = cursor.epoch.unwrap_or(Epoch { term: 0, nonce: 0 });
+                payload.extend_from_slice(&epoch.term.to_be_bytes());
+                payload.extend_from_slice(&epoch.nonce.to_be_bytes());
                 let before = payload.len();
                 if let Some(request) = request {
                     request.write(&mut payload);
@@ -120,7 +120,10 @@ impl EventId {
                     nonce: Nonce(*stream),
                     cursor: Cursor {
                         seq: u64::from_be_bytes(*seq),
-                        epoch: (number > 0).then_some(Epoch { number, mark }),
+                        epoch: (number > 0).then_some(Epoch {
+                            term: number,
+                            nonce: mark,
+                        }),
                     },
                     request: request.as_ref().and_then(RequestId::from_raw),
                     again,
@@ -162,8 +165,8 @@ mod tests {
             cursor: Cursor {
                 seq,
                 epoch: Some(Epoch {
-                    number: 3,
-                    mark: 0xabcd,
+                    term: 3,
+                    nonce: 0xabcd,
                 }),
             },
             request: Some(request),

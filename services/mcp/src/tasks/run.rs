@@ -215,7 +215,7 @@ impl Task {
             .caller_tasks
             .state
             .node
-            .listen(runner_key(self.place.item));
+            .subscribe(runner_key(self.place.item));
         let stop = self.caller_tasks.state.tasks.stop.clone();
         let mut looks = interval_at(Instant::now() + LOOK, LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

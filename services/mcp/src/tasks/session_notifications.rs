@@ -9,7 +9,7 @@ use portolan_model::id::TenantId;
 use portolan_protocol::{
     jsonrpc::{self, ProgressToken, Raw},
     method::Method,
-    pace::Lane,
+    pace::Queue,
     progress::{self, Gate, Progress},
     revision::Revision,
     task,
@@ -86,7 +86,7 @@ impl SessionNotifications {
             return;
         }
         let notice = progress::notification(self.revision, token, progress);
-        let told = self.progress.take(Lane::Progress, notice.into());
+        let told = self.progress.take(Queue::Progress, notice.into());
         self.send(told);
     }
 
@@ -94,7 +94,7 @@ impl SessionNotifications {
     ///
     /// Above the rate only the newest is sent, whatever its logger, because every node receives it.
     pub(crate) fn message(&mut self, notice: Bytes) {
-        let told = self.words.take(Lane::Log(None), notice);
+        let told = self.words.take(Queue::Log(None), notice);
         self.send(told);
     }
 

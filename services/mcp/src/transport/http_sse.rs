@@ -437,7 +437,7 @@ async fn deliver(
         nonce,
         from: state.node.id(),
     };
-    let mut heard = state.node.listen(note.heard_key(key));
+    let mut heard = state.node.subscribe(note.heard_key(key));
     for _ in 0..RINGS {
         let rung = state
             .node

@@ -1,7 +1,7 @@
 //! The URLs without a server, or without a tenant: the server they name, and the tokens they accept
 //! (AUTH-5.1, AUTH-5.4).
 
-use portolan_storage::tenants::Reach;
+use portolan_storage::platform::tenants::Reach;
 
 use crate::streams::tell_tenant;
 use crate::wire::*;

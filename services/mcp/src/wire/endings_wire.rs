@@ -3,7 +3,7 @@
 use std::task::Poll;
 
 use portolan_protocol::progress::Progress;
-use portolan_storage::tenants::Reach;
+use portolan_storage::platform::tenants::Reach;
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::streams::tell_tenant;

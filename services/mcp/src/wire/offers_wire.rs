@@ -4,7 +4,7 @@ use portolan_model::{
     prompt::{Argument, Block, Message, Speaker, Suggestion},
     registry::{ResourceBody, ResourceShape},
 };
-use portolan_storage::{prompts, resources};
+use portolan_storage::registry::{prompts, resources};
 
 use crate::streams::tell_tenant;
 use crate::wire::*;

@@ -3,7 +3,7 @@
 
 use axum::{response::IntoResponse, routing::post};
 use portolan_model::registry::{ResourceBody, ResourceShape};
-use portolan_storage::resources;
+use portolan_storage::registry::resources;
 
 use crate::wire::{
     tasks_wire::{R4, last},

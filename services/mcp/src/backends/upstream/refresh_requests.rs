@@ -83,7 +83,7 @@ async fn send(state: &McpState, tenant: TenantId, source: SourceId) {
     let now = state.clock.now();
     let asked = async {
         let mut tx = state.store.node(tenant).await?;
-        portolan_storage::upstreams::ask_for_a_look(&mut tx, source, now).await?;
+        portolan_storage::registry::upstreams::ask_for_a_look(&mut tx, source, now).await?;
         tx.commit().await
     };
     if let Err(error) = asked.await {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream::SelectAll};
 use portolan_cluster::{
     SessionKey,
-    node::{Delivery, Listening, Resumed, StreamReader},
+    node::{Delivery, Resumed, SessionMessages, StreamReader},
     store::{Cursor, Nonce, Principal, StreamKey},
 };
 use portolan_net::sse_body::{self, SseSender};
@@ -67,7 +67,7 @@ pub(crate) struct Connection {
     life: Duration,
     frames: SseSender,
     inbox: mpsc::Receiver<Arrival>,
-    notes: Listening,
+    notes: SessionMessages,
     news: BodyDataStream,
     answers: SelectAll<StreamReader>,
     followed: VecDeque<Nonce>,
@@ -86,7 +86,7 @@ impl Connection {
         let (sender, inbox) = mpsc::channel(INBOX);
         state.connections.all().insert(id.key, sender);
         let connection = Self {
-            notes: state.node.listen(id.key),
+            notes: state.node.subscribe(id.key),
             session: id.key,
             caller: Arc::clone(&context.caller),
             principal: context.caller.session_principal(),
