@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos races full lint lint-deploy fmt bench soak profile prepare emit revisions fuzz coverage deny test-tools clean-data mutants model simulate structure
+.PHONY: help run build test chaos races full lint lint-deploy fmt bench soak profile prepare emit revisions fuzz coverage deny test-tools clean-data mutants model simulate structure hooks
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ lint: ## rustfmt, clippy and the console's linters
 
 lint-deploy: ## Dockerfile, docker-compose.yml and deploy/: linters, rules tried, proxies started
 	@scripts/lint-deploy.sh
+
+hooks: ## Installs the commit template and the check of commit subjects in this clone
+	@git config core.hooksPath scripts/hooks
+	@git config commit.template scripts/hooks/message.txt
 
 fmt: ## Formats everything
 	@cargo fmt --all

@@ -1,4 +1,4 @@
-// Makes crates/keys/data/common-passwords.bloom, the filter of passwords that everybody tries first (ADR 34).
+// Makes crates/keys/data/common-passwords.bloom, the filter of common passwords (ADR 34).
 //
 // The list comes in the npm package that is named below; its digest is held here, so that the same filter comes out wherever this runs.
 // The filter holds no password: three bytes of bits for each, of SHA-256. crates/keys/src/password/frequent.rs reads it.

@@ -1,6 +1,8 @@
 #!/bin/sh
-# Fuzzes each target for a while: fuzz.sh SECONDS [TARGET…]. Coverage comes from flags that stable Rust has; libFuzzer is compiled by the C++ compiler of the machine.
-# What is found new stays in fuzz/work, to be copied into fuzz/corpus if it is worth keeping; a crash stays in fuzz/artifacts and ends the run.
+# Fuzzes each target for a while: fuzz.sh SECONDS [TARGET…]. Coverage comes from flags that stable
+# Rust has; libFuzzer is compiled by the C++ compiler of the machine. New inputs stay in fuzz/work,
+# to be copied into fuzz/corpus if it is worth keeping; a crash stays in fuzz/artifacts and ends the
+# run.
 set -eu
 cd "$(dirname "$0")/../fuzz"
 

@@ -25,8 +25,9 @@ echo "- Shell scripts: shellcheck"
 shellcheck deploy/compose/*.sh scripts/lint-deploy.sh scripts/lint-deploy/*.sh
 
 echo "- Kubernetes: schemas of the API"
-# Two releases: the oldest that everything used here is stable in, and the newest that the linter knows. What the API itself does
-# not know (settings of kustomize, resources of the Prometheus Operator) is left out.
+# Two releases: the oldest that everything used here is stable in, and the newest that the linter
+# knows. Kinds that the API itself does not know (settings of kustomize, resources of the Prometheus
+# Operator) are left out.
 rendered=()
 minor=$(kubectl version --client -o json 2>/dev/null | sed -n 's/.*"minor": "\([0-9]*\).*/\1/p' || true)
 if [ "${minor:-0}" -ge 27 ]; then

@@ -42,7 +42,7 @@ mutant() {
         s/\Q$from\E/$to/;
     ' "$file"
     all=$((all + 1))
-    # What does not compile was found by nobody.
+    # A mutant that does not compile was not found by a test.
     if ! cargo build --quiet --locked --package portolan-cluster 2>"$place/mutant.log"; then
         tail -n 20 "$place/mutant.log"
         alive+=("$1 (does not compile)")

@@ -26,7 +26,7 @@ if [ "$(cat "$place/VERSION" 2>/dev/null)" != "$version" ]; then
     rm -rf "$place" "$place.new"
     mkdir -p "$place.new"
     cp -a "$from/native/." "$place.new/"
-    # Postgres does not run as root: whoever runs it must be able to read it.
+    # Postgres does not run as root: its user must be able to read the files.
     chmod -R a+rX "$place.new"
     echo "$version" >"$place.new/VERSION"
     if [ "$(id -u)" = 0 ] && ! setpriv --reuid=65534 --clear-groups test -x "$place.new/bin/postgres"; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make prepare`: asks a real, private Postgres about every query and keeps the answers in .sqlx, so that
-# everybody else builds without a database. Run it after a change to a migration or to SQL.
+# `make prepare`: asks a real, private Postgres about every query and keeps the answers in .sqlx, so
+# that other builds need no database. Run it after a change to a migration or to SQL.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -12,7 +12,8 @@ mkdir -p target
 [ -f "$copy" ] || cp $profile "$copy"
 # It says so with a warning, and there is nothing else to warn of.
 if said=$(echo 'pub fn one() -> u8 { 1 }' | rustc --crate-name probe --crate-type lib --emit obj -o target/probe.o -Cprofile-use="$copy" - 2>&1) && [ -z "$said" ]; then
-    # What changed since the profile was taken is compiled without it; a warning for each such function helps nobody.
+    # Functions that changed since the profile was taken are compiled without it; a warning for each
+    # is of no use.
     export RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-use=$copy -Cllvm-args=-no-pgo-warn-mismatch"
 else
     echo "portolan: $(rustc --version) cannot read $profile; building without it" >&2

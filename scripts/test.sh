@@ -14,7 +14,8 @@ unset DATABASE_URL
 scripts/require.sh
 step "Tools"
 scripts/test-tools.sh
-# Also what other systems need: the tests of the house look at every crate that the lockfile names, without the network.
+# Crates for other systems too: the tests of the repository read every crate of the lockfile,
+# without the network.
 cargo fetch --quiet --locked
 export PATH=$PATH:$PWD/.portolan/tools/programs/bin
 step "Console"

@@ -22,7 +22,7 @@ trap 'rm -rf "$folder"' EXIT
 chmod 777 "$folder"
 
 fetch() {
-    # What they need and the machine lacks, by name.
+    # Missing packages that they need, by name.
     mapfile -t needed < <(apt-get install --print-uris -qq --no-install-recommends -o Debug::NoLocking=1 "$@" 2>/dev/null |
         sed -E "s/^'[^']*' ([^_]+)_.*/\1/")
     (cd "$folder" && apt-get download -qq "$@" "${needed[@]}" 2>/dev/null)

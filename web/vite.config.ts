@@ -39,7 +39,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 700,
     rollupOptions: {
       output: {
-        // The server-rendered pages load the same fonts (services/auth/assets/fonts.css), so these have names that stay.
+        // The server-rendered pages load the same fonts (crates/site/assets/fonts.css), so these have names that stay.
         assetFileNames: ({ names }) =>
           names.some((name) => name.endsWith('.woff2'))
             ? 'assets/[name][extname]'

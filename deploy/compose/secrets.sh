@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes the secrets of docker-compose.yml in deploy/compose/secrets, once. What is there already stays.
-# Keep a copy of master_secret in a safe place: without it the database's stored credentials cannot be opened.
+# Makes the secrets of docker-compose.yml in deploy/compose/secrets, once. Existing secrets stay.
+# Keep a copy of master_secret in a safe place: without it the database's stored credentials cannot
+# be opened.
 set -eu
 umask 077
 cd "$(dirname "$0")"

@@ -1,6 +1,6 @@
-//! An access token at a node (AUTH-4.5; AUTH-K1; CASE-109 to CASE-117): as a stranger sends it, and
-//! with header and claims of anybody's making under a signature that is right. What is accepted
-//! keeps the rules, which are written out once more here. And the keys that are published.
+//! An access token at a node (AUTH-4.5; AUTH-K1; CASE-109 to CASE-117): arbitrary bytes, and
+//! arbitrary header and claims under a valid signature. An accepted token keeps the rules, which
+//! are written out once more here. And the keys that are published.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 const ISSUER: &str = "https://mcp.example.com";
 /// Now, in seconds.
 const NOW: i64 = 1_728_000_000;
-/// The key of RFC 6979 §A.2.5: everybody knows it, and here that is meant.
+/// The key of RFC 6979 §A.2.5, which is public on purpose.
 const PRIVATE: [u8; 32] = [
     0xc9, 0xaf, 0xa9, 0xd8, 0x45, 0xba, 0x75, 0x16, 0x6b, 0x5c, 0x21, 0x57, 0x67, 0xb1, 0xd6, 0x93,
     0x4e, 0x50, 0xc3, 0xdb, 0x36, 0xe8, 0x9b, 0x12, 0x7b, 0x8a, 0x62, 0x2b, 0x12, 0x0f, 0x67, 0x21,
@@ -138,8 +138,8 @@ fuzz_target!(|data: &[u8]| {
     assert!(
         claims.iat <= NOW + 60 && NOW <= claims.exp + 30 && claims.exp - claims.iat <= 8 * 3600
     );
-    // What is read is what was signed, member by member.
-    // In a member that nobody reads may stand what this reader cannot hold: half a surrogate pair, a number beyond all bounds.
+    // The read members are equal to the signed ones. An ignored member may have a value that this
+    // reader cannot hold: half a surrogate pair, a number beyond all bounds.
     let Ok(payload) = serde_json::from_slice::<Value>(payload) else {
         return;
     };

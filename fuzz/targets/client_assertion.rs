@@ -1,6 +1,6 @@
-//! A client assertion (RFC 7523; AUTH-C13, MCP-AX-2; CASE-66 to CASE-73): as a stranger sends it,
-//! and with header and claims of anybody's making under a signature that is right, so that every
-//! claim is reached. What proves a client keeps the rules, which are written out once more here.
+//! A client assertion (RFC 7523; AUTH-C13, MCP-AX-2; CASE-66 to CASE-73): arbitrary bytes, and
+//! arbitrary header and claims under a valid signature, so that every claim is reached. An accepted
+//! assertion keeps the rules, which are written out once more here.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
@@ -94,7 +94,8 @@ fuzz_target!(|data: &[u8]| {
     };
 
     assert!(std::str::from_utf8(header).is_ok() && std::str::from_utf8(claims).is_ok());
-    // In a member that nobody reads may stand what this reader cannot hold: half a surrogate pair, a number beyond all bounds.
+    // An ignored member may have a value that this reader cannot hold: half a surrogate pair, a
+    // number beyond all bounds.
     let (Ok(header), Ok(claims)) = (
         serde_json::from_slice::<Value>(header),
         serde_json::from_slice::<Value>(claims),

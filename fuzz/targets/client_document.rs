@@ -1,6 +1,6 @@
 //! A client metadata document (AUTH-C1, AUTH-C3, AUTH-C7, AUTH-C14; CASE-77, CASE-81 to CASE-83,
-//! CASE-87 and CASE-88): its URL, and what stands there. What is accepted keeps the rules, and a
-//! URL is fetched as it is written.
+//! CASE-87 and CASE-88): its URL and its text. An accepted document keeps the rules, and a URL is
+//! fetched as it is written.
 #![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,14 +9,14 @@ use portolan_model::{client::AuthMethod, redirect};
 use serde_json::Value;
 use url::Host;
 
-#[path = "../../services/auth/src/clients/described.rs"]
+#[path = "../../services/oauth/src/clients/described.rs"]
 mod described;
-#[path = "../../services/auth/src/clients/members.rs"]
+#[path = "../../services/oauth/src/clients/members.rs"]
 mod members;
-#[path = "../../services/auth/src/clients/name.rs"]
+#[path = "../../crates/site/src/names.rs"]
 #[allow(dead_code, reason = "look-alikes are of no interest here")]
-mod name;
-#[path = "../../services/auth/src/clients/strict_json.rs"]
+mod names;
+#[path = "../../services/oauth/src/clients/strict_json.rs"]
 mod strict_json;
 
 use described::{Described, check_url};
@@ -75,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
             .all(|word| served.contains(&word.as_str()))
     );
     assert!(read.name.chars().count() <= 64 && !read.name.chars().any(char::is_control));
-    assert_eq!(name::clean(&read.name).as_ref(), Some(&read.name));
+    assert_eq!(names::clean(&read.name).as_ref(), Some(&read.name));
     let (jwks, uri) = (read.metadata.get("jwks"), read.metadata.get("jwks_uri"));
     match read.auth_method {
         AuthMethod::PrivateKeyJwt => assert!(jwks.is_some() != uri.is_some()),

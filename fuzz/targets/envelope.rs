@@ -110,7 +110,7 @@ fn same_response(one: &Response, two: &Response) {
     }
 }
 
-/// What is written of a message, or for it, is read the same.
+/// A written message, or an answer to it, reads back the same.
 fn same_message(message: &Message) {
     if let Some(params) = message.params() {
         same_params(params);

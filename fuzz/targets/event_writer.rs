@@ -1,5 +1,5 @@
-//! What is written as an event is read as that one event, whatever stands in it (MCP-T-10,
-//! MCP-T-24, MCP-T-25, MCP-T-34; TEST-S9).
+//! A written event reads back as that one event, for any content (MCP-T-10, MCP-T-24, MCP-T-25,
+//! MCP-T-34; TEST-S9).
 #![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! A document that somebody uploads: refused with a sentence, or imported, never a panic. What comes of it can be stored.
+//! An uploaded document: refused with a sentence, or imported, never a panic. Its tools can be
+//! stored.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! What a client or an upstream sends in place of a result or of answers (MCP-MR-3, MCP-MR-12):
-//! what is read is written the same.
+//! Results and answers of a client or an upstream, and other bytes in their place (MCP-MR-3,
+//! MCP-MR-12): a value that was read is written the same.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
-//! What a browser and an authenticator bring (Web Authentication level 3, §7.1 and §7.2; AUTH-L13;
-//! CASE-156): a new credential keeps the rules, and nobody but the authenticator signs. One signs
-//! here whatever it is given, so that what it says is reached.
+//! Data of a browser and an authenticator (Web Authentication level 3, §7.1 and §7.2; AUTH-L13;
+//! CASE-156): a new credential keeps the rules, and only the authenticator signs. An authenticator
+//! here signs any data, so that its content is reached.
 #![cfg_attr(fuzzing, no_main)]
 
 use aws_lc_rs::{
@@ -17,7 +17,7 @@ use serde_json::json;
 const CHALLENGE: &[u8] = b"thirty-two bytes of pure chance!";
 const ORIGIN: &str = "https://portolan.test";
 
-/// Of somebody who is not here.
+/// The public key of another authenticator.
 const STRANGER: [u8; 32] = [
     0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a,
     0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,
@@ -32,7 +32,7 @@ fn sha256(bytes: &[u8]) -> Vec<u8> {
     digest::digest(&digest::SHA256, bytes).as_ref().to_vec()
 }
 
-/// What an authenticator of ours says, signed by it.
+/// Data of an authenticator of ours, signed by it.
 fn signed_here(party: &RelyingParty, client_data: &[u8], authenticator_data: &[u8]) {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key");
     let key = registered(pair.public_key().as_ref());

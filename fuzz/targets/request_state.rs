@@ -43,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
         .expect("it opens");
     assert_eq!(opened.expose().as_slice(), data);
     assert!(keys().open(purpose, &sealed, b"other", NOW).is_err());
-    // Any byte that differs is somebody else's.
+    // A change of any byte makes it invalid.
     let at = usize::from(read.round) * 257 % sealed.len();
     sealed[at] ^= read.method | 1;
     assert!(keys().open(purpose, &sealed, b"scope", NOW).is_err());

@@ -1,5 +1,6 @@
-//! A schema of somebody's tool, and arguments against it (MCP-JS-5 to MCP-JS-7, MCP-TL-18; TEST-B6): refused with its field, or a tool whose
-//! arguments are judged, twice the same, with words for every fault.
+//! A schema of a tenant's tool, and arguments against it (MCP-JS-5 to MCP-JS-7, MCP-TL-18;
+//! TEST-B6): refused with its field, or a tool whose arguments are judged, twice the same, with
+//! words for every fault.
 #![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! What clients give back and what is kept of a session (STREAM-3.1, STREAM-4; MCP-T-34, MCP-T-36,
-//! MCP-T-43): nobody else makes an id, and what is read is written the same.
+//! Ids that clients return, and records of a session (STREAM-3.1, STREAM-4; MCP-T-34, MCP-T-36,
+//! MCP-T-43): only the key makes an id, and a value that was read is written the same.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;

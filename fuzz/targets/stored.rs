@@ -1,6 +1,5 @@
-//! What comes from Redis, which somebody else may have written (STREAM-3, STREAM-7, STREAM-8):
-//! messages, answers of scripts with entries of a log, and what is kept about a stream. It is read
-//! or refused.
+//! Data from Redis, which an attacker may have written (STREAM-3, STREAM-7, STREAM-8): messages,
+//! answers of scripts with entries of a log, and records of a stream. They are read or refused.
 #![cfg_attr(fuzzing, no_main)]
 
 use bytes::Bytes;
@@ -41,7 +40,7 @@ fn bulk(part: &[u8]) -> ::redis::Value {
     ::redis::Value::BulkString(part.to_vec())
 }
 
-/// What `read` answers: lines, the eighth of which is the log, whose entries tabs part.
+/// The answer of `read`: lines. The eighth is the log, with tabs between its entries.
 fn answer(data: &[u8]) {
     let lines = data.split(|byte| *byte == b'\n').enumerate();
     let values = lines.map(|(at, line)| match at {
@@ -57,7 +56,7 @@ fn answer(data: &[u8]) {
     }
 }
 
-/// What a script answers that is one value.
+/// The answer of a script with one value.
 fn one(data: &[u8]) {
     let number = std::str::from_utf8(data)
         .ok()
@@ -84,11 +83,14 @@ fuzz_target!(|data: &[u8]| {
     {
         assert_eq!(event.seq, tail);
     }
-    let note = NodeMessage::Note {
+    let message = NodeMessage::Session {
         session,
-        note: Bytes::copy_from_slice(data),
+        body: Bytes::copy_from_slice(data),
     };
-    assert_eq!(text::parse(&text::note_message(session, data)), Some(note));
+    assert_eq!(
+        text::parse(&text::session_message(session, data)),
+        Some(message)
+    );
     if let Some(epoch) = text::parse_attempt(data) {
         let written = text::attempt_text(epoch);
         assert_eq!(text::parse_attempt(written.as_bytes()), Some(epoch));

@@ -15,7 +15,7 @@ await page.getByLabel("Password").fill(process.env.PASSWORD);
 await button("Sign in").click();
 await page.waitForURL((url) => url.pathname !== "/login");
 
-// The document says where people sign in: the form is there, filled in.
+// The document names the authorization server: the form is there, filled in.
 await page.goto(credential);
 await page.getByLabel("Token URL").waitFor();
 check((await page.getByLabel("Token URL").inputValue()).endsWith("/token"), "the document's token URL is filled in");
@@ -39,7 +39,7 @@ await choose("ArrowUp");
 await page.getByLabel("Token URL").waitFor();
 check(await isThere(), "also where what follows is another form");
 
-// What cannot be used is refused in words, at its field.
+// An unusable value is refused with a text at its field.
 await page.getByLabel("Token URL").fill("http://127.0.0.1:1/token");
 await page.getByLabel("Client ID", { exact: true }).fill("app");
 await page.getByLabel("Client secret").fill("planted-client-secret");

@@ -1,4 +1,5 @@
-// What both browser tests need: Chromium of the distribution, pages that report what must not happen, screenshots and accessibility checks.
+// Shared by the browser tests: Chromium of the distribution, pages that report what must not
+// happen, screenshots and accessibility checks.
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
@@ -10,7 +11,7 @@ export const base = process.env.PORTOLAN_URL;
 let failures = 0;
 let latest;
 
-// A step that does not come to its end: what the person would see then says more than the name of a locator.
+// A step that does not end: a screenshot of the page shows more than the name of a locator.
 process.on("uncaughtException", async (error) => {
   console.log(`not ok - ${latest?.url()}: ${error.message}`);
   await latest?.screenshot({ path: `${process.env.PORTOLAN_ARTIFACTS}/failure.png`, fullPage: true }).catch(() => {});
@@ -91,7 +92,7 @@ export async function walkWithTab(page, name, most = 80) {
       if (!element || element === document.body || element === document.documentElement) return null;
       if (element.dataset.walked) return null;
       element.dataset.walked = "yes";
-      // What draws the focus of a hidden input stands beside it or around it.
+      // An element beside or around a hidden input draws its focus.
       const label = element.closest("label") ?? document.querySelector(`label[for="${CSS.escape(element.id)}"]`);
       const around = [element, element.nextElementSibling, element.parentElement, label].filter(Boolean);
       const drawn = (one) => {

@@ -1,4 +1,4 @@
-// What a browser that was never here transfers until the overview stands: the bar of make test.
+// Bytes that a new browser transfers until the overview is shown: the bar of make test.
 import { base, check, finish, launch, watch } from "./chromium.mjs";
 
 /** Bytes on the wire, heads included. */

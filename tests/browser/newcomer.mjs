@@ -46,7 +46,7 @@ const ws = new URL(page.url()).pathname.split("/")[2];
 await page.getByRole("heading", { level: 1 }).waitFor();
 await look(page, "05-overview-empty");
 
-// A document that is none, and what is said about it.
+// A text that is no document, and the error for it.
 await page.goto(`${base}/w/${ws}/sources/import`);
 await page.getByRole("radio", { name: /Paste/ }).check();
 await page.getByRole("textbox").first().fill('{"openapi": "3.1.0",\n "info": {');
@@ -106,7 +106,7 @@ await button(/^(Call|Run|Try|Send)\b/).first().click();
 await page.getByText("Structured").or(page.getByText(/text 1/)).first().waitFor();
 await look(page, "13-try");
 
-// What it left.
+// The result in the console.
 await page.goto(`${base}/w/${ws}`);
 await page.getByRole("heading", { level: 1 }).waitFor();
 await look(page, "14-overview");

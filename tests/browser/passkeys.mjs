@@ -45,7 +45,7 @@ await look(page, "41-passkeys-one");
 await button("Add passkey").click();
 await page.getByRole("alert").filter({ hasText: "already has a passkey for your account" }).waitFor();
 
-// Sign in by the button: the passkey says who it is.
+// Sign in by the button: the passkey identifies the person.
 await signOut();
 await session.send("WebAuthn.setAutomaticPresenceSimulation", { authenticatorId: laptop, enabled: false });
 await page.goto(`${base}/login`);
@@ -132,7 +132,7 @@ check(faults.length === 0, "no page broke its content policy, threw, or loaded f
 await browser.close();
 finish();
 
-/** What an authenticator app shows for a secret (RFC 6238). */
+/** The code of an authenticator app for a secret (RFC 6238). */
 async function totp(base32) {
   const bits = [...base32].map((letter) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")).join("");
   const bytes = Uint8Array.from(bits.match(/.{8}/g), (byte) => Number.parseInt(byte, 2));

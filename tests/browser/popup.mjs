@@ -1,5 +1,5 @@
-// Authorization in a popup, as clients that live in a page do it: the window that opened it is still there at the callback, and hears
-// of the code (CASE-38).
+// Authorization in a popup, as clients in a web page do it: the opener is still there at the
+// callback, and receives the code (CASE-38).
 import { check, finish, launch, watch } from "./chromium.mjs";
 
 const callback = new URL(process.env.CALLBACK);

@@ -20,7 +20,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use url::Url;
 
-/// How an answer begins that asks for an account.
+/// The beginning of an answer that requests an account.
 const CONNECT: &str = "Connect your account first: ";
 
 /// Adds the API to the workspace `harbour`, signed in to. Answers the source, which the authorization server knows then.
@@ -44,7 +44,7 @@ async fn publish(owner: &Person, source: &str) -> Result<Published> {
     console.publish("harbour", "notes", source, tools).await
 }
 
-/// A client of somebody.
+/// A client of a person.
 async fn client(issuer: &Url, who: &Person, published: &Published) -> Result<(McpClient, String)> {
     let client = OAuthClient::register(issuer, "Harness").await?;
     let tokens = client.authorize(who, &published.url).await?;
@@ -101,7 +101,7 @@ impl Scene {
         self.owner.browser.open(back.as_str()).await
     }
 
-    /// Somebody else joins the workspace.
+    /// Another person joins the workspace.
     async fn member(&self, name: &str) -> Result<Person> {
         let person = Person::sign_up(&self.stack, name).await?;
         let body = json!({"email": person.email, "role": "member"});
@@ -116,7 +116,7 @@ impl Scene {
         Ok(person)
     }
 
-    /// Somebody tries `whoami` in the console.
+    /// A person tries `whoami` in the console.
     async fn try_tool(&self, who: &Person) -> Result<Value> {
         let found = who.console().get(&self.path("/tools?query=whoami")).await?;
         let tool = found["items"][0]["id"].as_str().context("the tool")?;
@@ -175,7 +175,7 @@ async fn au_1_au_14_v_10_people_call_an_api_with_their_own_accounts_and_see_what
         "{tried}"
     );
 
-    // MCP-EL-11: somebody else's link is nobody's.
+    // MCP-EL-11: the link of one person works for no other.
     let foreign = bob.browser.open(&link).await?;
     assert_eq!(foreign.status, StatusCode::FORBIDDEN);
     assert!(!foreign.text().contains("Notes"), "{}", foreign.text());
@@ -345,7 +345,7 @@ async fn x_86_el_15_v_10_a_client_is_asked_as_its_revision_asks_and_the_call_goe
     assert_eq!(step["mode"], "url", "{step}");
     assert!(step["elicitationId"].is_string());
 
-    // Who says no is not asked again, and no call is made.
+    // A client that declines is not asked again, and no call is made.
     let calls = scene.api.authority.count("calls").await?;
     request["id"] = json!(9);
     let Reply::Stream(mut stream) = session.start(&request).await? else {
@@ -359,7 +359,7 @@ async fn x_86_el_15_v_10_a_client_is_asked_as_its_revision_asks_and_the_call_goe
     assert!(said(&answer).contains("declined"), "{answer}");
     assert_eq!(scene.api.authority.count("calls").await?, calls);
 
-    // MCP-V-10: revisions that know no pages are told in words, with the link.
+    // MCP-V-10: clients of revisions without url-mode elicitation get a text with the link.
     for version in ["2025-06-18", "2025-03-26", "2024-11-05"] {
         let (session, _) = scene.mcp.initialize(version).await?;
         let answer = session.request("tools/call", params.clone()).await?;
@@ -392,7 +392,8 @@ async fn x_86_x_87_what_an_api_refuses_is_made_again_once_and_then_somebody_is_a
     assert_eq!(view["connection"]["scope"], "read");
     whoami(&scene.mcp).await?;
 
-    // What was refused was not executed, so it is made again, also what changes something; the token is renewed once for all who wait.
+    // A refused call was not executed, so it is repeated, also if it changes something. The token
+    // is renewed once for all waiting calls.
     authority.set(json!({"refuse": true})).await?;
     let all = (0..20).map(|n| call(&scene.mcp, "add_note", json!({"text": format!("{n}")})));
     for answer in try_join_all(all).await? {
@@ -405,7 +406,7 @@ async fn x_86_x_87_what_an_api_refuses_is_made_again_once_and_then_somebody_is_a
     assert_eq!(authority.count("refreshes").await?, 1, "MCP-AU-13");
     assert_eq!(authority.count("refused_refreshes").await?, 0);
 
-    // An API that says 401 to what is asked says nothing of the account that others use too.
+    // A 401 to one request says nothing about the account, which others use too.
     authority.set(json!({"challenge": ""})).await?;
     for _ in 0..3 {
         let answer = call(&scene.mcp, "refuses", json!({})).await?;
@@ -435,7 +436,7 @@ async fn x_86_x_87_what_an_api_refuses_is_made_again_once_and_then_somebody_is_a
         "ann"
     );
 
-    // What a person took back is over: nobody but a person brings it back.
+    // A withdrawn account is over: only a person can connect it again.
     authority
         .set(json!({"revoke": "ann", "scope": "", "challenge": "Bearer error=\"invalid_token\""}))
         .await?;
@@ -495,7 +496,7 @@ async fn au_8_a_token_goes_to_the_api_that_it_was_connected_for_and_nowhere_else
     assert_eq!(authority.count("strays").await?, 0);
     assert_eq!(authority.count("calls").await?, calls);
 
-    // Somebody who was on the way for the old address connects nothing.
+    // A person who had begun with the old address connects nothing.
     let form = Some(scene.api.sign_in("workspace"));
     console
         .expect(Method::PUT, &scene.path("/sign-in"), form)

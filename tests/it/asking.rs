@@ -101,7 +101,7 @@ fn said(message: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// What a client of this kind answers to a question.
+/// The answer of a client of this kind to a question.
 fn answer_to(question: &Value) -> Value {
     match question["method"].as_str() {
         Some("elicitation/create") => {
@@ -218,13 +218,13 @@ async fn every_era_is_asked(fixture: Fixture) -> Result<()> {
     let answer = scene.call(1, ONE_QUESTION, retry.clone()).await?;
     assert_eq!(said(&answer.json), "Hello, Ada!", "{}", answer.text);
     if fixture == Fixture::TypeScript1 {
-        // MCP-X-27: a parked call is there once. A state that is handed on means the same as often
-        // as it comes.
+        // MCP-X-27: a suspended call can be resumed once. A state that is passed on means the same
+        // each time.
         let answer = scene.call(2, ONE_QUESTION, retry).await?;
         assert_eq!(refusal(&answer), (200, "requestState already used"));
     }
 
-    // MCP-XT-4, MCP-V-1 and MCP-V-2: who cannot be asked is told so.
+    // MCP-XT-4, MCP-V-1 and MCP-V-2: a client that cannot be asked gets an error that says so.
     let shy = scene.session("2025-03-26", json!({})).await?;
     let params = json!({"name": "test_missing_capability", "arguments": {}});
     let answer = shy.request("tools/call", params).await?;

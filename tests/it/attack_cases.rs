@@ -52,7 +52,7 @@ fn cases() -> Result<Vec<Case>> {
 const MENTION: &str =
     r"(?i)(?:\b|_)cases?[-_ ](\d{1,3}(?:(?:,? and |, |–|_and_|_to_| to )(?:case-)?\d{1,3})*)";
 
-/// What the numbers of a mention mean: `47`, `26, 27`, `28 and 29`, `12 to 15`, `109–117`, each with or
+/// The numbers of a mention: `47`, `26, 27`, `28 and 29`, `12 to 15`, `109–117`, each with or
 /// without its namespace.
 fn numbers(text: &str, mention: &Regex) -> Vec<u16> {
     let mut all = Vec::new();

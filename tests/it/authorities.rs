@@ -32,7 +32,7 @@ fn document(api: &HttpsServer) -> Value {
     })
 }
 
-/// What a call of the one tool of this API brings.
+/// The result of a call of the one tool of this API.
 async fn called(stack: &Stack, api: &HttpsServer) -> Result<Value> {
     let owner = Person::sign_up(stack, "ann").await?;
     let console = owner.console();

@@ -145,7 +145,8 @@ async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
     Ok(())
 }
 
-/// Each SDK, in each era that it speaks, had results. What an SDK gives up by its own design is a small part of its calls.
+/// Each SDK, in each era that it speaks, had results. Calls that an SDK gives up by its own design
+/// are a small part.
 fn every_client_worked(report: &Report) {
     let mut names: Vec<_> = Sdk::ALL.iter().map(|sdk| sdk.name().to_owned()).collect();
     let modern = Sdk::ALL.iter().filter(|sdk| sdk.is_of_both_eras());

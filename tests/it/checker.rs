@@ -224,13 +224,13 @@ fn a_history_that_keeps_every_promise_is_not_blamed() {
         whats.insert(3, fault("kill mcp-1", FaultKind::Node));
     });
     assert_eq!(lost, nothing);
-    // The store was emptied: a gap, told before the event that follows it.
+    // The store was emptied: a gap, notified before the event that follows it.
     let gap = doctored(|whats| {
         whats[4] = got("a", None, Body::Gap);
         whats.insert(3, fault("empty redis", FaultKind::StoreEmptied));
     });
     assert_eq!(gap, nothing);
-    // A tool that only reads was run again by another node, and the result says so.
+    // A tool that only reads was run again by another node, and the result reports that.
     let second = doctored(|whats| {
         whats[0] = began("a", "s", true);
         whats[4] = got("a", Some(id(1, 2, 2)), progress("a", 1));
@@ -328,7 +328,7 @@ fn c4_an_event_that_is_lost_in_silence_is_seen() {
         ["C4"],
         "a gap notice when the store had lost nothing"
     );
-    // What the store lost before the call began is nothing of that call.
+    // A loss of the store before the call began does not concern that call.
     let nothing: [&str; 0] = [];
     let with_gap = |whats: &mut Vec<What>| whats[4] = got("a", None, Body::Gap);
     for kind in [
@@ -380,7 +380,7 @@ fn c5_a_call_without_an_outcome_or_with_two_or_too_late_is_seen() {
     );
     let empty = vec![began("a", "s", false), ended("a", Outcome::Http(202))];
     assert_eq!(broken(empty), ["C5"], "success without a response");
-    // While the store is away nobody can take over: that is no fault of the nodes.
+    // While the store is away no node can take over: that is no fault of the nodes.
     let nothing: [&str; 0] = [];
     assert_eq!(
         doctored(|whats| {
@@ -439,7 +439,7 @@ fn c6_a_silent_second_execution_and_a_false_claim_are_seen() {
     assert_eq!(broken_api(true, 2, 0), ["C6"]);
     assert_eq!(broken_api(true, 3, 2), ["C6"]);
     assert_eq!(broken_api(false, 2, 1), ["C6"]);
-    // Whatever it ended with: only a result can say that the call was run again.
+    // For any other outcome: only a result can say that the call was run again.
     for outcome in [
         Outcome::ToolError("the API is broken".to_owned()),
         error(-32010, "unknown"),

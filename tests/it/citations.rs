@@ -71,7 +71,7 @@ struct Patterns {
     at_first: Regex,
     numbered: Regex,
     code: Regex,
-    /// What begins a line of a comment.
+    /// The beginnings of a line of a comment.
     comment: Regex,
 }
 

@@ -1,5 +1,5 @@
-//! Clients that nobody of this project wrote, each through the whole OAuth flow with the real login and consent pages. They list in pages,
-//! call, and see errors.
+//! Third-party clients, each through the whole OAuth flow with the real login and consent pages.
+//! They list in pages, call, and see errors.
 
 use std::time::Duration;
 
@@ -60,7 +60,8 @@ async fn drive_at(interpreter: &std::path::Path, file: &str, door: &str) -> Resu
     every_check_holds(command, &person).await
 }
 
-/// Runs a client's program to its end. What did not hold is told, and not the hundred lines that did.
+/// Runs a client's program to its end. The error holds the failed checks, without the hundred lines
+/// that passed.
 pub(crate) async fn every_check_holds(command: Command, person: &Person) -> Result<()> {
     let finished = program::run(command, person, &OpensBrowser::with_open()?, LIMIT).await?;
     let told: Vec<&str> = finished
@@ -132,7 +133,7 @@ pub(crate) async fn authorized_by_the_rust_sdk(
     person: &Person,
     url: &str,
 ) -> Result<AuthClient<reqwest::Client>> {
-    // Nobody listens on the callback: the address that the browser would be sent to is handed over instead.
+    // No server listens on the callback: the test passes on the redirect address instead.
     let mut state = OAuthState::new(url, None).await?;
     state
         .start_authorization(

@@ -1,8 +1,9 @@
-//! Clients of the official SDKs before one server that is composed of five others, each written with another SDK: what they list, call, read and are asked
-//! comes from servers of both eras, side by side. Each client goes through the whole OAuth flow, as in `clients`.
+//! Clients of the official SDKs before one server that is composed of five others, each written
+//! with another SDK. Their lists, calls, reads and questions come from servers of both eras, side
+//! by side. Each client goes through the whole OAuth flow, as in `clients`.
 //!
-//! Names that are the same at all five are told apart by their sources' prefixes (MCP-TL-7), URIs
-//! by their published forms, in every place (MCP-RE-12, MCP-X-6B).
+//! Prefixes of the sources distinguish names that are the same at all five (MCP-TL-7). Published
+//! forms distinguish URIs, in every place (MCP-RE-12, MCP-X-6B).
 
 mod rust;
 
@@ -22,7 +23,8 @@ use tokio::process::Command;
 
 use crate::clients::every_check_holds;
 
-/// What the server is composed of, each part under its word: `legacy_test_simple_text`, `legacy://static-text`.
+/// The parts of the server, each under its prefix: `legacy_test_simple_text`,
+/// `legacy://static-text`.
 const PARTS: [(&str, Fixture); 5] = [
     ("legacy", Fixture::TypeScript1),
     ("modern", Fixture::TypeScript2),
@@ -65,7 +67,7 @@ fn start() -> Result<Vec<Upstream>> {
     })
 }
 
-/// What clients list.
+/// The lists of clients.
 struct Expected {
     tools: Vec<String>,
     prompts: Vec<String>,

@@ -1,5 +1,6 @@
-//! The official conformance suite, pinned. What we cannot pass yet is listed in tests/conformance/expected-failures-*.yaml; the suite itself
-//! fails when a listed check passes, so the lists can only shrink.
+//! The official conformance suite, pinned. Checks that we cannot pass yet are listed in
+//! tests/conformance/expected-failures-*.yaml; the suite itself fails when a listed check passes,
+//! so the lists can only shrink.
 
 mod through;
 
@@ -49,7 +50,7 @@ fn suite() -> Result<Command> {
     Ok(command)
 }
 
-/// Where the suite leaves what it found, check by check, for whoever looks into a failure.
+/// The folder of the suite's findings, check by check, for the analysis of a failure.
 fn findings(part: &str, version: &str) -> Result<PathBuf> {
     let folder = repository().join(format!("target/conformance/{part}-{version}"));
     if folder.exists() {

@@ -9,7 +9,8 @@ use portolan_tests::{
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-/// Nodes hear of changes by news, not within the request that made them: polls the list until it says so.
+/// Nodes are notified of changes, not within the request that made them: polls the list until it
+/// shows the change.
 async fn until(scene: &Scene, what: &str, holds: impl Fn(&str) -> bool) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
@@ -79,7 +80,7 @@ async fn a_bad_document_is_answered_with_where_and_what() -> Result<()> {
             )
             .await?;
         if status == StatusCode::OK {
-            // A document with a usable rest: the operation is left out and the reason is said.
+            // A document with a usable rest: the operation is left out, with the reason.
             assert!(
                 body["problems"]
                     .as_array()
@@ -218,7 +219,7 @@ async fn a_paused_server_is_closed_and_opens_again() -> Result<()> {
     );
     console.post(&format!("{server}/pause"), json!({})).await?;
     let lists = |text: &str| text.contains("\"tools\"");
-    // REVIEW-UX-BUG-15: told to the holder of a token for it.
+    // REVIEW-UX-BUG-15: the holder of a token for it gets the message.
     let is_paused = |text: &str| !lists(text) && text.contains("This server is paused.");
     until(&scene, "a paused server says so", is_paused).await?;
     console

@@ -110,7 +110,8 @@ async fn friction_5_a_wrong_key_is_refused_when_it_is_entered_and_the_right_one_
     Ok(())
 }
 
-/// A success proves nothing where the API asks for no credential, and no operation is called that may change something.
+/// A success proves nothing if the API requires no credential, and no operation is called that may
+/// change something.
 #[tokio::test]
 async fn friction_5_a_test_that_shows_nothing_says_why() -> Result<()> {
     let stack = Stack::start()?;
@@ -186,7 +187,7 @@ async fn friction_5_a_call_that_is_refused_or_succeeds_changes_the_state() -> Re
     scene.fixture.revoke(false);
     call("search_things").await?;
     becomes("works").await?;
-    // An error of the API that is no refusal says nothing.
+    // An error of the API that is no refusal changes no state.
     let before = state(&console, source).await?;
     call("broken_answer").await?;
     scene.fixture.revoke(true);

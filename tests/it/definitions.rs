@@ -98,7 +98,7 @@ async fn q8_what_a_server_writes_is_served_as_it_is_written() -> Result<()> {
         let changed = console.post(&sync, json!({})).await?;
         assert_eq!(changed["changes"][0]["change"], "changed", "{changed}");
     }
-    // Another order says the same.
+    // Another order has the same meaning.
     let turned = WRITTEN.replace(
         r#""z":1.50,"a":12345678901234567890123456789"#,
         r#""a":12345678901234567890123456789,"z":1.51"#,
@@ -170,7 +170,7 @@ async fn q8_j_10_what_a_server_writes_of_prompts_and_resources_is_served_as_it_i
             assert!(result.contains(r#""x-result":1.50"#), "{method}: {result}");
         }
     }
-    // A member that no column has is a change, and streams are told of the list.
+    // A member that no column has is a change, and streams are notified of the list.
     let mut stream = session.listen().await?;
     let list = |lists: &mut Lists| lists.prompts = lists.prompts.replace("1.50", "1.51");
     scene.upstream.change(list);
@@ -410,7 +410,7 @@ async fn f5_a_prefix_that_makes_names_too_long_is_refused_for_that() -> Result<(
     console
         .expect(Method::PATCH, &settings, Some(json!({"prefix": "pp_"})))
         .await?;
-    // What becomes too long later is left out, and told.
+    // A definition that becomes too long later is left out and reported.
     let longer = tool.replace(&long, &"d".repeat(126));
     scene.upstream.offer(&[PLAIN, &longer]);
     console.post(&scene.source("/sync"), json!({})).await?;

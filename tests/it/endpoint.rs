@@ -124,7 +124,7 @@ async fn e1_without_a_token_every_server_answers_alike() -> Result<()> {
             .replace("nobody/nothing", "harbour/fixture"),
         known.header("www-authenticate")
     );
-    // With somebody's token the unknown server is not there.
+    // With a good token the unknown server is not there.
     let answer = scene
         .mcp
         .clone()
@@ -261,7 +261,7 @@ async fn e3_to_e6_legacy_requests_open_and_need_a_session() -> Result<()> {
         (answer.status, answer.code()),
         (StatusCode::BAD_REQUEST, -32600)
     );
-    // MCP-E-13: an answer that nobody asked for.
+    // MCP-E-13: an answer without a question.
     let answer = scene
         .mcp
         .message(&json!({"jsonrpc": "2.0", "id": 5, "result": {}}))

@@ -139,7 +139,7 @@ impl Bodies<'_> {
                 .is_some_and(|words| words.contains(&json!(word)))
     }
 
-    /// What fits, as small as it gets.
+    /// The smallest value that matches the schema.
     fn least(&self, schema: &Value, depth: usize) -> Value {
         let schema = self.resolved(schema);
         if let Some(first) = schema["enum"].get(0).or(schema.get("const")) {
@@ -241,7 +241,7 @@ fn merged(whole: &Value, part: Value) -> Value {
     }
 }
 
-/// An id of this kind of thing that is nobody's.
+/// An unknown id of this kind.
 fn unknown(noun: &str) -> String {
     let prefix = match noun {
         "members" => "usr",
@@ -273,7 +273,7 @@ async fn console(
         document: &document,
     };
     for (path, item) in document["paths"].as_object().context("paths")? {
-        // What a route's own id is of.
+        // The noun of a route's own id.
         let noun = path.split('/').nth(5).unwrap_or_default();
         let filled = |evil: Option<(&str, &str)>| -> String {
             let mut filled = path.clone();

@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler checks.
+//! The rules of the repository that no compiler checks.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -184,7 +184,7 @@ fn no_test_uses_a_default_port_or_a_default_folder() -> Result<()> {
             continue;
         }
         let mut wants = |start: usize, names: &[&str]| {
-            // What starts the binary names all of them in one statement.
+            // The statement that starts the binary names all of them.
             let statement = text[start..].split_once(';').map_or("", |(first, _)| first);
             for name in names {
                 if !statement.contains(name) {
@@ -226,6 +226,37 @@ fn rust_files(folder: &Path, found: &mut Vec<std::path::PathBuf>) -> Result<()> 
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_commit_hook_refuses_subjects_of_another_form() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let judge = |message: &str| -> Result<bool> {
+        let file = folder.path().join("message");
+        fs::write(&file, message)?;
+        let hook = repository().join("scripts/hooks/commit-msg");
+        Ok(Command::new(hook).arg(file).output()?.status.success())
+    };
+    let longest = format!("net: {}", "A".repeat(67));
+    for good in [
+        "net: Refuse long heads",
+        "# a comment\nservices/mcp: Refuse long heads\n\nProblem: …",
+        "Merge branch 'main'",
+        &longest,
+    ] {
+        assert!(judge(good)?, "{good:?}");
+    }
+    for bad in [
+        "Refuse long heads",
+        "net: refuse long heads",
+        "net: Refuse long heads.",
+        "net: Refuse long heads\nand more",
+        &format!("{longest}A"),
+        "",
+    ] {
+        assert!(!judge(bad)?, "{bad:?}");
     }
     Ok(())
 }

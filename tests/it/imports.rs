@@ -8,7 +8,7 @@ use portolan_tests::{console::Console, person::Person, stack::Stack};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// Requests of a workspace that read or wait (`services/auth/src/readers.rs`).
+/// Requests of a workspace that read or wait (`crates/site/src/readers.rs`).
 const PLACES: usize = 5;
 /// A process that does nothing else answers a small import in milliseconds.
 const OTHERS_WAIT: Duration = Duration::from_secs(1);

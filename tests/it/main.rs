@@ -11,6 +11,7 @@ mod citations;
 mod clients;
 mod composed;
 mod conformance;
+mod connect;
 mod console;
 mod credential_state;
 mod definitions;

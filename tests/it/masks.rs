@@ -1,5 +1,5 @@
 //! REVIEW-S-5: a server behind us that echoes the credential of its requests gives it to no client,
-//! in whatever it says.
+//! in any message.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ async fn call(session: &McpClient, tool: &str, arguments: Value) -> Result<Vec<V
     }
 }
 
-/// Everything that a server of this kind says to a client of the session era.
+/// All messages of a server of this kind to a client of the session era.
 async fn in_a_session(scene: &Scene) -> Result<()> {
     let session = scene.session().await?;
     for (method, params) in [

@@ -1,5 +1,5 @@
-//! Every route of the console's API against everybody who may not use it. The list is the emitted OpenAPI document itself, so that a
-//! new route is in the matrix from its first day.
+//! Every route of the console's API against every person who may not use it. The list is the
+//! emitted OpenAPI document itself, so that a new route is in the matrix from its first day.
 
 use std::process::Command;
 

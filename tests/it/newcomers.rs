@@ -15,7 +15,7 @@ use portolan_tests::{
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
-/// What the recorder may take to show what it was told.
+/// Longest time until the recorder shows an event.
 const SHOWN: Duration = Duration::from_secs(20);
 
 fn steps(attempt: &Value) -> Vec<&str> {
@@ -191,7 +191,7 @@ async fn m7_r7_a_client_that_a_workspace_blocks_is_refused_at_the_endpoint_withi
     Ok(())
 }
 
-/// A token that looks like ours, by a key that nobody has.
+/// A token that looks like ours, signed with an unknown key.
 fn stranger(token: &str, number: usize) -> String {
     let mut parts = token.splitn(3, '.');
     let (_, claims, signature) = (parts.next(), parts.next(), parts.next());

@@ -42,22 +42,22 @@ use portolan_tests::{
 };
 use serde_json::{Value, json};
 
-/// What a lost owner may cost (STREAM-1).
+/// Longest time until a lost owner is replaced (STREAM-1).
 const ADOPTION: Duration = Duration::from_secs(12);
 
 /// A call that runs on one node and that the test holds.
 #[derive(Debug)]
 struct Order {
-    /// What the API knows it by.
+    /// Its key at the API.
     key: String,
-    /// What came of it up to the first notice of progress.
+    /// Its events up to the first notice of progress.
     events: Vec<Event>,
     /// The open answer.
     stream: SseStream,
 }
 
 impl Order {
-    /// Starts it on `client`'s node and waits until it is under way and has told of its progress.
+    /// Starts it on `client`'s node and waits until it is under way and has sent progress.
     async fn start(fleet: &Fleet, client: &McpClient, id: i64) -> Result<Self> {
         let key = format!("order-{id}");
         let message = call(id, "held_order", json!({"key": key}), Some("token"));
@@ -107,7 +107,7 @@ async fn echo(client: &McpClient, text: &str) -> Result<()> {
     repeats(&answer, text)
 }
 
-/// What that tool answers.
+/// The answer of that tool.
 fn repeats(answer: &Answer, text: &str) -> Result<()> {
     anyhow::ensure!(
         answer.json["result"]["structuredContent"]["message"] == text,

@@ -554,7 +554,7 @@ async fn tokens_are_accepted_from_the_header_alone_and_only_whole() -> Result<()
         session.request("ping", json!({})).await?.status,
         StatusCode::OK
     );
-    // 164: a token is nobody at the console, a cookie is nobody at the endpoint.
+    // 164: a token does not authenticate at the console, nor a cookie at the endpoint.
     let response = reqwest::Client::builder()
         .build()?
         .get(scene.stack.url().join("/api/v1/me")?)

@@ -1,5 +1,6 @@
-//! The `oauth2` crate, which nobody of this project wrote, as a client that an administrator registered by hand (AUTH-6.2, AUTH-C16): code with
-//! PKCE, refresh, introspection and revocation, and whether it reads our refusals as what they are.
+//! The third-party crate `oauth2`, as a client that an administrator registered by hand (AUTH-6.2,
+//! AUTH-C16): code with PKCE, refresh, introspection and revocation, and whether it understands our
+//! errors.
 
 use anyhow::{Context, Result, ensure};
 use oauth2::{
@@ -100,8 +101,8 @@ async fn c16_a_client_that_was_registered_by_hand_signs_in_with_the_oauth2_crate
             .exchange_refresh_token(&RefreshToken::new(refresh.secret().clone()))
             .request_async(&http)
             .await?;
-        // AUTH-R8: an ordinary client may not look at tokens, and is told so in a form that the
-        // library understands.
+        // AUTH-R8: an ordinary client may not introspect tokens, and gets an error that the library
+        // understands.
         let looked = client
             .introspect(renewed.access_token())
             .request_async(&http)

@@ -1,4 +1,5 @@
-//! OAuth libraries that nobody of this project wrote, through the whole life of a grant and as service accounts (AUTH-6.2).
+//! Third-party OAuth libraries, through the whole life of a grant and as service accounts
+//! (AUTH-6.2).
 
 use std::{path::Path, time::Duration};
 

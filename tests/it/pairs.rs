@@ -17,7 +17,7 @@ use portolan_tests::{
 };
 use serde_json::{Value, json};
 
-/// What opens the server, and nothing else.
+/// The token of the server, and of nothing else.
 const SECRET: &str = "pairs-canary-secret";
 /// A header without samples, as the fixtures have it: 44 bytes.
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
@@ -145,7 +145,7 @@ impl Pair {
     }
 
     /// MCP-J-17, MCP-X-65: the envelope is ours, and only for who knows it. MCP-X-61…MCP-X-63,
-    /// MCP-V-7: what a revision has no words for is said in a text.
+    /// MCP-V-7: a content type that a revision lacks becomes a text.
     async fn results(&mut self) -> Result<()> {
         let (about, is_modern) = (self.about(), self.is_from(MODERN));
         let text = |text: &str| json!({"type": "text", "text": text});
@@ -324,14 +324,14 @@ impl Pair {
     }
 
     /// MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: a question reaches the client in its own way.
-    /// MCP-X-30, MCP-V-1: who cannot be asked hears why nothing came of it.
+    /// MCP-X-30, MCP-V-1: a client that cannot be asked gets an error with the reason.
     async fn elicitation(&mut self) -> Result<()> {
         let (about, fixture, can) = (self.about(), self.fixture, self.is_from("2025-06-18"));
         let greeting = "test_input_required_result_elicitation";
         let heard = self.call(greeting, json!({})).await?;
         if !can {
             let is_refused = heard.answer.get("error").is_some();
-            // MCP-X-5: one of both eras says it in a session, in words of its SDK.
+            // MCP-X-5: a server of both eras reports it in a session, in the words of its SDK.
             if fixture.knows_both_eras() {
                 let is_failed = heard.answer["result"]["isError"] == true;
                 assert!(is_failed || is_refused, "{about}: {}", heard.answer);
@@ -439,7 +439,7 @@ impl Pair {
         Ok(())
     }
 
-    /// What Python's SDKs make by themselves: a form out of a class, and structured content out of a text.
+    /// Python's SDKs make a form out of a class, and structured content out of a text.
     async fn in_the_way_of_python(&mut self) -> Result<()> {
         if !matches!(self.fixture, Fixture::Python1 | Fixture::Python2) {
             return Ok(());
@@ -539,7 +539,7 @@ async fn xt_12_clients_of_every_revision_before_typescript_of_2026_07_28() -> Re
     every_revision_before(Fixture::TypeScript2).await
 }
 
-/// MCP-XT-6: over the two endpoints of 2024-11-05, whose stream is shared by all that is said.
+/// MCP-XT-6: over the two endpoints of 2024-11-05, whose stream is shared by all messages.
 #[tokio::test]
 async fn xt_6_clients_of_every_revision_before_a_server_of_2024_11_05() -> Result<()> {
     every_revision_before(Fixture::HttpSse).await

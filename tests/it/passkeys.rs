@@ -22,7 +22,8 @@ fn honest(stack: &Stack) -> Manner {
     Manner::honest(&stack.url().origin().ascii_serialization())
 }
 
-/// What the script of the page asks for, before the form `marked` by one of its fields is sent.
+/// The options that the script of the page requests, before the form `marked` by one of its fields
+/// is sent.
 async fn options(browser: &Browser, page: &Page, marked: &str, path: &str) -> Result<Value> {
     let form = page.form_with(marked)?;
     let body = url::form_urlencoded::Serializer::new(String::new())
@@ -407,7 +408,7 @@ async fn l13_a_count_that_does_not_grow_is_refused_and_its_person_is_told() -> R
     sign_in(&browser, &mut key, &good).await?;
     assert!(is_signed_in(&browser).await?);
 
-    // One that does not count says 0 for ever.
+    // A passkey without a counter always reports 0.
     let synced = Manner {
         flags: PRESENT | VERIFIED | SYNCED,
         ..good.clone()
@@ -482,7 +483,7 @@ async fn l14_who_has_a_factor_proves_it_before_another_is_added_or_it_is_removed
     let ann = Person::sign_up(&stack, "ann").await?;
     let good = honest(&stack);
     let (mut key, _) = add(&ann, "Blue key", &good).await?;
-    // Somebody who knows the password, and has signed in with it just now.
+    // A thief who knows the password, and has signed in with it just now.
     let thief = Person {
         email: ann.email.clone(),
         password: ann.password.clone(),

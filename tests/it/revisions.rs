@@ -24,7 +24,7 @@ use regex::Regex;
 const SHOWN: usize = 4;
 const OPEN: &str = "tests/rules-open.txt";
 const HELD: &str = "tests/rules-held.txt";
-/// Every id in the tables begins with it. Names of tests have no room for it.
+/// Every id in the tables begins with it. Names of tests leave it out.
 const NAMESPACE: &str = "MCP-";
 
 /// One table of rules and the page that is made of it.
@@ -352,7 +352,7 @@ fn every_rule_is_held_by_a_test_or_listed_as_open_and_the_page_says_so() -> Resu
         );
         return write_whole(&repository().join(OPEN), &text);
     }
-    // What came to be held since is written by the next `make revisions`, so that two changes at once do
+    // The next `make revisions` writes rules that are held since, so that two changes at once do
     // not hinder each other.
     for (book, rules) in &books {
         let written = fs::read_to_string(repository().join(book.page))?;

@@ -1,7 +1,7 @@
-//! What is written down while the service works: nothing that opens anything (CASE-165; threat model, logs).
+//! Logs of the running service hold no secret (CASE-165; threat model, logs).
 //!
-//! Every secret that can come by in a run is planted, used and misused; then the logs of all processes are searched, at the level that
-//! tells most.
+//! Every secret that can occur in a run is planted, used and misused; then the logs of all
+//! processes are searched, at the most detailed level.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use portolan_tests::{
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-/// More than anybody ever asks for.
+/// The most detailed level.
 const LEVEL: &str = "trace";
 
 /// Everything that must not be written anywhere.
@@ -36,7 +36,7 @@ impl Planted {
         if encoded != secret {
             self.0.push((format!("{name}, encoded"), encoded));
         }
-        // What is left when somebody cuts it: the random part, or the signature.
+        // The rest after a cut: the random part, or the signature.
         let tail = secret.rsplit('.').next().unwrap_or_default();
         if let Some(cut) = tail.len().checked_sub(24) {
             self.0

@@ -1,4 +1,5 @@
-//! What the console proposes to paste: the programs run as they stand, and the demo MCP server can be added.
+//! The snippets of the console: the programs run as they stand, and the demo MCP server can be
+//! added.
 
 use std::{path::PathBuf, time::Duration};
 

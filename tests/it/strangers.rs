@@ -1,5 +1,5 @@
-//! What the listener and its answers owe to strangers: a share of the connections, an end to slow
-//! bodies, headers that no browser misreads, and assets that are small on their way.
+//! The listener and its answers to unknown clients: a share of the connections, an end to slow
+//! bodies, headers that no browser misreads, and compressed assets.
 
 use std::{
     net::SocketAddr,
@@ -45,7 +45,7 @@ fn slow(stack: &Stack, path: &str, kind: &str) -> Result<String> {
 
 #[tokio::test]
 async fn s2_one_address_that_holds_all_it_can_leaves_another_its_answers() -> Result<()> {
-    // `portolan dev` has no bound, since everybody there has one address.
+    // `portolan dev` has no bound, since all clients there have one address.
     let stack = Stack::builder()
         .setting("listen_max_connections", PLACES)
         .setting("listen_max_connections_per_address", PLACES / 2)

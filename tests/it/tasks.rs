@@ -231,7 +231,7 @@ async fn tasks_of_an_upstream_of_2026_07_28_for_clients_of_every_era() -> Result
     let (_, failed) = result_of(&session, id).await?;
     assert_eq!(failed["error"]["message"], "The job broke.");
     assert_eq!(status_of(&session, id).await?, "failed");
-    // MCP-X-5A: own record at once and finally, and the upstream hears of it.
+    // MCP-X-5A: own record at once and finally, and the upstream receives the cancellation.
     let looks = scene.upstream.seen_of("tasks/get").len();
     let long = call(
         "slow_compute",

@@ -184,7 +184,7 @@ async fn case_95_to_97_a_token_opens_its_own_server_and_no_other() -> Result<()>
         "{}",
         answer.status
     );
-    // A session of one is nobody's at the other.
+    // A session of one is unknown at the other.
     let (session, _) = scene.mcp.initialize("2025-11-25").await?;
     let stolen = session.with_token(&tokens.access)?;
     let answer = stolen.request("tools/list", json!({})).await?;

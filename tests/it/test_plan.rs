@@ -48,7 +48,7 @@ const NAMED: &[&str] = &[
     "TEST-CHECKER",
 ];
 
-/// What holds a row.
+/// A holder of a row.
 #[derive(Debug, PartialEq, Eq)]
 enum Holder {
     Test(String),
@@ -69,7 +69,7 @@ struct Row {
     holders: Vec<Holder>,
     /// The gate that is held, where it is another one.
     ours: String,
-    /// What is missing.
+    /// The missing part.
     open: String,
 }
 
@@ -211,7 +211,7 @@ impl There {
     }
 }
 
-/// What is wrong with the list.
+/// The faults of the list.
 fn faults(rows: &[Row], there: &There) -> Vec<String> {
     let mut faults = Vec::new();
     let mut ids = BTreeSet::new();
@@ -234,7 +234,7 @@ fn faults(rows: &[Row], there: &There) -> Vec<String> {
     for id in expected.difference(&ids) {
         faults.push(format!("{id} of the plan has no entry"));
     }
-    // There may be more mutants than the plan asks for.
+    // There may be more mutants than the plan requires.
     let strange = ids.difference(&expected);
     for id in strange.filter(|id| !id.starts_with("TEST-MUTANT-")) {
         faults.push(format!("{id} is no row of the plan"));

@@ -15,7 +15,7 @@ use portolan_tests::{
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// What opens the upstream, and nothing else.
+/// The token of the upstream, and of nothing else.
 const SECRET: &str = "upstream-canary-secret";
 
 /// A workspace whose server is made of the tools of one upstream.
@@ -244,7 +244,7 @@ async fn x_10_a_client_without_sessions_shares_one_upstream_with_itself() -> Res
     Ok(())
 }
 
-/// A call that asks for progress, with everything that came before its answer.
+/// A call with progress, and all messages before its answer.
 async fn told(session: &McpClient, message: &Value) -> Result<(Vec<Value>, Value)> {
     match session.start(message).await? {
         Reply::Stream(mut stream) => {
@@ -382,7 +382,7 @@ async fn v_8_v_4_and_v_10_what_is_wrong_with_a_server_is_said_in_fixed_words() -
     let (session, _) = scene.mcp.initialize(LEGACY).await?;
     let list = session.request("tools/list", json!({})).await?;
     assert!(list.text.contains("test_simple_text"), "{}", list.text);
-    // What happened is seen in the console.
+    // The console shows the changes.
     let (status, refused) = scene.sync(json!({})).await?;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
     let known = scene.owner.console().get(&scene.path("/upstream")).await?;
@@ -400,7 +400,7 @@ async fn x_7_a_server_that_forgets_its_sessions_gets_new_ones() -> Result<()> {
     let (session, _) = scene.mcp.initialize(LEGACY).await?;
     assert_eq!(said(&called(&session, "test_count", json!({})).await?), "1");
     let theirs = scene.upstream.seen_of("tools/call")[0].clone();
-    // Somebody ends the session at the server itself.
+    // Another client ends the session at the server itself.
     let ended = reqwest::Client::builder()
         .build()?
         .delete(scene.upstream.url())
@@ -439,7 +439,7 @@ async fn h_12_arguments_are_mirrored_by_the_servers_own_schema() -> Result<()> {
 #[tokio::test]
 async fn changes_at_a_server_are_noticed_and_taken_over_or_held_until_somebody_agrees() -> Result<()>
 {
-    // Held, unless it is said otherwise.
+    // Held by default.
     let scene = Scene::of(Fixture::TypeScript1).await?;
     let console = scene.owner.console();
     let before = console

@@ -240,7 +240,7 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
     let secret = used.trim_start_matches("Bearer ").to_owned();
     assert!(!view.to_string().contains(&secret) && !scene.stack.log().contains(&secret));
 
-    // MCP-X-86: what the server does not take any more is renewed, once, whoever waits for it.
+    // MCP-X-86: a token that the server refuses is renewed, once for all waiting calls.
     scene.authority.set(json!({"refuse": true})).await?;
     let answers = try_join_all((0..20).map(|_| call(&mcp))).await?;
     for answer in &answers {
@@ -271,7 +271,8 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
         said(&answer).starts_with("Connect your account first: "),
         "{answer}"
     );
-    // What was granted is what the refresh said last; what was asked for beyond it comes on top.
+    // The granted scope is that of the last refresh; scopes that were requested beyond it are
+    // added.
     assert_eq!(
         scene.sign_in().await?["connection"]["wanted_scope"],
         "read write"
@@ -480,7 +481,7 @@ async fn v_10_el_11_au_14_each_person_links_their_own_account_and_only_their_own
         "the workspace's account makes no calls"
     );
 
-    // MCP-AB-41: somebody else, and an altered link.
+    // MCP-AB-41: another person, and an altered link.
     let eve = Person::sign_up(&scene.stack, "eve").await?;
     let page = eve.browser.open(url).await?;
     assert_eq!(page.status, StatusCode::FORBIDDEN);
@@ -617,7 +618,7 @@ async fn x_12_a_session_that_never_spoke_to_a_server_asks_no_token_for_it_when_i
     let scene = Scene::of("workspace").await?;
     scene.connect().await?;
     let (_, _, mcp) = scene.publish().await?;
-    // From now on whoever asks for a token gets one that has to be renewed the next time.
+    // From now on each new token has to be renewed at its next use.
     scene
         .authority
         .set(json!({"ttl": 8, "refuse": true}))
@@ -658,7 +659,7 @@ async fn case_167_two_nodes_renew_one_account_once_in_each_of_fifty_rounds() -> 
     let authority = Authority::before(&upstream)?;
     let api = FixtureApi::start()?;
     let allowed = format!("{},{}", api.address(), authority.address());
-    // Nobody is told to wait.
+    // No client has to wait.
     let builder = Cluster::builder()
         .nodes(2)
         .setting("egress_allow", allowed)

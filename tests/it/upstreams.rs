@@ -48,7 +48,7 @@ impl Talk {
         last(self.post(&headers, &body).await?).await
     }
 
-    /// The id of a fresh session, and what it was told.
+    /// The id of a fresh session, and the result of `initialize`.
     async fn initialize(&self) -> Result<(String, Value)> {
         let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },

@@ -1,5 +1,5 @@
-//! What servers of other people tell by themselves reaches the clients that want to hear of it
-//! (MCP-X-23, MCP-X-40…MCP-X-45), on whatever node.
+//! Notifications of upstream servers reach the clients that subscribed (MCP-X-23,
+//! MCP-X-40…MCP-X-45), on any node.
 
 use std::time::{Duration, Instant};
 
@@ -156,7 +156,8 @@ async fn resources_change(fixture: Fixture) -> Result<Scene> {
     assert_eq!(notice["params"], json!({"uri": WATCHED}));
     let notice = told(&mut new, UPDATED).await?;
     assert_eq!(notice["params"]["uri"], WATCHED, "MCP-SB-3: {notice}");
-    // Another URI beside it: what came before goes on, and nothing is told twice (MCP-XT-8).
+    // Another URI beside it: the first subscription goes on, and no notification comes twice
+    // (MCP-XT-8).
     let more = json!({"resourceSubscriptions": [WATCHED, "test://static-text"]});
     let (_third, acknowledged) = listen(&scene.mcp, more.clone()).await?;
     assert_eq!(
@@ -185,7 +186,7 @@ async fn x_42_xt_7_a_resource_of_a_server_of_sessions_is_subscribed_to_while_som
         1,
         "two clients, one subscription"
     );
-    // The streams were dropped: nobody wants to hear any more.
+    // The streams were dropped: no client is subscribed any more.
     eventually("the subscriptions end", SOON, async || {
         watched(&of("resources/unsubscribe")) == 1
     })
@@ -227,7 +228,8 @@ async fn x_18_a_resource_of_which_its_server_does_not_tell_cannot_be_subscribed_
     .await
 }
 
-/// Streams on one node, the subscription on another: one of the nodes watches, and both hear.
+/// Streams on one node, the subscription on another: one of the nodes subscribes, and both are
+/// notified.
 #[tokio::test]
 async fn x_42_of_two_nodes_one_watches_a_server_and_clients_of_both_hear() -> Result<()> {
     let upstream = Upstream::start(Fixture::TypeScript1)?;
@@ -268,7 +270,8 @@ async fn x_42_of_two_nodes_one_watches_a_server_and_clients_of_both_hear() -> Re
     told(&mut new, UPDATED).await?;
     let own: Vec<_> = upstream.seen_of("resources/subscribe");
     assert_eq!(own.len(), 1, "one node watches");
-    // However the opening of a stream on one node and the subscription through another fall, and whoever watches, one change is enough.
+    // A stream opens on one node, and the subscription comes through another. In any order, and for
+    // any leader, one change is enough.
     for round in 0..40 {
         let (session, _) = mcp.initialize(LEGACY).await?;
         let (here, there) = (
@@ -313,7 +316,7 @@ async fn q14_the_node_that_listens_dies_and_others_hear_of_a_change_within_five_
     let tokens = client.authorize(&owner, &published.url).await?;
     let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
     let (session, _) = cluster.on(0, &mcp)?.initialize(LEGACY).await?;
-    // Who opens a stream first has its node listen.
+    // The node of the first stream listens.
     let _first = cluster.on(0, &session)?.listen().await?;
     let listens = |upstream: &Upstream| upstream.seen_of("resources/subscribe").len();
     let subscribed = session.request("resources/subscribe", json!({"uri": WATCHED}));
@@ -340,8 +343,8 @@ async fn q14_the_node_that_listens_dies_and_others_hear_of_a_change_within_five_
     Ok(())
 }
 
-/// MCP-X-45: two servers behind one. The acknowledgement is what either supports; one that is lost
-/// ends no stream, and when it is back each list that is another one than before is told of once.
+/// MCP-X-45: two servers behind one. The acknowledgement is the union of both. A lost server ends
+/// no stream; when it is back, each changed list is notified once.
 #[tokio::test]
 async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_once_by_type()
 -> Result<()> {
@@ -353,7 +356,7 @@ async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_on
     call(&direct, "test_trigger_tool_change").await?;
     call(&direct, "test_trigger_prompt_change").await?;
     let stays = Upstream::start(Fixture::TypeScript2)?;
-    // It tells of no resource (MCP-X-18).
+    // It sends no updates of resources (MCP-X-18).
     let mute = Upstream::start(Fixture::Rmcp)?;
     let addresses = [&lost, &stays, &mute].map(|one| one.address().to_string());
     let stack = Stack::builder()
@@ -391,7 +394,7 @@ async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_on
     // As one that forgot its sessions.
     lost.refuse(Some(reqwest::StatusCode::NOT_FOUND));
     lost.cut();
-    // Its stream is not gone on with: what it says from here on is lost.
+    // Its stream is not resumed: later messages on it are lost.
     eventually("another session is tried", SOON, async || {
         lost.seen_of("initialize").len() > opened
     })
@@ -406,8 +409,8 @@ async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_on
     call(&direct, "test_trigger_prompt_change").await?;
     lost.refuse(None);
 
-    // Its resource may be another one, and two of its lists are. What comes last is a change that
-    // it tells of anew.
+    // Its resource may have changed, and two of its lists have. The last notification is of a new
+    // change.
     let mut heard = Vec::new();
     while heard.len() < 3 {
         let event = tokio::time::timeout(SOON, stream.message()).await;
@@ -432,7 +435,8 @@ async fn x_45_a_lost_server_ends_no_stream_and_what_changed_meanwhile_is_told_on
     Ok(())
 }
 
-/// A server that asks on the stream of its session, as SDKs do that are not told which request a question belongs to.
+/// A server that asks on the stream of its session, as SDKs do that do not know the request of a
+/// question.
 #[tokio::test]
 async fn x_23_a_question_beside_the_stream_of_a_call_reaches_the_client_of_that_call() -> Result<()>
 {
@@ -534,7 +538,7 @@ async fn alone(
     client.start(&message).await
 }
 
-/// MCP-LG-5: who did not ask for logs gets none.
+/// MCP-LG-5: a client that did not request logs gets none.
 #[tokio::test]
 async fn x_74_xt_14_a_request_that_wants_logs_makes_a_server_of_sessions_talk_and_only_it_hears()
 -> Result<()> {

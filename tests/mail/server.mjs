@@ -2,8 +2,9 @@
 //
 //   node server.mjs none|starttls|tls [KEY CERT]
 //
-// Who signs in as `portolan` with the password `planted-mail-password` may send. An address decides what becomes of its
-// message: `later-N@…` is refused for now the first N times (451), `never@…` for ever (550), `slow@…` is kept waiting.
+// The user `portolan` with the password `planted-mail-password` may send. The address decides about
+// its message: `later-N@…` is refused for now the first N times (451), `never@…` for ever (550),
+// `slow@…` is kept waiting.
 import { readFileSync } from 'node:fs';
 import { SMTPServer } from 'smtp-server';
 

@@ -1,11 +1,15 @@
-// An authorization server made with oidc-provider, an HTTP API at another origin that wants its tokens, and a third origin that is nobody's and notes what
-// comes to it. Whoever comes to the authorization server is who /control says, and allows everything. To the API each person is who they are there.
+// An authorization server made with oidc-provider, an HTTP API at another origin that requires its
+// tokens, and a third, foreign origin that records its requests. Each visitor of the authorization
+// server is the person that /control names, and allows everything. The API knows each person by
+// their account there.
 //
 //   node api.mjs
 //
-// /control (POST, at the authorization server) sets: client (the addresses to which it sends people back; `app` has a secret, `open` has none), who, ttl
-// (seconds of access tokens), deny, scope (what the API wants), challenge (what the API says with a 401), refuse (the API takes no token that it has taken so
-// far), revoke (a person's grants are over). /seen tells how often what was done, and where the other two are.
+// /control (POST, at the authorization server) sets: client (the redirect addresses; `app` has a
+// secret, `open` has none), who, ttl (seconds of access tokens), deny, scope (required by the API),
+// challenge (of the API's 401), refuse (the API refuses all tokens that it has accepted so far),
+// revoke (a person's grants are over). /seen returns the counts of requests, and the addresses of
+// the other two.
 import { createServer } from 'node:http';
 import Provider from 'oidc-provider';
 
@@ -61,7 +65,7 @@ async function know(addresses) {
   for (const client of [app, open]) await provider.Client.adapter.upsert(client.client_id, client);
 }
 
-/** What a person does who is asked: signs in and allows it. */
+/** The person at a prompt signs in and allows it. */
 async function interact(req, res) {
   const { prompt, params, session, grantId: known } = await provider.interactionDetails(req, res);
   if (rules.deny) {
@@ -106,7 +110,7 @@ function unauthorized(res) {
   return answer(res, 401, { error: 'no' }, rules.challenge ? { 'www-authenticate': rules.challenge } : {});
 }
 
-/** The API: whoever comes with a good token is a person, and sees their own. */
+/** The API: a good token identifies a person, who sees their own data. */
 async function serve(req, res) {
   seen.calls++;
   const body = await read(req);
@@ -133,7 +137,7 @@ async function serve(req, res) {
   return answer(res, 404, {});
 }
 
-/** Answers requests, and says what went wrong with them. */
+/** Answers requests, and prints their errors. */
 const handling = (handle) => async (req, res) => {
   try {
     await handle(req, res);

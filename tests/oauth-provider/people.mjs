@@ -1,10 +1,11 @@
-// A provider of accounts made with oidc-provider: somebody else's server, at which people sign in to Portolan. Whoever comes is who /control
-// says, and allows everything.
+// A provider of accounts made with oidc-provider: a third-party server with which people sign in to
+// Portolan. Each visitor is the person that /control names, and allows everything.
 //
 //   node people.mjs
 //
-// /control (POST) sets: client (the addresses to which it sends people back), who (sub, email, email_verified, name), tamper (what
-// happens to ID tokens on their way: payload, none, stranger, or empty), deny. /seen tells how often what was done.
+// /control (POST) sets: client (the redirect addresses), who (sub, email, email_verified, name),
+// tamper (the change to ID tokens on their way: payload, none, stranger, or empty), deny. /seen
+// returns the counts of requests.
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { createServer } from 'node:http';
 import Provider from 'oidc-provider';
@@ -36,7 +37,7 @@ provider.use(async (ctx, next) => {
 });
 const callback = provider.callback();
 
-/** An ID token as somebody between would change it. */
+/** An ID token as an attacker in between would change it. */
 function tampered(token) {
   const [header, payload, signature] = token.split('.');
   const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -47,7 +48,7 @@ function tampered(token) {
   return `${signed}.${sign('RSA-SHA256', Buffer.from(signed), stranger).toString('base64url')}`;
 }
 
-/** What a person does who is asked: signs in and allows it. */
+/** The person at a prompt signs in and allows it. */
 async function interact(req, res) {
   const { prompt, params, session, grantId: known } = await provider.interactionDetails(req, res);
   if (rules.deny) {

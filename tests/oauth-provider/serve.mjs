@@ -1,10 +1,12 @@
-// An authorization server made with oidc-provider, and before an MCP server a guard that wants its tokens (RFC 9728): what stands in front
-// of other people's servers. On one port. Whoever comes to the authorization server is `somebody` and allows everything, unless told otherwise.
+// An authorization server made with oidc-provider, and before an MCP server a guard that requires
+// its tokens (RFC 9728), as in front of third-party servers. Both are on one port. Each visitor of
+// the authorization server is `somebody` and allows everything, unless /control says otherwise.
 //
 //   node serve.mjs <address of the MCP server>
 //
-// /control (POST) sets: ttl (seconds of access tokens), deny (people say no), scope (what the guard wants), refuse (the guard takes no
-// token that it has taken so far), forget (who registered is not known any more). /seen tells how often what was done.
+// /control (POST) sets: ttl (seconds of access tokens), deny (people say no), scope (required by
+// the guard), refuse (the guard refuses all tokens that it has accepted so far), forget (registered
+// clients are unknown). /seen returns the counts of requests.
 import { createServer, request as send } from 'node:http';
 import Provider from 'oidc-provider';
 
@@ -70,7 +72,7 @@ provider.on('grant.error', (ctx) => {
 });
 const callback = provider.callback();
 
-/** What a person does who is asked: signs in and allows it. */
+/** The person at a prompt signs in and allows it. */
 async function interact(req, res) {
   const details = await provider.interactionDetails(req, res);
   const { prompt, params } = details;

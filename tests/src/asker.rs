@@ -1,6 +1,6 @@
-//! An MCP server that asks before it answers, and writes down what it is told: the ground truth
-//! about answers (TEST-C7). Of 2025-11-25, without sessions, so that nothing of it is lost with
-//! anybody.
+//! An MCP server that asks its client before it answers, and records the answers that it receives:
+//! the ground truth about answers (TEST-C7). It speaks 2025-11-25 without sessions, so that it has
+//! no session to lose.
 
 use std::{
     collections::BTreeMap,
@@ -89,7 +89,7 @@ impl Asker {
             Some(asked) => (asked.call.clone(), asked.waits.take()),
             None => (format!("of nobody: {id}"), None),
         };
-        // A question that nobody answered is refused in the client's name.
+        // A question without an answer is refused in the client's name.
         if let Some(answer) = message["result"]["content"][FIELD].as_str() {
             self.held.note(What::Heard {
                 call,
@@ -174,7 +174,7 @@ async fn message(State(asker): State<Asker>, Json(message): Json<Value>) -> Resp
         Some("tools/call") => asker.call(id, &message["params"]["arguments"]),
         Some("ping") => answer(json!({})),
         Some(_) if id.is_null() => StatusCode::ACCEPTED.into_response(),
-        // What knows no `server/discover` is of the session era (MCP-X-3).
+        // A server without `server/discover` is of the session era (MCP-X-3).
         Some(_) => StatusCode::BAD_REQUEST.into_response(),
         None => {
             asker.hear(&message);

@@ -1,4 +1,5 @@
-//! An authenticator of software, with keys of its own: does what a browser and a security key do together, and can be told to do it wrong.
+//! An authenticator in software, with keys of its own. It does the work of a browser and a security
+//! key together, and makes mistakes on request.
 
 use anyhow::{Context, Result};
 use aws_lc_rs::{
@@ -9,7 +10,7 @@ use aws_lc_rs::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-/// What is in the flags of its data.
+/// Flag of its data: the person was present.
 pub const PRESENT: u8 = 0x01;
 /// The person was verified.
 pub const VERIFIED: u8 = 0x04;
@@ -24,9 +25,9 @@ pub struct Manner {
     pub origin: String,
     /// Host that it answers for; the one in the options if `None`.
     pub host: Option<String>,
-    /// What it says of the person and itself.
+    /// Flags that it reports about the person and itself.
     pub flags: u8,
-    /// Another challenge than it was given.
+    /// A challenge other than the given one.
     pub challenge: Option<String>,
     /// Another person than the credential was made for.
     pub user_handle: Option<String>,
@@ -71,7 +72,7 @@ pub struct Authenticator {
     pub counts: bool,
 }
 
-/// What a form of the page is filled with.
+/// Names and values of the fields of a form.
 pub type Fields = Vec<(&'static str, String)>;
 
 impl Authenticator {
@@ -141,7 +142,7 @@ impl Authenticator {
         URL_SAFE_NO_PAD.encode(&self.id)
     }
 
-    /// Whose it is, as it says.
+    /// The user handle that it reports.
     pub fn user_handle(&self) -> &str {
         &self.user_handle
     }

@@ -1,4 +1,5 @@
-//! An authorization server of somebody else (oidc-provider) and the guard before an upstream that wants its tokens: `tests/oauth-provider`.
+//! A third-party authorization server (oidc-provider) and the guard before an upstream that
+//! requires its tokens: `tests/oauth-provider`.
 
 use std::{net::SocketAddr, process::Command};
 
@@ -58,7 +59,7 @@ impl Authority {
         format!("http://{}", self.address)
     }
 
-    /// What a tenant would enter.
+    /// The URL that a tenant enters.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}{}", self.issuer(), self.path)

@@ -1,4 +1,4 @@
-//! Servers of somebody else behind Portolan, with all that they offer published as one server.
+//! Third-party servers behind Portolan, with all their items published as one server.
 
 use anyhow::{Context, Result};
 use reqwest::Method;
@@ -27,7 +27,7 @@ pub async fn publish_at(
     url: &str,
     more: &Value,
 ) -> Result<Published> {
-    // What a fixture changes holds at once.
+    // Changes of a fixture are published at once.
     let mut body = json!({"url": url, "name": "Theirs", "hold_changes": false});
     for (name, value) in more.as_object().into_iter().flatten() {
         body[name] = value.clone();
@@ -62,9 +62,8 @@ pub async fn publish_at(
 }
 
 /// Adds several upstreams and publishes all that they offer as one server `theirs`. Each comes with
-/// a word, which tells their like names apart (MCP-TL-7, MCP-RE-12): tools and prompts are
-/// published as `word_…`, resources and templates, which are `test://…` at their servers, as
-/// `word://…`.
+/// a word, which distinguishes equal names (MCP-TL-7, MCP-RE-12): tools and prompts are published
+/// as `word_…`, resources and templates, which are `test://…` at their servers, as `word://…`.
 pub async fn compose(
     console: &Console<'_>,
     workspace: &str,

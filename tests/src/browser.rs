@@ -1,4 +1,5 @@
-//! A browser without script: a cookie jar, redirects and HTML forms. What works here works for everybody.
+//! A browser without script: a cookie jar, redirects and HTML forms. A page that works here works
+//! in every browser.
 
 use std::{collections::BTreeMap, sync::Mutex};
 
@@ -19,7 +20,7 @@ pub struct Browser {
     cookies: Mutex<BTreeMap<String, String>>,
 }
 
-/// What a navigation ended with.
+/// The result of a navigation.
 #[derive(Debug, Clone)]
 pub struct Page {
     /// Where it is.
@@ -110,7 +111,7 @@ impl Page {
         links.collect()
     }
 
-    /// What a person reads, in one line.
+    /// The visible text, in one line.
     pub fn text(&self) -> String {
         let document = Html::parse_document(&self.body);
         let body = document.select(&selector("body")).next();

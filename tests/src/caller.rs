@@ -1,4 +1,5 @@
-//! A client that follows the protocol through everything: it resumes where it may, waits as it is told, and writes down what it saw.
+//! A client that follows the protocol through all faults: it resumes where it may, waits as the
+//! server requests, and records what it saw.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -22,13 +23,13 @@ use crate::{
     sse::SseStream,
 };
 
-/// What a client waits before it connects again if the server asked for nothing.
+/// The wait of a client before it reconnects, if the server gave no `retry`.
 const RETRY: Duration = Duration::from_secs(1);
 /// Rounds of questions after which it answers no more.
 const ROUNDS: usize = 5;
 /// How long it looks whether there is an answer after all to what it has cancelled.
 const LOOKS: Duration = Duration::from_secs(5);
-/// The harness gives a call this much more than its deadline before it says that it hangs.
+/// The harness gives a call this much more than its deadline before it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where calls go.
@@ -44,7 +45,7 @@ pub struct Caller {
 /// One call to make.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What to ask for.
+    /// The work that the call requests.
     pub work: Work,
     /// With a tool that only reads?
     pub safe: bool,
@@ -52,9 +53,9 @@ pub struct Plan {
     pub progress: bool,
     /// The client itself loses its connection after so many events.
     pub cut_after: Option<usize>,
-    /// It loses it without knowing: nothing is closed, and nobody reads it any more.
+    /// The client loses the connection without noticing: it closes nothing, and reads no more.
     pub half_open: bool,
-    /// What it does with one event before it reads the next.
+    /// Time between two events that it reads.
     pub rest: Duration,
     /// The client wants no answer any more after so long.
     pub cancel_after: Option<Duration>,
@@ -85,23 +86,23 @@ impl Plan {
     }
 }
 
-/// What a session knows of its cancellation.
+/// State of the cancellation of a call in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cancel {
-    /// There is none, or it was not taken.
+    /// There is none, or it was not accepted.
     No,
     /// It is on its way.
     Sent,
-    /// The service has taken it.
+    /// The service has accepted it.
     Taken,
-    /// Nobody said whether it was taken.
+    /// The service did not say whether it accepted it.
     Unsaid,
 }
 
 /// How a stream went on.
 enum Step {
     Done(Outcome),
-    /// Its response asks for something first.
+    /// Its response has a question first.
     Asks(Value),
     /// It ended or broke before the response.
     Broken,
@@ -158,8 +159,8 @@ impl Caller {
         outcome
     }
 
-    /// Where there is no session, who closes the connection has cancelled (MCP-T-63). In a session
-    /// that says nothing (MCP-T-29).
+    /// Without a session, closing the connection cancels the call (MCP-T-63). In a session it does
+    /// not (MCP-T-29).
     async fn stop_or_see_through(&self, plan: &Plan) -> Outcome {
         let cancel = watch::Sender::new(Cancel::No);
         let Some(after) = plan.cancel_after else {
@@ -214,7 +215,8 @@ impl Caller {
         known.map_or(Cancel::No, |cancel| *cancel)
     }
 
-    /// What is no stream. Success without a response is what becomes of a cancelled call, and of no other.
+    /// Handles an answer that is no stream. Only a cancelled call ends with success and without a
+    /// response.
     async fn settle(
         &self,
         plan: &Plan,
@@ -316,7 +318,7 @@ impl Caller {
         reply
     }
 
-    /// There must be no answer to what was cancelled, also not for one who asks for it.
+    /// There must be no answer to a cancelled call, not even on resume.
     async fn look_again(&self, plan: &Plan, last_id: &str) -> Outcome {
         if let Ok(Reply::Stream(mut stream)) = self.resume(plan, last_id).await {
             let mut goes_on = None;
@@ -420,7 +422,7 @@ impl Caller {
         });
     }
 
-    /// Answers what the result of a request asks for: the parameters of the next one.
+    /// Answers the questions of a result: the parameters of the next request.
     fn answer_all(&self, plan: &Plan, result: &Value) -> Map<String, Value> {
         let state = result["requestState"].as_str().unwrap_or_default();
         let requests = result["inputRequests"].as_object();
@@ -443,7 +445,7 @@ impl Caller {
         ])
     }
 
-    /// The result of a retry says that the answers which it brought were taken.
+    /// The result of a retry confirms that its answers were accepted.
     fn note_taken(&self, plan: &Plan, brought: &Map<String, Value>, reply: &Reply) {
         let is_taken = match reply {
             Reply::Whole(answer) => answer.json.get("result").is_some(),
@@ -460,7 +462,7 @@ impl Caller {
         }
     }
 
-    /// What it says to a question, as a result and as a text that nobody else says.
+    /// Its answer to a question, as a result and as a text that is unique in the run.
     fn word(&self, plan: &Plan, question: &Value, place: &str) -> (Value, String) {
         let call = &plan.work.call;
         self.history.add(What::Asked {
@@ -489,7 +491,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What a client says that can be asked.
+/// The capabilities of a client that answers questions.
 pub fn able() -> Value {
     json!({"elicitation": {"form": {}}})
 }

@@ -42,11 +42,11 @@ pub const STREAM_LOST: i64 = -32011;
 pub struct Violation {
     /// The rule: `C1` …
     pub rule: &'static str,
-    /// What happened.
+    /// A description of the violation.
     pub text: String,
 }
 
-/// What a history shows.
+/// The findings of a history.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Calls that were begun.
@@ -69,7 +69,7 @@ pub struct Report {
     pub run_again: usize,
     /// Answers that reached who asked (TEST-C7).
     pub answers: usize,
-    /// Calls that did not hear the answer, because the store or a node lost it (TEST-C5).
+    /// Calls that did not receive the answer, because the store or a node lost it (TEST-C5).
     pub unheard: usize,
     /// Calls that were cancelled.
     pub cancels: usize,
@@ -77,11 +77,12 @@ pub struct Report {
     pub cancels_judged: usize,
     /// Changes of lists.
     pub changes: usize,
-    /// How often one who listened had to be told of one, and no fault could delay it (TEST-C10).
+    /// How often a listener had to be notified of a change that no fault could delay (TEST-C10).
     pub told: usize,
-    /// How often one was told nothing whose session the store had lost in its first minute.
+    /// How often a listener was not notified because the store had lost its session in the first
+    /// minute.
     pub unready: usize,
-    /// Calls that were let in where a limit is (TEST-C11).
+    /// Calls that a limit admitted (TEST-C11).
     pub admissions: usize,
     /// Requests while store and database were there (TEST-C14).
     pub undisturbed: usize,
@@ -174,7 +175,7 @@ struct Call<'h> {
     broken: usize,
 }
 
-/// Whether everybody who listens knows of the last change: then the end of a run is quiet.
+/// True if every listener was notified of the last change: then the end of a run is quiet.
 pub fn everyone_knows(lines: &[Line]) -> bool {
     news::everyone_knows(lines)
 }
@@ -343,7 +344,8 @@ const fn is_loss(code: i64) -> bool {
     matches!(code, NODE_LOST | CALL_LOST | STREAM_LOST)
 }
 
-/// TEST-C15: an error about a call that was stopped says whether it took effect, in one of three words (STREAM-B).
+/// TEST-C15: the error of a stopped call states whether it took effect, in one of three words
+/// (STREAM-B).
 fn honest_error(report: &mut Report, name: &str, code: i64, executed: Option<&str>) {
     let is_said = matches!(executed, Some("no" | "unknown" | "yes"));
     if !is_said && (is_loss(code) || executed.is_some()) {
@@ -363,13 +365,14 @@ fn order(report: &mut Report, name: &str, call: &Call<'_>, began: u64, faults: &
         if let Some(id) = id
             && !seen.insert(*id)
         {
-            // The store went back twice, and the first branch came back: told by a gap notice (STREAM-11).
+            // The store went back twice, and the first branch came back: a gap notice reports it
+            // (STREAM-11).
             if !(had_gap && faults.roll_backs((began, *at)) >= 2) {
                 report.broken("C2", format!("{name} got the event {id} twice"));
             }
             continue;
         }
-        // A stream that goes on says first where the client is, under an id of its own.
+        // A resumed stream begins with the client's position, under an id of its own.
         let is_place = last.is_some() && id.and_then(Position::read) == last;
         if matches!(body, Body::Priming) && is_place {
             continue;
@@ -497,8 +500,8 @@ fn given_up(
     }
 }
 
-/// TEST-C6: never a second execution that is not allowed and said, and never a claim that the API
-/// contradicts.
+/// TEST-C6: never a second execution that is not allowed and reported, and never a claim that the
+/// API contradicts.
 ///
 /// One exception: a GET whose connection the API breaks at once and without an answer is sent once more (RFC 9110 §9.2.2: a safe method
 /// may be repeated). Whether it did so to this very call, the API knows.
@@ -538,7 +541,7 @@ fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool) {
     }
 }
 
-/// TEST-C9: a deleted session stays dead, and one that nobody deleted stays alive and answers.
+/// TEST-C9: a deleted session stays dead, and any other session stays alive and answers.
 fn life_of_session(
     report: &mut Report,
     name: &str,

@@ -22,7 +22,7 @@ use crate::{
     stack::free_port,
 };
 
-/// Longest time that a Redis may take to become a master once it is told.
+/// Longest time that a Redis may take to become a master after the command.
 const START: Duration = Duration::from_secs(60);
 /// So much later than a Redis changes its part, clients are led elsewhere.
 const LATE: Duration = Duration::from_millis(700);
@@ -196,12 +196,12 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     /// The node with the role `auth`.
     pub auth: Node,
-    /// What the nodes share about sessions.
+    /// The state of sessions that the nodes share.
     pub redis: RedisServer,
     guard: Option<Guard>,
-    /// Where nobody watches: what takes the place of `redis` next.
+    /// Without sentinels: the Redis that takes over from `redis` next.
     heir: Option<RedisServer>,
-    /// What the nodes share about everything else.
+    /// All other state that the nodes share.
     pub postgres: PostgresServer,
     url: Url,
 }
@@ -223,7 +223,8 @@ impl Cluster {
         &self.url
     }
 
-    /// Another node with the role `auth`, which nothing leads to: whoever has it asks it under the public name.
+    /// Another node with the role `auth`, which the balancer does not know. A test sends requests
+    /// to it under the public name.
     pub async fn another_auth(&self) -> Result<Node> {
         let environment = &self.auth.environment;
         let folder = self.postgres.folder();
@@ -233,7 +234,8 @@ impl Cluster {
         Ok(node)
     }
 
-    /// `client`, past the balancer: it asks this node and nobody else, under the public name.
+    /// `client`, past the balancer: it sends its requests to this node alone, under the public
+    /// name.
     pub fn on(&self, node: usize, client: &McpClient) -> Result<McpClient> {
         self.through(self.nodes[node].place.listen, client)
     }
@@ -256,7 +258,8 @@ impl Cluster {
         }
     }
 
-    /// From now on it is told nothing more: what is written after this is lost when it takes over ([`Cluster::succeed`]).
+    /// From now on it receives no writes: later writes are lost when it takes over
+    /// ([`Cluster::succeed`]).
     pub async fn forget_from_now(&mut self) -> Result<()> {
         match (&self.guard, &self.heir) {
             (Some(guard), _) => guard.replica.cut_off_from(&self.redis).await,
@@ -265,8 +268,8 @@ impl Cluster {
         }
     }
 
-    /// It takes over: by the word of the sentinels, if there are any. Clients find it under the address that they know. Where nobody
-    /// watches, the old one dies in any case.
+    /// It takes over: by the vote of the sentinels, if there are any. Clients find it under the
+    /// address that they know. Without sentinels, the old one dies in any case.
     pub async fn succeed(&mut self, how: Succession) -> Result<()> {
         let old = match self.guard.as_mut() {
             Some(guard) => {

@@ -34,7 +34,7 @@ pub struct Span {
     pub id: String,
     /// 16 hex digits, or nothing.
     pub parent: String,
-    /// What was done.
+    /// Name of the operation.
     pub name: String,
     /// Numbers as text.
     pub attributes: BTreeMap<String, String>,
@@ -74,7 +74,7 @@ impl Collector {
         })
     }
 
-    /// As nodes are told of it.
+    /// The endpoint, as in the settings of nodes.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -1,6 +1,7 @@
 //! The API behind the tools of most tests: small, strict about its token, and able to misbehave in each way that a real API does.
 //!
-//! Its OpenAPI document also describes the operations that the official conformance suite asks for by name.
+//! Its OpenAPI document also describes the operations that the official conformance suite requires
+//! by name.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +31,7 @@ use tokio::sync::oneshot;
 
 use crate::{asker, held::Held};
 
-/// What the API accepts as a bearer token.
+/// The bearer token that the API accepts.
 pub const TOKEN: &str = "fixture-api-token";
 
 /// Operations that only make the list long: with a page of ten, it has several pages.
@@ -42,7 +43,7 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
 type Counts = Arc<Mutex<BTreeMap<String, usize>>>;
-/// What is counted, and whether the token is refused.
+/// Counts of requests by path, and whether the token is refused.
 type Guarded = (Counts, Arc<AtomicBool>);
 
 /// A running API. Stops when dropped.
@@ -150,7 +151,7 @@ fn router(guarded: Guarded, held: &Held) -> Router {
         .merge(asker::router(held))
 }
 
-/// Counts, and refuses everybody without the token.
+/// Counts requests, and refuses those without the token.
 async fn guard(State((counts, revoked)): State<Guarded>, request: Request, next: Next) -> Response {
     if let Ok(mut counts) = counts.lock() {
         *counts.entry(request.uri().path().to_owned()).or_default() += 1;
@@ -263,7 +264,8 @@ fn document(base_url: &str) -> Value {
     })
 }
 
-/// The schema that the conformance suite looks for, keyword by keyword. What it wants in `$defs` is a component here: the import moves it.
+/// The schema that the conformance suite checks, keyword by keyword. The entry that it expects in
+/// `$defs` is a component here: the import moves it.
 fn conformance_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -24,7 +24,7 @@ use crate::{
     stack::repository,
 };
 
-/// Everything that runs, and everybody who takes part.
+/// All running parts, and all people and clients.
 #[derive(Debug)]
 pub struct Fleet {
     /// The nodes and what they stand on.
@@ -99,7 +99,8 @@ impl Fleet {
 /// Clients that may register from one network within an hour.
 const FROM_ONE_NETWORK: usize = 20;
 
-/// Registers another client, from a network that few others come from, and lets it in: `number` tells it from all others.
+/// Registers another client, from a network that few others use, and signs it in: `number`
+/// distinguishes it from all others.
 pub async fn let_in(
     cluster: &Cluster,
     owner: &Person,
@@ -136,7 +137,7 @@ pub async fn sign_up(cluster: &Cluster, name: &str) -> Result<Person> {
     Ok(person)
 }
 
-/// A `tools/call` that asks for progress.
+/// A `tools/call` that requests progress.
 pub fn call(
     id: impl Into<Value>,
     tool: &str,

@@ -1,5 +1,5 @@
-//! An HTTP API of somebody else that wants the tokens of its own authorization server (oidc-provider), and to which each person is who they are there:
-//! `tests/oauth-provider/api.mjs`.
+//! A third-party HTTP API that requires the tokens of its own authorization server (oidc-provider),
+//! and knows each person by their account there: `tests/oauth-provider/api.mjs`.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -80,7 +80,8 @@ impl GuardedApi {
         })
     }
 
-    /// What somebody enters of the authorization server: its addresses, and the client `app`.
+    /// The settings of the authorization server that a tenant enters: its addresses, and the client
+    /// `app`.
     #[must_use]
     pub fn sign_in(&self, sharing: &str) -> Value {
         let issuer = self.authority.issuer();
@@ -94,7 +95,7 @@ impl GuardedApi {
         })
     }
 
-    /// What came to the API as `Authorization`, oldest first.
+    /// The requests to the API as `Authorization`, oldest first.
     pub async fn authorizations(&self) -> Result<Vec<String>> {
         let seen = self.authority.seen().await?;
         Ok(serde_json::from_value(seen["authorizations"].clone())?)

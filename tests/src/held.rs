@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A connection that breaks later after a request was not closed for its age: no GET is sent again for it (`portolan_net::egress`).
 const STALE_WITHIN: Duration = Duration::from_millis(250);
 
-/// What has become of the requests of one key.
+/// Counts of the requests of one key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fate {
     /// Requests that came.
@@ -70,7 +70,7 @@ pub enum Mood {
     Dead,
     /// It does not answer before it is in another mood.
     Hung,
-    /// It answers with something that is no JSON, and says that it were.
+    /// It answers with text that is no JSON, and labels it as JSON.
     Mad,
 }
 
@@ -88,7 +88,7 @@ pub struct Work {
 }
 
 impl Held {
-    /// What has become of `key`.
+    /// The counts of `key`.
     pub fn fate(&self, key: &str) -> Fate {
         self.lock().get(key).copied().unwrap_or_default()
     }
@@ -99,7 +99,7 @@ impl Held {
         fates.map(|(key, fate)| (key, fate.arrived)).collect()
     }
 
-    /// What has become of each key.
+    /// The counts of each key.
     pub fn fates(&self) -> BTreeMap<String, Fate> {
         self.lock().clone()
     }
@@ -114,7 +114,7 @@ impl Held {
         let _ = self.history.set(history.clone());
     }
 
-    /// Writes a line, if anybody reads it.
+    /// Adds a line to the history, if there is one.
     pub(crate) fn note(&self, what: What) {
         if let Some(history) = self.history.get() {
             history.add(what);
@@ -216,7 +216,7 @@ impl Held {
     }
 }
 
-/// One request: whoever drops it unanswered has lost its caller.
+/// One request. Dropping it unanswered counts its caller as lost.
 #[derive(Debug)]
 pub(crate) struct Visit {
     held: Held,

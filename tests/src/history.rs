@@ -1,4 +1,5 @@
-//! What clients saw and what the API behind the tools did, in the order in which the harness learned it.
+//! The observations of clients, and the work of the API behind the tools, in the order in which the
+//! harness learned them.
 
 mod line;
 

@@ -1,5 +1,5 @@
-//! A server with TLS, whose certificate an authority of its own has signed: for what the service calls over https alone. It answers as a
-//! test says, and keeps what it was asked.
+//! A server with TLS, whose certificate an authority of its own has signed: for addresses that the
+//! service calls over https alone. It answers as a test sets it, and records its requests.
 
 use std::{
     fs, io,
@@ -33,7 +33,7 @@ use tokio_rustls::{
 /// Largest head of a request.
 const LARGEST_HEAD: usize = 64 * 1024;
 
-/// What it says to a request. The connection ends with it.
+/// The answer to a request. The connection ends with it.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// These bytes, from the status line on.
@@ -42,7 +42,7 @@ pub enum Answer {
     Endless {
         /// Status line and headers.
         head: Vec<u8>,
-        /// What is repeated.
+        /// The repeated bytes.
         piece: Vec<u8>,
         /// Between two pieces.
         pause: Duration,
@@ -50,7 +50,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Status line, more headers, and a body of which the length is told.
+    /// Status line, more headers, and a body with its length.
     pub fn with(status: &str, headers: &str, body: &[u8]) -> Self {
         let mut whole = format!(
             "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n",

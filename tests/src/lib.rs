@@ -1,15 +1,17 @@
 //! The harness of the end-to-end tests: the built binary, seen from outside.
 //!
-//! [`stack::Stack`] starts `portolan dev` the way `make run` does, on free ports and with its own data. A [`person::Person`]
-//! signs up and clicks through the real pages with a cookie jar and an HTML parser; [`console::Console`] is the JSON API as the
-//! console uses it; [`mcp::McpClient`] sends raw messages, so that a test can also send wrong ones, and [`raw::RawHttp`] bytes
-//! that are no HTTP at all. [`program`] runs clients that nobody of this project wrote and plays the person for them.
-//! [`fixture::FixtureApi`] is the API behind the tools, [`upstream::Upstream`] an MCP server behind them,
-//! [`https::HttpsServer`] whatever is called over TLS.
+//! [`stack::Stack`] starts `portolan dev` the way `make run` does, on free ports and with its own
+//! data. A [`person::Person`] signs up and clicks through the real pages with a cookie jar and an
+//! HTML parser; [`console::Console`] is the JSON API as the console uses it; [`mcp::McpClient`]
+//! sends raw messages, so that a test can also send wrong ones, and [`raw::RawHttp`] bytes that are
+//! no HTTP at all. [`program`] runs third-party clients and plays the person for them.
+//! [`fixture::FixtureApi`] is the API behind the tools, [`upstream::Upstream`] an MCP server behind
+//! them, [`https::HttpsServer`] a server that is called over TLS.
 //!
-//! [`cluster::Cluster`] is the service as operators run it: several nodes behind HAProxy or nginx, each of which can be killed, held or
-//! drained, over a [`redis::RedisServer`] and a [`postgres::PostgresServer`] that can fail. A [`caller::Caller`] follows the protocol
-//! through all of that and writes a [`history`]; [`checker::check`] says which promises it broke.
+//! [`cluster::Cluster`] is the service as operators run it: several nodes behind HAProxy or nginx,
+//! over a [`redis::RedisServer`] and a [`postgres::PostgresServer`]. A test can kill, hold or drain
+//! each node, and let the servers fail. A [`caller::Caller`] follows the protocol through all of
+//! that and writes a [`history`]; [`checker::check`] finds the broken promises.
 
 pub mod asker;
 pub mod authenticator;

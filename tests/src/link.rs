@@ -1,4 +1,5 @@
-//! A stretch of network of our own between two parts: it can be cut, fall silent, grow slow, or lose only doorbells.
+//! A TCP proxy between two parts as a network of our own: it can be cut, fall silent, grow slow, or
+//! lose only notifications.
 
 use std::{
     net::SocketAddr,
@@ -30,11 +31,12 @@ pub enum Weather {
     Clear,
     /// Open connections are reset, and new ones at once.
     Cut,
-    /// Connections stay, and nothing passes. What was sent arrives when it is over.
+    /// Connections stay, and nothing passes. Sent bytes arrive when it is over.
     Silent,
     /// Everything takes so much longer, each way.
     Slow(Duration),
-    /// What comes back on connections that have subscribed to something is lost. They are reset when it is over.
+    /// Bytes to the client are lost on connections with a subscription. They are reset when it is
+    /// over.
     Deaf,
 }
 
@@ -88,7 +90,7 @@ impl Link {
     /// Changes the weather.
     pub fn set(&self, weather: Weather) {
         self.state.send_modify(|state| {
-            // Lost bytes cannot be made good: who was deaf connects again.
+            // Lost bytes cannot be restored: clients that lost some reconnect.
             if weather == Weather::Cut
                 || (state.weather == Weather::Deaf && weather != Weather::Deaf)
             {
@@ -155,7 +157,7 @@ async fn carry(client: TcpStream, mut state: watch::Receiver<State>) {
         _ = state.wait_for(|state| state.breaks != breaks) => true,
     };
     if is_broken {
-        // Nobody says goodbye.
+        // The connections are reset, not closed.
         for end in [&to_client, &to_server] {
             let _ = end.as_ref().set_zero_linger();
         }

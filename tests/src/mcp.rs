@@ -23,7 +23,7 @@ pub struct McpClient {
     headers: HeaderMap,
 }
 
-/// What came back.
+/// The answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// HTTP status.
@@ -36,7 +36,7 @@ pub struct Answer {
     pub json: Value,
 }
 
-/// What came back, before the end of its body.
+/// The answer, before the end of its body.
 #[derive(Debug)]
 pub enum Reply {
     /// A whole body.

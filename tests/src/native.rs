@@ -9,7 +9,7 @@ use crate::console::{Console, Published, text};
 /// A red pixel.
 pub const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
-/// What was written.
+/// The items that were written.
 #[derive(Debug)]
 pub struct Native {
     /// Ids of prompts, in the order of [`prompts`].

@@ -11,7 +11,8 @@ use url::Url;
 
 use crate::person::Person;
 
-/// Where the tests' client would listen. Nobody does: the harness reads the redirect instead of following it.
+/// The redirect address of the tests' client. No server listens there: the harness reads the
+/// redirect instead of following it.
 pub const REDIRECT_URI: &str = "http://127.0.0.1:41999/callback";
 
 /// A registered public client.
@@ -19,7 +20,7 @@ pub const REDIRECT_URI: &str = "http://127.0.0.1:41999/callback";
 pub struct OAuthClient {
     http: reqwest::Client,
     issuer: Url,
-    /// What registration gave.
+    /// The result of registration.
     pub client_id: String,
 }
 
@@ -47,7 +48,7 @@ impl Pkce {
     }
 }
 
-/// What the token endpoint gives.
+/// The answer of the token endpoint.
 #[derive(Debug, Clone)]
 pub struct Tokens {
     /// For the MCP endpoint.
@@ -64,7 +65,8 @@ impl OAuthClient {
         Self::register_from(issuer, name, None).await
     }
 
-    /// The same from an address of this machine: everybody is elsewhere, and only so many may register from one place.
+    /// The same from a given address of this machine, because registrations from one address are
+    /// limited.
     pub async fn register_from(issuer: &Url, name: &str, from: Option<IpAddr>) -> Result<Self> {
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())

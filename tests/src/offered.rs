@@ -1,5 +1,5 @@
-//! What the fixture upstreams offer, word for word: a list that may have one name more proves nothing. Written from their sources, not from what Portolan
-//! makes of them.
+//! The items of the fixture upstreams, word for word: a list that may have one name more proves
+//! nothing. They are written from the fixtures' sources, not from Portolan's output.
 
 use crate::upstream::Fixture;
 
@@ -182,7 +182,7 @@ impl Fixture {
         "test://template/{id}/data"
     }
 
-    /// What its tool that fails says: Python's SDKs put their own words before it.
+    /// The text of its failing tool: Python's SDKs put their own words before it.
     #[must_use]
     pub fn failure(self) -> &'static str {
         if matches!(self, Self::Python1 | Self::Python2) {
@@ -191,8 +191,8 @@ impl Fixture {
         "This tool intentionally returns an error for testing"
     }
 
-    /// What it refuses a prompt with whose first argument is missing, through to a client: code, and words of its message. What Python's
-    /// SDKs say is theirs alone.
+    /// The error of a prompt whose first argument is missing, as a client receives it: code, and
+    /// words of its message. Python's SDKs have texts of their own.
     #[must_use]
     pub fn missing_argument(self) -> (i64, &'static str) {
         match self {
@@ -205,9 +205,9 @@ impl Fixture {
         }
     }
 
-    /// What its tool says that asks somebody who cannot be asked (MCP-X-30): those of 2026-07-28 do
-    /// not ask, so that Portolan says it (MCP-V-1); the others hear that nobody knows the method,
-    /// and say it each in its way.
+    /// The text of its tool if the client cannot be asked (MCP-X-30). Fixtures of 2026-07-28 do not
+    /// ask, so that the text is Portolan's (MCP-V-1). The others receive that the method is not
+    /// found, and each has its own text.
     #[must_use]
     pub fn nobody_to_ask(self, tool: &str) -> String {
         match self {

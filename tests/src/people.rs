@@ -1,4 +1,5 @@
-//! A provider of accounts of somebody else (oidc-provider), at which people sign in to Portolan: `tests/oauth-provider/people.mjs`.
+//! A third-party provider of accounts (oidc-provider) with which people sign in to Portolan:
+//! `tests/oauth-provider/people.mjs`.
 
 use std::{net::SocketAddr, process::Command};
 
@@ -21,7 +22,7 @@ pub struct People {
 }
 
 impl People {
-    /// Starts it. It knows nobody yet to whom it would send people back.
+    /// Starts it. It has no redirect address yet.
     pub fn start() -> Result<Self> {
         needs("tests/oauth-provider/node_modules/oidc-provider")?;
         let mut command = Command::new("node");
@@ -58,7 +59,7 @@ impl People {
         )
     }
 
-    /// Tells it where to send people back.
+    /// Sets its redirect address.
     pub async fn know(&self, stack: &Url) -> Result<()> {
         let back = stack.join("/login/callback/works")?;
         self.set(json!({ "client": [back] })).await

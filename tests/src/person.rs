@@ -21,7 +21,7 @@ static COUNT: AtomicU32 = AtomicU32::new(1);
 /// window (AUTH-N6).
 const TIME_TO_READ: Duration = Duration::from_millis(350);
 
-/// Somebody who uses Portolan.
+/// A person who uses Portolan.
 #[derive(Debug)]
 pub struct Person {
     /// Address, unique in a run.
@@ -33,7 +33,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// Somebody who has not signed up.
+    /// A person who has not signed up.
     pub fn new(base: &Url, name: &str) -> Result<Self> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
@@ -52,7 +52,7 @@ impl Person {
         Ok(person)
     }
 
-    /// Fills in the code on the page that asks for it.
+    /// Fills in the code on the page for it.
     pub async fn type_code(&self, page: &Page, code: &str) -> Result<()> {
         let page = self
             .browser
@@ -67,7 +67,7 @@ impl Person {
         Ok(())
     }
 
-    /// Fills in the sign-up form. Answers the page that asks for the code.
+    /// Fills in the sign-up form. Returns the page for the code.
     pub async fn send_sign_up(&self) -> Result<Page> {
         let page = self.browser.open("/signup").await?;
         let mut form = page
@@ -97,7 +97,7 @@ impl Person {
         Ok(format!("{}{}", &code[1], &code[2]))
     }
 
-    /// Signs in with the password, at the page that asks for it.
+    /// Signs in with the password, at the page for it.
     pub async fn sign_in(&self, page: Page) -> Result<Page> {
         let form = page
             .form_with("password")?

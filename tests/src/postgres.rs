@@ -20,11 +20,11 @@ use crate::{
     stack::{copy_template, repository},
 };
 
-/// Who the service logs in as, in a data folder that `portolan dev` has made.
+/// The login of the service, in a data folder that `portolan dev` has made.
 const LOGIN_ROLE: &str = "portolan_dev";
-/// Who MCP endpoints alone log in as (REVIEW-S-13).
+/// The login of MCP endpoints alone (REVIEW-S-13).
 const MCP_LOGIN_ROLE: &str = "portolan_dev_mcp";
-/// Who owns all of it.
+/// The owner of the data and the tables.
 const OWNER: &str = "postgres";
 /// Where `portolan dev` keeps its tables.
 const DATABASE: &str = "portolan";
@@ -60,7 +60,7 @@ impl PostgresServer {
         self.folder.path()
     }
 
-    /// What every key of the service is derived from.
+    /// The secret that every key of the service is derived from.
     pub fn master_secret(&self) -> Result<String> {
         Ok(fs::read_to_string(self.folder().join("master-secret"))?
             .trim()
@@ -84,8 +84,8 @@ impl PostgresServer {
         Ok(url_of(MCP_LOGIN_ROLE, &way))
     }
 
-    /// Nobody connects over this way any more, and what is open ends. Nobody else's connection can be told from those, so that all of the
-    /// service end, and the others make theirs again.
+    /// Refuses new connections over this way, and ends open ones. The connections of other ways
+    /// look the same, so all connections of the service end, and the others reconnect.
     pub async fn close_way(&self, name: &str) -> Result<()> {
         fs::remove_file(self.folder().join(name))?;
         let mut sql = self.owner().await?;
@@ -110,7 +110,7 @@ impl PostgresServer {
         fs::read_to_string(self.folder().join("postgres.log")).unwrap_or_default()
     }
 
-    /// Ends it without a word to anybody, as a crash does.
+    /// Ends it without notice, as a crash does.
     pub fn stop(&mut self) -> Result<()> {
         if let Some(mut process) = self.process.take() {
             process.signal("QUIT")?;
@@ -125,7 +125,7 @@ impl PostgresServer {
     /// Starts it on the data that it had.
     pub async fn start_again(&mut self) -> Result<()> {
         let data = self.place().join("data");
-        // Whoever owns the data runs it: Postgres refuses root, and `portolan dev` had to, too.
+        // The owner of the data runs it: Postgres refuses root, as it did for `portolan dev`.
         let owner = fs::metadata(&data)?;
         let mut command = Command::new(binaries()?.join("postgres"));
         let is_root = fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);

@@ -1,7 +1,7 @@
-//! Runs a program that nobody of this project wrote, and plays the person in front of it.
+//! Runs a third-party program, and plays the person in front of it.
 //!
-//! Clients write `open <address>` when they want a browser, as a desktop client does. The person walks through the pages and
-//! follows the redirect to the client's own callback.
+//! Clients write `open <address>` to open a browser, as a desktop client does. The person walks
+//! through the pages and follows the redirect to the client's own callback.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{person::Person, stack::repository};
 
-/// What a program left.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Finished {
     /// Did it end with 0?

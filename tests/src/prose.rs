@@ -8,12 +8,12 @@ use std::{
 use anyhow::{Context, Result};
 use regex::Regex;
 
-/// A pattern that the rules of prose refuse, and what to write in its place.
+/// A pattern that the rules of prose refuse, and the advice for it.
 #[derive(Debug)]
 pub struct Refusal {
     /// Matches the words that have to go.
     pub pattern: Regex,
-    /// What to write in their place.
+    /// The words to write in their place.
     pub advice: String,
 }
 
@@ -92,7 +92,7 @@ pub fn findings(repository: &Path, folder: &Path, refusals: &[Refusal]) -> Resul
     Ok(found)
 }
 
-/// What comments begin with in a file; nothing where every line is prose.
+/// The marks of comments in a file; empty if every line is prose.
 fn marks(path: &Path) -> &'static [&'static str] {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("rs" | "ts" | "tsx" | "mjs") => &["///", "//!", "//", "/**", "*"],
@@ -112,7 +112,7 @@ fn prose_of<'a>(line: &'a str, marks: &[&str]) -> Option<&'a str> {
         .map(str::trim_start)
 }
 
-/// The line without what stands between backticks: names of code are not prose.
+/// The line without the text between backticks: names of code are not prose.
 fn without_code(line: &str) -> String {
     line.split('`')
         .enumerate()

@@ -120,7 +120,7 @@ impl Proxy {
         self.balancer
     }
 
-    /// What it, and those before it, have written: one line a request.
+    /// The log of this balancer and of those before it: one line a request.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("balancer.log")).unwrap_or_default()
     }
@@ -197,7 +197,7 @@ impl Proxy {
         let file = folder.join("nginx.conf");
         fs::write(
             &file,
-            // One process: whoever kills it has killed all of it.
+            // One process, so that a kill ends all of it.
             format!(
                 "{user} daemon off; master_process off; pid {place}/nginx.pid; error_log stderr;\n\
                  events {{ worker_connections 4000; }}\n\

@@ -29,7 +29,7 @@ const OWN: [&str; 5] = [
     "mcp-name",
 ];
 
-/// A connection on which the test says every byte. Dropping it cuts it.
+/// A connection on which the test writes every byte. Dropping it cuts it.
 #[derive(Debug)]
 pub struct RawHttp {
     from: BufReader<OwnedReadHalf>,
@@ -64,7 +64,7 @@ impl RawAnswer {
     }
 }
 
-/// How far it got to say what it wanted to say, and what it was told.
+/// How much of a request was sent, and the answer.
 #[derive(Debug, Clone)]
 pub struct Said {
     /// Bytes that the other end, or the kernel for it, has taken.
@@ -130,7 +130,7 @@ async fn repeat(
     most: usize,
     bytes: &mut usize,
 ) -> Infallible {
-    // An error here is the end of the connection, which whoever reads notices too.
+    // An error here is the end of the connection, which the reader notices too.
     while *bytes < most && to.write_all(piece).await.is_ok() {
         *bytes += piece.len();
         sleep(pause).await;
@@ -241,7 +241,7 @@ pub fn post(client: &McpClient, message: &Value) -> Result<String> {
 /// Sends this on a connection of its own. The first answer, if there is one.
 pub async fn ask(client: &McpClient, request: impl AsRef<[u8]>) -> Result<Option<RawAnswer>> {
     let mut connection = RawHttp::to(client).await?;
-    // What is beyond a bound may be cut while it is sent, and is answered all the same.
+    // A request beyond a bound may be cut while it is sent, and is answered all the same.
     let _cut = connection.say(request).await;
     connection.answer().await
 }

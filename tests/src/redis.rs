@@ -24,10 +24,11 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time that it may take to read what it had written, on a machine that does something else at the same time.
 const START: Duration = Duration::from_secs(90);
-/// A password that no server has: one that shows it is told nothing.
+/// A password that no server accepts: a replica that sends it receives nothing.
 const NOBODYS: &str = "nobody's";
 
-/// A `redis-server` on a free port. It keeps what it was told over a restart. Stopped and deleted when dropped.
+/// A `redis-server` on a free port. It keeps its writes over a restart. Stopped and deleted when
+/// dropped.
 #[derive(Debug)]
 pub struct RedisServer {
     address: SocketAddr,
@@ -47,7 +48,7 @@ impl RedisServer {
         Ok(server)
     }
 
-    /// Starts one that knows everything that this one knows, and is told of everything new.
+    /// Starts a replica of this one.
     pub async fn standby(&self) -> Result<Self> {
         let standby = Self::start().await?;
         standby.follow(self.address).await?;
@@ -82,7 +83,8 @@ impl RedisServer {
         info.is_ok_and(|info| info.contains(&format!("master_link_status:{state}")))
     }
 
-    /// From now on it is told nothing by the master that it follows, as if the network between them were cut. Others reach both.
+    /// From now on it receives nothing from the master that it follows, as if the network between
+    /// them were cut. Others reach both.
     pub async fn cut_off_from(&self, master: &Self) -> Result<()> {
         self.command(&["CONFIG", "SET", "masterauth", NOBODYS])
             .await?;
@@ -107,7 +109,7 @@ impl RedisServer {
         info.is_ok_and(|info| info.contains("role:master"))
     }
 
-    /// From now on it follows nobody and takes writes.
+    /// From now on it follows no master and accepts writes.
     pub async fn promote(&self) -> Result<()> {
         self.command(&["REPLICAOF", "NO", "ONE"]).await.map(|_| ())
     }
@@ -141,7 +143,7 @@ impl RedisServer {
         format!("redis://{}/", self.address)
     }
 
-    /// Kills it. What it has acknowledged stays on disk.
+    /// Kills it. Acknowledged writes stay on disk.
     pub fn stop(&mut self) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             child.kill()?;
@@ -172,9 +174,9 @@ impl RedisServer {
             .arg(self.address.port().to_string())
             .arg("--dir")
             .arg(self.folder.path())
-            // What it has acknowledged is in the file by then: a server that is killed loses nothing.
+            // Acknowledged writes are in the file by then: a server that is killed loses nothing.
             .args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"])
-            // Hours of writes are read again at a restart, if nobody tidies up.
+            // Without a rewrite of the file, a restart reads hours of writes.
             .args(["--auto-aof-rewrite-min-size", "8mb"])
             .args(["--maxmemory-policy", "noeviction"])
             // For `DEBUG SLEEP`, and a standby that need not wait for a child process.
@@ -234,7 +236,7 @@ impl RedisServer {
             .id())
     }
 
-    /// Everything that it was ever told to keep, as it stands on disk.
+    /// All writes that it ever accepted, as they stand on disk.
     pub fn written(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for file in std::fs::read_dir(self.folder.path().join("appendonlydir"))? {
@@ -248,7 +250,7 @@ impl RedisServer {
         Ok(std::fs::read(self.folder.path().join("dump.rdb"))?)
     }
 
-    /// Everything that it has said.
+    /// All its output.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -281,14 +283,14 @@ impl RedisServer {
     }
 }
 
-/// A connection that is told of every command.
+/// A connection that receives every command (`MONITOR`).
 #[derive(Debug)]
 pub struct Watch {
     lines: BufReader<TcpStream>,
 }
 
 impl Watch {
-    /// What clients have sent since the start, one line a command, up to this moment.
+    /// The commands that clients have sent since the start, one line each, up to this moment.
     pub async fn stop(mut self, server: &RedisServer) -> Result<Vec<String>> {
         // A mark of our own: everything before it has been written down when it shows.
         let mark = format!("mark-{}", std::process::id());
@@ -320,7 +322,7 @@ pub(crate) fn binary() -> Result<Command> {
     Ok(Command::new(path))
 }
 
-/// Sends one command to whoever speaks Redis' protocol there.
+/// Sends one command to a server that speaks the protocol of Redis.
 pub(crate) async fn ask(address: SocketAddr, words: &[&str]) -> Result<String> {
     timeout(PATIENCE, async {
         let mut stream = BufReader::new(TcpStream::connect(address).await?);

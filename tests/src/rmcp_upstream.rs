@@ -61,7 +61,7 @@ fn text(text: impl Into<String>) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text.into())]).into()
 }
 
-/// What the client answers, or the result that asks it.
+/// The client's answer, or the result that asks it.
 type Round = Result<Value, InputRequiredResult>;
 
 impl Fixture {

@@ -11,7 +11,7 @@ use crate::{
     stack::{Stack, StackBuilder},
 };
 
-/// Everything that runs, and everybody who takes part.
+/// All running parts, and all people and clients.
 #[derive(Debug)]
 pub struct Scene {
     /// The API behind the tools.
@@ -20,7 +20,8 @@ pub struct Scene {
     pub stack: Stack,
     /// Owner of the workspace.
     pub owner: Person,
-    /// What the owner has published: every operation of the fixture, as server `fixture` of workspace `harbour`.
+    /// The owner's published server: every operation of the fixture, as server `fixture` of
+    /// workspace `harbour`.
     pub published: Published,
     /// A registered client.
     pub client: OAuthClient,

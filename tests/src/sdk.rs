@@ -43,7 +43,7 @@ impl Sdk {
         Self::Python2,
     ];
 
-    /// What its calls are named after. Those of the stateless era have an `m` behind it.
+    /// The prefix of the names of its calls. Those of the stateless era have an `m` behind it.
     pub fn name(self) -> &'static str {
         match self {
             Self::TypeScript1 => "ts1",
@@ -158,7 +158,7 @@ impl SdkLoad {
         Ok((load, stdin))
     }
 
-    /// Writes down what it says, to its end.
+    /// Records its output, to its end.
     pub async fn follow(mut self) -> Result<()> {
         let stdout = self.child.stdout.take().context("a pipe")?;
         let mut lines = BufReader::new(stdout).lines();

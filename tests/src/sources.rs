@@ -1,4 +1,5 @@
-//! The sources of the repository, read as text: which tests they hold, what each of them says, and what nextest calls it.
+//! The sources of the repository, read as text: their tests, the text of each, and its name in
+//! nextest.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +23,8 @@ pub struct Test {
     pub text: String,
 }
 
-/// Files below these folders of the repository whose names are wanted. What was installed or built is left out.
+/// Files below these folders of the repository whose names are wanted, without installed and built
+/// files.
 pub fn files(folders: &[&str], is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {
@@ -107,8 +109,9 @@ pub fn tests_of(source: &str, is_case: impl Fn(&str) -> bool) -> Vec<Test> {
     tests
 }
 
-/// What nextest calls a test, binary and path (`portolan-tests::it nodes::resume::c4_…`), and the file that it stands in. Tests that a macro
-/// makes have no function of their own, and are not found.
+/// The name of a test in nextest, binary and path (`portolan-tests::it nodes::resume::c4_…`), and
+/// the file that it stands in. Tests that a macro makes have no function of their own, and are not
+/// found.
 pub fn by_nextest() -> Result<BTreeMap<String, PathBuf>> {
     let mut names = BTreeMap::new();
     for file in files(&["crates", "services", "tests"], is_rust)? {

@@ -1,4 +1,5 @@
-//! A client of any revision that sees a request through: it answers what it is asked, and keeps what it was told meanwhile.
+//! A client of any revision that sees a request through: it answers questions, and records
+//! notifications meanwhile.
 
 use std::time::Duration;
 
@@ -50,12 +51,13 @@ pub struct Speaker {
     next: u64,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Default)]
 pub struct Heard {
     /// Notifications, in their order.
     pub notices: Vec<Value>,
-    /// What it was asked, as `{method, params}`: in the order of the rounds, by method within one.
+    /// The questions to it, as `{method, params}`: in the order of the rounds, by method within
+    /// one.
     pub questions: Vec<Value>,
     /// The response.
     pub answer: Value,
@@ -90,7 +92,7 @@ impl Heard {
     }
 }
 
-/// What a client of this revision says that it can do: all that the revision knows.
+/// The capabilities of a client of this revision: all that the revision has.
 fn able(revision: &str) -> Value {
     match revision {
         "2024-11-05" | "2025-03-26" => json!({"sampling": {}, "roots": {}}),
@@ -99,7 +101,7 @@ fn able(revision: &str) -> Value {
     }
 }
 
-/// What it answers: the same words for the same fields, whoever asks.
+/// Its answer: the same words for the same fields, from every server.
 fn answer_to(question: &Value) -> Value {
     match question["method"].as_str() {
         Some("elicitation/create") => {
@@ -131,7 +133,8 @@ fn by_method(questions: &mut [Value]) {
 }
 
 impl Speaker {
-    /// A client of `revision`, which can be asked whatever that knows and wants to hear logs from `info` on. `mcp` has a token and the address `…/mcp`.
+    /// A client of `revision`, with all capabilities of that revision, and logs from `info` on.
+    /// `mcp` has a token and the address `…/mcp`.
     pub async fn open(mcp: &McpClient, revision: &'static str) -> Result<Self> {
         if revision == MODERN {
             return Ok(Self {
@@ -143,7 +146,7 @@ impl Speaker {
         let params = json!({"protocolVersion": revision, "capabilities": able(revision),
             "clientInfo": {"name": "harness", "version": "1"}});
         let way = if revision == "2024-11-05" {
-            // MCP-O-1, MCP-O-2: the address of the stream, and what its first event says.
+            // MCP-O-1, MCP-O-2: the address of the stream, and the data of its first event.
             let base = mcp.url.strip_suffix("mcp").context("an endpoint")?;
             let mut stream = mcp.clone().at(&format!("{base}sse")).listen().await?;
             let first = stream.next().await?.context("an endpoint event")?;
@@ -191,7 +194,7 @@ impl Speaker {
         say(post, &json!({"jsonrpc": "2.0", "method": method})).await
     }
 
-    /// Makes a request, answers what it is asked, and waits for the response. Calls ask for progress.
+    /// Makes a request, answers questions, and waits for the response. Calls request progress.
     pub async fn ask(&mut self, method: &str, params: Value) -> Result<Heard> {
         let revision = self.revision;
         timeout(LIMIT, self.see_through(method, params))

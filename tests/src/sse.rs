@@ -1,4 +1,5 @@
-//! Event streams, read byte by byte as a careful client reads them, so that a test can cut one anywhere and look at every id.
+//! Event streams, read byte by byte as a careful client reads them, so that a test can cut one
+//! anywhere and check every id.
 
 mod position;
 
@@ -114,7 +115,7 @@ pub struct SseStream {
     parser: Parser,
     ready: VecDeque<Event>,
     last_id: Option<String>,
-    /// What the first event may repeat, and then tells nothing new.
+    /// The id that the first event may repeat; then that event is not new.
     place: Option<String>,
 }
 
@@ -195,12 +196,12 @@ impl SseStream {
         }
     }
 
-    /// What a client sends as `Last-Event-ID`: the id of the last event that it was given.
+    /// The `Last-Event-ID` that a client sends: the id of the last event that it received.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// What the server asked clients to wait.
+    /// The wait that the server requested (`retry`).
     pub fn retry(&self) -> Option<Duration> {
         self.parser.retry
     }

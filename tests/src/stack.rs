@@ -70,7 +70,7 @@ impl StackBuilder {
         self.setting("egress_allow", address)
     }
 
-    /// Starts it and waits until it says that it is ready.
+    /// Starts it and waits until it reports that it is ready.
     pub fn start(self) -> Result<Stack> {
         let data = TempDir::with_prefix("portolan-test-")?;
         copy_template(data.path())?;
@@ -261,7 +261,7 @@ pub fn portolan() -> Command {
     let mut command = Command::new(binary());
     command.current_dir(repository()).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
-        // What a developer has set must not change what the tests see.
+        // A developer's settings must not change what the tests see.
         if name.to_string_lossy().starts_with("PORTOLAN_") {
             command.env_remove(name);
         }
@@ -312,8 +312,9 @@ pub fn program(name: &str, why: &str) -> Result<PathBuf> {
         .with_context(|| format!("{name} is missing: {why}; `make test-tools` installs it"))
 }
 
-/// A data folder after a first start, made once for each build of the binary: a copy of it starts in a fraction of the time.
-/// While the lock is held, nobody removes it in favour of one for another build.
+/// A data folder after a first start, made once for each build of the binary: a copy of it starts
+/// in a fraction of the time. While the lock is held, no other process replaces it with one for
+/// another build.
 fn template() -> Result<(PathBuf, File)> {
     let built = fs::metadata(binary())?
         .modified()?

@@ -127,7 +127,8 @@ fn find<'d>(document: &'d Value, method: &Method, path: &str) -> Option<(String,
         })
         .collect();
     fits.sort_by_key(|(template, _)| std::cmp::Reverse(literal_length(template)));
-    // Some documents tell operations of one path apart by a fragment, which never reaches a server.
+    // Some documents distinguish operations of one path by a fragment, which never reaches a
+    // server.
     fits.first().map(|(template, operation)| {
         (
             format!("{method} {}", without_fragment(template)),

@@ -1,5 +1,6 @@
-//! MCP servers to put behind Portolan, of every era, written with the official SDKs: `tests/fixtures-upstream`. What reaches one passes through a recorder
-//! of ours, which keeps it, can cut it, and changes nothing.
+//! MCP servers to put behind Portolan, of every era, written with the official SDKs:
+//! `tests/fixtures-upstream`. Requests to one pass through a recorder of ours, which keeps them,
+//! can cut them, and changes nothing.
 
 use std::{
     io::{BufRead, BufReader},
@@ -33,13 +34,14 @@ const LARGEST: usize = 16 * 1024 * 1024;
 /// Which server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fixture {
-    /// TypeScript SDK 1.x: 2025-03-26 to 2025-11-25, with sessions. Everything that the conformance suite asks of a server.
+    /// TypeScript SDK 1.x: 2025-03-26 to 2025-11-25, with sessions. It has everything that the
+    /// conformance suite requires of a server.
     TypeScript1,
     /// The same, with tools that are there only for clients that can be asked what they ask.
     Gated,
     /// TypeScript SDK 2.x: 2026-07-28 and nothing else. The same content, multi round-trip requests, listen, the tasks extension.
     TypeScript2,
-    /// Both of these on one URL. What asks in a session asks nothing of clients of 2026-07-28.
+    /// Both of these on one URL. Tools that ask in a session ask clients of 2026-07-28 nothing.
     TypeScriptBoth,
     /// The same; its sessions are those of [`Fixture::Gated`].
     GatedBoth,
@@ -188,12 +190,13 @@ struct Recorder {
 }
 
 impl Upstream {
-    /// Starts it for everybody.
+    /// Starts it without authentication.
     pub fn start(fixture: Fixture) -> Result<Self> {
         Self::start_with(fixture, None, false)
     }
 
-    /// Starts it for the holder of a bearer token; others get 401 without more. [`Fixture::Rmcp`] lets everybody in.
+    /// Starts it for the holder of a bearer token; others get 401 without more. [`Fixture::Rmcp`]
+    /// checks no token.
     pub fn start_for_token(fixture: Fixture, token: &str) -> Result<Self> {
         Self::start_with(fixture, Some(token), false)
     }
@@ -249,7 +252,7 @@ impl Upstream {
         self.address
     }
 
-    /// What a tenant would enter.
+    /// The URL that a tenant enters.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, self.fixture.path())
@@ -267,7 +270,7 @@ impl Upstream {
         locked(&self.recorder.seen).clone()
     }
 
-    /// What reached it with this JSON-RPC method, oldest first.
+    /// The requests that reached it with this JSON-RPC method, oldest first.
     #[must_use]
     pub fn seen_of(&self, method: &str) -> Vec<Seen> {
         let mut seen = self.seen();
@@ -280,12 +283,12 @@ impl Upstream {
         locked(&self.recorder.seen).clear();
     }
 
-    /// Answers everything with this status and passes nothing on, until told otherwise with `None`.
+    /// Answers every request with this status and passes none on, until a call with `None`.
     pub fn refuse(&self, status: Option<StatusCode>) {
         *locked(&self.recorder.refusing) = status;
     }
 
-    /// Answers requests of this JSON-RPC method with 503, until told otherwise with `None`.
+    /// Answers requests of this JSON-RPC method with 503, until a call with `None`.
     pub fn refuse_method(&self, method: Option<&str>) {
         *locked(&self.recorder.refused_method) = method.map(str::to_owned);
     }
@@ -315,7 +318,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the program says on which port it listens.
+/// Waits until the program prints its port.
 pub(crate) fn listen(mut command: Command) -> Result<(Process, SocketAddr)> {
     let mut child = command
         .current_dir(repository())
@@ -366,7 +369,7 @@ pub(crate) fn on_a_thread(router: Router) -> Result<SocketAddr> {
 }
 
 async fn pass(State(recorder): State<Recorder>, request: Request) -> Response {
-    // Before anybody can see the request and cut it.
+    // Before a test can see the request and cut it.
     let cut = recorder.cut.subscribe();
     let (parts, body) = request.into_parts();
     let path = parts

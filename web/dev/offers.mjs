@@ -75,7 +75,7 @@ export const resources = [
   },
 ];
 
-/** What a server offers of them. */
+/** The part of them that a server offers. */
 export const offered = {
   prompts: [
     {

@@ -4,7 +4,7 @@ import {
   type MantineColorSchemeManager,
 } from '@mantine/core';
 
-/** The cookie that the server-rendered pages read (`services/auth/src/pages/theme.rs`), and that the account page writes. */
+/** The cookie that the server-rendered pages read (`crates/site/src/pages/theme.rs`), and that the account page writes. */
 const cookie = 'theme';
 const year = 365 * 86_400;
 

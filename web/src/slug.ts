@@ -10,6 +10,10 @@ export function suggestSlug(name: string): string {
     .replace(/-+$/, '');
 }
 
+/** The field of a refusal that is about the address. */
+export const slugField = ({ code, field }: { code: string; field?: string | undefined }) =>
+  code.startsWith('slug_') ? 'slug' : field;
+
 export function slugFault(slug: string): string | null {
   if (slug.length < 3 || slug.length > 40) return 'Use 3 to 40 characters.';
   if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(slug)) {

@@ -52,7 +52,7 @@ test('REVIEW-UX-3b 2: the server-rendered pages have the colours of the console'
     '--red': '--bad',
   };
   for (const scheme of ['light', 'dark'] as const) {
-    const pages = properties(read(`../services/auth/assets/${scheme}.css`));
+    const pages = properties(read(`../crates/site/assets/${scheme}.css`));
     for (const [ours, theirs] of Object.entries(same)) {
       expect(`${scheme} ${ours} ${pages[ours]}`).toBe(`${scheme} ${ours} ${both[scheme][theirs]}`);
     }
@@ -78,7 +78,7 @@ function contrast(one: string, other: string): number {
 
 test('REVIEW-UX-3b 6: borders of controls and the focus ring of these pages are seen (WCAG 1.4.11: 3:1), text is read (4.5:1)', () => {
   for (const scheme of ['light', 'dark'] as const) {
-    const pages = properties(read(`../services/auth/assets/${scheme}.css`));
+    const pages = properties(read(`../crates/site/assets/${scheme}.css`));
     const value = (name: string) => pages[name] ?? 'missing';
     for (const ground of ['--surface', '--surface-sunk', '--paper']) {
       for (const drawn of ['--line-strong', '--focus']) {
@@ -109,7 +109,7 @@ test('REVIEW-UX-3b 6: borders of controls and the focus ring of these pages are 
 
 test('REVIEW-UX-3b 2: the server-rendered pages load the fonts of the console, under the names that its build gives them', () => {
   const plain = (text: string) => text.replace(/\s+/g, '').replaceAll("'", '"');
-  const pages = plain(read('../services/auth/assets/fonts.css'));
+  const pages = plain(read('../crates/site/assets/fonts.css'));
   const main = read('src/main.tsx');
   const packages = [...main.matchAll(/import '(@fontsource-variable\/[\w-]+\/wght\.css)'/g)].map(
     (found) => found[1],

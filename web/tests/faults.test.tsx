@@ -1,4 +1,5 @@
-// What is wrong with a form stands beside the button that was pressed, and a form that cannot be sent is not offered.
+// The error of a form stands beside the pressed button, and a form that cannot be sent is not
+// offered.
 import { screen, waitFor, within } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
 import { expect, test } from 'vitest';
@@ -114,6 +115,28 @@ async function importing(found: Schemas['ImportPreview']) {
   await screen.findByRole('textbox', { name: 'Source name' }, patient);
   return user;
 }
+
+test('a refusal about the tools of a new server stands beside the button, and the choice stays', async () => {
+  serve({
+    'GET /api/v1/me': { body: me },
+    [`GET ${base}/tools`]: { body: { items: [tool] } },
+    [`GET ${base}/prompts`]: { body: { items: [prompt] } },
+    [`POST ${base}/servers`]: refusal(422, {
+      code: 'tool_unknown',
+      message: 'A tool of the choice was deleted.',
+      field: 'tools',
+    }),
+  });
+  open('/w/harbour/servers/new');
+  const user = userEvent.setup();
+  const name = await screen.findByRole<HTMLInputElement>('textbox', { name: /^Name/ }, patient);
+  await user.type(name, 'Greeter');
+  await user.click(screen.getByRole('checkbox', { name: 'greet' }));
+  await user.click(screen.getByRole('button', { name: 'Create and publish' }));
+  expect(await screen.findByText('A tool of the choice was deleted.')).toBeTruthy();
+  expect(name.value).toBe('Greeter');
+  expect(screen.getByRole('textbox', { name: 'Published name of greet' })).toBeTruthy();
+});
 
 test('REVIEW-UX-BUG-18: a document without operations says so and goes no further', async () => {
   await importing(preview({}));

@@ -79,6 +79,23 @@ test('REVIEW-UX-BUG-23: the search and the filter of the tools stand in the addr
   expect(screen.queryByRole('link', { name: 'ships' })).toBeNull();
 });
 
+test('a change of the selection is announced: its count stands in a live region from the beginning', async () => {
+  serve({
+    'GET /api/v1/me': { body: me },
+    [`GET ${base}/tools`]: { body: { items: [tool('orders', true), tool('ships', true)] } },
+  });
+  open('/w/harbour/tools');
+  const user = userEvent.setup();
+  await screen.findByRole('link', { name: 'ships' }, patient);
+  const status = screen.getByText(/selected$/);
+  expect(status.getAttribute('role')).toBe('status');
+  expect(status.getAttribute('aria-live')).toBe('polite');
+  expect(status.textContent).toBe('0 of 2 selected');
+  await user.click(screen.getByRole('checkbox', { name: 'Select all' }));
+  expect(status.textContent).toBe('2 of 2 selected');
+  expect(status.isConnected).toBe(true);
+});
+
 test('REVIEW-UX-BUG-24: the title of a document and its format are two facts', async () => {
   const source: Schemas['Source'] = {
     id: 'src_1',

@@ -406,8 +406,8 @@ impl Store for FaultStore {
         self.through(self.inner.records(shelf)).await
     }
 
-    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
-        self.through(self.inner.notify(session, node, note)).await
+    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
+        self.through(self.inner.notify(session, node, body)).await
     }
 
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {

@@ -17,14 +17,14 @@ pub fn place(cursor: Cursor, epochs: &[(u64, Epoch)]) -> (u64, bool) {
         return (cursor.seq, false);
     };
     let (mut position, mut split) = (cursor.seq, false);
-    let mut known = shown.number <= 1;
+    let mut known = shown.term <= 1;
     for (start, epoch) in epochs {
-        if epoch.number < shown.number {
+        if epoch.term < shown.term {
             continue;
         }
-        if epoch.number == shown.number {
+        if epoch.term == shown.term {
             known = true;
-            if epoch.mark != shown.mark {
+            if epoch.nonce != shown.nonce {
                 // Another history: the common part ends where this epoch begins, at the latest.
                 position = position.min(*start);
                 split = true;
@@ -57,14 +57,14 @@ pub fn attempt_of(seq: u64, epochs: &[(u64, Epoch)]) -> Epoch {
 mod tests {
     use super::*;
 
-    const fn epoch(number: u32, mark: u16) -> Epoch {
-        Epoch { number, mark }
+    const fn epoch(term: u32, nonce: u16) -> Epoch {
+        Epoch { term, nonce }
     }
 
-    fn shown(seq: u64, number: u32, mark: u16) -> Cursor {
+    fn shown(seq: u64, term: u32, nonce: u16) -> Cursor {
         Cursor {
             seq,
-            epoch: Some(epoch(number, mark)),
+            epoch: Some(epoch(term, nonce)),
         }
     }
 
@@ -85,8 +85,12 @@ mod tests {
             ("second, within", shown(15, 2, 7), (15, false)),
             ("second, at its start", shown(10, 2, 7), (10, false)),
             ("second, below its start", shown(9, 2, 7), (10, true)),
-            ("second, another mark", shown(15, 2, 8), (10, true)),
-            ("second, another mark, far below", shown(5, 2, 8), (5, true)),
+            ("second, another nonce", shown(15, 2, 8), (10, true)),
+            (
+                "second, another nonce, far below",
+                shown(5, 2, 8),
+                (5, true),
+            ),
             ("second, beyond its end", shown(21, 2, 7), (20, true)),
             (
                 "third, which this history skipped",

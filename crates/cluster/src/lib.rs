@@ -19,7 +19,6 @@
 
 pub mod fault;
 pub mod fork;
-mod gcra;
 #[cfg(test)]
 mod interleaved;
 pub mod ledger;

@@ -30,7 +30,7 @@ use self::{
     principals::OfPrincipals,
 };
 use crate::{
-    gcra, lock,
+    lock,
     store::{
         Append, Appended, Attached, Begin, Bounds, Cursor, Fresh, Held, HoldWanted, Lease,
         LeaseWanted, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition, Principal,
@@ -378,9 +378,9 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
         self.within(session.partition(), |_, moment| {
-            moment.notify(node, NodeMessage::Note { session, note });
+            moment.notify(node, NodeMessage::Session { session, body });
         });
         Ok(())
     }
@@ -413,11 +413,15 @@ impl Store for MemoryStore {
             .map(|wanted| {
                 let mut buckets = lock(&self.0.buckets[bucket_shard(&wanted.shard)]);
                 let key = (wanted.shard.clone(), wanted.bucket.clone());
-                let (due, lease) = gcra::take(buckets.get(&key).copied(), now, wanted.into());
-                if let Some(due) = due {
-                    buckets.insert(key, due);
+                let arrival = buckets.get(&key).copied();
+                let taken = wanted.rate().take(arrival, now, wanted.request());
+                if let Some(arrival) = taken.arrival {
+                    buckets.insert(key, arrival);
                 }
-                lease
+                Lease {
+                    granted: taken.granted,
+                    wait: Duration::from_millis(taken.wait_us.div_ceil(1000)),
+                }
             })
             .collect())
     }

@@ -28,7 +28,7 @@ mod instruments;
 mod interleavings;
 mod limits;
 mod membership;
-mod notes;
+mod messages;
 mod partitions;
 mod position;
 mod questions;
@@ -61,9 +61,9 @@ use self::{
     by_session::BySession,
     deferred_writes::DeferredWrites,
     guarded_store::GuardedStore,
-    limits::{Buckets, places::Concurrency},
+    limits::{Buckets, permits::Concurrency},
     membership::Watcher,
-    notes::Notes,
+    messages::SessionSubscribers,
     partitions::Partitions,
     position::Position,
     questions::Questions,
@@ -76,9 +76,9 @@ use self::{
     takeover::Takeovers,
 };
 pub use self::{
-    limits::{Limit, LimitKey, Limits, Place, Places, Rate, RetryAfter},
+    limits::{ClusterPermit, ClusterPermits, Limit, LimitKey, Limits, Rate, RetryAfter},
     membership::Membership,
-    notes::Listening,
+    messages::SessionMessages,
     reader::{Delivery, StreamReader},
     running::Running,
     sessions::{SessionError, SessionState, Unavailable},
@@ -263,7 +263,7 @@ pub(crate) struct Inner {
     running: RunningCalls,
     questions: Questions,
     answers: Answers,
-    notes: Notes,
+    session_subscribers: SessionSubscribers,
     connections: BySession<Arc<Connection>>,
     writers: BySession<Arc<writer::Shared>>,
     partitions: Partitions,
@@ -398,7 +398,7 @@ impl Node {
             running: RunningCalls::new(&rng),
             questions: Questions::default(),
             answers: Answers::default(),
-            notes: Notes::default(),
+            session_subscribers: SessionSubscribers::default(),
             connections: BySession::new(&rng),
             writers: BySession::new(&rng),
             partitions: Partitions::default(),
@@ -436,7 +436,7 @@ impl Node {
         inner.spawn(deferred_writes::run(Arc::clone(&inner)));
         inner.spawn(sessions::forget_idle(Arc::clone(&inner)));
         inner.spawn(limits::refill(Arc::clone(&inner)));
-        inner.spawn(limits::places::keep(Arc::clone(&inner)));
+        inner.spawn(limits::permits::keep(Arc::clone(&inner)));
         inner.spawn(stream_metrics::measure(Arc::clone(&inner)));
         Ok(Self { inner })
     }
@@ -588,34 +588,34 @@ impl Node {
         answers::give(inner, answer).await
     }
 
-    /// Subscribes to the notes for a session whose connection is on this node, from now on.
-    pub fn listen(&self, session: SessionKey) -> Listening {
-        notes::listen(&self.inner, session, notes::QUEUE)
+    /// Subscribes to the messages for a session whose connection is on this node, from now on.
+    pub fn subscribe(&self, session: SessionKey) -> SessionMessages {
+        messages::subscribe(&self.inner, session, messages::QUEUE)
     }
 
-    /// Like [`Node::listen`], with a queue of `room` notes, for a receiver of the notes of many
-    /// sessions.
-    pub fn listen_with_room(&self, session: SessionKey, room: usize) -> Listening {
-        notes::listen(&self.inner, session, room)
+    /// Like [`Node::subscribe`], with a queue of `capacity` messages, for a receiver of the messages
+    /// of many sessions.
+    pub fn subscribe_with_capacity(&self, session: SessionKey, capacity: usize) -> SessionMessages {
+        messages::subscribe(&self.inner, session, capacity)
     }
 
-    /// Sends a note to the node that holds a session's connection. Delivery is not confirmed. The
-    /// sender must poll for the effect, or send the note again.
+    /// Sends a message to the node that holds a session's connection. Delivery is not confirmed.
+    /// The sender must poll for the effect, or send the message again.
     pub async fn notify(
         &self,
         session: SessionKey,
         node: NodeId,
-        note: Bytes,
+        message: Bytes,
     ) -> Result<(), Unavailable> {
         if node == self.inner.id {
-            self.inner.notes.heard(session, note);
+            self.inner.session_subscribers.deliver(session, message);
             return Ok(());
         }
         sessions::patiently(&self.inner, "ring", || {
             self.inner
                 .guarded_store
                 .store
-                .notify(session, node, note.clone())
+                .notify(session, node, message.clone())
         })
         .await
     }

@@ -56,18 +56,18 @@ impl RevocationFreshness {
     }
 
     /// Reports the state of the feed until `stop`, for a process that checks no tokens.
-    pub async fn tell(self, stop: CancellationToken) {
+    pub async fn report(self, stop: CancellationToken) {
         self.run(stop, |_, _| {}).await;
     }
 
     /// Reports the state of the feed, and decides whether this node may check tokens, until `stop`.
     /// `most` is the maximum silence of the feed, at least [`LEAST_STALENESS`].
-    pub async fn judge(self, most: Duration, stop: CancellationToken) {
-        let mut judge = Judge::new(most.max(LEAST_STALENESS));
+    pub async fn enforce(self, most: Duration, stop: CancellationToken) {
+        let mut rule = StalenessRule::new(most.max(LEAST_STALENESS));
         let revocations = self.revocations.clone();
         self.run(stop, |silent_for, others_hear| {
             let was_cut_off = revocations.is_cut_off();
-            let is_cut_off = judge.look(Instant::now(), silent_for, others_hear);
+            let is_cut_off = rule.look(Instant::now(), silent_for, others_hear);
             if is_cut_off == was_cut_off {
                 return;
             }
@@ -107,13 +107,13 @@ impl RevocationFreshness {
     /// Reports whether this process receives the feed. Returns whether any other process does;
     /// `None` if the store does not reply.
     async fn ask(&self, messages: bool) -> Option<bool> {
-        let places = u64::from(messages);
+        let permits = u64::from(messages);
         let wanted = HoldWanted {
             shard: SHARD.to_owned(),
             bucket: BUCKET.to_owned(),
-            limit: places,
-            used: places,
-            want: places,
+            limit: permits,
+            used: permits,
+            want: permits,
         };
         let held = timeout(LOOK, self.store.hold(self.me, BELIEVED, &wanted)).await;
         Some(held.ok()?.ok()?.used_elsewhere > 0)
@@ -122,7 +122,7 @@ impl RevocationFreshness {
 
 /// State machine of the decision. The caller passes the time in.
 #[derive(Debug)]
-struct Judge {
+struct StalenessRule {
     most: Duration,
     /// Last reply of the store, with its time.
     word: Option<(Instant, bool)>,
@@ -130,7 +130,7 @@ struct Judge {
     nobody_since: Option<Instant>,
 }
 
-impl Judge {
+impl StalenessRule {
     const fn new(most: Duration) -> Self {
         Self {
             most,
@@ -168,14 +168,14 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// State machine after a minute of this reply of the store.
-    fn judge(others_hear: Option<bool>) -> (Judge, Instant) {
-        let mut judge = Judge::new(MOST);
+    fn rule(others_hear: Option<bool>) -> (StalenessRule, Instant) {
+        let mut rule = StalenessRule::new(MOST);
         let mut now = Instant::now();
         for _ in 0..60 {
-            judge.look(now, SECOND, others_hear);
+            rule.look(now, SECOND, others_hear);
             now += SECOND;
         }
-        (judge, now)
+        (rule, now)
     }
 
     #[test]
@@ -192,9 +192,9 @@ mod tests {
             // Redis is down, too.
             (LONG, None, true),
         ] {
-            let (mut judge, now) = judge(others_hear);
+            let (mut rule, now) = rule(others_hear);
             assert_eq!(
-                judge.look(now, silent_for, others_hear),
+                rule.look(now, silent_for, others_hear),
                 is_cut_off,
                 "{silent_for:?} {others_hear:?}"
             );
@@ -204,37 +204,37 @@ mod tests {
     #[test]
     fn a_feed_that_is_heard_again_ends_it_at_once() {
         for others_hear in [None, Some(true)] {
-            let (mut judge, now) = judge(others_hear);
-            assert!(judge.look(now, LONG, others_hear));
-            assert!(!judge.look(now + SECOND, SECOND, others_hear));
+            let (mut rule, now) = rule(others_hear);
+            assert!(rule.look(now, LONG, others_hear));
+            assert!(!rule.look(now + SECOND, SECOND, others_hear));
         }
     }
 
     #[test]
     fn a_store_that_is_back_is_asked_for_a_while_before_nobody_is_believed_to_hear() {
-        let (mut judge, start) = judge(None);
+        let (mut rule, start) = rule(None);
         let mut cut_off = Vec::new();
         for second in 0..10_u32 {
             let now = start + second * SECOND;
-            cut_off.push(judge.look(now, LONG, Some(false)));
+            cut_off.push(rule.look(now, LONG, Some(false)));
         }
         let settles = usize::try_from(SETTLES.as_secs()).unwrap();
         assert!(cut_off[..settles].iter().all(|is| *is), "{cut_off:?}");
         assert!(cut_off[settles..].iter().all(|is| !is), "{cut_off:?}");
         assert!(
-            judge.look(start + 10 * SECOND, LONG, Some(true)),
+            rule.look(start + 10 * SECOND, LONG, Some(true)),
             "somebody hears now"
         );
     }
 
     #[test]
     fn a_store_that_does_not_answer_for_a_moment_changes_nothing_and_for_longer_does() {
-        let (mut judge, start) = judge(Some(false));
+        let (mut rule, start) = rule(Some(false));
         // The last reply is a second old.
         for second in 0..4_u32 {
-            assert!(!judge.look(start + second * SECOND, LONG, None));
+            assert!(!rule.look(start + second * SECOND, LONG, None));
         }
-        assert!(judge.look(start + FRESH, LONG, None));
+        assert!(rule.look(start + FRESH, LONG, None));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use portolan_model::{Gcra, gcra::Request};
 use tokio::sync::{mpsc, watch};
 
 pub use self::{
@@ -83,20 +84,20 @@ pub struct StreamKey {
     pub nonce: Nonce,
 }
 
-/// Fencing token of a stream's writer: the number of its owners so far, and a random nonce
-/// (`mark`). Two nodes that take over after a roll-back of the store count to the same number.
-/// Their marks differ (STREAM-11 *Two histories*).
+/// Fencing token of a stream's writer: the number of its owners so far, and a random nonce.
+/// Two nodes that take over after a roll-back of the store count to the same number.
+/// Their nonces differ (STREAM-11 *Two histories*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Epoch {
     /// 1 for the node that opened the stream.
-    pub number: u32,
+    pub term: u32,
     /// 0 for the first epoch.
-    pub mark: u16,
+    pub nonce: u16,
 }
 
 impl Epoch {
     /// The epoch of the node that opened the stream.
-    pub const FIRST: Self = Self { number: 1, mark: 0 };
+    pub const FIRST: Self = Self { term: 1, nonce: 0 };
 }
 
 /// Position in a stream: the last event that was seen, and the epoch in which it was written.
@@ -315,7 +316,7 @@ pub struct View {
     pub generation: u64,
     /// The current epoch.
     pub epoch: Epoch,
-    /// The epochs above 1 in order. Each has the number after which it began, and its mark. Some
+    /// The epochs above 1 in order. Each has the number after which it began, and its nonce. Some
     /// epochs may be missing.
     pub epochs: Vec<(u64, Epoch)>,
     /// Time to the deadline; zero after it.
@@ -384,7 +385,7 @@ pub struct TakeOver {
     /// Highest cursor that a client showed.
     pub shown: Cursor,
     /// Random nonce of the new epoch.
-    pub mark: u16,
+    pub nonce: u16,
 }
 
 /// Reply of `take_over`.
@@ -474,6 +475,22 @@ pub struct LeaseWanted {
     /// Tokens that were granted earlier and not used. They are returned first, up to the capacity
     /// of the bucket.
     pub back: u64,
+}
+
+impl LeaseWanted {
+    /// Rate of the bucket, within exact arithmetic.
+    pub(crate) const fn rate(&self) -> Gcra {
+        Gcra::new(self.interval_us, self.burst)
+    }
+
+    /// The tokens, for [`Gcra::take`].
+    pub(crate) const fn request(&self) -> Request {
+        Request {
+            want: self.want,
+            debt: self.debt,
+            back: self.back,
+        }
+    }
 }
 
 /// Reply for one bucket.
@@ -641,9 +658,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Returns the records of a list, in no order.
     async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>>;
 
-    /// Sends a note on behalf of a session to a node. The note is not stored and may be lost. A
-    /// sender that needs an effect polls for it and sends the note again.
-    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()>;
+    /// Sends a message on behalf of a session to a node. The message is not stored and may be lost.
+    /// A sender that needs an effect polls for it and sends the message again.
+    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()>;
 
     /// Renews the node's membership for `ttl`, and returns all members (STREAM-12.1).
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members>;

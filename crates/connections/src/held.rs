@@ -5,7 +5,7 @@ use portolan_model::{
     Timestamp,
     id::{IdentityProviderId, SourceId, TenantId},
 };
-use portolan_storage::credentials::WrappedKey;
+use portolan_storage::registry::credentials::WrappedKey;
 use portolan_upstream::oauth::{ClientIdentity, Tokens};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

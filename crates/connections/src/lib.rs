@@ -32,7 +32,7 @@ use portolan_model::{
 use portolan_net::egress::Egress;
 use portolan_storage::{
     StorageError, Store,
-    upstream_oauth::{self as stored, Connection},
+    registry::upstream_oauth::{self as stored, Connection},
 };
 use portolan_upstream::oauth::{Challenge, OauthError, union};
 use quick_cache::sync::Cache;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use portolan_model::Timestamp;
 use portolan_storage::{
     StorageError,
-    upstream_oauth::{self as stored, Connection, Refreshed},
+    registry::upstream_oauth::{self as stored, Connection, Refreshed},
 };
 use portolan_upstream::oauth::{AuthorizationServer, Grant, OauthError, redeem};
 use tokio::time::{Instant, sleep};

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     effort::{self, Bounds, Counted, Seen, pattern::Pattern},
     plan::RequestPlan,
+    survey,
     tree::{Tree, Trees},
 };
 
@@ -47,7 +48,7 @@ impl<F: Json> Checker<F> {
         effort::within(Bounds::of_check(MOST_STEPS_TO_COMPILE), || {
             Ok(Self {
                 validator: compile(schema)?,
-                names: effort::weight_of_names(schema),
+                names: survey::weight_of_names(schema),
             })
         })
         .unwrap_or_else(|_| Err("it takes too long to read".to_owned()))
@@ -64,7 +65,7 @@ impl<F: Json> Checker<F> {
 /// Compiles a schema: 2020-12, linear-time patterns, nothing fetched (MCP-JS-5, MCP-JS-7). `format`
 /// stays an annotation.
 pub(crate) fn compile<F: Json>(schema: &Value) -> Result<Validator<F>, String> {
-    if !effort::is_bounded(schema) {
+    if !survey::is_bounded(schema) {
         return Err("too many of its parts apply to one value, one of them contains itself without end, or it refers to something elsewhere".to_owned());
     }
     counting_options_for::<F>().build(schema).map_err(|error| {

@@ -4,15 +4,11 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use portolan_net::{egress::Egress, secrets::Secrets};
+use portolan_net::secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::{
-    parameter_style,
-    proof::Proof,
-    token_source::{TokenError, TokenSource},
-};
+use crate::parameter_style;
 
 /// Where an API key travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -397,27 +393,6 @@ impl Credential {
     }
 }
 
-/// Why a request cannot be signed in.
-#[derive(Debug, thiserror::Error)]
-pub enum SignInError {
-    /// There is no access token.
-    #[error("there is no access token, because {0}")]
-    Token(#[from] TokenError),
-    /// The credential does not fit into a request.
-    #[error("{0}")]
-    Credential(#[from] InvalidCredential),
-}
-
-impl SignInError {
-    /// Evidence of this failure about the credential.
-    pub fn proof(&self) -> Option<Proof> {
-        match self {
-            Self::Token(error) => error.proof(),
-            Self::Credential(_) => None,
-        }
-    }
-}
-
 impl CredentialSlot {
     /// Secrets that must not appear in an answer (REVIEW-S-5): the credential, and the values that
     /// [`CredentialSlot::sign_in`] put into the headers.
@@ -425,22 +400,6 @@ impl CredentialSlot {
         let mut secrets = self.credential.secrets();
         secrets.extend(Secrets::of_headers(headers));
         secrets
-    }
-
-    /// What opens an API, for requests that are made elsewhere: complete headers, and the URL with what belongs into its query.
-    ///
-    /// # Errors
-    /// [`SignInError`].
-    pub async fn sign_in(
-        &self,
-        egress: &Egress,
-        tokens: &TokenSource,
-        url: &mut Url,
-    ) -> Result<HeaderMap, SignInError> {
-        let token = tokens.token(egress, self).await?;
-        let mut headers = HeaderMap::new();
-        self.credential.apply(url, &mut headers, token.as_deref())?;
-        Ok(headers)
     }
 }
 

@@ -7,12 +7,11 @@
 //! deadline, or when its caller is gone ([`Stop`]).
 //!
 //! - A check of a value counts the looks at it. The checked value has the form [`Counted`].
-//! - [`is_bounded`]: schemas that apply to the same place of a value may do so without a look at
+//! - [`crate::survey::is_bounded`]: schemas that apply to the same place of a value may do so without a look at
 //!   it. They are counted in the schema beforehand.
 //! - [`pattern`]: the cost of a pattern is computed before it is compiled.
 
 pub(crate) mod pattern;
-mod survey;
 
 use std::{
     borrow::Cow,
@@ -32,8 +31,6 @@ use jsonschema::{
     json::{Array, Json, Node, NodeIdentity, Object},
 };
 use serde_json::Value;
-
-pub(crate) use self::survey::{is_bounded, weight_of_names};
 
 /// Bytes of a text that are one step.
 const TEXT: usize = 64;

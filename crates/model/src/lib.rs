@@ -22,6 +22,7 @@
 //! | [`registry`] | sources, tools and servers of a tenant |
 //! | [`prompt`] | prompts that tenants write: arguments, messages, what becomes of placeholders |
 //! | [`uri_template`] | templates of resources, and which URIs fit them |
+//! | [`gcra`] | the arithmetic of rate limits |
 //! | [`audit`] | who did what |
 //! | [`audit_chain`] | the chain of hashes over that |
 
@@ -33,6 +34,7 @@ pub mod clock;
 pub mod digest;
 pub mod email;
 pub mod factor;
+pub mod gcra;
 pub mod id;
 pub mod limits;
 pub mod member;
@@ -49,4 +51,5 @@ pub mod uri_template;
 
 pub use clock::{Clock, Timestamp};
 pub use digest::Digest;
+pub use gcra::Gcra;
 pub use id::Id;

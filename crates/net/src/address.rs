@@ -232,6 +232,7 @@ pub(crate) enum Verdict {
 pub(crate) struct AddressRules {
     pub(crate) allow: Vec<AllowedDestination>,
     pub(crate) allow_plain_http: bool,
+    pub(crate) any_destination: bool,
 }
 
 /// A refusal by [`AddressRules`].
@@ -287,14 +288,23 @@ impl AddressRules {
         if self.verdict(destination, port) == Verdict::Allowed {
             return Ok(());
         }
-        match destination {
-            Destination::Address(address) if !is_global_unicast(address) => {
-                return Err(Refusal::Address);
-            }
+        let private = match destination {
+            Destination::Address(address) if !is_global_unicast(address) => Some(Refusal::Address),
             Destination::Name(name) if is_local_name(name) => {
-                return Err(Refusal::Url(UrlFault::LocalName));
+                Some(Refusal::Url(UrlFault::LocalName))
             }
-            Destination::Address(_) | Destination::Name(_) => {}
+            Destination::Address(_) | Destination::Name(_) => None,
+        };
+        if self.any_destination {
+            // The port is the person's choice; tokens still go over the internet by TLS alone.
+            return if plain && private.is_none() && !self.allow_plain_http {
+                Err(Refusal::Url(UrlFault::PlainHttp))
+            } else {
+                Ok(())
+            };
+        }
+        if let Some(refusal) = private {
+            return Err(refusal);
         }
         if is_refused_port(port) {
             return Err(Refusal::Url(UrlFault::Port(port)));
@@ -313,6 +323,9 @@ impl AddressRules {
         port: u16,
         addresses: &[IpAddr],
     ) -> Result<(), Refusal> {
+        if self.any_destination {
+            return Ok(());
+        }
         let passes = match self.verdict(Destination::Name(name), port) {
             Verdict::Allowed => addresses.iter().all(|address| !is_never_allowed(*address)),
             Verdict::General => addresses.iter().all(|address| is_global_unicast(*address)),

@@ -58,6 +58,9 @@ pub struct EgressPolicy {
     pub allow: Vec<AllowedDestination>,
     /// Admits `http://` to public hosts. Off in production (MCP-AB-16).
     pub allow_plain_http: bool,
+    /// Admits every address, name and port, and `http://` within private networks: for a program on
+    /// a person's own machine, which calls what that person names. Off in services.
+    pub any_destination: bool,
     /// Certificate authorities that are trusted besides those of the machine.
     pub authorities: Authorities,
     /// Value of `User-Agent` where the request sets none.
@@ -71,6 +74,7 @@ impl Default for EgressPolicy {
         Self {
             allow: Vec::new(),
             allow_plain_http: false,
+            any_destination: false,
             authorities: Authorities::default(),
             user_agent: concat!("Portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
             connect_timeout: Duration::from_secs(5),
@@ -190,6 +194,7 @@ impl Egress {
         let rules = Arc::new(AddressRules {
             allow: policy.allow,
             allow_plain_http: policy.allow_plain_http,
+            any_destination: policy.any_destination,
         });
         let connector = connect::connector(
             Guard {

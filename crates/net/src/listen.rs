@@ -4,7 +4,7 @@
 //! about 400 KiB a connection and never shrinks), slow heads must be cut, and the router must not be rebuilt for each
 //! connection (STREAM-19.4).
 
-mod places;
+mod permits;
 mod watched;
 
 use std::convert::Infallible;
@@ -29,9 +29,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
-pub use self::places::Sharing;
-pub(crate) use self::places::Standing;
-use self::places::{Place, Places, Refused};
+pub(crate) use self::permits::AuthorisationReport;
+pub use self::permits::Sharing;
+use self::permits::{ConnectionPermit, ConnectionPermits, Refused};
 use self::watched::{Activity, Watched};
 use crate::shortcut::Answering;
 use crate::unrendered::UNRENDERED_CSP;
@@ -49,8 +49,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Peer {
     /// Its address.
     pub address: SocketAddr,
-    /// The connection's place at the listener.
-    pub(crate) standing: Option<Arc<Standing>>,
+    /// The connection's permit at the listener.
+    pub(crate) standing: Option<Arc<AuthorisationReport>>,
 }
 
 impl From<SocketAddr> for Peer {
@@ -289,21 +289,21 @@ where
         cut: shutdown.cut.clone(),
     };
     let slots = Arc::new(Semaphore::new(limits.connections));
-    let places = Places::new(limits.sharing);
+    let permits = ConnectionPermits::new(limits.sharing);
     let connections = shutdown.connections;
     let take = |(stream, peer, slot): (TcpStream, SocketAddr, OwnedSemaphorePermit)| {
-        let place: Place = match places.take(peer.ip(), slots.available_permits()) {
-            Ok(place) => place,
+        let permit: ConnectionPermit = match permits.take(peer.ip(), slots.available_permits()) {
+            Ok(permit) => permit,
             Err(refused) => return refuse(&stream, peer, refused),
         };
         let peer = Peer {
             address: peer,
-            standing: places.standing(peer.ip()),
+            standing: permits.standing(peer.ip()),
         };
         let serving = server.clone().connection(stream, peer);
         connections.spawn(async move {
             serving.await;
-            drop((place, slot));
+            drop((permit, slot));
         });
     };
     loop {

@@ -10,11 +10,11 @@ mod form;
 mod sampling;
 
 use crate::capability::ClientCapabilities;
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Misfit, Raw};
 use crate::method::Method;
-use crate::result::Object;
 use crate::revision::Revision;
-use crate::translate::{Loss, Losses, Shaped};
+use crate::shaped::{Loss, Losses, Shaped};
 
 /// The three requests that a server may have for its client (MCP-MR-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

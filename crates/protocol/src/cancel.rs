@@ -1,9 +1,9 @@
 //! `notifications/cancelled` (MCP-CN-1…MCP-CN-6). Over HTTP it has an effect in legacy sessions
 //! only (MCP-E-14).
 
+use crate::json::Object;
 use crate::jsonrpc::{self, Params, RequestId};
 use crate::method::Method;
-use crate::result::Object;
 
 /// Parameters of `notifications/cancelled`.
 #[derive(Clone, Debug, PartialEq, Eq)]

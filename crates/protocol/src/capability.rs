@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::jsonrpc::{Kind, Raw};
-use crate::result::Object;
+use crate::json::{Kind, Object, Raw};
 use crate::revision::{Revision, Tasks};
 
 /// Capabilities that the server declares. [`ServerCapabilities::write`] writes those that the

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::jsonrpc::{self, Misfit, Raw, RequestId};
-use crate::result::{Object, write_string};
+use crate::json::{Misfit, Object, Raw, write_string};
+use crate::request_id::RequestId;
 use crate::revision::{Era, Revision, SERVED};
 
 /// Error, in the terms of the protocol.
@@ -142,11 +142,6 @@ impl Refusal {
     /// The JSON-RPC code.
     pub fn code(&self) -> i32 {
         self.error.code
-    }
-
-    /// The response body.
-    pub fn body(&self) -> Vec<u8> {
-        jsonrpc::error_response(self.id.as_ref(), &self.error)
     }
 }
 

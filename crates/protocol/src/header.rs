@@ -9,7 +9,8 @@ pub(crate) use value::trim;
 pub use value::{Dialect, HeaderFault, decode, encode};
 
 use crate::error::ErrorKind;
-use crate::jsonrpc::{Kind, Message, Params, Raw, scan};
+use crate::json::scan;
+use crate::jsonrpc::{Kind, Message, Params, Raw};
 use crate::method::Method;
 
 /// The name of the prefix of mirrored arguments, in lower case.

@@ -2,11 +2,12 @@
 //! and the retry that contains the answers.
 
 use crate::ask::AskMethod;
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Misfit, Params, Raw};
 use crate::method::Method;
-use crate::result::{Identity, Object, ResultObject};
+use crate::result::{Identity, ResultObject};
 use crate::revision::Revision;
-use crate::translate::Violation;
+use crate::shaped::Violation;
 
 /// Most rounds of questions in one call (MCP-MR-10, MCP-X-24, MCP-V-3).
 pub const MOST_ROUNDS: u8 = 10;

@@ -1,21 +1,18 @@
 //! JSON-RPC framing (MCP-J-1…MCP-J-19): the first parse keeps `params` as text, so that "unknown method" and "invalid
 //! params" cannot blur, and writing an answer needs no second parse.
 
-mod id;
-mod raw;
-pub(crate) mod scan;
-
 use std::collections::HashSet;
 
 use bytes::Bytes;
 
-pub use id::{ProgressToken, RequestId};
-pub use raw::{Kind, Misfit, NotJson, Raw, Unsound};
+pub use crate::json::{Kind, Misfit, NotJson, Raw, Unsound};
+pub use crate::request_id::{ProgressToken, RequestId};
 
 use crate::error::{ErrorKind, Refusal, RpcError};
-use crate::meta;
+use crate::json::scan::{self, ScanError};
+use crate::json::write_string;
+use crate::meta_key;
 use crate::revision::Revision;
-use scan::ScanError;
 
 /// The largest body of a POST, in bytes (MCP-J-19).
 pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -115,7 +112,7 @@ impl Params {
     /// The value of `_meta["io.modelcontextprotocol/protocolVersion"]`, which selects the era
     /// (MCP-E-2).
     pub fn version(&self) -> Option<Raw> {
-        self.meta.as_ref()?.get(meta::PROTOCOL_VERSION)
+        self.meta.as_ref()?.get(meta_key::PROTOCOL_VERSION)
     }
 
     /// Reads all parameters as `T`; absent parameters read as `{}`.
@@ -299,7 +296,7 @@ fn checked_params(object: Raw) -> Result<Params, &'static str> {
         let mut seen = HashSet::new();
         for (key, _) in scan::members(meta.as_bytes()) {
             let key = key.text();
-            if key.starts_with(meta::RESERVED_PREFIX) && !seen.insert(key) {
+            if key.starts_with(meta_key::RESERVED_PREFIX) && !seen.insert(key) {
                 return Err("A member of \"_meta\" appears twice.");
             }
         }
@@ -404,6 +401,13 @@ pub fn response_with(
     out
 }
 
+impl Refusal {
+    /// The response body.
+    pub fn body(&self) -> Vec<u8> {
+        error_response(self.id.as_ref(), &self.error)
+    }
+}
+
 /// An error response. Without an id the member is left out, never null (MCP-J-7).
 pub fn error_response(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
     let mut out = Vec::with_capacity(160);
@@ -422,7 +426,7 @@ pub fn error_response(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
 pub fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + method.len() + params.map_or(0, <[u8]>::len));
     out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
-    crate::result::write_string(method, &mut out);
+    write_string(method, &mut out);
     if let Some(params) = params {
         out.extend_from_slice(br#","params":"#);
         out.extend_from_slice(params);

@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::json::Object;
 use crate::jsonrpc::{self, Raw};
 use crate::method::Method;
-use crate::result::Object;
 
 /// How grave a message is, least first (MCP-LG-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

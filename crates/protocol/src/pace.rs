@@ -14,7 +14,7 @@ const LOGGERS: usize = 16;
 
 /// Which notifications are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum Queue {
     /// Progress under the token of the request.
     Progress,
     /// Messages of a logger, or of none.
@@ -24,7 +24,7 @@ pub enum Lane {
 /// One queue: the times of its last notifications, and the notification that waits.
 #[derive(Debug)]
 struct Kept<T> {
-    lane: Lane,
+    queue: Queue,
     /// The last times, oldest first: as many as there may be in the window.
     told: VecDeque<Instant>,
     waits: Option<T>,
@@ -53,7 +53,7 @@ impl<T> Kept<T> {
 #[derive(Debug)]
 pub struct Pace<T> {
     most: usize,
-    lanes: Vec<Kept<T>>,
+    queues: Vec<Kept<T>>,
     dropped: u64,
 }
 
@@ -62,16 +62,16 @@ impl<T> Pace<T> {
     pub fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
-            lanes: Vec::new(),
+            queues: Vec::new(),
             dropped: 0,
         }
     }
 
     /// Takes a notification. Returns it if it may be sent now; otherwise it waits and replaces the
     /// notification that waited before.
-    pub fn take(&mut self, lane: Lane, notification: T, now: Instant) -> Option<T> {
+    pub fn take(&mut self, queue: Queue, notification: T, now: Instant) -> Option<T> {
         let most = self.most;
-        let kept = self.lane(lane);
+        let kept = self.queue(queue);
         if kept.waits.is_none() && kept.is_open(most, now) {
             kept.tell(most, now);
             return Some(notification);
@@ -84,7 +84,7 @@ impl<T> Pace<T> {
 
     /// Earliest time at which a waiting notification may be sent.
     pub fn due(&self) -> Option<Instant> {
-        let waiting = self.lanes.iter().filter(|kept| kept.waits.is_some());
+        let waiting = self.queues.iter().filter(|kept| kept.waits.is_some());
         waiting.filter_map(|kept| kept.opens(self.most)).min()
     }
 
@@ -92,7 +92,7 @@ impl<T> Pace<T> {
     pub fn next(&mut self, now: Instant) -> Option<T> {
         let most = self.most;
         let is_due = |kept: &&mut Kept<T>| kept.waits.is_some() && kept.is_open(most, now);
-        let kept = self.lanes.iter_mut().find(is_due)?;
+        let kept = self.queues.iter_mut().find(is_due)?;
         kept.tell(most, now);
         kept.waits.take()
     }
@@ -100,7 +100,7 @@ impl<T> Pace<T> {
     /// Takes a waiting notification before the answer is sent: the newest of each queue is always
     /// sent.
     pub fn last(&mut self) -> Option<T> {
-        self.lanes.iter_mut().find_map(|kept| kept.waits.take())
+        self.queues.iter_mut().find_map(|kept| kept.waits.take())
     }
 
     /// Number of notifications that newer ones replaced since the last call.
@@ -108,26 +108,26 @@ impl<T> Pace<T> {
         std::mem::take(&mut self.dropped)
     }
 
-    fn lane(&mut self, lane: Lane) -> &mut Kept<T> {
+    fn queue(&mut self, queue: Queue) -> &mut Kept<T> {
         let find =
-            |lanes: &[Kept<T>], lane: &Lane| lanes.iter().position(|kept| kept.lane == *lane);
-        let mut lane = lane;
-        let mut known = find(&self.lanes, &lane);
+            |queues: &[Kept<T>], queue: &Queue| queues.iter().position(|kept| kept.queue == *queue);
+        let mut queue = queue;
+        let mut known = find(&self.queues, &queue);
         // Loggers beyond the limit share one queue, so that a new logger for each message does not
         // evade the limit.
-        if known.is_none() && self.lanes.len() > LOGGERS && lane != Lane::Progress {
-            lane = Lane::Log(None);
-            known = find(&self.lanes, &lane);
+        if known.is_none() && self.queues.len() > LOGGERS && queue != Queue::Progress {
+            queue = Queue::Log(None);
+            known = find(&self.queues, &queue);
         }
         let at = known.unwrap_or_else(|| {
-            self.lanes.push(Kept {
-                lane,
+            self.queues.push(Kept {
+                queue,
                 told: VecDeque::new(),
                 waits: None,
             });
-            self.lanes.len() - 1
+            self.queues.len() - 1
         });
-        &mut self.lanes[at]
+        &mut self.queues[at]
     }
 }
 
@@ -137,12 +137,17 @@ mod tests {
 
     /// Passes `count` notifications from `start` on, a millisecond apart. Returns those that were
     /// sent, with their times.
-    fn told(pace: &mut Pace<u32>, lane: &Lane, start: Instant, count: u32) -> Vec<(Instant, u32)> {
+    fn told(
+        pace: &mut Pace<u32>,
+        queue: &Queue,
+        start: Instant,
+        count: u32,
+    ) -> Vec<(Instant, u32)> {
         let mut told = Vec::new();
         for number in 0..count {
             let now = start + Duration::from_millis(number.into());
             told.extend(pace.next(now).map(|waited| (now, waited)));
-            told.extend(pace.take(lane.clone(), number, now).map(|new| (now, new)));
+            told.extend(pace.take(queue.clone(), number, now).map(|new| (now, new)));
         }
         told
     }
@@ -150,7 +155,7 @@ mod tests {
     #[test]
     fn pp_3_and_lg_6_ten_a_second_are_told_and_the_newest_of_what_came_between() {
         let (mut pace, start) = (Pace::new(MOST), Instant::now());
-        let told = told(&mut pace, &Lane::Progress, start, 5_000);
+        let told = told(&mut pace, &Queue::Progress, start, 5_000);
         assert_eq!(told.len(), 5 * MOST);
         for window in told.windows(MOST + 1) {
             assert!(window[MOST].0 - window[0].0 >= WINDOW, "{window:?}");
@@ -171,15 +176,19 @@ mod tests {
     #[test]
     fn pp_3_and_lg_6_each_token_and_logger_is_counted_by_itself_and_the_last_words_are_told() {
         let (mut pace, now) = (Pace::new(1), Instant::now());
-        let log = |name: &str| Lane::Log(Some(name.to_owned()));
-        for (lane, first) in [
-            (Lane::Progress, 1),
+        let log = |name: &str| Queue::Log(Some(name.to_owned()));
+        for (queue, first) in [
+            (Queue::Progress, 1),
             (log("a"), 2),
             (log("b"), 3),
-            (Lane::Log(None), 4),
+            (Queue::Log(None), 4),
         ] {
-            assert_eq!(pace.take(lane.clone(), first, now), Some(first), "{lane:?}");
-            assert_eq!(pace.take(lane, 10 * first, now), None);
+            assert_eq!(
+                pace.take(queue.clone(), first, now),
+                Some(first),
+                "{queue:?}"
+            );
+            assert_eq!(pace.take(queue, 10 * first, now), None);
         }
         let mut rest: Vec<_> = std::iter::from_fn(|| pace.last()).collect();
         rest.sort_unstable();
@@ -190,8 +199,8 @@ mod tests {
     fn lg_6_who_makes_up_a_logger_for_each_message_is_heard_no_more_often_for_it() {
         let (mut pace, now) = (Pace::new(MOST), Instant::now());
         let told = (0..10_000)
-            .filter_map(|number: u32| pace.take(Lane::Log(Some(number.to_string())), number, now));
+            .filter_map(|number: u32| pace.take(Queue::Log(Some(number.to_string())), number, now));
         assert!(told.count() <= LOGGERS + 1 + MOST);
-        assert_eq!(pace.take(Lane::Progress, 1, now), Some(1));
+        assert_eq!(pace.take(Queue::Progress, 1, now), Some(1));
     }
 }

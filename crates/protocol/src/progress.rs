@@ -1,8 +1,8 @@
 //! Progress notifications (MCP-PP-1…MCP-PP-3, MCP-FA-6), in both directions (MCP-X-7J).
 
+use crate::json::Object;
 use crate::jsonrpc::{self, Kind, ProgressToken, Raw};
 use crate::method::Method;
-use crate::result::Object;
 use crate::revision::Revision;
 
 /// How far a request has come.

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::{ContentBlock, Role};
 use crate::initialize::Icon;
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Raw};
-use crate::result::{self, CacheHint, Identity, Object, ResultObject};
+use crate::result::{self, CacheHint, Identity, ResultObject};
 use crate::revision::Revision;
 
 /// A prompt as it is published.

@@ -4,10 +4,11 @@ use serde::Deserialize;
 
 use crate::content::{Annotations, ResourceContents};
 use crate::initialize::Icon;
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Raw};
-use crate::result::{self, CacheHint, Identity, Object, ResultObject};
+use crate::result::{self, CacheHint, Identity, ResultObject};
 use crate::revision::Revision;
-use crate::translate::{Losses, block};
+use crate::shaped::{Losses, block};
 
 /// URI of a resource, or URI template of a kind of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]

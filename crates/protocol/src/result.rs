@@ -1,12 +1,12 @@
 //! Writing results: JSON straight into the answer's buffer, and what 2026-07-28 adds to every
 //! result (MCP-J-17, MCP-J-18, `docs/revisions.md`, section 20).
 
-use serde::Serialize;
-
-use crate::initialize::Implementation;
-use crate::jsonrpc::Raw;
-use crate::meta;
+use crate::implementation::Implementation;
+use crate::json::{Object, Raw};
+use crate::meta_key;
 use crate::revision::Revision;
+
+pub use crate::json::write_string;
 
 /// Clients that may reuse a cached result (MCP-CA-1, MCP-CA-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,64 +72,6 @@ impl Identity {
     }
 }
 
-/// Appends `text` as a JSON string.
-pub fn write_string(text: &str, out: &mut Vec<u8>) {
-    // Writing a string into memory cannot fail.
-    let _ = serde_json::to_writer(out, text);
-}
-
-/// An object under construction in a buffer.
-pub(crate) struct Object<'a> {
-    out: &'a mut Vec<u8>,
-    empty: bool,
-}
-
-impl<'a> Object<'a> {
-    pub(crate) fn begin(out: &'a mut Vec<u8>) -> Self {
-        out.push(b'{');
-        Self { out, empty: true }
-    }
-
-    /// The buffer, to append the value of the [`key`](Self::key) just written.
-    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
-        self.out
-    }
-
-    pub(crate) fn key(&mut self, key: &str) {
-        if !self.empty {
-            self.out.push(b',');
-        }
-        self.empty = false;
-        write_string(key, self.out);
-        self.out.push(b':');
-    }
-
-    pub(crate) fn raw(&mut self, key: &str, json: &[u8]) {
-        self.key(key);
-        self.out.extend_from_slice(json);
-    }
-
-    pub(crate) fn value<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
-        self.key(key);
-        let start = self.out.len();
-        if serde_json::to_writer(&mut *self.out, value).is_err() {
-            // A map with keys that are no strings: none of our types has one, but half a value must not stay.
-            self.out.truncate(start);
-            self.out.extend_from_slice(b"null");
-        }
-    }
-
-    pub(crate) fn optional<T: Serialize>(&mut self, key: &str, value: Option<&T>) {
-        if let Some(value) = value {
-            self.value(key, value);
-        }
-    }
-
-    pub(crate) fn end(self) {
-        self.out.push(b'}');
-    }
-}
-
 /// A result under construction: `resultType` first, `_meta` with `serverInfo` last, where the revision has them.
 pub(crate) struct ResultObject<'a> {
     pub(crate) object: Object<'a>,
@@ -167,7 +109,7 @@ impl<'a> ResultObject<'a> {
             .map(Raw::members)
             .into_iter()
             .flatten()
-            .filter(|(key, _)| key != meta::SERVER_INFO);
+            .filter(|(key, _)| key != meta_key::SERVER_INFO);
         let own: Vec<_> = own.collect();
         let signed = self.revision.facts().result_envelope;
         if signed || !own.is_empty() {
@@ -177,7 +119,10 @@ impl<'a> ResultObject<'a> {
                 object.raw(&key, value.as_bytes());
             }
             if signed {
-                object.raw(meta::SERVER_INFO, identity.json(self.revision).as_bytes());
+                object.raw(
+                    meta_key::SERVER_INFO,
+                    identity.json(self.revision).as_bytes(),
+                );
             }
             object.end();
         }

@@ -2,10 +2,11 @@
 
 use crate::capability::{ClientCapabilities, TASKS_EXTENSION};
 use crate::error::ErrorKind;
+use crate::json::Object;
 use crate::jsonrpc::{self, Kind, Misfit, Params, Raw, RequestId};
 use crate::meta;
 use crate::method::Method;
-use crate::result::{Identity, Object, ResultObject};
+use crate::result::{Identity, ResultObject};
 use crate::revision::Revision;
 
 /// Notifications that a listen request selects, or those of them that the server honours.

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::capability::{ClientCapabilities, TASKS_EXTENSION};
 use crate::error::RpcError;
 use crate::input_required::{InputRequest, write_requests};
+use crate::json::Object;
 use crate::jsonrpc::{self, Kind, Misfit, Params, Raw, RequestId};
 use crate::meta;
 use crate::method::Method;
-use crate::result::{Identity, Object, ResultObject};
+use crate::result::{Identity, ResultObject};
 use crate::revision::{Revision, Tasks};
-use crate::translate::Violation;
+use crate::shaped::Violation;
 
 /// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

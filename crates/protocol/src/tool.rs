@@ -8,8 +8,9 @@ pub use crate::result::ListParams;
 
 use crate::content::ContentBlock;
 use crate::initialize::Icon;
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Misfit, Params, Raw};
-use crate::result::{self, CacheHint, Identity, Object, ResultObject};
+use crate::result::{self, CacheHint, Identity, ResultObject};
 use crate::revision::{Revision, StructuredOutput};
 
 /// A tool as it is published.

@@ -29,6 +29,17 @@ pub enum Expired {
     Mails,
     /// Refresh families that ended: 30 d.
     RefreshFamilies,
+    /// Authorization codes: 1 d after they expire, and with the refresh family of their grant. Until
+    /// then a second use is recognised (AUTH-T3).
+    AuthorizationCodes,
+    /// Authorization requests: 1 d after they expire, and not before their code.
+    AuthorizationRequests,
+    /// Grants that were revoked or expired: 180 d, and not before their code and refresh family.
+    Grants,
+    /// Revocations: 1 d after the last token that they concern expired.
+    Revocations,
+    /// Workspaces that clients wanted: 180 d after the last time.
+    WorkspaceHints,
     /// Client assertions, at their expiry: from then on their own date refuses them.
     AssertionIds,
     /// API keys that ended or were revoked: 400 d.
@@ -70,6 +81,11 @@ impl Expired {
         Self::EmailChanges,
         Self::Invitations,
         Self::RefreshFamilies,
+        Self::AuthorizationCodes,
+        Self::AuthorizationRequests,
+        Self::Grants,
+        Self::Revocations,
+        Self::WorkspaceHints,
         Self::AssertionIds,
         Self::ApiKeys,
         Self::BrowserSessions,
@@ -165,6 +181,67 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             .execute(connection)
             .await?
         }
+        // A code that is gone is unknown, so its second use no longer ends the grant. The family
+        // ends with the last refresh token, and its row stays for 30 days after that. A grant
+        // without a family has an access token alone, which lives for hours.
+        Expired::AuthorizationCodes => {
+            sqlx::query!(
+                "delete from authorization_codes where digest in
+                   (select c.digest from authorization_codes c
+                     where c.expires_at < $1 and not exists (select 1 from refresh_families f where f.grant_id = c.grant_id)
+                     limit $2 for update of c skip locked)",
+                now - Duration::DAY,
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        // A request takes its code with it, so the code goes first.
+        Expired::AuthorizationRequests => {
+            sqlx::query!(
+                "delete from authorization_requests where id in
+                   (select r.id from authorization_requests r
+                     where r.expires_at < $1 and not exists (select 1 from authorization_codes c where c.request_id = r.id)
+                     limit $2 for update of r skip locked)",
+                now - Duration::DAY,
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Grants => {
+            sqlx::query!(
+                "delete from grants where id in
+                   (select g.id from grants g
+                     where least(g.revoked_at, g.expires_at) < $1
+                       and not exists (select 1 from refresh_families f where f.grant_id = g.id)
+                       and not exists (select 1 from authorization_codes c where c.grant_id = g.id)
+                     limit $2 for update of g skip locked)",
+                now - Duration::days(180),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Revocations => {
+            sqlx::query!(
+                "delete from revocations where seq in (select seq from revocations where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::DAY,
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::WorkspaceHints => {
+            sqlx::query!(
+                "delete from workspace_hints where (client_ref, user_id) in
+                   (select client_ref, user_id from workspace_hints where seen_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(180),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
         Expired::AssertionIds => {
             sqlx::query!(
                 "delete from assertion_ids where (client_ref, digest) in
@@ -201,7 +278,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from sources where (tenant_id, id) in
                    (select tenant_id, id from sources where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::trash::KEPT - crate::trash::GRACE,
+                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
                 BATCH
             )
             .execute(connection)
@@ -224,7 +301,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                      delete from server_resources using over
                       where server_resources.tenant_id = over.tenant_id and server_resources.server_id = over.id)
                    select count(*) as "count!" from over"#,
-                now - crate::trash::KEPT - crate::trash::GRACE,
+                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
                 BATCH
             )
             .fetch_one(connection)
@@ -235,7 +312,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from prompts where (tenant_id, id) in
                    (select tenant_id, id from prompts where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::trash::KEPT - crate::trash::GRACE,
+                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
                 BATCH
             )
             .execute(connection)
@@ -245,7 +322,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from resources where (tenant_id, id) in
                    (select tenant_id, id from resources where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::trash::KEPT - crate::trash::GRACE,
+                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
                 BATCH
             )
             .execute(connection)
@@ -313,7 +390,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
         Expired::ConnectEvents => {
             sqlx::query!(
                 "delete from connect_events where id in (select id from connect_events where at < $1 limit $2 for update skip locked)",
-                now - crate::connect_events::KEPT,
+                now - crate::platform::connect_events::KEPT,
                 BATCH
             )
             .execute(connection)

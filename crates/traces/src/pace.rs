@@ -1,29 +1,28 @@
 //! Rate limit of the traces that clients request: a number per second, with a burst of one second's
-//! worth (GCRA).
+//! worth.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-/// In nanoseconds.
-const SECOND: u64 = 1_000_000_000;
+use portolan_model::Gcra;
 
 #[derive(Debug)]
 pub(crate) struct Pace {
     began: Instant,
-    /// Nanoseconds from one to the next; `None`: there are none.
-    apart: Option<u64>,
-    /// When the next one would come if they came evenly, nanoseconds after `began`.
-    next: AtomicU64,
+    /// `None`: there are none.
+    rate: Option<Gcra>,
+    /// The bucket's number, in microseconds after `began`.
+    arrival: AtomicU64,
 }
 
 impl Pace {
     pub(crate) fn new(a_second: u32) -> Self {
         Self {
             began: Instant::now(),
-            apart: SECOND.checked_div(a_second.into()),
-            next: AtomicU64::new(0),
+            rate: (a_second > 0).then(|| Gcra::per(a_second, Duration::from_secs(1))),
+            arrival: AtomicU64::new(0),
         }
     }
 
@@ -33,17 +32,15 @@ impl Pace {
     }
 
     fn admits_at(&self, since: Duration) -> bool {
-        let Some(apart) = self.apart else {
+        let Some(rate) = self.rate else {
             return false;
         };
-        let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
-        let taken = self
-            .next
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
-                let next = next.max(now).saturating_add(apart);
-                (next <= now.saturating_add(SECOND)).then_some(next)
-            });
-        taken.is_ok()
+        let now = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
+        self.arrival
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |arrival| {
+                rate.take_one(Some(arrival), now).ok()
+            })
+            .is_ok()
     }
 }
 

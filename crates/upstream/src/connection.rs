@@ -9,13 +9,15 @@ use portolan_protocol::{
 };
 
 use crate::{
-    endpoint::{Client, refusal},
+    drain::{List, Listing},
+    endpoint::Client,
     error::UpstreamError,
     exchange::Exchange,
     legacy::Legacy,
     link::Link,
     modern::Modern,
     outgoing::{self, Request},
+    peer::{self, Peer},
 };
 
 /// A conversation. Cheap to clone; what it is held over is not closed by dropping it, except a [`Link`].
@@ -53,6 +55,21 @@ impl Connection {
         self.call(request).await?.only_answer().await
     }
 
+    /// All entries of a list. Each is an object; whether it is a sound one is for the reader to see.
+    ///
+    /// # Errors
+    /// [`UpstreamError::TooMuch`] beyond the bounds, [`UpstreamError::Violation`] for a list that goes round in circles, and what
+    /// [`Connection::ask`] gives.
+    pub async fn list(&self, list: List) -> Result<Vec<Raw>, UpstreamError> {
+        let mut listing = Listing::new(list, self.client().limits());
+        loop {
+            let page = self.ask(&listing.request()).await?;
+            if let Some(entries) = listing.take(&page)? {
+                return Ok(entries);
+            }
+        }
+    }
+
     /// Answers a request of the server. Modern servers make none.
     ///
     /// # Errors
@@ -62,7 +79,7 @@ impl Connection {
         id: &RequestId,
         outcome: &Result<Raw, RpcError>,
     ) -> Result<(), UpstreamError> {
-        self.post(outgoing::answer(id, outcome)).await
+        peer::answer(self.peer(), id, outcome).await
     }
 
     /// Cancels a request (MCP-X-77). For a modern server, drop the exchange instead.
@@ -70,7 +87,7 @@ impl Connection {
     /// # Errors
     /// [`UpstreamError`] if the server did not accept the message.
     pub async fn cancel(&self, id: &RequestId, reason: &str) -> Result<(), UpstreamError> {
-        self.post(outgoing::cancelled(id, reason)).await
+        peer::post(self.peer(), outgoing::cancelled(id, reason)).await
     }
 
     /// Sends a notification of ours.
@@ -78,25 +95,7 @@ impl Connection {
     /// # Errors
     /// [`UpstreamError`] if the server did not take it.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), UpstreamError> {
-        let body = portolan_protocol::jsonrpc::notification(method, params.map(Raw::as_bytes));
-        self.post(body).await
-    }
-
-    /// POSTs what has no answer.
-    async fn post(&self, body: Vec<u8>) -> Result<(), UpstreamError> {
-        let (client, url, headers): (&Client, _, _) = match self {
-            Self::Modern(_) => return Ok(()),
-            Self::Legacy(legacy) => (&legacy.client, legacy.client.url(), legacy.headers()),
-            Self::Link(link) => (&link.client, &link.post, Vec::new()),
-        };
-        let answer = client.post(url, &headers, body.into()).await?;
-        if answer.status.is_success() {
-            Ok(())
-        } else if answer.status == http::StatusCode::NOT_FOUND {
-            Err(UpstreamError::SessionGone)
-        } else {
-            Err(refusal(answer.status, &answer.headers))
-        }
+        peer::notify(self.peer(), method, params).await
     }
 
     /// Ends the session, if there is one (MCP-X-12). Servers may refuse that.
@@ -108,18 +107,18 @@ impl Connection {
 
     /// The revision that is spoken.
     pub fn revision(&self) -> Revision {
-        match self {
-            Self::Modern(_) => Revision::V2026_07_28,
-            Self::Legacy(legacy) => legacy.ticket.revision,
-            Self::Link(link) => link.revision(),
-        }
+        self.peer().revision()
     }
 
     pub(crate) fn client(&self) -> &Client {
+        self.peer().client()
+    }
+
+    fn peer(&self) -> &dyn Peer {
         match self {
-            Self::Modern(modern) => &modern.client,
-            Self::Legacy(legacy) => &legacy.client,
-            Self::Link(link) => &link.client,
+            Self::Modern(modern) => modern,
+            Self::Legacy(legacy) => legacy,
+            Self::Link(link) => &**link,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Lists of a server, drained page by page (MCP-X-7F).
 
-use std::collections::HashSet;
+use std::{collections::HashSet, mem};
 
 use portolan_protocol::{
     jsonrpc::{Kind, Raw},
@@ -8,7 +8,7 @@ use portolan_protocol::{
     result::write_string,
 };
 
-use crate::{connection::Connection, error::UpstreamError, outgoing::Request};
+use crate::{endpoint::Limits, error::UpstreamError, outgoing::Request};
 
 /// A list that a server may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,71 +56,84 @@ impl List {
 /// Most bytes of all pages together, as a multiple of the limit of one answer.
 const PAGES_OF_BYTES: usize = 4;
 
-impl Connection {
-    /// All entries of a list. Each is an object; whether it is a sound one is for the reader to see.
+/// A list that is read page by page, within bounds. It sends nothing itself.
+#[derive(Debug)]
+pub(crate) struct Listing<'a> {
+    list: List,
+    limits: &'a Limits,
+    entries: Vec<Raw>,
+    bytes: usize,
+    pages: usize,
+    cursor: Option<String>,
+    seen: HashSet<String>,
+}
+
+impl<'a> Listing<'a> {
+    pub(crate) fn new(list: List, limits: &'a Limits) -> Self {
+        Self {
+            list,
+            limits,
+            entries: Vec::new(),
+            bytes: 0,
+            pages: 0,
+            cursor: None,
+            seen: HashSet::new(),
+        }
+    }
+
+    /// The request of the next page.
+    pub(crate) fn request(&self) -> Request<'static> {
+        let mut params = b"{".to_vec();
+        if let Some(cursor) = &self.cursor {
+            params.extend_from_slice(br#""cursor":"#);
+            write_string(cursor, &mut params);
+        }
+        params.push(b'}');
+        let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
+        Request::new(self.list.method().name(), params)
+    }
+
+    /// Takes a page. Returns all entries after the last one, and `None` before.
     ///
     /// # Errors
-    /// [`UpstreamError::TooMuch`] beyond the bounds, [`UpstreamError::Violation`] for a list that goes round in circles, and what
-    /// [`Connection::ask`] gives.
-    pub async fn list(&self, list: List) -> Result<Vec<Raw>, UpstreamError> {
-        let limits = self.client().limits();
-        let (mut entries, mut bytes) = (Vec::new(), 0_usize);
-        let (mut cursor, mut seen) = (None::<String>, HashSet::new());
-        for _ in 0..limits.pages {
-            let mut params = b"{".to_vec();
-            if let Some(cursor) = &cursor {
-                params.extend_from_slice(br#""cursor":"#);
-                write_string(cursor, &mut params);
-            }
-            params.push(b'}');
-            let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
-            let page = self
-                .ask(&Request::new(list.method().name(), params))
-                .await?;
-            let Some(part) = page
-                .get(list.member())
-                .filter(|raw| raw.kind() == Kind::Array)
-            else {
-                return Err(UpstreamError::violation(format!(
-                    "its list has no `{}`",
-                    list.member()
-                )));
-            };
-            bytes += page.as_bytes().len();
-            if bytes > limits.answer_bytes.saturating_mul(PAGES_OF_BYTES) {
-                return Err(UpstreamError::TooMuch(format!(
-                    "{} bytes of `{}`",
-                    limits.answer_bytes.saturating_mul(PAGES_OF_BYTES),
-                    list.member()
-                )));
-            }
-            entries.extend(part.elements().filter(|raw| raw.kind() == Kind::Object));
-            if entries.len() > limits.entries {
-                return Err(UpstreamError::TooMuch(format!(
-                    "{} entries in `{}`",
-                    limits.entries,
-                    list.member()
-                )));
-            }
-            let next = page.get("nextCursor").filter(|raw| !raw.is_null());
-            let Some(next) = next else {
-                return Ok(entries);
-            };
-            let Some(next) = next.string() else {
-                return Err(UpstreamError::violation("a cursor is a string"));
-            };
-            if !seen.insert(next.clone()) {
-                return Err(UpstreamError::violation(format!(
-                    "its list of `{}` goes round in circles",
-                    list.member()
-                )));
-            }
-            cursor = Some(next);
+    /// As [`crate::Connection::list`].
+    pub(crate) fn take(&mut self, page: &Raw) -> Result<Option<Vec<Raw>>, UpstreamError> {
+        let member = self.list.member();
+        let too_much =
+            |count: usize, what: &str| UpstreamError::TooMuch(format!("{count} {what} `{member}`"));
+        let part = page.get(member).filter(|raw| raw.kind() == Kind::Array);
+        let Some(part) = part else {
+            return Err(UpstreamError::violation(format!(
+                "its list has no `{member}`"
+            )));
+        };
+        self.bytes += page.as_bytes().len();
+        let most_bytes = self.limits.answer_bytes.saturating_mul(PAGES_OF_BYTES);
+        if self.bytes > most_bytes {
+            return Err(too_much(most_bytes, "bytes of"));
         }
-        Err(UpstreamError::TooMuch(format!(
-            "{} pages of `{}`",
-            limits.pages,
-            list.member()
-        )))
+        self.entries
+            .extend(part.elements().filter(|raw| raw.kind() == Kind::Object));
+        if self.entries.len() > self.limits.entries {
+            return Err(too_much(self.limits.entries, "entries in"));
+        }
+        let next = page.get("nextCursor").filter(|raw| !raw.is_null());
+        let Some(next) = next else {
+            return Ok(Some(mem::take(&mut self.entries)));
+        };
+        let Some(next) = next.string() else {
+            return Err(UpstreamError::violation("a cursor is a string"));
+        };
+        if !self.seen.insert(next.clone()) {
+            return Err(UpstreamError::violation(format!(
+                "its list of `{member}` goes round in circles"
+            )));
+        }
+        self.cursor = Some(next);
+        self.pages += 1;
+        if self.pages >= self.limits.pages {
+            return Err(too_much(self.limits.pages, "pages of"));
+        }
+        Ok(None)
     }
 }

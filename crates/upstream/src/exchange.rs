@@ -1,6 +1,6 @@
 //! One running request: the server's notifications and requests, and finally its answer.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode};
 use portolan_net::egress::{EgressError, EgressStream};
@@ -18,11 +18,11 @@ use tokio::{
 };
 
 use crate::{
-    connection::Connection,
     endpoint::{is_events, is_json, refusal},
     error::UpstreamError,
     message::{self, Incoming},
     outgoing::LAST_EVENT_ID,
+    peer::{self, Peer},
 };
 
 /// Message of a server while a request runs.
@@ -32,7 +32,7 @@ pub enum Event {
     Progress(Progress),
     /// A log message: the parameters of `notifications/message`.
     Log(Raw),
-    /// It wants something of the client: answer it by [`Connection::answer`], or it waits.
+    /// It wants something of the client: answer it by [`crate::Connection::answer`], or it waits.
     Request {
         /// Its id, for the answer.
         id: RequestId,
@@ -79,7 +79,7 @@ enum Source {
 /// A request that is under way.
 #[derive(Debug)]
 pub struct Exchange {
-    connection: Connection,
+    peer: Arc<dyn Peer>,
     id: RequestId,
     source: Source,
     queue: VecDeque<Incoming>,
@@ -93,21 +93,21 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// The id of the request, for [`Connection::cancel`].
+    /// The id of the request, for [`crate::Connection::cancel`].
     pub fn id(&self) -> &RequestId {
         &self.id
     }
 
     /// From the head of the answer to a POST.
     pub(crate) async fn begin(
-        connection: Connection,
+        peer: Arc<dyn Peer>,
         id: RequestId,
         answer: EgressStream,
         begun: Instant,
     ) -> Result<Self, UpstreamError> {
-        let limits = connection.client().limits().clone();
+        let limits = peer.client().limits().clone();
         let mut this = Self {
-            connection,
+            peer,
             id,
             source: Source::Whole,
             queue: VecDeque::new(),
@@ -146,7 +146,7 @@ impl Exchange {
             .await
             .map_err(|_| UpstreamError::Timeout(limits.silence))??
             .body;
-        match this.connection.client().read(body) {
+        match this.peer.client().read(body) {
             Ok(messages) => this.queue.extend(messages),
             Err(_) if !status.is_success() => return Err(refused),
             Err(error) => return Err(error),
@@ -175,14 +175,14 @@ impl Exchange {
 
     /// Of a session whose answers come by its own event stream.
     pub(crate) fn on_link(
-        connection: Connection,
+        peer: Arc<dyn Peer>,
         id: RequestId,
         receiver: mpsc::Receiver<Incoming>,
         begun: Instant,
     ) -> Self {
-        let until = begun + connection.client().limits().total;
+        let until = begun + peer.client().limits().total;
         Self {
-            connection,
+            peer,
             id,
             source: Source::Link(receiver),
             queue: VecDeque::new(),
@@ -231,16 +231,14 @@ impl Exchange {
         }
     }
 
-    /// Waits for the answer; see [`Connection::ask`].
+    /// Waits for the answer; see [`crate::Connection::ask`].
     pub(crate) async fn only_answer(mut self) -> Result<Raw, UpstreamError> {
         loop {
             match self.next().await? {
                 Event::Answer(Ok(result)) => return Ok(result),
                 Event::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
                 Event::Request { id, method, .. } => {
-                    self.connection
-                        .answer(&id, &Err(unavailable(&method)))
-                        .await?;
+                    peer::answer(&*self.peer, &id, &Err(unavailable(&method))).await?;
                 }
                 Event::Progress(_) | Event::Log(_) | Event::Notification { .. } => {}
             }
@@ -272,7 +270,7 @@ impl Exchange {
                 Event::Answer(outcome)
             }
             Incoming::Request { id, method, params } => {
-                if self.connection.revision().era() == Era::Modern {
+                if self.peer.revision().era() == Era::Modern {
                     return Err(UpstreamError::violation(
                         "it made a request on a stream, which this revision does not have",
                     ));
@@ -281,7 +279,7 @@ impl Exchange {
                     // MCP-X-71. If the answer cannot be sent, the next read of the server's
                     // messages fails.
                     let pong = Ok(Raw::empty_object());
-                    let _ = self.connection.answer(&id, &pong).await;
+                    let _ = peer::answer(&*self.peer, &id, &pong).await;
                     return Ok(None);
                 }
                 Event::Request { id, method, params }
@@ -306,7 +304,7 @@ impl Exchange {
     /// MCP-X-8: a result without `resultType` is complete; one of an unknown type is not
     /// understood.
     fn check(&self, result: &Raw) -> Result<(), UpstreamError> {
-        if self.connection.revision().era() == Era::Legacy {
+        if self.peer.revision().era() == Era::Legacy {
             return Ok(());
         }
         match result.get("resultType") {
@@ -322,13 +320,11 @@ impl Exchange {
 
     /// Waits until the queue has something.
     async fn more(&mut self) -> Result<(), UpstreamError> {
-        let silence = self.connection.client().limits().silence;
+        let silence = self.peer.client().limits().silence;
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             self.over = true;
-            return Err(UpstreamError::Timeout(
-                self.connection.client().limits().total,
-            ));
+            return Err(UpstreamError::Timeout(self.peer.client().limits().total));
         }
         let patience = silence.min(left);
         let silent = |_| UpstreamError::Timeout(patience);
@@ -345,7 +341,7 @@ impl Exchange {
             }
             Source::Stream { body, decoder } => {
                 let piece = timeout(patience, body.piece()).await.map_err(silent)?;
-                let client = self.connection.client();
+                let client = self.peer.client();
                 match piece {
                     Ok(Some(piece)) => {
                         let limit = client.limits().answer_bytes;
@@ -380,17 +376,16 @@ impl Exchange {
     /// Requests the rest of a stream that broke, or that the server closed to be polled (MCP-X-7E,
     /// MCP-T-25).
     async fn resume(&mut self) -> Result<(), UpstreamError> {
-        let (Connection::Legacy(legacy), Some(last)) = (&self.connection, &self.last_event) else {
+        let (Some(mut headers), Some(last)) = (self.peer.resumption(), &self.last_event) else {
             self.over = true;
             return Err(UpstreamError::Interrupted);
         };
-        if self.tries >= TRIES || !legacy.ticket.revision.facts().resumable {
+        if self.tries >= TRIES || !self.peer.revision().facts().resumable {
             self.over = true;
             return Err(UpstreamError::Interrupted);
         }
         let doubled = PAUSE.saturating_mul(1 << self.tries.min(4));
         let pause = self.pause.unwrap_or(doubled).min(LONGEST_PAUSE);
-        let mut headers = legacy.headers();
         // What no header can carry comes back as nothing of ours.
         let last =
             HeaderValue::from_bytes(last.as_bytes()).map_err(|_| UpstreamError::Interrupted)?;
@@ -401,7 +396,7 @@ impl Exchange {
             return Ok(());
         }
         self.tries += 1;
-        let client = self.connection.client();
+        let client = self.peer.client();
         match client.get(client.url(), &headers).await {
             Ok(answer) if answer.status.is_success() && is_events(&answer.headers) => {
                 self.source = Source::Stream {

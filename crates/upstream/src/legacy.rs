@@ -1,24 +1,20 @@
 //! 2025-03-26 to 2025-11-25: a session is an id and a header. Any node that has the [`Ticket`] can
 //! use the session.
 
-use std::str::FromStr;
+use std::{str::FromStr, sync::Arc};
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use portolan_protocol::{
-    jsonrpc::Raw,
-    method::Method,
-    result::write_string,
-    revision::{Era, Revision},
-};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use portolan_protocol::{jsonrpc::Raw, method::Method, result::write_string, revision::Revision};
 use tokio::time::Instant;
+use url::Url;
 
 use crate::{
-    connection::Connection,
     endpoint::{Client, Speaker},
     error::UpstreamError,
     exchange::Exchange,
     outgoing::{self, PROTOCOL_VERSION, Request, SESSION_ID},
-    probe::ServerFacts,
+    peer::{self, Headers, Peer},
+    server_facts::ServerFacts,
 };
 
 /// Longest id of a session that is taken, in bytes.
@@ -111,8 +107,7 @@ impl Legacy {
         let body = outgoing::request(&id, &handshake, None);
         let answer = client.post(client.url(), &[], body.into()).await?;
         let session = session_id(&answer.headers)?;
-        let connection = Connection::Legacy(this.clone());
-        let exchange = Exchange::begin(connection, id, answer, begun).await?;
+        let exchange = Exchange::begin(Arc::new(this.clone()), id, answer, begun).await?;
         let result = exchange.only_answer().await?;
         let facts = ServerFacts::of_handshake(&result)?;
         this.ticket = Ticket {
@@ -121,14 +116,14 @@ impl Legacy {
         };
         this.is_open = true;
         let ready = Method::Initialized.name();
-        match Connection::Legacy(this.clone()).notify(ready, None).await {
+        match peer::notify(&this, ready, None).await {
             // Some servers answer it oddly and work all the same.
             Ok(()) | Err(UpstreamError::Status(_)) => Ok((this, facts)),
             Err(error) => Err(error),
         }
     }
 
-    /// See [`Connection::call`].
+    /// See [`crate::Connection::call`].
     pub(crate) async fn call(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
         let begun = Instant::now();
         let id = outgoing::new_id();
@@ -139,12 +134,12 @@ impl Legacy {
         if answer.status == StatusCode::NOT_FOUND && self.ticket.session.is_some() {
             return Err(UpstreamError::SessionGone);
         }
-        let exchange = Exchange::begin(Connection::Legacy(self.clone()), id, answer, begun);
+        let exchange = Exchange::begin(Arc::new(self.clone()), id, answer, begun);
         Ok(exchange.await?.of(request.method))
     }
 
     /// Headers of every message of the session.
-    pub(crate) fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+    pub(crate) fn headers(&self) -> Headers {
         let mut headers = Vec::with_capacity(3);
         if !self.is_open {
             return headers;
@@ -166,6 +161,24 @@ impl Legacy {
         {
             tracing::debug!(reason = %error, "a session upstream could not be ended");
         }
+    }
+}
+
+impl Peer for Legacy {
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn revision(&self) -> Revision {
+        self.ticket.revision
+    }
+
+    fn post(&self) -> Option<(&Url, Headers)> {
+        Some((self.client.url(), self.headers()))
+    }
+
+    fn resumption(&self) -> Option<Headers> {
+        Some(self.headers())
     }
 }
 
@@ -198,16 +211,4 @@ fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, UpstreamError>
         ));
     }
     Ok(Some(value.clone()))
-}
-
-/// Parses the revision that a server chose. MCP-X-5: a revision that is unknown here, or has no
-/// handshake, is a fault of the server.
-pub(crate) fn chosen(version: &str) -> Result<Revision, UpstreamError> {
-    Revision::from_str(version)
-        .ok()
-        .filter(|revision| revision.era() == Era::Legacy)
-        .ok_or_else(|| {
-            let shown: String = version.chars().take(40).collect();
-            UpstreamError::Version(shown)
-        })
 }

@@ -36,8 +36,10 @@ pub mod oauth;
 mod offer;
 mod offered_in;
 mod outgoing;
+mod peer;
 mod probe;
 mod references;
+mod server_facts;
 mod standing;
 mod written;
 
@@ -51,9 +53,10 @@ pub use link::Link;
 pub use modern::Modern;
 pub use offer::{Offer, OfferedPrompt, OfferedResource, OfferedTool};
 pub use offered_in::OfferedIn;
-pub use outgoing::Request;
+pub use outgoing::{Request, mirrored};
 // Definitions are handed out as text that was parsed once.
 pub use portolan_protocol::jsonrpc::Raw;
-pub use probe::{Probed, ServerFacts};
+pub use probe::Probed;
+pub use server_facts::ServerFacts;
 pub use standing::Standing;
 pub use written::canonical;

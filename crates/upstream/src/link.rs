@@ -24,14 +24,14 @@ use tokio_util::{
 use url::Url;
 
 use crate::{
-    connection::Connection,
     endpoint::{Client, Speaker, is_events, refusal},
     error::UpstreamError,
     exchange::{Exchange, unavailable},
     legacy::handshake,
     message::Incoming,
     outgoing::{self, Request},
-    probe::ServerFacts,
+    peer::{self, Headers, Peer},
+    server_facts::ServerFacts,
 };
 
 /// Messages for one request that wait to be taken; the stream waits beyond that.
@@ -123,20 +123,11 @@ impl Link {
             waiting.by_id.clear();
             waiting.standing = None;
         });
-        let connection = Connection::Link(Arc::clone(&link));
-        let result = connection.ask(&handshake(speaker)).await?;
+        let result = link.call(&handshake(speaker)).await?.only_answer().await?;
         let facts = ServerFacts::of_handshake(&result)?;
         let _ = link.revision.set(facts.revision);
-        connection.notify(Method::Initialized.name(), None).await?;
+        peer::notify(&*link, Method::Initialized.name(), None).await?;
         Ok((link, facts))
-    }
-
-    /// The revision agreed on; any legacy one may be (MCP-O-5).
-    pub(crate) fn revision(&self) -> Revision {
-        self.revision
-            .get()
-            .copied()
-            .unwrap_or(Revision::V2024_11_05)
     }
 
     /// True once the stream is over.
@@ -154,7 +145,7 @@ impl Link {
         receiver
     }
 
-    /// See [`Connection::call`].
+    /// See [`crate::Connection::call`].
     pub(crate) async fn call(
         self: &Arc<Self>,
         request: &Request<'_>,
@@ -180,8 +171,29 @@ impl Link {
         if !answer.status.is_success() {
             return Err(refusal(answer.status, &answer.headers));
         }
-        let connection = Connection::Link(Arc::clone(self));
-        Ok(Exchange::on_link(connection, id, receiver, begun).of(request.method))
+        Ok(Exchange::on_link(Arc::clone(self) as _, id, receiver, begun).of(request.method))
+    }
+}
+
+impl Peer for Link {
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The revision agreed on; any legacy one may be (MCP-O-5).
+    fn revision(&self) -> Revision {
+        self.revision
+            .get()
+            .copied()
+            .unwrap_or(Revision::V2024_11_05)
+    }
+
+    fn post(&self) -> Option<(&Url, Headers)> {
+        Some((&self.post, Headers::new()))
+    }
+
+    fn resumption(&self) -> Option<Headers> {
+        None
     }
 }
 
@@ -281,13 +293,12 @@ impl Reader {
         } else if let Incoming::Request { id, method, .. } = message
             && let Some(link) = self.link.upgrade()
         {
-            let connection = Connection::Link(link);
             let outcome = if method == Method::Ping.name() {
                 Ok(portolan_protocol::jsonrpc::Raw::empty_object())
             } else {
                 Err(unavailable(&method))
             };
-            let _ = connection.answer(&id, &outcome).await;
+            let _ = peer::answer(&*link, &id, &outcome).await;
         }
     }
 }

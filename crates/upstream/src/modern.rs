@@ -1,20 +1,24 @@
 //! Connections of 2026-07-28: every request is independent and describes itself in `_meta` and
 //! headers.
 
+use std::sync::Arc;
+
 use portolan_protocol::{
     header::{self, ParamHeader},
     jsonrpc::Raw,
     method::Method,
+    revision::Revision,
 };
 use tokio::time::Instant;
+use url::Url;
 
 use crate::{
-    connection::Connection,
-    drain::List,
+    drain::{List, Listing},
     endpoint::{Client, Speaker},
     error::UpstreamError,
     exchange::Exchange,
     outgoing::{self, Request},
+    peer::{Headers, Peer},
 };
 
 const HEADER_MISMATCH: i32 = -32020;
@@ -33,15 +37,11 @@ impl Modern {
         Self { client, speaker }
     }
 
-    /// See [`Connection::call`].
+    /// See [`crate::Connection::call`].
     pub(crate) async fn call(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
-        let exchange = self.once(request).await?;
+        let exchange = self.versioned(request).await?;
         let code = exchange.refused_at_once().map(|error| error.code);
         match code {
-            // MCP-X-81: what was remembered of the server is wrong.
-            Some(UNSUPPORTED_VERSION) => Err(UpstreamError::Version(
-                "it no longer takes 2026-07-28".into(),
-            )),
             // MCP-X-6: its schema is not the one that was remembered. It was not called.
             Some(HEADER_MISMATCH) if request.method == Method::ToolsCall.name() => {
                 let Some(mirrored) = self.fresh_mirrors(request).await? else {
@@ -57,6 +57,17 @@ impl Modern {
         }
     }
 
+    /// MCP-X-81: a server that refuses the version is another one than was remembered.
+    async fn versioned(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
+        let exchange = self.once(request).await?;
+        match exchange.refused_at_once() {
+            Some(error) if error.code == UNSUPPORTED_VERSION => Err(UpstreamError::Version(
+                "it no longer takes 2026-07-28".into(),
+            )),
+            _ => Ok(exchange),
+        }
+    }
+
     pub(crate) async fn once(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
         let begun = Instant::now();
         let id = outgoing::new_id();
@@ -64,7 +75,7 @@ impl Modern {
         let headers = outgoing::mirrored(request);
         let url = self.client.url();
         let answer = self.client.post(url, &headers, body.into()).await?;
-        let exchange = Exchange::begin(Connection::Modern(self.clone()), id, answer, begun);
+        let exchange = Exchange::begin(Arc::new(self.clone()), id, answer, begun);
         Ok(exchange.await?.of(request.method))
     }
 
@@ -76,8 +87,13 @@ impl Modern {
         let Some(name) = request.params.get("name").and_then(|name| name.string()) else {
             return Ok(None);
         };
-        // Boxed: lists are fetched by calls.
-        let listed: Vec<Raw> = Box::pin(Connection::Modern(self.clone()).list(List::Tools)).await?;
+        let mut listing = Listing::new(List::Tools, self.client.limits());
+        let listed: Vec<Raw> = loop {
+            let exchange = self.versioned(&listing.request()).await?;
+            if let Some(listed) = listing.take(&exchange.only_answer().await?)? {
+                break listed;
+            }
+        };
         let tool = listed.iter().find(|tool| {
             let own = tool.get("name").and_then(|name| name.string());
             own.as_deref() == Some(name.as_str())
@@ -85,5 +101,23 @@ impl Modern {
         let schema = tool.and_then(|tool| tool.get("inputSchema"));
         let schema = schema.and_then(|schema| serde_json::from_slice(schema.as_bytes()).ok());
         Ok(schema.map(|schema: serde_json::Value| header::annotations(&schema).0))
+    }
+}
+
+impl Peer for Modern {
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn revision(&self) -> Revision {
+        Revision::V2026_07_28
+    }
+
+    fn post(&self) -> Option<(&Url, Headers)> {
+        None
+    }
+
+    fn resumption(&self) -> Option<Headers> {
+        None
     }
 }

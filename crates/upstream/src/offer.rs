@@ -19,8 +19,9 @@ use crate::{
     drain::List,
     error::UpstreamError,
     outgoing::Request,
-    probe::{Probed, ServerFacts},
+    probe::Probed,
     references::foreign_reference,
+    server_facts::ServerFacts,
     written::{canonical, cleaned, without},
 };
 

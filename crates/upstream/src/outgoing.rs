@@ -165,7 +165,7 @@ pub(crate) fn cancelled(id: &RequestId, reason: &str) -> Vec<u8> {
 
 /// The headers that repeat a request (MCP-H-1, MCP-H-2, MCP-H-12). Values that no header could
 /// carry come in their Base64 form.
-pub(crate) fn mirrored(request: &Request<'_>) -> Vec<(HeaderName, HeaderValue)> {
+pub fn mirrored(request: &Request<'_>) -> Vec<(HeaderName, HeaderValue)> {
     let revision = HeaderValue::from_static(Revision::V2026_07_28.as_str());
     let mut headers = vec![(PROTOCOL_VERSION, revision)];
     headers.extend(HeaderValue::from_str(request.method).map(|method| (METHOD, method)));

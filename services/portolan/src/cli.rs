@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{admin::AdminArguments, dev::DevArguments, settings::Role};
+use crate::{admin::AdminArguments, connect::ConnectArguments, dev::DevArguments, settings::Role};
 
 /// A hosted MCP service: turn APIs into tools and publish them to AI clients.
 #[derive(Debug, Parser)]
@@ -46,6 +46,8 @@ pub enum Command {
     /// Looks at and changes accounts, workspaces, clients, sessions and keys of the installation.
     /// Every change is in the audit log.
     Admin(AdminArguments),
+    /// Connects a client that speaks stdio only to a remote MCP server: a stdio MCP server itself.
+    Connect(Box<ConnectArguments>),
     /// Prints what other tools build on.
     Emit {
         /// What to print.

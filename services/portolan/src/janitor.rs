@@ -9,9 +9,9 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, StorageError, Store,
-    audit::{self, Origin},
-    endings,
+    accounts::endings,
     expiry::{self, Expired},
+    platform::audit::{self, Origin},
 };
 use tokio_util::sync::CancellationToken;
 

@@ -3,6 +3,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`admin`] | what an operator looks at and changes |
+//! | [`connect`] | a stdio MCP server in front of a remote one |
 //! | [`cli`] | verbs and their options |
 //! | [`settings`] | configuration by file and environment |
 //! | [`serve`] | builds the roles and runs them until a signal |
@@ -14,15 +15,16 @@
 pub mod admin;
 pub mod cli;
 mod clock_watch;
+pub mod connect;
 pub mod console;
 pub mod dev;
 pub mod doctor;
-mod feed;
 mod janitor;
 pub mod lifecycle;
 mod node_store;
 pub mod open_files;
 mod output;
+mod revocation_feed;
 pub mod serve;
 pub mod settings;
 mod wiring;
@@ -37,7 +39,8 @@ use output::say;
 use settings::Raw;
 
 /// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong
-/// usage, 3 `doctor` or `admin audit verify` found something, 4 `admin` was not told `--yes`.
+/// usage, 3 `doctor` or `admin audit verify` found something, 4 `admin` was not told `--yes`,
+/// 5 `connect` did not reach the server, 6 `connect` is not signed in.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -87,9 +90,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
             lifecycle::runtime()?.block_on(doctor::run(&settings, role, json))
         }
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
+        Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
-                Emitted::Openapi => say(&portolan_auth::openapi().to_pretty_json()?),
+                Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),
                 Emitted::Configuration => say(settings::reference().trim_end()),
             }
             Ok(ExitCode::SUCCESS)

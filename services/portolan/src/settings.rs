@@ -20,8 +20,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use portolan_auth::login::others::LoginProvider;
 use portolan_net::egress::Authorities;
+use portolan_site::identity_providers::LoginProvider;
 use url::Url;
 
 pub use self::{
@@ -49,7 +49,7 @@ impl Role {
     /// Returns the transaction scopes that it needs.
     pub const fn needs(self) -> portolan_storage::Needs {
         if self.has_auth() {
-            portolan_storage::Needs::EveryDoor
+            portolan_storage::Needs::AllScopes
         } else {
             portolan_storage::Needs::Nodes
         }

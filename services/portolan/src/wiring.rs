@@ -9,12 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
-use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
-    OAuthParts,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
-    mail::{Mailer, outbox, smtp::Smtp},
-};
+use portolan_accounts::mail::{outbox, smtp::Smtp};
 use portolan_cluster::{
     Revocations,
     ledger::Ledger,
@@ -31,19 +26,28 @@ use portolan_net::{
     layers::AllowedHosts,
     txt::TxtRecords,
 };
+use portolan_site::{
+    breached::BreachedPasswords,
+    config::{AuthConfig, Calls, ConsoleLimits, DemoApi, InUse},
+    identity_providers::SignInWith,
+    mail::Mailer,
+    oauth_parts::{OAuthConfig, OAuthParts},
+    state::{AuthParts, AuthState},
+    throttle::{Throttle, tries::Tries},
+};
 use portolan_storage::{
     Needs, SchemaState, StorageConfig, Store,
-    recorder::{RecordWriter, Recorder},
+    platform::recorder::{RecordWriter, Recorder},
 };
 
 use tokio::sync::Notify;
 
 use crate::{
     clock_watch::ClockWatch,
-    feed::Feed,
     janitor,
     lifecycle::Lifecycle,
     node_store::{self, NodeStore},
+    revocation_feed::RevocationFeed,
     settings::{MailSettings, Role, Settings},
 };
 
@@ -134,7 +138,7 @@ impl Wiring {
     /// Starts to receive keys and revocations. Call it before anything is served, so that
     /// revocations are known then.
     pub(crate) async fn listen(&self, life: &Lifecycle) -> Result<()> {
-        let feed = Feed {
+        let feed = RevocationFeed {
             store: self.store.clone(),
             clock: self.clock.clone(),
             verifier: self.verifier.clone(),
@@ -182,7 +186,7 @@ impl Wiring {
             signing_keys: SigningKeys::default(),
             passwords: PasswordHasher::new(cost, cores())?,
             egress: self.egress.clone(),
-            site: portolan_auth::Site::new(&settings.public_url),
+            site: portolan_site::config::Site::new(&settings.public_url),
             throttle: Throttle::new(shows_mail, &self.tries),
             mailer,
             config: AuthConfig {
@@ -219,9 +223,9 @@ impl Wiring {
         // there serve.
         let mut is_due = self.watch.look().await.is_err();
         let prepared = if is_due {
-            portolan_auth::jwks::reload(&state).await
+            portolan_oauth::jwks::reload(&state).await
         } else {
-            portolan_auth::jwks::rotate(&state).await
+            portolan_oauth::jwks::rotate(&state).await
         };
         prepared.context("cannot prepare the signing keys")?;
         let (rotating, watch, stop) = (state.clone(), self.watch.clone(), life.stopping.clone());
@@ -236,8 +240,8 @@ impl Wiring {
                 if is_due {
                     continue;
                 }
-                portolan_auth::oauth::maintain(&rotating).await;
-                if let Err(error) = portolan_auth::look_again(&rotating).await {
+                portolan_oauth::maintenance::maintain(&rotating).await;
+                if let Err(error) = portolan_accounts::domains::look_again(&rotating).await {
                     tracing::warn!("domains of workspaces: {:#}", anyhow::Error::from(error));
                 }
             }
@@ -253,13 +257,13 @@ impl Wiring {
                     () = stop.cancelled() => return,
                     () = news.notified() => {}
                 }
-                if let Err(error) = portolan_auth::jwks::reload(&reading).await {
+                if let Err(error) = portolan_oauth::jwks::reload(&reading).await {
                     // The keys that were read last keep signing, because their times are known.
                     tracing::warn!("signing keys: {:#}", anyhow::Error::from(error));
                 }
             }
         });
-        life.tasks.spawn(portolan_auth::keep_in_sync(
+        life.tasks.spawn(portolan_upstream_sync::sync::keep_in_sync(
             state.clone(),
             life.stopping.clone(),
         ));
@@ -283,7 +287,7 @@ impl Wiring {
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
         let freshness = RevocationFreshness::new(self.revocations.clone(), Arc::clone(&store));
-        life.tasks.spawn(freshness.judge(
+        life.tasks.spawn(freshness.enforce(
             Duration::from_secs(settings.revocation_max_staleness_secs),
             life.drained.clone(),
         ));
@@ -372,7 +376,7 @@ impl Wiring {
                 let ledger = ledger.clone();
                 Box::pin(async move { ledger.in_use(tenant).await })
             }));
-            freshness.tell(stop).await;
+            freshness.report(stop).await;
         });
     }
 

@@ -112,7 +112,7 @@ fn f1_every_limit_has_a_setting_that_the_operators_page_names() {
 #[test]
 fn f1_every_limit_of_a_workspace_is_shown_in_the_console() {
     let form = read("web/src/components/limits-form.tsx");
-    let api = read("services/auth/src/console/limits.rs");
+    let api = read("services/console/src/limits.rs");
     for name in LimitName::ALL {
         let word = name.as_str();
         assert!(

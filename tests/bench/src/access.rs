@@ -1,4 +1,4 @@
-//! What a client with a token sends to a published server, as bytes.
+//! Requests of a client with a token to a published server, as bytes.
 
 use std::net::SocketAddr;
 
@@ -95,7 +95,7 @@ impl Access {
         self.post(&headers, &modern_message("tools/call", params))
     }
 
-    /// The stream of the stateless era, which hears of changes of the tools.
+    /// The stream of the stateless era, with notifications of changed tools.
     pub(crate) fn listen(&self) -> Vec<u8> {
         let method = "subscriptions/listen";
         let headers = format!("mcp-protocol-version: {MODERN}\r\nmcp-method: {method}\r\n");
@@ -154,7 +154,7 @@ impl Access {
     }
 }
 
-/// What every tool call of the comparisons asks for; see [`crate::bare::API_PATH`].
+/// The request of every tool call of the comparisons; see [`crate::bare::API_PATH`].
 pub(crate) fn port_call() -> Value {
     json!({ "name": "getPort", "arguments": { "port_id": "NOBGO" } })
 }

@@ -24,7 +24,7 @@ use tokio::net::TcpSocket;
 
 use crate::{Role, telling};
 
-/// What every tool call of the benchmark asks of the API.
+/// The request to the API of every tool call of the benchmark.
 pub(crate) const API_PATH: &str = "/ports/NOBGO";
 
 /// Runs one role until it is killed.
@@ -121,7 +121,7 @@ async fn hop(State(hop): State<Hop>, body: Bytes) -> Response<Body> {
 const SESSION: &str = "one-session-for-all-of-them";
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// What the MCP server's tool answers.
+/// The answer of the MCP server's tool.
 const PORT: &str = r#"{"content":[{"type":"text","text":"{\"port_id\":\"NOBGO\",\"name\":\"Bergen\",\"berths\":12}"}]}"#;
 
 fn mcp() -> Router {

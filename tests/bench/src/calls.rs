@@ -1,4 +1,5 @@
-//! What a call costs, in memory and over Redis: ratios of calls per CPU-second against bare servers, turn about in one run.
+//! The cost of a call, in memory and over Redis: ratios of calls per CPU-second against bare
+//! servers, turn about in one run.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -56,7 +57,7 @@ pub(crate) async fn alone(
     list.run(arguments.rounds, table).await
 }
 
-/// Through an MCP server of somebody else.
+/// Through a third-party MCP server.
 pub(crate) async fn through_upstream(arguments: &Arguments, table: &mut Table) -> Result<()> {
     let server = Server::start(&["mcp"])?;
     let reverse = Server::start(&["reverse", &server.address.to_string()])?;
@@ -121,7 +122,7 @@ fn bare_load(server: &Server, connections: usize, expected: &'static str) -> Loa
     (server.id(), Load::new(server.address, requests, expected))
 }
 
-/// Who works beside a server for its calls.
+/// Processes beside a server that work for its calls.
 enum Beside {
     /// Everything that this process started: the database.
     Children(u32),
@@ -194,7 +195,7 @@ impl Comparison {
     }
 }
 
-/// What many connections cost.
+/// The cost of many connections.
 async fn many(
     arguments: &Arguments,
     mut few: Loaded,
@@ -232,7 +233,7 @@ async fn many(
     Ok(())
 }
 
-/// What a call waits for us when nobody else is there.
+/// The added latency of a call without other load.
 async fn delay(
     arguments: &Arguments,
     mut ours: Loaded,

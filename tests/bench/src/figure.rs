@@ -1,4 +1,4 @@
-//! What was seen, and what had to be seen.
+//! Measured values and their bars.
 
 use std::fmt::Write as _;
 
@@ -14,13 +14,13 @@ pub(crate) enum Bar {
 /// One line of the table.
 #[derive(Debug)]
 pub(crate) struct Figure {
-    /// What was measured.
+    /// The name of the measure.
     pub(crate) what: String,
-    /// What came out.
+    /// The measured value.
     pub(crate) seen: f64,
     /// Of both numbers; empty for ratios.
     pub(crate) unit: &'static str,
-    /// What should have come out.
+    /// The bar.
     pub(crate) bar: Bar,
     /// How sure it is, and what else was seen.
     pub(crate) note: String,
@@ -97,7 +97,7 @@ impl Table {
     }
 }
 
-/// What rounds say.
+/// The values of several rounds.
 pub(crate) struct Spread {
     pub(crate) median: f64,
     /// Between which the middle half of them lies.

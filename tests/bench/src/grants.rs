@@ -1,5 +1,5 @@
-//! What tokens cost that programs get without a person: by the secret of a service account (AUTH-T12), against the signature that each
-//! of them needs; and by refreshing, in [`refreshes`].
+//! The cost of tokens that programs get without a person: by the secret of a service account
+//! (AUTH-T12), against the signature of each; and by refreshing, in [`refreshes`].
 //!
 //! A grant and a signature are compared by processor time: the node's for a grant with all of its HTTP, and one thread's that does nothing but
 //! sign. The signature is the product's own call with the claims of a token that the product has just made, because nothing that ends in such
@@ -35,7 +35,7 @@ use crate::{
 
 /// Kept connections of the load generator.
 const CONNECTIONS: usize = 32;
-/// Service accounts that ask for tokens, each on as many of the connections.
+/// Service accounts that request tokens, each on as many of the connections.
 const ACCOUNTS: usize = 8;
 /// Signatures of a round: long enough for the kernel's count of the thread that makes them.
 const SIGNATURES: usize = 4_000;

@@ -1,4 +1,4 @@
-//! What programs and browsers send to the authorization server, as bytes.
+//! Requests of programs and browsers to the authorization server, as bytes.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,6 @@
-//! The load: the same bytes again and again on kept connections, as cheaply as can be, every answer looked at. A call that takes long is
-//! answered with an event stream: it is read to its end, and counted.
+//! The load: the same bytes again and again on kept connections, as cheaply as possible, with every
+//! answer checked. A long call is answered with an event stream: it is read to its end, and
+//! counted.
 
 use std::{
     net::SocketAddr,
@@ -18,7 +19,7 @@ pub(crate) struct Load {
     address: SocketAddr,
     requests: Vec<Vec<u8>>,
     connections: Vec<Connection>,
-    /// What every answer must contain.
+    /// The text that every answer must contain.
     expected: &'static str,
     streamed: usize,
 }
@@ -128,7 +129,7 @@ impl Answer<'_> {
     }
 }
 
-/// What a JSON-RPC response is known by.
+/// The members that identify a JSON-RPC response.
 #[derive(Deserialize)]
 struct Response<'a> {
     #[serde(borrow)]
@@ -137,7 +138,8 @@ struct Response<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The event of a stream that is the answer; the others tell of progress, or only that the stream is alive.
+/// The event of a stream that is the answer; the others are progress, or only keep the stream
+/// alive.
 fn response_among(events: &[u8]) -> Result<&[u8]> {
     events
         .split(|byte| *byte == b'\n')
@@ -196,7 +198,8 @@ impl Connection {
             let digits = line.split(';').next().unwrap_or_default().trim();
             let length = usize::from_str_radix(digits, 16)
                 .with_context(|| format!("{line:?} is not the length of a chunk"))?;
-            // Nobody sends trailers here: an empty line follows the last chunk as it does any other.
+            // No server sends trailers here: an empty line follows the last chunk as it does any
+            // other.
             at = begin + length + 2;
             self.until(at).await?;
             if length == 0 {

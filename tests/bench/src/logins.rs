@@ -1,14 +1,16 @@
-//! What signing in with a password costs, against the comparison of passwords in it (AUTH-L1, AUTH-L2): everything else should be little, no
-//! more comparisons should run at a time than there are cores, and tool calls should go on meanwhile.
+//! The cost of a login by password, against the comparison of passwords in it (AUTH-L1, AUTH-L2):
+//! everything else should be little, no more comparisons should run at a time than there are cores,
+//! and tool calls should go on meanwhile.
 //!
-//! The bare work is the product's own [`PasswordHasher`] with the same parameters, in this process, with as many threads as there are cores:
-//! memory is shared as it is in the product, where as many run at a time. Two ratios are taken and the lower one counts, because either alone
-//! could be had too cheaply:
+//! The bare work is the product's own [`PasswordHasher`] with the same parameters, in this process,
+//! with as many threads as there are cores: memory is shared as it is in the product, where as many
+//! run at a time. Two ratios are taken and the lower one counts, because either alone could be good
+//! for the wrong reason:
 //!
-//! - logins for each second of processor time that the node was charged, which tells what is done beside hashing, but not whether cores
-//!   stood idle while somebody waited;
-//! - logins for each second of all cores together, which tells that; less what the load generator and Postgres took of the cores, which the
-//!   bare work need not share with anybody.
+//! - logins for each second of processor time of the node, which show the work beside hashing, but
+//!   not idle cores while clients wait;
+//! - logins for each second of all cores together, which show those; less the share of the load
+//!   generator and Postgres, because the bare work has the cores alone.
 
 use std::{
     cell::Cell,
@@ -54,7 +56,7 @@ pub(crate) async fn measure(
     let issuer = Issuer::new(alone.url())?;
     let cores = available_parallelism()?.get();
     // Each has an account of its own, so that no limit of an account is met (AUTH-L6); right
-    // passwords cost nothing of it, and development does not limit what comes from this machine.
+    // passwords do not count, and development does not limit requests from this machine.
     let people = alone.people((AT_ONCE * cores).min(cores + QUEUE)).await?;
     let mut doors = Vec::with_capacity(people.len());
     for person in &people {
@@ -120,7 +122,7 @@ async fn connect_again(doors: &mut [Door]) -> Result<()> {
     Ok(())
 }
 
-/// Everybody signs in so often, one after the other. Answers how many logins that was.
+/// Each person signs in so often, one after the other. Returns the number of logins.
 async fn sign_in(doors: &mut [Door]) -> Result<usize> {
     let all = doors.iter_mut().map(|door| async move {
         for _ in 0..LOGINS {
@@ -144,7 +146,7 @@ impl Cost {
     async fn of_logins(doors: &mut [Door], process: u32, cores: usize) -> Result<Self> {
         connect_again(doors).await?;
         let own = std::process::id();
-        // Of the whole process: a hash has a thread of its own, which is gone with it.
+        // The whole process is measured: a hash has a thread of its own, which is gone with it.
         let (node, generator) = (cpu_seconds(process)?, cpu_seconds(own)?);
         let database = cpu_seconds_of_children(process)?;
         let begun = Instant::now();
@@ -274,9 +276,9 @@ async fn costs(
 
 /// How many comparisons run at a time when more logins come at once than there are cores.
 ///
-/// Of `n` logins that come together the last one is through when all of the work is done, and the first one when its own is: with `k` at a time,
-/// which share the cores evenly, that is after `k / n` of the time. So `k` follows from the two, however fast the machine is. What is not
-/// hashing makes it look a little more.
+/// `n` logins arrive together. The last one ends with all of the work, and the first one with its
+/// own: if `k` at a time share the cores evenly, that is after `k / n` of the time. So `k` follows
+/// from the two, however fast the machine is. Work beside hashing makes it seem a little more.
 async fn at_a_time(
     rounds: usize,
     cores: usize,
@@ -360,7 +362,7 @@ async fn call(load: &mut Load, calls: usize) -> Result<f64> {
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// The same while everybody signs in again and again, and how many logins were through by then.
+/// The same while all people sign in again and again, and how many logins were through by then.
 async fn call_while_people_sign_in(
     load: &mut Load,
     calls: usize,

@@ -1,29 +1,32 @@
-//! `make bench`: what Portolan costs, against the least that it could cost.
+//! `make bench`: the cost of Portolan, against the least possible cost.
 //!
-//! Every server is a process of its own and is charged by the kernel's count of its processor time and of its memory, so that neither the
-//! load generator (one thread) nor the other servers disturb the figure. What is printed are ratios to bare servers that run in the same
-//! minute, because absolute times tell more about the machine than about us, and the few absolute bars that are promised:
+//! Every server is a process of its own and is charged by the kernel's count of its processor time
+//! and of its memory, so that neither the load generator (one thread) nor the other servers disturb
+//! the figure. It prints ratios to bare servers that run in the same minute, because absolute times
+//! depend on the machine, and the few absolute bars that are promised:
 //!
 //! - `calls`: `tools/call` of a tool that calls a REST API (token, session, argument validation, credential, answer shaping) against a
 //!   bare axum handler that reads a message and asks the same API once over a kept connection; `tools/list` against a bare axum handler
 //!   that reads a message and answers the very same bytes. One process, everything in its memory.
-//! - `upstream`: `tools/call` through an MCP server of somebody else, against a bare axum handler that passes the message on to the same
-//!   server over a kept connection and the answer back.
+//! - `upstream`: `tools/call` through a third-party MCP server, against a bare axum handler that
+//!   passes the message on to the same server over a kept connection and the answer back.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
-//! - `rates`: calls a second and their p99 at 64 connections; beside a workspace that wants fifty times what it may have; and through each
-//!   balancer.
-//! - `telling`: calls that are answered by events; events that another node delivers; and coming back for as many as a log keeps.
-//! - `sessions`: what an idle session costs a node.
-//! - `resume`: how long a client waits that comes back to another node and has missed ten events.
-//! - `streams`: memory of ten thousand open streams, against a bare axum handler that sends events; news for all of them; and coming back
-//!   to the node that has them.
+//! - `rates`: calls a second and their p99 at 64 connections; beside a workspace at fifty times its
+//!   limit; and through each balancer.
+//! - `telling`: calls that are answered by events; events that another node delivers; and resuming
+//!   for as many as a log keeps.
+//! - `sessions`: memory of an idle session on a node.
+//! - `resume`: the wait of a client that resumes on another node and has missed ten events.
+//! - `streams`: memory of ten thousand open streams, against a bare axum handler that sends events;
+//!   notifications to all of them; and resuming on the node that has them.
 //! - `recovery`: how soon calls are answered again when a fault is over, and what the nodes hold a minute later.
-//! - `soak`: what an hour of use leaves behind. Only where it is asked for.
+//! - `soak`: the resources that an hour of use leaves behind. Only by its name.
 //! - `grants`: a token by the secret of a service account against its signature; a refresh with rotation against a transaction of one
 //!   `UPDATE`; and fifty refreshes at once with one token.
 //! - `logins`: a login by password against argon2id alone, how many are compared at a time, and tool calls meanwhile.
 //!
-//! The bare servers are compiled with the same profile and allocator as the product. Whatever ends the run, the servers end with it.
+//! The bare servers are compiled with the same profile and allocator as the product. The servers
+//! end with the run, in any case.
 
 #![expect(
     clippy::print_stdout,
@@ -89,7 +92,7 @@ struct Arguments {
     strict: bool,
 }
 
-/// What can be measured by itself.
+/// A scene that can be measured by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SceneName {
     Calls,
@@ -107,7 +110,7 @@ enum SceneName {
     Soak,
 }
 
-/// What this program also is: the bare servers, started by itself.
+/// The bare servers, which this program starts as processes of its own.
 #[derive(Subcommand)]
 enum Role {
     /// The REST API behind everything.
@@ -124,14 +127,14 @@ enum Role {
         /// Address of the server.
         server: SocketAddr,
     },
-    /// An MCP server of the session era whose tool tells of its progress.
+    /// An MCP server of the session era whose tool sends progress.
     Teller,
     /// A fixed answer from a file.
     Fixed {
         /// The file.
         body: std::path::PathBuf,
     },
-    /// An event stream that says nothing.
+    /// An event stream without events.
     Events,
 }
 
@@ -151,7 +154,8 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-/// Measures until somebody stops it: everything that was started is dropped then, and ends with that.
+/// Measures until a signal stops it: everything that was started is dropped then, and ends with
+/// that.
 async fn until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;

@@ -1,4 +1,5 @@
-//! What many cost that do nothing: sessions and open streams; and what clients wait for when they come back to a node that has them.
+//! The cost of idle sessions and open streams; and the wait of clients that resume on a node that
+//! has them.
 
 use std::{
     net::SocketAddr,
@@ -28,20 +29,21 @@ const COMING_BACK: usize = 25;
 const TIMES: usize = 20;
 /// Events that they have missed.
 const MISSED: usize = 10;
-/// After this a call has told of its progress as often: after the first second, and every two seconds from then on. Its API may take 30 s.
+/// After this time a call has sent as many progress notifications: after the first second, and
+/// every two seconds from then on. Its API may take 30 s.
 const UNTIL_MISSED: Duration = Duration::from_secs(20);
-/// What an event is known by.
+/// Text that identifies an event.
 const PROGRESS: &str = "\"notifications/progress\"";
-/// What the news is known by.
+/// Text that identifies a notification of a changed list.
 const NEWS: &str = "notifications/tools/list_changed";
-/// Connections that ask for lists.
+/// Connections that request lists.
 const ASKING: usize = 64;
-/// How long open streams are watched that nobody tells anything.
+/// How long idle open streams are measured.
 const IDLE: Duration = Duration::from_secs(10);
-/// News that are told, one after the other.
+/// Changes that are notified, one after the other.
 const CHANGES: usize = 3;
 
-/// Sessions of a node that nobody uses any more.
+/// Idle sessions of a node.
 pub(crate) struct IdleSessions {
     count: usize,
     since: Instant,
@@ -103,7 +105,7 @@ impl IdleSessions {
     }
 }
 
-/// Bytes a session that two looks at the same process may differ by.
+/// Bytes a session by which two measures of the same process may differ.
 const IDLE_NOISE: f64 = 16.0;
 
 /// Clients that broke off in the middle of calls.
@@ -215,7 +217,7 @@ pub(crate) async fn open_streams(
         });
         anyhow::Ok(requests.unzip::<_, _, Vec<_>, Vec<_>>())
     };
-    // What the very first ones cost is not what one more costs.
+    // The very first streams cost more than a further one.
     let (first, others) = clients.split_first().context("a client")?;
     let (warm, _) = requests(first.clone(), STREAMS_OF_A_CLIENT).await?;
     Streams::open(address, warm, NEWS).await?.close().await;
@@ -307,7 +309,7 @@ async fn news(nodes: &Nodes, open: &mut Streams, count: usize, table: &mut Table
     Ok(())
 }
 
-/// What comes after news: everybody asks for the list.
+/// After a notification, every client requests the list.
 async fn crowd(address: SocketAddr, lists: &[Vec<u8>], table: &mut Table) -> Result<()> {
     let begun = Instant::now();
     let asking = (0..ASKING).map(|number| async move {
@@ -328,7 +330,7 @@ async fn crowd(address: SocketAddr, lists: &[Vec<u8>], table: &mut Table) -> Res
     Ok(())
 }
 
-/// What a listen stream of one of these clients costs, on a node that has none.
+/// The cost of a listen stream of one of these clients, on a node that has none.
 pub(crate) async fn listen_streams(
     nodes: &Nodes,
     (clients, bare): &(Vec<Access>, f64),

@@ -1,4 +1,5 @@
-//! A load of so many requests a second, whatever becomes of them: for what happens while something is broken, or while somebody is refused.
+//! A load of so many requests a second, whatever their outcome: for measures during a fault, or
+//! while some clients are refused.
 
 use std::{
     net::SocketAddr,
@@ -17,12 +18,12 @@ use tokio::{
 
 use crate::load::Connection;
 
-/// Who has no answer by then asks anew on another connection.
+/// A client without an answer by then repeats the request on another connection.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What a client waits before it connects again.
+/// The wait of a client before it reconnects.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// What came of the requests.
+/// The outcomes of the requests.
 #[derive(Debug, Default)]
 struct Counts {
     /// When each good answer was there.
@@ -56,7 +57,7 @@ impl Paced {
                 let mut connection = None;
                 loop {
                     sleep_until(next).await;
-                    // Nobody makes up for what could not be sent.
+                    // Requests that could not be sent are skipped.
                     next = (next + turn).max(tokio::time::Instant::now());
                     let asked = send(&mut connection, address, &request, expected);
                     match timeout(PATIENCE, asked).await {

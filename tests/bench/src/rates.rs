@@ -1,6 +1,6 @@
 //! Rates and waits that the load table of the test plan names (TEST-L1, TEST-L2, TEST-L13,
-//! TEST-S12): at 64 connections, through the balancers, and beside a workspace that wants far more
-//! than it may have. What is absolute here is what the plan promises for two cores.
+//! TEST-S12): at 64 connections, through the balancers, and beside a workspace far over its limit.
+//! The absolute bars are those that the plan promises for two cores.
 
 use std::{
     net::SocketAddr,
@@ -29,7 +29,7 @@ const CONNECTIONS: usize = 64;
 const COMPARED: usize = 32;
 /// Connections of the workspace that keeps to its limits.
 const QUIET: usize = 4;
-/// What the noisy one may have in a minute, and wants in a second: fifty times as much.
+/// The limit of the noisy one in a minute, and its calls in a second: fifty times as much.
 const MAY: u32 = 600;
 const WANTS: u32 = 500;
 /// Bytes that each of its calls brings.
@@ -43,7 +43,7 @@ fn millis(time: Duration) -> f64 {
     1e3 * time.as_secs_f64()
 }
 
-/// What the plan asks for at 64 connections.
+/// The bars of the plan at 64 connections.
 struct Promise {
     what: &'static str,
     /// Microseconds of the node's processor time.
@@ -165,7 +165,7 @@ pub(crate) async fn beside_noise(
         let requests = vec![large.clone(); COMPARED];
         Paced::start(noisy.address, requests, WANTS, "NOBGO")
     };
-    // What may be asked for at once, to begin with.
+    // The initial burst that is admitted at once.
     let first = noise();
     sleep(BURST).await;
     drop(first);
@@ -278,7 +278,7 @@ async fn through(
         alone += took[0];
         behind += took[1];
     }
-    // What the balancer takes of the cores, it would not take if it had some of its own.
+    // The balancer's share of the cores is subtracted: it would not take it with cores of its own.
     let worked = each(worked, arguments.calls) / cores;
     table.add(Figure {
         what: format!("tools/call a second through {balancer:?} : direct"),

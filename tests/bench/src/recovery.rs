@@ -1,5 +1,6 @@
-//! What is left of a fault when it is over (TEST-C13): a load of so many calls a second through the balancer, and one fault after the
-//! other. Counted are the seconds until as many are answered again as before, and what the nodes still hold a minute after the last one.
+//! The effects of a fault after its end (TEST-C13): a load of so many calls a second through the
+//! balancer, and one fault after the other. It measures the seconds until as many calls are
+//! answered as before, and the resources of the nodes a minute after the last fault.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ const CLIENTS: usize = 16;
 /// How long the rate before a fault is taken, and how long the fault lasts.
 const BEFORE: Duration = Duration::from_secs(4);
 const LASTS: Duration = Duration::from_secs(3);
-/// After this it is said that the rate never came back.
+/// After this time the rate counts as never restored.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// For the rest of a fault to be gone.
 const SETTLED: Duration = Duration::from_secs(60);

@@ -1,10 +1,12 @@
-//! What a refresh with rotation costs, against the least that keeps anything: a transaction that changes one row (AUTH-K8). And what
-//! fifty processes get that present one token at the same moment (AUTH-K9, CASE-119).
+//! The cost of a refresh with rotation, against the least durable write: a transaction that changes
+//! one row (AUTH-K8). And the answers to fifty processes that present one token at the same moment
+//! (AUTH-K9, CASE-119).
 //!
-//! Both are compared by the time that they take, turn about, because that is what a disk makes of them: the same Postgres with the same
-//! settings, and a generator of one thread for either. Each has as many at once as its rate grows with: refreshes of the same moment share
-//! their messages and their commits (ADR 31), transactions share the writing of the log. A refresh has its HTTP, the node's work and its
-//! signature on top, and the row of the bare transaction is nobody else's, as a family is.
+//! Both are compared by elapsed time, turn about, because the disk decides it: the same Postgres
+//! with the same settings, and a generator of one thread for either. Each has as many at once as
+//! its rate grows with: refreshes of the same moment share their messages and their commits (ADR
+//! 31), transactions share the writing of the log. A refresh has its HTTP, the node's work and its
+//! signature on top, and each bare transaction has a row of its own, as a refresh has a family.
 
 use std::{collections::BTreeSet, path::Path, time::Instant};
 
@@ -41,10 +43,10 @@ const MOST_ROUNDS: usize = 100;
 const RACERS: usize = 50;
 /// Races, each with a family of its own.
 const RACES: usize = 5;
-/// Who made the data folder, and the database that is there for nothing else.
+/// The owner of the data folder, and a database for administration.
 const SUPERUSER: &str = "postgres";
 
-/// What the token endpoint gives.
+/// The answer of the token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
     refresh_token: String,
@@ -57,7 +59,7 @@ struct Chain {
     families: Vec<Family>,
 }
 
-/// What became of one grant.
+/// The state of one grant.
 struct Family {
     newest: String,
     refreshed: usize,
@@ -190,7 +192,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Of work that tells how much it was.
+    /// Measures work that returns its amount.
     async fn of(process: u32, work: impl Future<Output = Result<usize>>) -> Result<Self> {
         let database = cpu_seconds_of_children(process)?;
         let begun = Instant::now();
@@ -265,7 +267,7 @@ pub(crate) async fn rotation(
     Ok(())
 }
 
-/// What came of one token that many presented at once.
+/// The outcome of one token that many presented at once.
 struct Outcome {
     /// Answers with tokens.
     succeeded: usize,

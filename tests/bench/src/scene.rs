@@ -29,7 +29,7 @@ use crate::access::Access;
 /// Clients and people that are let in at once.
 pub(crate) const LET_IN_AT_ONCE: usize = 8;
 
-/// A process that was asked to end has ended by then: what it does not finish, it tells its clients.
+/// A process has ended by then after SIGTERM: its clients get an error for unfinished calls.
 const END: Duration = Duration::from_secs(40);
 
 /// One process with everything in its memory.
@@ -38,7 +38,7 @@ pub(crate) struct Alone {
     process_id: u32,
     /// Owner of the workspace.
     pub(crate) owner: Person,
-    /// What the owner has published there.
+    /// The owner's published server there.
     pub(crate) published: Published,
     /// A client that the owner has let in.
     pub(crate) client: OAuthClient,
@@ -105,7 +105,7 @@ impl Alone {
         self.stack.data().join("postgres/socket")
     }
 
-    /// A look into its tables, past the service.
+    /// A query of its tables, past the service.
     pub(crate) async fn sql(&self) -> Result<Sql> {
         Sql::connect(&self.postgres(), "portolan_dev", "portolan").await
     }
@@ -141,12 +141,12 @@ impl Alone {
     }
 }
 
-/// What each node is for, so that no scene disturbs the figures of another.
+/// The purpose of each node, so that no scene disturbs the figures of another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {
     /// Calls, and the streams that others resume.
     Calls,
-    /// Sessions that nobody uses.
+    /// Idle sessions.
     Sessions,
     /// Open streams, and clients that come back.
     Streams,
@@ -154,7 +154,7 @@ pub(crate) enum Place {
 
 /// Three nodes over one Redis.
 pub(crate) struct Nodes {
-    /// What runs.
+    /// The running parts.
     pub(crate) cluster: Cluster,
     /// The API whose answers wait for us.
     pub(crate) fixture: FixtureApi,
@@ -262,7 +262,8 @@ impl Nodes {
         Ok(access.at(self.address(Place::Calls)?))
     }
 
-    /// Three clients of a workspace before the MCP server that tells, on the node for calls.
+    /// Three clients of a workspace before the MCP server with notifications, on the node for
+    /// calls.
     pub(crate) async fn tellers(&self, server: SocketAddr) -> Result<[Access; 3]> {
         let published = publish_server(&self.owner, server, "telling").await?;
         let address = self.address(Place::Calls)?;

@@ -1,5 +1,5 @@
-//! An hour of use (TEST-L12): clients come, call, listen, break off and go, at a pace that a node bears easily. What grows all the
-//! same is what nobody gives back.
+//! An hour of use (TEST-L12): clients come, call, listen, break off and go, at a pace that a node
+//! bears easily. Resources that grow all the same are not given back.
 
 use std::time::{Duration, Instant};
 
@@ -31,13 +31,13 @@ const PLACES: [Place; 3] = [Place::Calls, Place::Sessions, Place::Streams];
 const STAY: Duration = Duration::from_secs(1_800);
 /// One visit in so many has a call that is answered by events.
 const LONG_EACH: usize = 4;
-/// What every short call is answered with.
+/// The answer to every short call.
 const WORD: &str = "still here";
-/// So often memory is looked at.
+/// Time between two measures of memory.
 const LOOK: Duration = Duration::from_secs(60);
 /// The first part is for what every node builds up once: caches, pools, the arenas of its allocator.
 const WARM: f64 = 1.0 / 6.0;
-/// What ended is forgotten by then: streams are kept for a while for those who come back.
+/// Ended streams are forgotten by then: they are kept for a while for clients that resume.
 const FORGOTTEN: Duration = Duration::from_secs(420);
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -64,7 +64,7 @@ async fn visit(access: Access, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// What one look sees of one node.
+/// The measures of one node at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     /// Minutes since the beginning.
@@ -107,7 +107,7 @@ async fn let_in(nodes: &Nodes) -> Result<Vec<Access>> {
         .collect()
 }
 
-/// Uses the nodes for so long, and looks at what is left.
+/// Uses the nodes for so long, and measures the remaining resources.
 pub(crate) async fn soak(arguments: &Arguments, nodes: &Nodes, table: &mut Table) -> Result<()> {
     let mut clients = let_in(nodes).await?;
     let processes = PLACES.map(|place| nodes.process_id(place));

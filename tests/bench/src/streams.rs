@@ -29,7 +29,7 @@ pub(crate) struct Streams {
     heard: mpsc::UnboundedReceiver<Told>,
 }
 
-/// What a reader tells.
+/// Reports of a reader.
 enum Told {
     Open,
     Heard(Instant),
@@ -88,7 +88,8 @@ impl Streams {
             .context("every reader ended")
     }
 
-    /// Waits until every stream has heard the word once more. Answers when the last one did.
+    /// Waits until every stream has received the word once more. Returns the moment of the last
+    /// one.
     pub(crate) async fn all_heard(&mut self) -> Result<Instant> {
         let mut last = None;
         for _ in 0..self.open {
@@ -118,7 +119,7 @@ impl Streams {
     }
 }
 
-/// What came of a request for a stream.
+/// The outcome of a request for a stream.
 pub(crate) enum Begun {
     /// It is open, and began with these bytes.
     Open(TcpStream, Vec<u8>),
@@ -160,7 +161,7 @@ fn later(head: &str) -> Option<Duration> {
     wait.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// Reads until the end, and tells each time that `word` was there.
+/// Reads until the end, and reports each time that `word` was there.
 async fn listen(
     mut stream: TcpStream,
     word: &str,

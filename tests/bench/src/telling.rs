@@ -1,6 +1,6 @@
-//! Calls that tell of their progress (TEST-L3, TEST-L8, TEST-L9), and the MCP server behind them,
-//! which tells as often and as much as it is asked to. What it tells says when it was told: so a
-//! client on another node knows how long that was on its way.
+//! Calls with progress (TEST-L3, TEST-L8, TEST-L9), and the MCP server behind them, which sends as
+//! many notifications of a size as a call requests. Each notification holds its time, so that a
+//! client on another node knows its latency.
 
 use std::{
     convert::Infallible,
@@ -35,7 +35,7 @@ use crate::{
     streams::{self, Begun},
 };
 
-/// How the tool is to tell.
+/// The notifications that the tool sends.
 #[derive(Debug, Clone, Copy, Deserialize, serde::Serialize)]
 struct Telling {
     /// How often.
@@ -127,21 +127,22 @@ fn events(
         .map(|message| Ok(Event::default().data(message.to_string())))
 }
 
-/// What every call ends with.
+/// The last text of every call.
 const DONE: &str = "all is told";
-/// What an event is known by.
+/// Text that identifies an event.
 const PROGRESS: &str = "\"notifications/progress\"";
-/// What stands before the time of an event.
+/// Text before the time of an event.
 const MESSAGE: &str = "\"message\":\"";
-/// Connections whose calls tell three times.
+/// Connections whose calls send three notifications.
 const CONNECTIONS: usize = 32;
-/// Calls that tell a hundred times a second, and for how long they do.
+/// Calls that send a hundred notifications a second, and their duration.
 const TELLERS: usize = 10;
 const SECONDS: u32 = 10;
 /// Calls that are resumed, and how often each.
 const RESUMED: usize = 10;
 const TIMES: usize = 20;
-/// What they have missed: nearly as much as a log keeps, which is 256 events and 1 MiB with what they are sealed in.
+/// The events that they have missed: nearly as much as a log keeps, which is 256 events and 1 MiB,
+/// seals included.
 const MISSED: u32 = 250;
 const BYTES: usize = 3_800;
 
@@ -281,7 +282,7 @@ async fn delivered_elsewhere(
             if find(&bytes[from..], DONE.as_bytes()).is_some() {
                 return anyhow::Ok(delays);
             }
-            // What began may be cut in two.
+            // A text may be cut in two.
             bytes.drain(..from.max(bytes.len().saturating_sub(64)));
             ensure!(
                 stream.read_buf(&mut bytes).await? > 0,

@@ -1,5 +1,5 @@
-// What the libraries need from their surroundings: a loopback callback, and lines that the harness reads. `open URL` asks the person to
-// open a browser.
+// The surroundings of the libraries: a loopback callback, and lines that the harness reads.
+// `open URL` asks the person to open a browser.
 import { createServer } from "node:http";
 
 /** Listens on a free loopback port. `arrival` resolves with the address of the first callback. */
@@ -16,7 +16,8 @@ export async function listenForCallback() {
   return { redirectUri, arrival, close: () => server.close() };
 }
 
-/** What the harness has made: the issuer, a published server, a service account by secret and one by key. */
+/** Made by the harness: the issuer, a published server, a service account by secret and one by key.
+ * */
 export const given = JSON.parse(process.env.PORTOLAN_GIVEN);
 
 /** The key of the second account. */

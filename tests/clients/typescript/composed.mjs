@@ -1,5 +1,6 @@
-// The walk of an official SDK's client through one server that is composed of five others, each written with another SDK: their tools, prompts and
-// resources stand side by side, and every part is used whole. What must come is in PORTOLAN_EXPECTED; nothing is taken from what Portolan says.
+// The walk of an official SDK's client through one server that is composed of five others, each
+// written with another SDK. Their tools, prompts and resources stand side by side, and every part
+// is used whole. PORTOLAN_EXPECTED has the expected answers; none is taken from Portolan.
 import { isDeepStrictEqual } from "node:util";
 import { check } from "./person.mjs";
 
@@ -8,7 +9,7 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwA
 const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 const text = (value) => ({ type: "text", text: value });
 
-/** What the client says that it can be asked. */
+/** The kinds of questions that the client supports. */
 export const capabilities = { elicitation: { form: {} }, sampling: {}, roots: {} };
 
 const pages = {};
@@ -138,7 +139,8 @@ async function resources(client, word) {
   check(typeof nothing === "string" && /[Rr]esource not found/.test(nothing), `${word}: what is not there is an error`, nothing);
 }
 
-/** MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: whatever the eras of the two sides, the question reaches the client's handler, and its answer whoever asked. */
+/** MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: for any eras of the two sides, the question reaches the
+ * client's handler, and its answer reaches the server that asked. */
 async function questions(client, calls, { word, whole, python }) {
   const ends = async (name, args, words, methods) => {
     asked = [];

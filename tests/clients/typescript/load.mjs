@@ -1,6 +1,7 @@
-// Load by an official TypeScript SDK, 1.x or 2.x, as the chaos test wants it: calls with progress, one after the other, through the
-// SDK's own reconnect logic. What the SDK saw leaves as JSON lines; a closed stdin ends it.
-// load.mjs 1|2, and PORTOLAN_MCP_URL, PORTOLAN_TOKEN_FILE, PORTOLAN_LOAD_NAME, PORTOLAN_LOAD_WORKERS.
+// Load by an official TypeScript SDK, 1.x or 2.x, for the chaos test: calls with progress, one
+// after the other, through the SDK's own reconnect logic. It writes the SDK's results as JSON
+// lines; a closed stdin ends it. load.mjs 1|2, and PORTOLAN_MCP_URL, PORTOLAN_TOKEN_FILE,
+// PORTOLAN_LOAD_NAME, PORTOLAN_LOAD_WORKERS.
 import { readFileSync } from "node:fs";
 
 const [generation] = process.argv.slice(2);
@@ -16,7 +17,7 @@ const { PORTOLAN_TOKEN_FILE: tokenFile, PORTOLAN_LOAD_NAME: name, PORTOLAN_LOAD_
 
 let isOver = false;
 process.stdin.on("end", () => (isOver = true)).resume();
-// Whatever the SDK drops on the floor is for people to read.
+// Errors that the SDK drops are printed for people.
 process.on("unhandledRejection", (error) => console.error("dropped", String(error)));
 
 const write = (line) => process.stdout.write(JSON.stringify(line) + "\n");
@@ -27,7 +28,8 @@ const pause = (millis) => new Promise((done) => setTimeout(done, millis));
 class Watched {
   call;
   owners = new Map();
-  /** The id that the SDK has just told us. If an event with data has it, the event follows at once. */
+  /** The id that the SDK has just reported. If an event with data has it, the event follows at
+   * once. */
   told;
 
   constructor() {
@@ -49,7 +51,8 @@ class Watched {
         call.gaveUp = String(error);
         call.abort.abort();
       }
-      // Without a session there is nothing to resume. 2.x says so here, and lets the caller wait for its own timeout.
+      // Without a session there is nothing to resume. 2.x reports that here, and lets the caller
+      // wait for its own timeout.
       if (call && !this.transport.sessionId && /SSE stream disconnected/.test(String(error))) {
         call.broke = String(error);
         call.abort.abort();

@@ -1,5 +1,5 @@
-// What both SDK generations need from their surroundings: a loopback callback, as desktop clients have one,
-// a store in memory, and lines that the harness reads. `open URL` asks the person to open a browser.
+// The surroundings of both SDK generations: a loopback callback, as desktop clients have one, a
+// store in memory, and lines that the harness reads. `open URL` asks the person to open a browser.
 import { createServer } from "node:http";
 
 /** Listens on a free loopback port. `arrival` resolves with the query of the first callback. */
@@ -65,8 +65,13 @@ let listings = 0;
 
 /** fetch, counting the requests for a page of the list: SDK 2.x collects the pages by itself. */
 export function countingFetch(input, init) {
-  if (typeof init?.body === "string" && init.body.includes('"tools/list"')) listings += 1;
+  countListing(init?.body);
   return fetch(input, init);
+}
+
+/** Counts a message, if it is a request for a page of the list. */
+export function countListing(message) {
+  if (typeof message === "string" && message.includes('"tools/list"')) listings += 1;
 }
 
 /** One line of the report. */
@@ -110,7 +115,7 @@ export async function useTools(client) {
   check(/no_such_tool|[Uu]nknown tool|not found/.test(unknown), "an unknown tool is an error that names it", unknown);
 }
 
-/** What every SDK is asked to do with prompts and resources. */
+/** The requests of every SDK for prompts and resources. */
 export async function useOffers(client) {
   const { prompts } = await client.listPrompts();
   check(prompts.some((one) => one.name === "test_prompt_with_arguments" && one.arguments.length === 2), "prompts are listed with their arguments", prompts);

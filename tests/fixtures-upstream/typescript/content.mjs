@@ -1,5 +1,6 @@
-// What every fixture serves, whatever its era: the names and texts that the scenarios of the official conformance suite ask of a server, and a few
-// tools for the tests about sessions, cancellation and changing lists. A server supplies a `call` with what its era can do:
+// The content of every fixture, for each era: the names and texts that the scenarios of the official
+// conformance suite require of a server, and a few tools for the tests about sessions, cancellation
+// and changing lists. A server supplies a `call` with the functions of its era:
 //   progress(n, total, message), log(level, data), ask({key: {method, params}}) → {key: result}, capabilities(), pause(ms), detach(), session
 
 export const INFO = { name: 'fixture-upstream', version: '1.4.2', title: 'Fixture upstream' };
@@ -30,7 +31,7 @@ export class Missing extends Error {
     }
 }
 
-/** Lists that tools change, and who wants to hear of it. */
+/** Lists that tools change, and the listeners for changes. */
 export const world = { addedTool: false, addedPrompt: false, touched: 0, cancelled: 0, listeners: new Set() };
 function changed(what, uri) {
     for (const listener of world.listeners) listener(what, uri);

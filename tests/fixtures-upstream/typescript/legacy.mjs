@@ -34,7 +34,7 @@ const RESULTS = {
     'roots/list': ListRootsResultSchema,
 };
 
-// What the two endpoints speak knows of no tasks.
+// The protocol of the two endpoints has no tasks.
 const gated =
     process.argv.includes('gated')
         ? {
@@ -75,7 +75,8 @@ function open() {
             if (progressToken === undefined) return;
             await extra.sendNotification({ method: 'notifications/progress', params: { progressToken, progress, total, message } });
         },
-        // `beside`: on the session's own stream, where the SDK sends what is not said to belong to a request.
+        // `beside`: on the session's own stream, where the SDK sends messages without a related
+        // request.
         ask: async (questions, { beside = false } = {}) => {
             const send = beside ? (...args) => server.request(...args) : extra.sendRequest;
             const answers = Object.entries(questions).map(async ([key, question]) => [

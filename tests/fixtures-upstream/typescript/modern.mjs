@@ -20,7 +20,7 @@ const META = 'io.modelcontextprotocol';
 const codec = createRequestStateCodec({ key: randomBytes(32), ttlSeconds: 600 });
 const tasks = new Tasks();
 
-/** What a handler throws to end this round. */
+/** A handler throws it to end this round. */
 class NeedsInput {
     constructor(result) {
         this.result = result;
@@ -61,7 +61,7 @@ function call(ctx) {
             await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total, message } });
         },
         ask: asker(ctx),
-        // There is nobody to come back to.
+        // There is no client to come back to.
         detach: async () => {},
     };
 }

@@ -1,5 +1,5 @@
-// The HTTP side that the fixtures have in common: a free port, said on stdout, a token if one is
-// wanted, and an echo of it.
+// The HTTP side that the fixtures have in common: a free port, printed on stdout, a token on
+// request, and an echo of it.
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
@@ -60,6 +60,6 @@ export function serve(handle) {
     });
     server.requestTimeout = 0;
     server.listen(0, '127.0.0.1', () => console.log(`listening ${server.address().port}`));
-    // Whoever started it holds its stdin, and is gone when that ends.
+    // The parent process holds its stdin, and is gone when that ends.
     process.stdin.resume().on('end', () => process.exit(0));
 }

@@ -1,5 +1,5 @@
-//! Lists that change, and those who listen to them (TEST-C10): in sessions, with the id of what
-//! they were told last, and without.
+//! Lists that change, and their listeners (TEST-C10): in sessions, with the id of the last event
+//! that they received, and without.
 
 use std::{
     sync::{
@@ -22,14 +22,14 @@ use tokio::time::{sleep, timeout};
 
 use super::{Dice, load::Access};
 
-/// First word of the description that tells the revision.
+/// First word of the description, before the revision.
 const REVISION: &str = "Revision";
 /// How long a session is used before another one is begun.
 const SESSION: Duration = Duration::from_secs(70);
-/// What a client waits before it connects again if the server asked for nothing.
+/// The wait of a client before it reconnects, if the server gave no `retry`.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Somebody who changes lists in the console.
+/// A person who changes lists in the console.
 #[derive(Debug)]
 pub(super) struct Editor {
     pub(super) owner: Person,
@@ -60,7 +60,7 @@ impl Editor {
         }
     }
 
-    /// Postgres may be away: it is tried until somebody says that it is done.
+    /// Postgres may be away: it is tried until the console confirms it.
     async fn change(&self, place: usize, revision: u64) {
         let (list, tool) = &self.lists[place];
         let path = format!("/workspaces/{list}/tools/{tool}");
@@ -84,7 +84,7 @@ impl Editor {
     }
 }
 
-/// Somebody who wants to hear of one list.
+/// A client that listens for changes of one list.
 #[derive(Debug, Clone)]
 pub(super) struct Listener {
     pub(super) name: String,
@@ -139,7 +139,7 @@ impl Listener {
                     place = stream.last_id().map(str::to_owned).or(place);
                     wait = stream.retry().unwrap_or(RETRY);
                 }
-                // What it was has ended, and no new id of it is good.
+                // The stream has ended, and its ids are not good any more.
                 Ok(Reply::Whole(answer)) if matches!(answer.status.as_u16(), 400 | 404) => return,
                 _ => {}
             }
@@ -165,12 +165,13 @@ impl Listener {
             .start(&modern_message("subscriptions/listen", params))
             .await?
             .stream()?;
-        // It says first what it listens to.
+        // The first event acknowledges the subscriptions.
         stream.message().await?;
         Ok((stream, client))
     }
 
-    /// Writes down what comes until the stream is over, and reads the list as clients do that are told of a change.
+    /// Records the events until the stream is over, and reads the list after each notification, as
+    /// clients do.
     async fn follow(&self, stream: &mut SseStream, remembered: bool, client: &McpClient) {
         self.history.add(What::Listens {
             listener: self.name.clone(),
@@ -183,7 +184,7 @@ impl Listener {
                     listener: self.name.clone(),
                     id: event.id,
                 });
-                // That it cannot be read now says nothing of the list.
+                // A failed read now says nothing about the list.
                 let _ = read(&self.history, &self.list, client).await;
             }
         }

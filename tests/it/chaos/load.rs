@@ -42,14 +42,15 @@ const LIMITED: u64 = 3;
 const FEW: u64 = 30;
 /// Those who listen to each list: in sessions, and without.
 const LISTENERS: usize = 2;
-/// Who listens is told of a change within this time (TEST-C10); the checker says who was not.
+/// A listener is notified of a change within this time (TEST-C10); the checker reports those that
+/// were not.
 const TOLD: Duration = Duration::from_secs(12);
 /// Calls that take so many milliseconds run long enough to be cancelled.
 const LONG: u64 = 2_500;
 /// Well within the life of a token.
 const REFRESH: Duration = Duration::from_secs(240);
 
-/// Somebody's access to one server.
+/// A person's access to one server.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     url: String,
@@ -86,12 +87,12 @@ pub(super) struct Load {
     /// One for each list.
     readers: Vec<(String, Access)>,
     refreshers: JoinSet<()>,
-    /// Closed, they tell the SDKs' programs to end.
+    /// Standard input of the SDKs' programs, which end when it closes.
     sdks: Vec<ChildStdin>,
     secrets: Secrets,
 }
 
-/// What no log may hold: tokens and session ids.
+/// Values that no log may hold: tokens and session ids.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Secrets(Arc<Mutex<Vec<String>>>);
 
@@ -178,7 +179,8 @@ impl Load {
         }
     }
 
-    /// What is beside plain calls, in workspaces of somebody else: questions, a limit, and lists that change.
+    /// Starts the load beside plain calls, in workspaces of another person: questions, a limit, and
+    /// lists that change.
     async fn beside(&mut self, fleet: &Fleet, seed: u64) -> Result<()> {
         let owner = sign_up(&fleet.cluster, "bea").await?;
         let client = OAuthClient::register(fleet.cluster.url(), "Beside").await?;
@@ -308,7 +310,8 @@ impl Load {
         while let Some(worker) = self.workers.join_next().await {
             worker.context("a client fell over")??;
         }
-        // All is quiet now. Who is not told of the last change within this time was not told in time: that is for the checker to say.
+        // All is quiet now. A listener that is not notified of the last change within this time is
+        // late: the checker reports that.
         let history = &self.history;
         let _ = eventually("everybody knows", TOLD, async || {
             everyone_knows(&history.lines())
@@ -324,14 +327,14 @@ impl Load {
     }
 }
 
-/// Nobody reads half of it.
+/// Replaces the file at once, so that no reader sees half of it.
 fn replace(file: &Path, text: &str) -> Result<()> {
     let fresh = file.with_extension("fresh");
     fs::write(&fresh, text)?;
     Ok(fs::rename(fresh, file)?)
 }
 
-/// What a client does.
+/// The task of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// Calls of every kind.
@@ -394,7 +397,7 @@ impl Worker {
         }
         // A lost owner costs 12 s, a held node 10 s, and both may meet. An API that hangs costs 3 s.
         plan.deadline += Duration::from_secs(10);
-        // Over a network that falls silent nobody hears that a connection was closed.
+        // Over a network that falls silent the close of a connection does not arrive.
         if millis >= LONG && self.access.front.is_none() && self.dice.below(3) == 0 {
             (plan.cut_after, plan.half_open, plan.rest) = (None, false, Duration::ZERO);
             plan.cancel_after = Some(Duration::from_millis(300 + self.dice.below(900)));
@@ -424,7 +427,7 @@ impl Worker {
         let mut number = 0;
         while !self.is_over() {
             number += 1;
-            // What the oldest of them knows nothing of, its clients cannot be asked.
+            // The oldest of them has no questions, so its clients cannot be asked.
             let (versions, can) = match self.role {
                 Role::Asked => (&[LEGACY, LEGACY, "2025-06-18"][..], able()),
                 _ => (

@@ -28,14 +28,14 @@ enum Strike {
     CutRedis,
     /// TEST-F4, all nodes and Redis.
     CutRedisOff,
-    /// TEST-F4, doorbells alone.
+    /// TEST-F4, notifications alone.
     LoseDoorbells,
     /// TEST-F5.
     RestartRedis,
     /// TEST-F5, without its data.
     EmptyRedis,
     PauseRedis,
-    /// TEST-F6: another one takes over, which was not told the last writes.
+    /// TEST-F6: another one takes over, which lacks the last writes.
     ReplaceRedis,
     /// TEST-F7.
     FillRedis,
@@ -254,7 +254,8 @@ impl Nemesis {
         Ok(())
     }
 
-    /// Another Redis takes over, which was not told what was written last. By turns because the old one is dead, and although it lives.
+    /// Another Redis takes over, which lacks the last writes. By turns because the old one is dead,
+    /// and although it lives.
     async fn replace_redis(&mut self, cluster: &mut Cluster) -> Result<()> {
         let lost = Duration::from_millis(self.dice.pick(&[200, 700, 2_000]));
         let how = [Succession::Death, Succession::Demotion][self.successions % 2];
@@ -273,7 +274,8 @@ impl Nemesis {
         cluster.restore_heir().await
     }
 
-    /// A node is started on a machine whose clock is wrong. It says so and serves nobody, until somebody sets the clock right.
+    /// A node is started on a machine whose clock is wrong. It reports that and serves no client
+    /// until the clock is set right.
     async fn wrong_clock(&mut self, cluster: &mut Cluster, victim: usize) -> Result<()> {
         let node = &mut cluster.nodes[victim];
         let seconds = self.dice.pick(&[-300, 300]);
@@ -317,7 +319,7 @@ impl Nemesis {
                 },
             ),
         };
-        // Who still hears may not be excused by who does not.
+        // A cut for some nodes may not excuse the others.
         let is_away = weather != Weather::Deaf;
         let kind = if is_away {
             FaultKind::StoreAway

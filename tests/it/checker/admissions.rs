@@ -52,7 +52,8 @@ pub(super) fn c11_more_calls_than_a_limit_lets_in_are_seen() {
     // All at once: the bucket, what a second brings, one for each node, and those under way.
     assert_eq!(let_in(vec![burst(36)]), nothing);
     assert_eq!(let_in(vec![burst(37)]), ["C11"]);
-    // One every two seconds for an hour is what the limit says; two in three are one and a half times as much.
+    // The limit is one every two seconds for an hour; two in three are one and a half times as
+    // much.
     assert_eq!(let_in(vec![calls("limited", 1_800, 0, 2_000)]), nothing);
     assert_eq!(let_in(vec![calls("limited", 400, 0, 1_333)]), ["C11"]);
     // A full bucket, a quiet minute, and another one; without the minute it is too much.
@@ -70,7 +71,7 @@ pub(super) fn c11_more_calls_than_a_limit_lets_in_are_seen() {
     assert_eq!(with(66, FaultKind::StoreAway, 15_000, 25_000), nothing);
     assert_eq!(with(70, FaultKind::StoreAway, 15_000, 25_000), ["C11"]);
     assert_eq!(with(66, FaultKind::StoreAway, 5_000, 10_000), ["C11"]);
-    // What it lost it lets in once more.
+    // It admits once more the calls that it forgot.
     assert_eq!(with(66, FaultKind::StoreEmptied, 20_000, 20_001), nothing);
     assert_eq!(with(70, FaultKind::StoreEmptied, 20_000, 20_001), ["C11"]);
     for kind in [FaultKind::Other, FaultKind::Database, FaultKind::StoreFull] {
@@ -79,7 +80,8 @@ pub(super) fn c11_more_calls_than_a_limit_lets_in_are_seen() {
     // A node that begins lets one in before it asks.
     assert_eq!(with(37, FaultKind::Node, 20_000, 20_000), nothing);
     assert_eq!(with(38, FaultKind::Node, 20_000, 20_000), ["C11"]);
-    // Two of three nodes were dead when the store went away, and came back: the third had counted on nobody.
+    // Two of three nodes were dead when the store went away, and came back: the third had counted
+    // no other node.
     let alone = |count| {
         let mut lines = vec![
             (10_000, fault("kill mcp-1", FaultKind::Node)),

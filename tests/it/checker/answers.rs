@@ -4,7 +4,7 @@ use portolan_tests::checker::NODE_LOST;
 
 use super::*;
 
-/// A call that asks, is told once, and has a result.
+/// A call that asks, receives one answer, and has a result.
 fn asked(call: &str) -> Vec<What> {
     let text = |text: &str| text.to_owned();
     vec![
@@ -31,7 +31,7 @@ fn asked(call: &str) -> Vec<What> {
     ]
 }
 
-/// What the client of `whose` said, heard by `call`.
+/// The answer of the client of `whose`, as received by `call`.
 fn heard(call: &str, whose: &str) -> What {
     What::Heard {
         call: call.to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
     let nothing: [&str; 0] = [];
     assert_eq!(with(|_| {}), nothing);
     assert_eq!(check(&timed(asked("a"))).answers, 1);
-    // Two calls at once, each told its own.
+    // Two calls at once, each with its own answer.
     assert_eq!(with(|whats| whats.extend(asked("b"))), nothing);
 
     let crossed = with(|whats| {
@@ -71,7 +71,7 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
         ["C7"],
         "twice"
     );
-    // A client that does not hear that it was taken says it again: then, too, the call hears it once.
+    // A client without a confirmation sends its answer again: then, too, the call receives it once.
     let again = |also_heard: bool| {
         with(|whats| {
             let said = whats[2].clone();
@@ -134,7 +134,7 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
     assert_eq!(after_its_node(nobody(), FaultKind::Node), nothing);
     assert_eq!(after_its_node(stopped(), FaultKind::Node), ["C7"]);
     assert_eq!(after_its_node(nobody(), FaultKind::Other), ["C7", "C15"]);
-    // One that was refused need not be heard.
+    // A refused answer need not be received.
     let refused = with(|whats| {
         whats[5] = ended("a", stopped());
         whats.drain(3..5);
@@ -164,7 +164,8 @@ pub(super) fn c5_a_call_that_waits_in_vain_for_an_answer_is_seen() {
             whats.insert(place + 2, over());
         })
     };
-    // An answer waits until the store has the question: asked while it was full or away, or before, it is heard.
+    // An answer waits until the store has the question: it is received if the question was asked
+    // before, or while the store was full or away.
     assert_eq!(during(FaultKind::StoreFull, 1), ["C7", "C5"]);
     assert_eq!(during(FaultKind::StoreFull, 3), ["C7", "C5"]);
     assert_eq!(during(FaultKind::StoreAway, 1), ["C5"]);
@@ -184,7 +185,7 @@ pub(super) fn c5_a_call_that_waits_in_vain_for_an_answer_is_seen() {
         whats.insert(1, fault("fill redis", FaultKind::StoreFull));
     });
     assert_eq!(with_its_node, nothing);
-    // Nobody took it.
+    // It was not accepted.
     let refused = hung(&|whats| {
         whats.remove(3);
         whats.insert(1, fault("fill redis", FaultKind::StoreFull));

@@ -103,7 +103,7 @@ pub(super) fn c8_an_answer_to_what_was_cancelled_is_seen() {
         during(lines, FaultKind::Node, 61_200, 63_000);
     });
     assert_eq!(lost, nothing);
-    // Who comes back for it after its end must not get one either.
+    // A client that resumes after its end must not get one either.
     let after = with(|lines| {
         lines[3] = (61_500, given_up());
         lines.push((

@@ -1,4 +1,4 @@
-//! What a fault excuses, and what not.
+//! Findings that a fault excuses, and findings that it does not.
 
 use portolan_tests::checker::LOST_ITS_PLACE;
 

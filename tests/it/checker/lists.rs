@@ -37,7 +37,7 @@ fn listens(listener: &str) -> What {
     }
 }
 
-/// Told of this list; without a session nothing says of which.
+/// A notification of this list; without a session it has no mark of the list.
 fn told(listener: &str, mark: Option<u64>) -> What {
     What::Told {
         listener: listener.to_owned(),
@@ -58,7 +58,7 @@ fn listed(revision: u64) -> What {
     }
 }
 
-/// Two changes, and one listener of each era that is told of both.
+/// Two changes, and one listener of each era that is notified of both.
 fn good() -> Vec<(u64, What)> {
     vec![
         (1_000, listens("session")),
@@ -118,7 +118,8 @@ pub(super) fn c10_who_is_not_told_of_a_change_is_seen() {
             assert_eq!(before, ["C10"], "{who}: {kind:?} that was over");
         }
     }
-    // A session whose record is lost in its first minute is taken for one that has not said that it is ready, until the minute is over.
+    // A session whose record is lost in its first minute counts as one that has not sent
+    // `notifications/initialized`, until the minute is over.
     let emptied = |place: usize, time, later: Option<(u64, What)>| {
         with(|lines| {
             lines.remove(place);
@@ -139,7 +140,8 @@ pub(super) fn c10_who_is_not_told_of_a_change_is_seen() {
         ["C10"],
         "and nobody without a session"
     );
-    // A session that was away is told when it comes back; who listens without one reads the list then.
+    // A session that was away is notified when it comes back; a listener without one reads the list
+    // then.
     let away = |who: &str, place: usize, notice: Option<(u64, What)>| {
         with(|lines| {
             lines.remove(place);
@@ -154,7 +156,7 @@ pub(super) fn c10_who_is_not_told_of_a_change_is_seen() {
     // One that opened its session later knows the list.
     let newcomer = with(|lines| lines.push((45_000, listens("session-2"))));
     assert_eq!(newcomer, nothing);
-    // Two changes that come together may be told of in one notice.
+    // One notice may report two changes that come together.
     let together = with(|lines| {
         lines.extend([(40_120, changing(3)), (40_180, changed(3))]);
         lines[10].1 = listed(3);

@@ -1,8 +1,8 @@
-//! TEST-C14: who is put off.
+//! TEST-C14: requests that are answered 503.
 
 use super::*;
 
-/// So many calls, one every hundred milliseconds, of which the first `put_off` are answered 503.
+/// So many calls, one every hundred milliseconds. The first `put_off` of them are answered 503.
 fn calls(count: u64, put_off: u64) -> Vec<(u64, What)> {
     let each = (0..count).flat_map(|number| {
         let call = format!("a-{number}");
@@ -67,7 +67,7 @@ pub(super) fn c14_a_service_that_puts_many_off_without_need_is_seen() {
         (1_000, over()),
     ]);
     assert_eq!(broken_by(&at(lines)), nothing);
-    // Who resumes is a request, too.
+    // A resume counts as a request, too.
     let mut lines = calls(500, 0);
     let resumed = |number: u64| {
         let call = format!("a-{number}");

@@ -51,7 +51,7 @@ fn object(value: &Value) -> JsonObject {
 /// How far it is, of how much, and in words.
 type Step = (f64, Option<f64>, Option<String>);
 
-/// Answers what is asked, and keeps it, and what it is told of progress.
+/// Answers questions, and records them and progress.
 #[derive(Debug, Clone, Default)]
 struct Answering {
     asked: Arc<Mutex<Vec<(&'static str, Value)>>>,
@@ -69,7 +69,7 @@ impl Answering {
         serde_json::from_value(answer).map_err(broken)
     }
 
-    /// What was asked since this was called last.
+    /// The questions since the last call of this function.
     fn asked(&self) -> Vec<(&'static str, Value)> {
         std::mem::take(&mut *locked(&self.asked))
     }
@@ -332,7 +332,8 @@ impl Walk {
         Ok(())
     }
 
-    /// A tool that asks `methods` and then says `words`. Gives its result, and the parameters of the first question.
+    /// A tool that asks `methods` and then answers `words`. Returns its result, and the parameters
+    /// of the first question.
     async fn ends(
         &self,
         word: &str,
@@ -352,8 +353,8 @@ impl Walk {
         Ok((result, first))
     }
 
-    /// MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: whatever the eras of the two sides, the question
-    /// reaches the handler, and its answer whoever asked.
+    /// MCP-X-20, MCP-X-22, MCP-X-28, MCP-X-29: for any eras of the two sides, the question reaches
+    /// the handler, and its answer reaches the server that asked.
     async fn questions(&self, word: &str, fixture: Fixture) -> Result<()> {
         let (about, nothing) = (self.about, json!({}));
         let name = "test_input_required_result_elicitation";

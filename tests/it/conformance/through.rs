@@ -1,5 +1,6 @@
-//! What the suite requires of a server, of Portolan with a server of somebody else behind it: whatever era that is of, and through the
-//! endpoint that wants a token. Every scored scenario passes, and those of the unscored that this bridge is about.
+//! The server requirements of the suite, for Portolan with a third-party server of either era
+//! behind it, through the endpoint with a token. Every scored scenario passes, and the unscored
+//! ones about this bridge.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -65,7 +66,7 @@ async fn through(
     let published = behind::publish(&console, "harbour", &upstream, &json!({})).await?;
     let client = OAuthClient::register(stack.url(), "Conformance suite").await?;
     let tokens = client.authorize(&owner, &published.url).await?;
-    // What comes and goes is there when it is published, so that its going and coming is news.
+    // Temporary items are there when they are published, so that later changes are notified.
     come_and_go(&console, &published, &tokens.access).await?;
     let proxy = HeaderAddingProxy::start(&published.url, &tokens.access)?;
     let out = findings(&format!("through-{fixture:?}"), version)?;
@@ -79,7 +80,7 @@ async fn through(
     let output = String::from_utf8_lossy(&finished.stdout);
     let found = outcomes(&out)?;
     assert_eq!(found.len(), scenarios, "{output}");
-    // What tasks owe is held elsewhere.
+    // Other tests hold the rules of tasks.
     let failed: BTreeSet<&str> = found
         .iter()
         .filter(|(scenario, _)| !scenario.starts_with("tasks-"))
@@ -139,9 +140,9 @@ async fn come_and_go(
     Ok(())
 }
 
-/// What a server of the session era cannot say to a client of 2026-07-28, whoever stands between them: it asks by a request, which has an id
-/// and no key (MCP-X-22); and it does not name the capability that it misses, but answers without
-/// it.
+/// Scenarios that a server of the session era cannot pass for a client of 2026-07-28, through any
+/// bridge. It asks by a request, which has an id and no key (MCP-X-22). It does not name a missing
+/// capability, but answers without it.
 const NO_WORDS: [&str; 3] = [
     "sep-2322-elicitation-incomplete",
     "sep-2575-server-rejects-undeclared-capability",

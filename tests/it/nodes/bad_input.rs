@@ -45,7 +45,8 @@ async fn times(client: &McpClient, calls: usize) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// Says the beginning, then a letter each second until the other end has enough. Answers after how long, and what it was told.
+/// Sends the beginning, then a letter each second until the other end stops it. Returns the time
+/// until then, and the status.
 async fn drip(client: McpClient, beginning: String) -> Result<(Duration, Option<StatusCode>)> {
     let mut connection = RawHttp::to(&client).await?;
     let began = Instant::now();
@@ -100,8 +101,8 @@ async fn b1_slow_heads_are_cut_after_ten_seconds_and_nobody_waits_for_slow_clien
     is_well(&fleet, &session).await
 }
 
-/// What a sender gets rid of before it is stopped: what is read and thrown away so that it can read the refusal (8 MiB), and what the
-/// kernels of both ends keep.
+/// Most bytes that a sender sends before it is stopped: those that the node reads and discards so
+/// that the sender can read the refusal (8 MiB), and those in the kernels of both ends.
 const MOST_TAKEN: usize = 32 * MIB;
 /// Endless bodies of each kind in one batch, one after the other.
 const ENDLESS: usize = 20;
@@ -342,7 +343,7 @@ async fn b4_batches_are_bounded_and_of_one_revision() -> Result<()> {
     is_well(&fleet, &newer).await
 }
 
-/// TEST-B5: toward us. What APIs send is in `crates/http_tools/src/answer/tests.rs`.
+/// TEST-B5: requests to us. Answers of APIs are in `crates/http_tools/src/answer/tests.rs`.
 #[tokio::test]
 async fn b5_a_packed_body_is_415_and_is_not_unpacked() -> Result<()> {
     let (fleet, session) = one_node(LEGACY).await?;
@@ -438,7 +439,7 @@ async fn b7_heads_are_bounded_and_headers_that_lie_are_refused_without_an_echo()
     is_well(&fleet, &session).await
 }
 
-/// What tries to look like the end of an event and the beginning of the next one.
+/// Text that imitates the end of an event and the beginning of the next one.
 const FRAMES: &str = "a\n\nid: x\ndata: y\r\rretry: 1\r\n\r\n: \u{0}\u{2028}\u{2029}z";
 
 /// TEST-S9: it stands in the progress token and in the result.

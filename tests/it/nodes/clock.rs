@@ -1,5 +1,5 @@
-//! A node whose clock is five minutes wrong (TEST-F13; AUTH-4.7): it serves nobody until the clock
-//! is right, and costs nobody a token.
+//! A node whose clock is five minutes wrong (TEST-F13; AUTH-4.7): it serves no request until the
+//! clock is right, and invalidates no token.
 
 use std::{io::ErrorKind, time::Duration};
 
@@ -26,7 +26,7 @@ async fn f13_a_node_whose_clock_is_wrong_answers_503_and_never_401() -> Result<(
         let refused = TcpStream::connect(node.address()).await;
         let refused = refused.map_err(|error| error.kind());
         assert_eq!(refused.err(), Some(ErrorKind::ConnectionRefused));
-        // Somebody sets it right.
+        // An operator sets it right.
         node.set_clock(0)?;
         node.ready().await?;
         echo(&fleet.on(1, &session)?, "served here").await?;
@@ -34,7 +34,7 @@ async fn f13_a_node_whose_clock_is_wrong_answers_503_and_never_401() -> Result<(
         let node = &mut fleet.cluster.nodes[1];
         node.set_clock(seconds)?;
         node.refuses("clock").await?;
-        // A good token, a session that lives, and an event that another node can tell of.
+        // A good token, a session that lives, and an event that another node can deliver.
         let wrong = fleet.on(1, &session)?;
         let called = wrong.request("tools/list", serde_json::json!({})).await?;
         assert_eq!(called.status, StatusCode::SERVICE_UNAVAILABLE, "{seconds}");

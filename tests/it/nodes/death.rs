@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{ADOPTION, Order, echo, response};
 
-/// The adopter's error for a call whose owner is gone.
+/// The error for a call whose owner is gone, from the node that takes over.
 fn assert_node_lost(answer: &serde_json::Value, id: i64) {
     assert_eq!(answer["id"], id);
     let error = &answer["error"];
@@ -55,7 +55,8 @@ async fn results_exist_before_the_client_comes_back() -> Result<()> {
     fleet.cluster.nodes[0].kill()?;
     fleet.cluster.nodes[0].start()?;
     fleet.cluster.nodes[0].ready().await?;
-    // It is another node now, whatever its address: it holds the client and adopts like any other.
+    // It is another node now, whatever its address: it holds the client and takes over like any
+    // other.
     let mut back = fleet
         .on(0, &session)?
         .resume(order.first_id()?)
@@ -89,7 +90,7 @@ async fn s12_an_owner_that_wakes_up_finds_itself_fenced_and_hangs_up() -> Result
         }
     });
     fleet.cluster.nodes[0].go_on()?;
-    // Its outgoing request is dropped, and nobody hears a second outcome.
+    // Its outgoing request is dropped, and no client receives a second outcome.
     fleet.fixture.held.given_up("order-13", 1).await?;
     let first_id = order.events[0].id.as_deref().unwrap_or_default();
     let mut later = fleet.on(0, &session)?.resume(first_id).await?.stream()?;
@@ -117,7 +118,8 @@ async fn a_call_that_had_sent_nothing_fails_at_once_and_is_not_repeated() -> Res
         fleet.cluster.nodes[0].kill().expect("killed");
     });
     assert!(answer.is_err(), "{answer:?}");
-    // Long enough for an adopter, if there were one: the other node has suspected the dead one and looked at what it left.
+    // Long enough for a take-over, if there were one: the other node has suspected the dead one and
+    // read its records.
     let left = Instant::now();
     let node = &fleet.cluster.nodes[1];
     portolan_tests::process::eventually(
@@ -178,7 +180,8 @@ async fn c5_an_owner_that_membership_has_forgotten_counts_as_lost() -> Result<()
     let session = fleet.session(LEGACY).await?;
     let order = Order::start(&fleet, &fleet.on(0, &session)?, 15).await?;
     fleet.cluster.nodes[0].kill()?;
-    // As after the loss of the store between two of its heartbeats: no entry says that it ever lived.
+    // As after the loss of the store between two of its heartbeats: no entry shows that it ever
+    // lived.
     for key in ["pl1:{nodes}:z", "pl1:{nodes}:i"] {
         fleet.cluster.redis.command(&["DEL", key]).await?;
     }

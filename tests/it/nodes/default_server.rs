@@ -37,7 +37,7 @@ async fn case_97_the_workspaces_own_url_leads_to_its_default_server_and_tokens_o
     let server = fleet.published.url.clone();
     let stranger = McpClient::new(&workspace)?;
 
-    // What each token opens, at the workspace, at the platform and at the server.
+    // The status for each token, at the workspace, at the platform and at the server.
     let open = async |access: &str| -> Result<Vec<Vec<StatusCode>>> {
         let mut all = Vec::new();
         for url in [&workspace, &platform, &server] {
@@ -51,7 +51,7 @@ async fn case_97_the_workspaces_own_url_leads_to_its_default_server_and_tokens_o
         of_server == [NONE, NONE, ALL],
         "97, though it is the default one: {of_server:?}"
     );
-    // CASE-102: who names no resource gets what the picker says.
+    // CASE-102: a client that names no resource gets the choice of the picker.
     for resource in [Some(workspace.as_str()), Some(platform.as_str()), None] {
         let (code, pkce) = fleet.client.code(&fleet.owner, resource).await?;
         let given = tokens(fleet.client.redeem(&code, &pkce.verifier).await?).await?;
@@ -59,7 +59,7 @@ async fn case_97_the_workspaces_own_url_leads_to_its_default_server_and_tokens_o
         ensure!(opened == [ALL, ALL, ALL], "{resource:?}: {opened:?}");
     }
 
-    // At the URL without a workspace everybody finds their own.
+    // At the URL without a workspace each person reaches their own.
     let bob = sign_up(&fleet.cluster, "bob").await?;
     let lagoon = bob
         .console()
@@ -96,7 +96,8 @@ async fn section_5_1_nodes_hear_which_server_is_the_default_one() -> Result<()> 
     choose(&fleet, Some(&fleet.published.server_id)).await?;
     become_all("it is again", StatusCode::OK).await?;
 
-    // Node rule (c): a token for the workspace is one for its default server alone, if the workspace says so.
+    // Node rule (c): a token for the workspace is one for its default server alone, if the
+    // workspace chose that.
     let of_server = client.clone().at(&fleet.published.url);
     ensure!(answers(&fleet, &of_server).await? == ALL);
     let change = json!({"workspace_tokens": false});

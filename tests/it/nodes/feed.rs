@@ -1,5 +1,5 @@
-//! What nodes know of revocations when Redis forgets everything, when somebody's role changes, and when they start in the middle of a
-//! storm (AUTH-4.2, AUTH-4.3; CASE-134, CASE-137, CASE-138).
+//! Revocations at nodes when Redis forgets everything, when a person's role changes, and when nodes
+//! start in the middle of a storm (AUTH-4.2, AUTH-4.3; CASE-134, CASE-137, CASE-138).
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -52,7 +52,7 @@ async fn app(fleet: &Fleet) -> Result<(String, McpClient)> {
     ))
 }
 
-/// Waits until every node refuses it, and says how long that took.
+/// Waits until every node refuses it, and returns the time.
 async fn refused_everywhere(fleet: &Fleet, client: &McpClient) -> Result<Duration> {
     let began = Instant::now();
     for node in 0..fleet.cluster.nodes.len() {
@@ -93,7 +93,7 @@ async fn case_137_a_redis_that_forgot_everything_gives_no_revoked_token_back() -
         ensure!(status(&fleet, node, &fleet.mcp).await? == StatusCode::OK);
         ensure!(status(&fleet, node, &second).await? == StatusCode::OK);
     }
-    // It hears of what comes after that.
+    // It receives later revocations.
     revoke(&fleet.client, &second_refresh).await?;
     let took = refused_everywhere(&fleet, &second).await?;
     ensure!(took < REACH, "{took:?}");
@@ -161,7 +161,7 @@ async fn case_134_a_new_role_costs_one_401_and_the_stream_is_resumed() -> Result
     ensure!(began.elapsed() < REACH, "AUTH-R9: {:?}", began.elapsed());
     refused_everywhere(&fleet, &mcp).await?;
 
-    // The one refusal that the client sees tells it what to do, and the session waits for it.
+    // The one refusal that the client sees says what to do, and the session waits for it.
     let refused = session.resume(&place).await?.whole()?;
     ensure!(
         refused.status == StatusCode::UNAUTHORIZED
@@ -181,7 +181,7 @@ async fn case_134_a_new_role_costs_one_401_and_the_stream_is_resumed() -> Result
         ensure!(status(&fleet, node, &fresh).await? == StatusCode::OK);
     }
 
-    // It is the stream that it was: it tells what happens now.
+    // It is the same stream: it delivers new events.
     let tools = console
         .tool_ids(&fleet.published.workspace, &fleet.published.source_id)
         .await?;
@@ -243,7 +243,7 @@ async fn case_138_a_node_that_starts_in_a_storm_of_revocations_serves_nobody_who
     let asking = async {
         let mut refused = 0;
         while refused == 0 || !is_ready.load(Ordering::Relaxed) {
-            // Nobody listens there yet.
+            // No process listens there yet.
             if let Ok(answer) = tools(&before).await {
                 ensure!(answer.status != StatusCode::OK, "{}", answer.text);
                 refused += usize::from(answer.status == StatusCode::UNAUTHORIZED);

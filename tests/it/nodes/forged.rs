@@ -1,6 +1,6 @@
-//! Whoever can write to Redis, and has no keys, can destroy; they cannot make anybody believe something, and no node falls over
-//! (TEST-S7). Events that were altered, swapped or moved in their log are in `hostile.rs`; answers, in the unit tests of
-//! `services/mcp/src/payloads.rs`.
+//! An attacker who can write to Redis, and has no keys, can destroy data. Forged data is not
+//! accepted, and no node crashes (TEST-S7). Events that were altered, swapped or moved in their log
+//! are in `hostile.rs`; answers, in the unit tests of `services/mcp/src/payloads.rs`.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn s7_doorbells_that_were_forged_or_repeated_deliver_nothing() -> Result<(
     let mut resumed = elsewhere.resume(&id).await?.stream()?;
     let mut events = resumed.until(is_progress).await?;
     let forged = [
-        // A notification and an answer that nobody sealed.
+        // A notification and an answer without a seal.
         "field('O') .. field('N') .. field('{\"forged\":1}')",
         "field('O') .. field('F') .. field('{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":1}}')",
         "field('C') .. field('F') .. field('{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":1}}')",
@@ -47,7 +47,7 @@ async fn s7_doorbells_that_were_forged_or_repeated_deliver_nothing() -> Result<(
         // Something that was sealed, for another number.
         "field('O') .. field('N') .. field(known)",
         "field('C') .. field('F') .. field(known)",
-        // What nobody can read.
+        // Bytes that no node can read.
         "'99999:x'",
         "field('Z') .. field('N') .. field('x')",
     ];
@@ -75,7 +75,7 @@ async fn s7_doorbells_that_were_forged_or_repeated_deliver_nothing() -> Result<(
     echo(&elsewhere, "as before").await
 }
 
-/// Longest time that a look at something broken is waited for.
+/// Longest wait for an answer about a broken record.
 const MOMENT: Duration = Duration::from_millis(700);
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn s7_garbage_in_place_of_any_record_crashes_no_node_and_is_shown_to_nobod
                     assert!(!event.data.contains("garbage"), "{kind}: {event:?}");
                 }
             }
-            // Who comes anew is served.
+            // A new client is served.
             let fresh = fleet.on(node, &fleet.session(LEGACY).await?)?;
             echo(&fresh, &format!("beside {kind}")).await?;
         }

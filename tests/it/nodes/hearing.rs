@@ -1,5 +1,5 @@
-//! Nodes that do not hear what is revoked: when they go on to judge tokens, and when they do not (AUTH-4.3.6, STREAM-17.4,
-//! ADR 25; CASE-136).
+//! Nodes that receive no revocations: when they go on to judge tokens, and when they do not
+//! (AUTH-4.3.6, STREAM-17.4, ADR 25; CASE-136).
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -58,7 +58,7 @@ impl Asking {
         Ok(seen)
     }
 
-    /// The last answer is a 503 that says when to come again, and sends nobody to sign in.
+    /// The last answer is a 503 with `Retry-After`, and asks for no sign-in.
     fn was_put_off(&self) -> Result<()> {
         let answer = self.last.as_ref();
         ensure!(
@@ -118,7 +118,7 @@ async fn case_136_without_redis_and_postgres_tokens_are_put_off_and_never_refuse
         asking.push(at);
     }
 
-    // Postgres alone, for all: nobody can revoke anything, and nobody who calls notices
+    // Postgres alone is away, for all: nothing can be revoked, and callers notice nothing
     // (STREAM-17.4).
     fleet.cluster.postgres.stop()?;
     for (node, at) in asking.iter_mut().enumerate() {
@@ -132,12 +132,12 @@ async fn case_136_without_redis_and_postgres_tokens_are_put_off_and_never_refuse
     for (node, at) in asking.iter_mut().enumerate() {
         only(&[OK], &at.until(AWAY, NOTICES).await?)?;
         at.was_put_off()?;
-        // Whatever it is: looking at it would tell its client something that may not hold.
+        // For any token: a judgement could tell its client something that may not hold.
         let garbage = fleet.mcp.clone().with_token("e30.e30.c2ln")?;
         let mut garbage = Asking::of(&fleet, node, &garbage)?;
         ensure!(garbage.status().await == AWAY);
         garbage.was_put_off()?;
-        // Who shows none learns, as ever, where to get one.
+        // A client without a token learns, as ever, where to get one.
         let nobody = fleet.mcp.clone().with("authorization", "")?;
         let mut nobody = Asking::of(&fleet, node, &nobody)?;
         ensure!(nobody.status().await == REFUSED);
@@ -145,7 +145,7 @@ async fn case_136_without_redis_and_postgres_tokens_are_put_off_and_never_refuse
         ensure!(node.metric("mcp_tokens_unjudged_total").await? > 1.5);
     }
 
-    // Redis is back, and tells each that none of the others hears.
+    // Redis is back, and its records show each node that no other one receives revocations.
     fleet.cluster.redis.start_again().await?;
     for at in &mut asking {
         only(&[AWAY], &at.until(OK, NOTICES).await?)?;
@@ -167,7 +167,8 @@ async fn case_136_without_redis_and_postgres_tokens_are_put_off_and_never_refuse
     Ok(())
 }
 
-/// The reason for it: what others revoke is not good at a node that cannot hear of it, and does not become good when its ways come back.
+/// The reason for it: a node without revocations does not accept tokens that others revoke, nor
+/// does it later, when its connections are back.
 #[tokio::test]
 async fn case_136_a_node_that_is_cut_off_alone_lets_nobody_in_who_was_revoked_meanwhile()
 -> Result<()> {

@@ -1,5 +1,5 @@
-//! Callers that want what is not theirs, a store that somebody else has written to, and floods (TEST-B and TEST-S; ten times as large in
-//! `make full`).
+//! Callers that want the data of others, a store with foreign writes, and floods (TEST-B and
+//! TEST-S; ten times as large in `make full`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ fn a_flood() -> usize {
     sized(10_000, 100_000)
 }
 
-/// What Redis keeps of sessions, streams, requests and questions: names, and digests of contents.
+/// Records of sessions, streams, requests and questions in Redis: names, and digests of contents.
 async fn kept(fleet: &Fleet) -> Result<String> {
     let script = "local all = {} \
         for _, key in ipairs(redis.call('KEYS', 'pl1:*')) do \
@@ -52,7 +52,7 @@ fn first_id(events: &[Event]) -> Result<&str> {
         .context("an id")
 }
 
-/// Somebody's client, of whoever, at whichever server.
+/// A client of a person, at a server.
 async fn somebody(
     fleet: &Fleet,
     person: &portolan_tests::person::Person,
@@ -158,7 +158,7 @@ async fn rewrite(fleet: &Fleet, what: &str) -> Result<()> {
 
 #[tokio::test]
 async fn s7_events_that_were_altered_swapped_or_moved_in_redis_reach_nobody() -> Result<()> {
-    // Two streams of one session, so that only the seal can tell them apart.
+    // Two streams of one session, so that only the seal can distinguish them.
     for (what, script) in [
         (
             "altered",
@@ -248,7 +248,7 @@ async fn s6_none_of_two_hundred_secrets_stands_in_redis() -> Result<()> {
         log.len() > 100_000 && dump.len() > 50_000,
         "it has kept something"
     );
-    // All begin alike: whoever finds one finds the beginning.
+    // All begin alike, so that a search for the beginning finds each.
     for (what, bytes) in [("the log", &log), ("the dump", &dump)] {
         let stands = bytes.windows(7).any(|window| window == b"marker-");
         assert!(!stands, "a marker stands in {what}");
@@ -289,7 +289,7 @@ async fn b8_a_flood_of_forged_event_ids_asks_redis_nothing() -> Result<()> {
         3 => format!("{number:x}{}", &good[4..]),
         _ => "A".repeat(number % 2_000 + 200),
     };
-    // What the two calls have left behind is told in a moment.
+    // Messages of the two calls may still be on their way for a moment.
     let is_quiet = async || {
         let idle = async || {
             sleep(Duration::from_secs(1)).await;
@@ -346,7 +346,7 @@ async fn b12_b13_answers_and_cancellations_of_nothing_leave_nothing() -> Result<
     let many = a_flood();
     flood((0..many).map(|number| send(&session, answers(number)))).await?;
     flood((0..many).map(|number| send(&session, cancels(number)))).await?;
-    // Somebody else's request has the same number.
+    // A request of another caller has the same number.
     let mut order = Order::start(&fleet, &session, 7).await?;
     send(
         &other,
@@ -416,9 +416,9 @@ async fn b11_who_never_reads_is_hung_up_on_and_finds_everything_later() -> Resul
         all.until(&format!("deaf-{number}"), |fate| fate.answered == 1)
             .await?;
     }
-    // The clients stay connected for a minute and do not read; others are served meanwhile. What
-    // forty answers needed for a moment, to be read and written, is given back within seconds; what
-    // is held stays. So the bound has to hold at some moment well within that minute.
+    // The clients stay connected for a minute and do not read; others are served meanwhile. Memory
+    // that forty answers need for a moment, to be read and written, is given back within seconds;
+    // held memory stays. So the bound has to hold at some moment well within that minute.
     let session = fleet.session(LEGACY).await?;
     for number in 0..50 {
         echo(&session, &format!("beside {number}")).await?;

@@ -54,7 +54,7 @@ async fn running_calls_of_a_tenant_are_limited_over_all_nodes_and_a_dead_nodes_s
     let two = Order::start(&fleet, &first, 52).await?;
     let mut three = Order::start(&fleet, &second, 53).await?;
     assert!(!gets_in(&first).await? && !gets_in(&second).await?);
-    // A finished call makes room on the other node too.
+    // A finished call frees its permit on the other node too.
     three.release(&fleet);
     super::response(&three.stream.rest().await?)?;
     eventually(
@@ -174,7 +174,7 @@ async fn a_workspace_changes_its_limits_and_every_node_holds_them_in_a_moment() 
         })
         .await?;
     }
-    // What ran goes on; what was refused is shown.
+    // Running calls go on; refusals are shown.
     eventually("refusals are shown", Duration::from_secs(15), async || {
         console.get(&path).await.is_ok_and(|limits| {
             let running = named(&limits, "running_calls").unwrap_or_default();
@@ -191,7 +191,7 @@ async fn a_workspace_changes_its_limits_and_every_node_holds_them_in_a_moment() 
         })
         .await?;
     }
-    // What people try in the console is among the calls of the workspace.
+    // Calls of the console's *Try* page count among the calls of the workspace.
     let least = named(&before, "tenant_calls").unwrap_or_default()["minimum"].clone();
     let few = json!({"tenant_calls": least});
     console.expect(Method::PATCH, &path, Some(few)).await?;

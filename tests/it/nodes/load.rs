@@ -30,7 +30,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Marks of the keys of sessions, and of their streams, requests and questions.
 const MARKS: [&str; 6] = ["}:s:", "}:m:", "}:e:", "}:x:", "}:f:", "}:q:"];
 
-/// The commands that are about sessions, and what belongs to them. A look at what nobody owns names the places where it would find it.
+/// The commands for sessions and their data. A scan for records without an owner names the keys
+/// that it would find.
 fn of_sessions(lines: &[String]) -> Vec<&String> {
     let is_of_sessions = |line: &&String| MARKS.iter().any(|mark| line.contains(mark));
     let is_a_look = |line: &&String| line.contains("}:o:-");
@@ -53,10 +54,10 @@ async fn listen(client: &McpClient, id: usize) -> Result<SseStream> {
 const LISTENING: usize = 50;
 /// How long Redis is watched.
 const WATCHED: Duration = Duration::from_secs(4);
-/// Commands in that time that the beats, and looks at what nobody owns, may come earlier or later.
+/// Commands by which heartbeats, and scans for records without an owner, may vary in that time.
 const JITTER: usize = 6;
 
-/// What clients of Redis send in a while in which nobody asks for anything.
+/// The commands of the clients of Redis in a while without requests.
 async fn at_rest(fleet: &Fleet) -> Result<Vec<String>> {
     let watch = fleet.cluster.redis.watch().await?;
     sleep(WATCHED).await;
@@ -101,7 +102,7 @@ const IDLE: usize = 40;
 /// Most connections that a process may have to Redis.
 const CONNECTIONS: usize = 6;
 
-/// Connections of others to Redis, and channels that somebody hears.
+/// Connections of others to Redis, and channels with a subscriber.
 async fn links(fleet: &Fleet) -> Result<(usize, usize)> {
     let redis = &fleet.cluster.redis;
     let clients = redis.command(&["CLIENT", "LIST"]).await?;
@@ -169,7 +170,8 @@ async fn l3_a_streamed_call_costs_redis_five_commands_and_one_for_each_notice() 
 /// Streamed calls that are counted together: what one of them has too much on a slow machine is little of all.
 const STREAMED: usize = 20;
 
-/// The same for the tool of the conformance suite that tells three times and answers at once, behind an MCP server.
+/// The same for the tool of the conformance suite that sends three notifications and answers at
+/// once, behind an MCP server.
 #[tokio::test]
 async fn l3_a_call_that_tells_three_times_at_once_costs_seven_commands() -> Result<()> {
     let upstream = Upstream::start(Fixture::Rmcp)?;
@@ -210,12 +212,12 @@ async fn l3_a_call_that_tells_three_times_at_once_costs_seven_commands() -> Resu
     Ok(())
 }
 
-/// Streams of one client that hear of a change.
+/// Streams of one client that are notified of a change.
 const HEARING: usize = 40;
 /// Changes of the list, one after the other.
 const CHANGES: usize = 3;
 
-/// TEST-L6, with fewer streams: what it costs does not depend on how many hear of it.
+/// TEST-L6, with fewer streams: the cost does not depend on their number.
 #[tokio::test]
 async fn l6_a_change_of_the_tools_costs_redis_nothing_for_each_stream() -> Result<()> {
     let fleet = Fleet::of(2).await?;
@@ -254,9 +256,9 @@ async fn l6_a_change_of_the_tools_costs_redis_nothing_for_each_stream() -> Resul
         commands.len()
     );
     assert!(longest < Duration::from_secs(7), "{longest:?}");
-    // The places of running streams are told again once in a while.
+    // The permits of running streams are renewed once in a while.
     assert!(commands.len() <= 10 * CHANGES, "{commands:#?}");
-    // What is heard is read once, for all who hear it; once more where the news came while it was being read.
+    // A change is read once for all streams; once more if it came during a read.
     for (before, after) in read_before.iter().zip(reads_of_the_registry(&fleet).await?) {
         println!("{} reads of the registry", after - before);
         assert!(
@@ -437,7 +439,8 @@ async fn finish(mut stream: SseStream, elsewhere: &McpClient) -> Result<Value> {
     }
 }
 
-/// Waits for the end of a session's stream and comes back when it was told to. Answers when that was.
+/// Waits for the end of a session's stream, and resumes after the server's `retry`. Returns that
+/// moment.
 async fn come_back(mut stream: SseStream, elsewhere: &McpClient) -> Result<Instant> {
     let rest = stream.rest().await.context("it ends in order")?;
     ensure!(rest.iter().all(|event| event.data.is_empty()), "{rest:?}");
@@ -539,7 +542,8 @@ async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush
     .await
 }
 
-/// TEST-L7: whoever loses a node is served by another one at once. 10,000 streams and three nodes in `make full`.
+/// TEST-L7: a client that loses its node is served by another one at once. 10,000 streams and three
+/// nodes in `make full`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l7_the_streams_of_a_killed_node_are_back_on_another_one_in_time() -> Result<()> {
     let (nodes, clients) = sized((2, 8), (3, 500));
@@ -583,13 +587,14 @@ async fn l7_the_streams_of_a_killed_node_are_back_on_another_one_in_time() -> Re
     Ok(())
 }
 
-/// What a node has written stands at the client while the call still runs, and while nothing else is said on the stream.
+/// An event reaches the client while the call still runs, and while nothing else is sent on the
+/// stream.
 async fn passes_events_on(balancer: Balancer) -> Result<()> {
     let fleet = Fleet::with(Cluster::builder().nodes(1).balancer(balancer)).await?;
     let session = fleet.session(LEGACY).await?;
     let mut quiet = session.listen().await?;
     quiet.next().await?.context("a priming event")?;
-    // It tells of its progress while the API holds the call.
+    // It sends progress while the API holds the call.
     let mut order = Order::start(&fleet, &session, 1).await?;
     let fate = fleet.fixture.held.fate(&order.key);
     ensure!((fate.arrived, fate.answered) == (1, 0), "{fate:?}");

@@ -17,7 +17,7 @@ fn calls() -> usize {
 /// Workers of each tenant, one half of them without a session.
 const WORKERS: usize = 4;
 
-/// Calls one after the other, and finds its own words in every answer, and nobody else's.
+/// Calls one after the other, and finds its own words in every answer, and no other client's.
 async fn work(client: McpClient, own: &'static str, other: &'static str) -> Result<()> {
     for number in 0..calls() {
         let text = format!("{own}-{number}");

@@ -31,7 +31,7 @@ async fn s15_1_list_changed_reaches_sessions_and_listeners_on_every_node() -> Re
             .start(&modern_message("subscriptions/listen", params))
             .await?
             .stream()?;
-        // It says first what it listens to.
+        // The first event acknowledges the subscriptions.
         listening.message().await?;
         streams.push(listening);
     }
@@ -80,7 +80,7 @@ async fn s15_3_an_update_of_a_resource_reaches_who_subscribed_through_another_no
     let uri = "test://watched-resource";
     let session = fleet.session(LEGACY).await?;
     let mut stream = fleet.on(1, &session)?.listen().await?;
-    // The node that serves the session may not have heard of the resource yet.
+    // The node that serves the session may not know the resource yet.
     let begun = Instant::now();
     loop {
         let subscribed = fleet

@@ -1,5 +1,5 @@
-//! What an operator does with `portolan admin`, as clients at two nodes see it (AUTH-F6, AUTH-F7,
-//! AUTH-J3, AUTH-J5, AUTH-K16, AUTH-M6, AUTH-R7, AUTH-R9).
+//! Commands of `portolan admin`, as clients at two nodes see them (AUTH-F6, AUTH-F7, AUTH-J3,
+//! AUTH-J5, AUTH-K16, AUTH-M6, AUTH-R7, AUTH-R9).
 
 use std::{
     process::Output,
@@ -17,7 +17,7 @@ use portolan_tests::{
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// What a revocation may take to every node (AUTH-R9).
+/// Longest time of a revocation to every node (AUTH-R9).
 const REACH: Duration = Duration::from_secs(1);
 
 fn admin(fleet: &Fleet, arguments: &[&str]) -> Result<Output> {
@@ -42,7 +42,7 @@ fn done(fleet: &Fleet, arguments: &[&str]) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// What each node answers to a token.
+/// The answer of each node to a token.
 async fn answers(fleet: &Fleet, mcp: &McpClient) -> Result<Vec<StatusCode>> {
     let mut all = Vec::new();
     for node in 0..fleet.cluster.nodes.len() {
@@ -52,7 +52,7 @@ async fn answers(fleet: &Fleet, mcp: &McpClient) -> Result<Vec<StatusCode>> {
     Ok(all)
 }
 
-/// Waits until every node refuses the token, and says how long that took after the command had ended.
+/// Waits until every node refuses the token, and returns the time since the end of the command.
 async fn refused_everywhere(fleet: &Fleet, mcp: &McpClient) -> Result<Duration> {
     let began = Instant::now();
     eventually(
@@ -72,10 +72,10 @@ fn token(fleet: &Fleet, access: &str) -> Result<McpClient> {
     McpClient::new(&fleet.published.url)?.with_token(access)
 }
 
-/// CASE-141: the tokens of a removed key are refused at every node within a second, the next refresh gives good ones. CASE-126:
-/// who was locked out or whose tenant was suspended does not come back with an old refresh token.
-/// AUTH-R9: a stream that is open ends with its grant. The log has it all, in chains that are
-/// whole.
+/// CASE-141: the tokens of a removed key are refused at every node within a second, the next
+/// refresh gives good ones. CASE-126: a person who was locked out or whose tenant was suspended
+/// does not return with an old refresh token. AUTH-R9: a stream that is open ends with its grant.
+/// The log has it all, in chains that are whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_second() -> Result<()>
 {
@@ -83,7 +83,7 @@ async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_s
     let good = [StatusCode::OK; 2];
     ensure!(answers(&fleet, &fleet.mcp).await? == good);
 
-    // A key that somebody may know.
+    // A key that an attacker may know.
     let keys = done(&fleet, &["keys", "list"])?;
     let signing = keys
         .as_array()
@@ -201,7 +201,7 @@ async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_s
     let refused: Value = fleet.client.refresh(&fresh.refresh).await?.json().await?;
     ensure!(refused["error"] == "invalid_grant", "AUTH-R7: {refused}");
 
-    // Who did it stands in the log.
+    // The log names the operator.
     let ends = done(&fleet, &["audit", "verify"])?;
     let chains = ends.as_array().context("chains")?;
     ensure!(
@@ -305,7 +305,7 @@ async fn is_signed_in(person: &Person) -> Result<bool> {
     Ok(status == StatusCode::OK)
 }
 
-/// Who did what, as the log tells.
+/// Entries of the log: operator and action.
 async fn logged(fleet: &Fleet, action: &str) -> Result<Vec<Vec<String>>> {
     let mut sql = fleet.cluster.postgres.sql().await?;
     sql.ask(&format!(
@@ -369,7 +369,8 @@ async fn f7_a_workspace_that_its_own_provider_locks_out_is_opened_again() -> Res
     Ok(())
 }
 
-/// AUTH-F6, for an operator: nothing elsewhere opens the account any more, and nobody is in it.
+/// AUTH-F6, for an operator: no external account opens the account any more, and no session is
+/// open.
 #[tokio::test(flavor = "multi_thread")]
 async fn f6_accounts_elsewhere_that_somebody_lost_are_removed() -> Result<()> {
     let fleet = Fleet::of(1).await?;

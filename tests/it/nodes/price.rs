@@ -1,4 +1,4 @@
-//! What a call costs Redis (STREAM-5): one command in the session era, none without a session.
+//! Commands to Redis of a call (STREAM-5): one in the session era, none without a session.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const LEASES_A_SECOND: f64 = 100.0;
 /// Calls faster than this are not registered as running (STREAM-5: 25 ms on the node).
 const QUICK: Duration = Duration::from_millis(25);
 
-/// What clients of Redis sent.
+/// Commands that clients of Redis sent.
 #[derive(Debug)]
 pub(super) struct Sent {
     /// To the record of a session: what a caller waits for.
@@ -32,7 +32,8 @@ pub(super) struct Sent {
     pub(super) took: Duration,
 }
 
-/// What was sent while `work` ran. Heartbeats, and looks at whole lanes, are paid by the second and left out.
+/// Commands that were sent while `work` ran. Heartbeats, and scans of whole partitions, depend on
+/// time and are left out.
 pub(super) async fn sent(fleet: &Fleet, work: impl AsyncFnOnce() -> Result<()>) -> Result<Sent> {
     let (watch, began) = (fleet.cluster.redis.watch().await?, Instant::now());
     work().await?;
@@ -91,7 +92,8 @@ async fn s5_a_call_in_a_session_costs_one_command_and_one_without_costs_none() -
         "one for each call, not {}",
         busy.sessions.len()
     );
-    // One more: the end of the first call, which was slow because all was cold, may be told late.
+    // One more: the end of the first call, which was slow because all was cold, may be published
+    // late.
     assert!(
         busy.beside.len() <= 2 * slow + 1,
         "only slow calls are registered: {:#?}",
@@ -134,7 +136,7 @@ fn assert_leases(busy: &Sent) {
 async fn b8_b9_made_up_ids_cost_redis_nothing() -> Result<()> {
     let fleet = Fleet::of(1).await?;
     let session = fleet.session(LEGACY).await?;
-    // Not a call: what is kept of a running one goes a moment after its answer.
+    // Not a call: the record of a running one is removed a moment after its answer.
     session.request("tools/list", json!({})).await?;
     let id = session.header("mcp-session-id").unwrap_or_default();
     let busy = sent(&fleet, async || {
@@ -163,7 +165,7 @@ async fn b8_b9_made_up_ids_cost_redis_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Runs a streamed call and looks for what it carried in everything that Redis was told to keep.
+/// Runs a streamed call and searches for its content in everything that was written to Redis.
 async fn finds_in_redis(seal: bool) -> Result<bool> {
     let builder = Cluster::builder().nodes(1).setting("redis_seal", seal);
     let fleet = Fleet::with(builder).await?;

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::{Order, echo, response};
 
-/// What operators give the user of the nodes: behind its password in `deploy/compose/secrets.sh`.
+/// The rules that operators give the user of the nodes: behind its password in
+/// `deploy/compose/secrets.sh`.
 fn rules() -> Result<String> {
     let script = fs::read_to_string(repository().join("deploy/compose/secrets.sh"))?;
     let line = script
@@ -21,7 +22,8 @@ fn rules() -> Result<String> {
     Ok(line[start..].trim().to_owned())
 }
 
-/// Commands that destroy, tell too much, or change the server. One word more or less would be refused for that alone.
+/// Commands that destroy, reveal too much, or change the server. One word more or less would be
+/// refused for that alone.
 const FORBIDDEN: &[&[&str]] = &[
     &["FLUSHALL"],
     &["FLUSHDB"],
@@ -41,7 +43,7 @@ const FORBIDDEN: &[&[&str]] = &[
     &["SHUTDOWN", "NOSAVE"],
     &["MODULE", "LIST"],
     &["RESTORE", "pl1:x", "0", "x"],
-    // What belongs to somebody else.
+    // Keys and channels of another application.
     &["GET", "another-application"],
     &["SET", "another-application", "x"],
     &["PUBLISH", "another-application", "x"],

@@ -117,7 +117,8 @@ async fn q12_t_30_who_has_the_whole_answer_and_asks_for_more_is_told_that_there_
     response(&rest)?;
     let last = ids(&rest).pop().context("an id")?;
     for node in 0..2 {
-        // What clients take as the end of all coming back; an empty 200 they would ask again and again.
+        // Clients stop resuming after this status; after an empty 200 they would resume again and
+        // again.
         let answer = fleet.on(node, &session)?.resume(last).await?.whole()?;
         let status = answer.status;
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{}", answer.text);
@@ -149,8 +150,8 @@ async fn q11_a_resumed_stream_says_first_where_the_client_is_under_an_id_of_its_
     Ok(())
 }
 
-/// REVIEW-Q1: Redis forgets everything and says nothing of it. The node that wrote the answer has
-/// it for 30 s more.
+/// REVIEW-Q1: Redis forgets everything without a sign of it. The node that wrote the answer has it
+/// for 30 s more.
 #[tokio::test]
 async fn q1_an_answer_that_redis_forgot_is_had_from_its_node_at_once_and_others_say_so_at_once()
 -> Result<()> {

@@ -54,8 +54,9 @@ impl App {
         })
     }
 
-    /// Revokes, and measures from the answer: until each node refuses the token, and until each stream has ended.
-    /// Nobody waits for long to tell a client what became of its call: says too how many were told.
+    /// Revokes, and measures from the answer: until each node refuses the token, and until each
+    /// stream has ended. No node waits long to send a client the outcome of its call: also returns
+    /// how many clients received one.
     async fn revoke(self, fleet: &Fleet) -> Result<(Vec<Duration>, usize)> {
         let answer = fleet.client.revoke(&self.refresh).await?;
         let began = Instant::now();
@@ -79,7 +80,7 @@ impl App {
             let rest = tokio::time::timeout(10 * REACH, order.stream.rest());
             let rest = rest.await.context("the answer stays open")??;
             let elapsed = began.elapsed();
-            // The API hears of it in any case.
+            // The API sees the cancellation in any case.
             let is_told = rest.iter().any(Event::is_response);
             if is_told {
                 let error = response(&rest)?["error"].clone();
@@ -132,7 +133,7 @@ async fn cases_131_and_135_a_revoked_grant_is_refused_and_all_that_is_open_ends_
     ensure!(told * 10 >= 2 * ROUNDS * 9, "{told} clients were told");
     println!("{}", judge("with Redis", reached)?);
 
-    // CASE-135: the nodes hear of it without Redis too.
+    // CASE-135: the nodes receive it without Redis too.
     let mut apps = Vec::new();
     for number in ROUNDS..ROUNDS + ROUNDS_WITHOUT {
         apps.push(App::connect(&fleet, number).await?);

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 use super::{Order, response};
 
-/// Calls one after the other until it is told to stop.
+/// Calls one after the other until `stop` is set.
 async fn work(caller: Caller, name: String, stop: Arc<AtomicBool>) {
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -181,7 +181,7 @@ async fn s16_4_a_call_of_a_draining_node_runs_on_and_is_read_elsewhere() -> Resu
     let session = fleet.session(LEGACY).await?;
     let own = fleet.on(0, &session)?;
     let mut streamed = Order::start(&fleet, &own, 51).await?;
-    // Nothing was sent for this one when the node is told to go.
+    // Nothing was sent for this one when the node gets SIGTERM.
     let message = call(52, "held_order", json!({"key": "pending"}), None);
     let (pending, ()) = tokio::join!(own.start(&message), async {
         fleet

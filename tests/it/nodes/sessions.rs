@@ -1,4 +1,5 @@
-//! Sessions are everybody's: any node serves them, none loses them, and a deleted one is dead everywhere (README point 4).
+//! Sessions belong to all nodes: any node serves them, none loses them, and a deleted one is dead
+//! everywhere (README point 4).
 
 use anyhow::{Context, Result};
 use portolan_tests::{
@@ -30,7 +31,7 @@ async fn c9_a_session_that_was_deleted_on_one_node_is_unknown_on_every_node() ->
         let resumed = client.resume(order.first_id()?).await?.whole()?;
         assert_eq!(resumed.status, StatusCode::NOT_FOUND, "resume on {node}");
     }
-    // What ran in it is stopped.
+    // Its running calls are stopped.
     fleet.fixture.held.given_up("order-1", 1).await
 }
 
@@ -43,7 +44,7 @@ async fn a_session_survives_that_redis_is_emptied() -> Result<()> {
         fleet.cluster.redis.empty().await?;
         echo(&fleet.on(node, &session)?, "rebuilt").await?;
     }
-    // What was rebuilt is a session like any other.
+    // A rebuilt session is like any other.
     assert!(deleted.send(Method::DELETE).await?.status.is_success());
     assert!(session.send(Method::DELETE).await?.status.is_success());
     for gone in [&session, &deleted] {

@@ -25,7 +25,7 @@ async fn modern_echo(client: &McpClient, text: &str) -> Result<()> {
     repeats(&answer, text)
 }
 
-/// What holds while Redis does not answer, in whichever way.
+/// Checks the promises while Redis does not answer, in any way.
 async fn holds_without_redis(
     fleet: &Fleet,
     known: &McpClient,
@@ -79,7 +79,7 @@ async fn holds_without_redis(
     Ok(events)
 }
 
-/// What was sent meanwhile is in the log under the ids that it was sent with.
+/// Events that were sent meanwhile are in the log under the ids that they were sent with.
 async fn nothing_was_lost(
     fleet: &Fleet,
     session: &McpClient,
@@ -128,8 +128,8 @@ async fn s17_1_redis_is_silent_and_comes_back() -> Result<()> {
     nothing_was_lost(&fleet, &known, &order, &meanwhile).await
 }
 
-/// TEST-F6: the new one was never told what was written last, and the old one, where it lives,
-/// takes no writes any more (`READONLY`).
+/// TEST-F6: the new one lacks the last writes, and the old one, if it lives, accepts no writes any
+/// more (`READONLY`).
 #[tokio::test]
 async fn s17_3_another_redis_takes_over_and_owners_write_again_what_it_was_not_told() -> Result<()>
 {
@@ -150,7 +150,7 @@ async fn s17_3_another_redis_takes_over_and_owners_write_again_what_it_was_not_t
         meanwhile.extend(order.stream.rest().await?);
         response(&meanwhile)?;
         nothing_was_lost(&fleet, &session, &order, &meanwhile).await?;
-        // Its id says all that is needed to make it again, on whatever node.
+        // Its id holds all that a node needs to make it again.
         let elsewhere = fleet.on(1, &young)?;
         eventually("a session goes on", Duration::from_secs(10), async || {
             echo(&elsewhere, "made again").await.is_ok()
@@ -219,7 +219,7 @@ async fn s9_a_resume_while_redis_is_down_is_held_and_then_served() -> Result<()>
     let order = Order::start(&fleet, &fleet.on(0, &session)?, 101).await?;
     let id = order.first_id()?.to_owned();
     fleet.cluster.redis.stop()?;
-    // A node that has never heard of the session.
+    // A node that does not know the session.
     let mut held = fleet.on(1, &session)?.resume(&id).await?.stream()?;
     fleet.cluster.redis.start_again().await?;
     fleet.fixture.held.release("order-101");
@@ -249,7 +249,7 @@ async fn s17_4_postgres_is_stopped_and_nobody_who_calls_tools_notices() -> Resul
     order.release(&fleet);
     response(&order.stream.rest().await?)?;
     fleet.cluster.postgres.start_again().await?;
-    // Changes are heard of again.
+    // Changes are received again.
     let console = fleet.owner.console();
     eventually("the console works", Duration::from_secs(30), async || {
         console.get("/me").await.is_ok()

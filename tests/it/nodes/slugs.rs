@@ -1,5 +1,5 @@
-//! Names of workspaces in URLs: what a former one, that of a deleted one, and one that was never
-//! there tell whoever asks (AUTH-M2, AUTH-M3, AUTH-M6, AUTH-E3; CASE-103, CASE-108).
+//! Names of workspaces in URLs: the answers for a former name, the name of a deleted workspace, and
+//! an unknown name (AUTH-M2, AUTH-M3, AUTH-M6, AUTH-E3; CASE-103, CASE-108).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -39,7 +39,7 @@ fn seen(answer: &Answer, slug: &str) -> Seen {
     (answer.status, headers, answer.text.replace(slug, "SLUG"))
 }
 
-/// All that somebody without a good token can ask about a name.
+/// All requests about a name that need no good token.
 async fn asked(fleet: &Fleet, slug: &str) -> Result<Vec<Seen>> {
     let origin = fleet.cluster.url().origin().ascii_serialization();
     let mut answers = Vec::new();
@@ -73,7 +73,8 @@ async fn case_108_nothing_tells_a_workspace_that_is_there_from_one_that_never_wa
         "nobody looked whether they are there: {before} {after}"
     );
 
-    // Who has a good token of another workspace: the same question to the database for both, and the same answer.
+    // A client with a good token of another workspace: the same query for both, and the same
+    // answer.
     let bob = sign_up(&fleet.cluster, "bob").await?;
     let theirs = bob
         .console()
@@ -94,14 +95,14 @@ async fn case_108_nothing_tells_a_workspace_that_is_there_from_one_that_never_wa
     }
     ensure!(answers[0] == answers[1], "{answers:?}");
 
-    // Without a database it says the same: nothing that takes longer for one of them is looked at.
+    // Without a database the answer is the same: no query takes longer for one of them.
     fleet.cluster.postgres.stop()?;
     ensure!(asked(&fleet, KNOWN).await? == known);
     ensure!(asked(&fleet, UNKNOWN).await? == known);
     Ok(())
 }
 
-/// What each node answers.
+/// The answer of each node.
 pub(super) async fn answers(fleet: &Fleet, client: &McpClient) -> Result<Vec<StatusCode>> {
     let mut all = Vec::new();
     for node in 0..fleet.cluster.nodes.len() {
@@ -111,7 +112,7 @@ pub(super) async fn answers(fleet: &Fleet, client: &McpClient) -> Result<Vec<Sta
     Ok(all)
 }
 
-/// Nobody can have these names.
+/// These names cannot be taken.
 async fn are_taken(person: &Person, slugs: &[&str]) -> Result<()> {
     for slug in slugs {
         let body = json!({"name": "Mine now", "slug": slug});

@@ -1,7 +1,8 @@
 //! Requests that two readers might take apart differently, behind both balancers (TEST-B14).
 //!
-//! The second request inside of each first one is complete, and has an effect that the API behind the tools would see. It must have none, or
-//! be answered to who sent it; and nobody else may ever get an answer that is not theirs.
+//! The second request inside of each first one is complete, and has an effect that the API behind
+//! the tools would see. It must have none, or be answered to its sender. No other client may ever
+//! get an answer that is not its own.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +35,7 @@ const VICTIMS: usize = 4;
 /// Longest time until an answer that comes after another one.
 const SOON: Duration = Duration::from_millis(700);
 
-/// How long the body is, said twice or unclearly. `$` stands for a length in digits.
+/// Headers with the length of the body, twice or unclear. `$` stands for a length in digits.
 const LINES: &[&str] = &[
     "content-length: $\r\ntransfer-encoding: chunked\r\n",
     "transfer-encoding: chunked\r\ncontent-length: $\r\n",
@@ -109,12 +110,12 @@ fn smuggled(client: &McpClient, number: usize) -> Result<String> {
     raw::post(client, &call(2, "do_work", work, None))
 }
 
-/// A try whose first request says that nothing follows it.
+/// An attempt whose first request announces that no other follows.
 async fn last_of_its_connection(client: &McpClient, number: usize) -> Result<Vec<RawAnswer>> {
     let (head, inner) = (raw::head(client, "POST")?, smuggled(client, number)?);
     let mut connection = RawHttp::to(client).await?;
     let request = format!("{head}connection: close\r\n{}", attempt(number, &inner));
-    // Who does not like the head may hang up before the rest is sent.
+    // A server that refuses the head may close the connection before the rest is sent.
     let _cut = connection.say(request).await;
     connection.answers().await
 }
@@ -136,7 +137,8 @@ async fn on_a_kept_connection(client: &McpClient, number: usize) -> Result<Vec<R
     Ok(answers)
 }
 
-/// Calls one after the other until it is told to stop. Answers how many were served, and how many a balancer refused.
+/// Calls one after the other until `over` is set. Returns how many were served, and how many a
+/// balancer refused.
 async fn work(client: McpClient, name: usize, over: Arc<AtomicBool>) -> Result<(usize, usize)> {
     let (mut served, mut refused) = (0, 0);
     while !over.load(Ordering::Relaxed) {
@@ -205,7 +207,7 @@ async fn behind(balancer: Balancer) -> Result<String> {
             "{:?}: {answers:?}",
             attempt(*number, "…")
         );
-        // What is left of it then is no request.
+        // Its remainder is then no request.
         let rest = answers.get(2).map(|answer| answer.status);
         assert!(
             own <= 3 && rest.is_none_or(|status| status == StatusCode::BAD_REQUEST),
@@ -230,7 +232,7 @@ async fn behind(balancer: Balancer) -> Result<String> {
     ))
 }
 
-/// What is odd and allowed has one answer for each request, in order; what is not is refused.
+/// Odd and allowed bytes have one answer for each request, in order; others are refused.
 async fn one_answer_for_each(fleet: &Fleet, client: &McpClient) -> Result<()> {
     let ping = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     let mut pipeline = String::new();

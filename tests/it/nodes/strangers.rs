@@ -1,4 +1,4 @@
-//! Who comes without a token, or from a page of somebody else (TEST-B9; TEST-S10).
+//! Clients without a token, or from a page of another origin (TEST-B9; TEST-S10).
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ async fn kept(fleet: &Fleet) -> Result<String> {
     fleet.cluster.redis.command(&["EVAL", script, "0"]).await
 }
 
-/// TEST-B9. Beyond the limit of its address a stranger gets 429; here there is none, so that every answer is looked at.
+/// TEST-B9. Beyond the limit of its address a stranger gets 429; here there is no limit, so that
+/// every answer is checked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b9_a_flood_of_initialize_without_a_good_token_stores_nothing() -> Result<()> {
     let builder = Cluster::builder()
@@ -57,7 +58,7 @@ async fn b9_a_flood_of_initialize_without_a_good_token_stores_nothing() -> Resul
             nobody.clone().with_token(&forged)?,
             StatusCode::UNAUTHORIZED,
         ),
-        // With somebody's session, which no token of theirs opens.
+        // With the session of another caller, which no token of theirs opens.
         (
             nobody.with_token(&forged)?.with("mcp-session-id", id)?,
             StatusCode::UNAUTHORIZED,

@@ -49,7 +49,7 @@ async fn a_call_is_one_trace_from_its_client_to_the_api() -> Result<()> {
     let session = fleet.session(LEGACY).await?;
     let params = json!({"name": "show_headers", "arguments": {}});
 
-    // Said in a header, and said in the message, which counts.
+    // A `traceparent` in a header, and another in the message, which counts.
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let said = session
         .clone()
@@ -83,7 +83,8 @@ async fn a_call_is_one_trace_from_its_client_to_the_api() -> Result<()> {
         .trace(other, &["tools/call", "upstream request"])
         .await?;
 
-    // Not sampled: no span, and the API is told so. Nothing said: none of ours, because the share is zero.
+    // Not sampled: no span, and the API receives that flag. Without a `traceparent`: none of ours,
+    // because the share is zero.
     let quiet = "11111111111111111111111111111111";
     let answer = session
         .clone()
@@ -128,7 +129,7 @@ async fn a_client_that_wants_every_call_traced_has_so_many_a_second() -> Result<
         let said = session.clone().with("traceparent", &parent(&trace, "01"))?;
         let answer = said.request("tools/call", params.clone()).await?.json;
         let told = told(&answer);
-        // The trace goes on, recorded or not, and whoever comes after is told which.
+        // The trace goes on, recorded or not, and the next server receives the flag.
         anyhow::ensure!(told.contains(&trace), "{answer}");
         if told.ends_with("-01") {
             traced.insert(trace);
@@ -182,7 +183,7 @@ async fn a_stream_that_is_resumed_and_adopted_stays_in_its_trace() -> Result<()>
     );
     assert!(append.attributes.contains_key("portolan.seq"));
 
-    // Its owner is lost: who adopts the stream goes on with its trace.
+    // Its owner is lost: the node that takes over continues its trace.
     fleet.cluster.nodes[0].kill()?;
     let rest = tokio::time::timeout(ADOPTION * 2, elsewhere.rest()).await??;
     assert_eq!(response(&rest)?["error"]["code"], -32010);
@@ -193,7 +194,7 @@ async fn a_stream_that_is_resumed_and_adopted_stays_in_its_trace() -> Result<()>
         resume.attributes["portolan.node.owner"]
     );
     assert_eq!(adopt.parent, resume.parent);
-    // AUTH-X1: nothing that opens or tells anything.
+    // AUTH-X1: no secret and no content.
     let text = format!("{spans:?}");
     let session_id = session.header("mcp-session-id").unwrap_or_default();
     assert!(!session_id.is_empty() && !text.contains(session_id));
@@ -216,7 +217,7 @@ async fn a_call_of_the_stateless_era_is_traced_by_what_its_message_says() -> Res
         .trace(trace, &["tools/call", "run", "upstream request"])
         .await?;
     assert_eq!(spans.len(), 3, "no session, no begin: {spans:?}");
-    // A plain message of the older era says nothing, and the share is zero.
+    // A plain message of the older era has no `traceparent`, and the share is zero.
     let session = fleet.session(LEGACY).await?;
     session
         .message(&call(1, "show_headers", json!({}), None))

@@ -152,7 +152,7 @@ async fn l6_two_nodes_have_one_budget_for_sign_in_and_messages_and_half_of_it_wi
         (TRIES..=TRIES + refilled(began)).contains(&compared),
         "{compared} without Redis: half a budget on each of two nodes"
     );
-    // What was used up stays so.
+    // A used-up budget stays used up.
     let began = Instant::now();
     let compared = stranger.guesses(&nodes, "ann@acme.example", 10).await?;
     assert!(compared <= 2 + refilled(began), "{compared} compared");

@@ -1,5 +1,5 @@
-//! What traces and metrics tell of calls: nothing that opens anything, and nothing that a call carried (TEST-S11). Logs are
-//! searched by CASE-165, in `tests/it/secrets.rs`.
+//! Traces and metrics hold no secret, and no content of a call (TEST-S11). Logs are searched by
+//! CASE-165, in `tests/it/secrets.rs`.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ fn planted(what: &str) -> String {
     format!("{PLANTED}-{what}")
 }
 
-/// Calls that succeed, fail, stream, are cancelled, and are refused. Answers what nobody may find afterwards.
+/// Calls that succeed, fail, stream, are cancelled, and are refused. Returns the values that must
+/// not be found afterwards.
 async fn speak(fleet: &Fleet) -> Result<Vec<String>> {
     let session = fleet.session(LEGACY).await?;
     let id = session.header("mcp-session-id").context("a session")?;
@@ -54,7 +55,7 @@ async fn speak(fleet: &Fleet) -> Result<Vec<String>> {
     let answer = fleet.mcp.modern("tools/call", params.clone()).await?;
     ensure!(answer.status == StatusCode::OK, "{}", answer.text);
 
-    // A stream that is resumed on another node and adopted by none, and one that is cancelled.
+    // A stream that is resumed on another node and taken over by none, and one that is cancelled.
     let order = Order::start(fleet, &fleet.on(0, &session)?, 7).await?;
     let event = order.first_id()?.to_owned();
     let mut resumed = fleet.on(1, &session)?.resume(&event).await?.stream()?;
@@ -112,7 +113,7 @@ async fn s11_no_span_and_no_metric_tells_a_token_an_argument_or_a_session() -> R
     for (what, text) in &texts {
         for secret in &secrets {
             ensure!(!text.contains(secret), "{what} tells {secret}: {text}");
-            // Cut, as somebody does who wants to show only a part.
+            // Cut, as code does that shows only a part.
             let tail = secret.get(secret.len().saturating_sub(24)..);
             ensure!(
                 tail.is_none_or(|tail| !text.contains(tail)),

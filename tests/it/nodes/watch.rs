@@ -1,4 +1,4 @@
-//! What operators watch, as the nodes tell it (STREAM-20).
+//! The metrics that operators watch (STREAM-20).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Order, echo, is_progress, response};
 
-/// What every node tells as soon as it is used.
+/// Metrics that every node has as soon as it is used.
 const ALWAYS: &[&str] = &[
     "beat_age_seconds",
     "clock_skew_seconds",
@@ -34,7 +34,7 @@ const ALWAYS: &[&str] = &[
     "server_requests_open",
 ];
 
-/// What the owner of a stream tells, and the node at which it was resumed.
+/// Metrics of the owner of a stream, and of the node at which it was resumed.
 const OWNER: &[&str] = &["mcp_append_total", "tenant_log_bytes"];
 const ELSEWHERE: &[&str] = &[
     "cancels_total",

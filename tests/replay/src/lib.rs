@@ -44,7 +44,7 @@ macro_rules! fuzz_target {
     };
 }
 
-// Where what the targets read by path looks for the rest of its own room.
+// The modules that the files read by path expect beside them in their own crates.
 use portolan_cluster::store;
 mod catalog {
     pub(crate) use crate::session::marks;
@@ -53,7 +53,7 @@ mod redis {
     pub(crate) use crate::stored::keys;
 }
 
-/// What takes an input, and panics if something does not hold.
+/// A function that takes an input, and panics if a property does not hold.
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their files.

@@ -1,4 +1,5 @@
-//! What fuzzing once found worth keeping, in every run of the tests (TEST-F). New inputs are looked for by `make fuzz`.
+//! Inputs that fuzzing kept, in every run of the tests (TEST-F). New inputs are found by
+//! `make fuzz`.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +14,7 @@ fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// What is in a folder, by its names without their ends.
+/// The names of the files of a folder, without extensions.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let stem = |entry: fs::DirEntry| Some(entry.path().file_stem()?.to_str()?.to_owned());

@@ -61,7 +61,8 @@ impl Limit<'_> {
         }
         for (lost, back) in faults.forgotten() {
             if lost <= until && back >= from {
-                // What was let in meanwhile, and that is no more than the bucket holds, is not known to the next store.
+                // The next store does not know the requests that were admitted meanwhile, at most
+                // the size of the bucket.
                 most += self.burst();
             }
         }

@@ -8,7 +8,7 @@ use crate::history::{Line, Outcome, What};
 /// Call and words.
 type Answer<'h> = (&'h str, &'h str);
 
-/// What a history says of answers.
+/// The answers in a history.
 #[derive(Debug, Default)]
 struct Answers<'h> {
     said: BTreeSet<Answer<'h>>,
@@ -72,7 +72,7 @@ pub(super) fn check(report: &mut Report, lines: &[Line], faults: &Faults) {
         }
         let ended = all.ended.get(call);
         let end = ended.map_or(u64::MAX, |(end, _)| *end);
-        // Before it was said, its call may have been lost, and nobody knew yet.
+        // Its call may have been lost before the answer, while no node knew that yet.
         let with_its_call = match ended {
             Some((_, Outcome::Error { code, .. })) if is_loss(*code) => {
                 let began = all.began.get(call).copied().unwrap_or(*at);

@@ -1,12 +1,13 @@
-//! What was done to the service while a history was written, and what that explains. A fault explains what happens between its beginning and
-//! its end, and for as long afterwards as the design says; never what happens in the rest of the run.
+//! The faults of a history, and the findings that they explain. A fault explains findings between
+//! its beginning and its end, and for as long afterwards as the design says; never those in the
+//! rest of the run.
 
 use crate::history::{FaultKind, Line, What};
 
 use super::{CALL_LOST, NODE_LOST, STREAM_LOST};
 
-/// A node that lost the store takes nobody for dead for this long afterwards, milliseconds (STREAM-12.1). What the store lost or did
-/// not take is told to clients and repaired within it.
+/// A node that lost the store suspects no other node for this long afterwards, milliseconds
+/// (STREAM-12.1). Within it, clients are notified of lost or refused writes, which are repaired.
 const SUSPECTS_NOBODY: u64 = 12_000;
 /// Sessions that a node knows are served for this long without the store, milliseconds (STREAM-17.1).
 const SESSION_GRACE: u64 = 30_000;
@@ -17,10 +18,11 @@ const RECOVERS: u64 = 10_000;
 pub(super) const NOTICES: u64 = 3_000;
 /// An answer whose question is not known is tried again for so long, by the node that took it, milliseconds (STREAM-17.1).
 const ANSWER_WAITS: u64 = 20_000;
-/// How much older than the moment from which a replica was told nothing a write may be that it does not have, milliseconds.
+/// Longest time by which a write that a replica lacks may precede the cut of its replication,
+/// milliseconds.
 const BEHIND: u64 = 1_000;
 
-/// So much later than it was sent a node may look at a request, milliseconds.
+/// Longest time from the sending of a request until a node reads it, milliseconds.
 const ON_ITS_WAY: u64 = 1_000;
 
 /// From, until, milliseconds.
@@ -37,7 +39,8 @@ fn close(spans: &mut [Span], at: u64) {
     }
 }
 
-/// Ends the oldest of those that have not ended: where two stores take over one after the other, what the second one was not told lasts until then.
+/// Ends the oldest open span. If two stores take over one after the other, the writes that the
+/// second one lacks are open until then.
 fn close_first(spans: &mut [Span], at: u64) {
     if let Some(span) = spans.iter_mut().find(|span| span.1 == u64::MAX) {
         span.1 = at;
@@ -51,7 +54,7 @@ pub(super) struct Faults {
     nodes: Vec<Span>,
     away: Vec<Span>,
     full: Vec<Span>,
-    /// Nodes that do not hear of what others do.
+    /// Nodes that receive no messages of others.
     deaf: Vec<Span>,
     database: Vec<Span>,
     emptied: Vec<u64>,
@@ -106,9 +109,9 @@ impl Faults {
         self.forgot.iter().copied().chain(emptied)
     }
 
-    /// TEST-C15: may a call that ran so end with this error of ours? A node is lost to those whose
-    /// calls it ran, and to those who could not hear of it; a stream is lost with the store, or
-    /// where that did not take it.
+    /// TEST-C15: may a call that ran so end with this error of ours? A node is lost to clients
+    /// whose calls it ran, and to nodes that received no message of it. A stream is lost with the
+    /// store, or if the store did not accept it.
     pub(super) fn explain(&self, code: i64, call: Span) -> bool {
         let node = self.nodes.iter().any(|span| touches(*span, call, NOTICES));
         let mut store = self.away.iter().copied().chain(self.losses());
@@ -121,7 +124,7 @@ impl Faults {
         }
     }
 
-    /// TEST-C4: may events be missing that a call had until then, if it is said?
+    /// TEST-C4: may events be missing that a call had until then, if a notice reports it?
     pub(super) fn excuse_gap(&self, until_then: Span) -> bool {
         touches_any(&self.away, until_then, SUSPECTS_NOBODY)
             || touches_any(&self.full, until_then, SUSPECTS_NOBODY)
@@ -138,8 +141,8 @@ impl Faults {
             .count()
     }
 
-    /// TEST-C5: how much longer a call may take: while the store is away, and until nodes trust
-    /// what it says about each other, nobody takes over from a lost node.
+    /// TEST-C5: how much longer a call may take: while the store is away, and until nodes trust its
+    /// records about each other, no node takes over from a lost one.
     pub(super) fn delay(&self, (began, ended): Span) -> u64 {
         let mut deaf: Vec<Span> = self.away.clone();
         // While it forgets it answers.
@@ -171,7 +174,7 @@ impl Faults {
             .forgot
             .iter()
             .any(|(from, until)| touches((from.saturating_sub(BEHIND), *until), deleted, 0));
-        // A node that is held looks at what was sent to it when it goes on.
+        // A held node reads the requests to it when it goes on.
         let held = self
             .nodes
             .iter()
@@ -194,7 +197,8 @@ impl Faults {
 
     /// TEST-C5: may a call wait in vain for an answer? The store lost the answer before its call
     /// had it; or did not have the question, so that a node kept the answer, and that node or the
-    /// one that asked was lost. One that nobody took needs no more than a store that took nothing.
+    /// one that asked was lost. An answer that was not accepted needs only a store that accepted
+    /// nothing.
     pub(super) fn excuse_unheard(&self, asked: u64, taken: Option<u64>) -> bool {
         let at = taken.unwrap_or(asked);
         let refused = [&self.full, &self.away]
@@ -208,13 +212,13 @@ impl Faults {
         lost_answer || lost_question && (lost_node || taken.is_none())
     }
 
-    /// TEST-C10: did the store lose what it knew of a session in this time?
+    /// TEST-C10: did the store lose the record of a session in this time?
     pub(super) fn lost_records(&self, time: Span) -> bool {
         self.losses().any(|span| touches(span, time, NOTICES))
     }
 
     /// TEST-C8: may a call run on that was cancelled, `call` being its life until then? The node
-    /// that runs it is not there or does not hear, or the store does not know where it runs.
+    /// that runs it is gone or receives no messages, or the store does not know where it runs.
     pub(super) fn excuse_late_cancel(&self, call: Span) -> bool {
         let mut all = self
             .nodes
@@ -227,9 +231,8 @@ impl Faults {
         all.any(|span| touches(span, call, NOTICES))
     }
 
-    /// TEST-C10: may news be late, or come once more, in this time? A node that is held tells
-    /// nobody, and without the database none learns of anything. Redis has no part in it
-    /// (STREAM-17.1).
+    /// TEST-C10: may news be late, or come once more, in this time? A held node notifies no client,
+    /// and without the database no node learns of a change. Redis has no part in it (STREAM-17.1).
     pub(super) fn excuse_late_news(&self, time: Span) -> bool {
         touches_any(&self.nodes, time, 0) || touches_any(&self.database, time, 0)
     }

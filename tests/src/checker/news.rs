@@ -1,4 +1,5 @@
-//! TEST-C10: who listens is told of every change of a list, once; and who reads the list sees it.
+//! TEST-C10: a listener is notified of every change of a list, once; and a client that reads the
+//! list sees it.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +9,10 @@ use crate::{
     sse::tools_mark,
 };
 
-/// From the commit until everybody knows, milliseconds.
+/// From the commit until every listener is notified, milliseconds.
 const WITHIN: u64 = 10_000;
-/// Until then a session whose record the store lost is taken for one that has not said that it is ready, milliseconds.
+/// Until then a session whose record the store lost counts as one that has not sent
+/// `notifications/initialized`, milliseconds.
 const READY: u64 = 60_000;
 /// The end of a stream that is still there.
 const OPEN: u64 = u64::MAX;
@@ -19,24 +21,24 @@ const OPEN: u64 = u64::MAX;
 #[derive(Debug, Clone, Copy)]
 struct Change {
     revision: u64,
-    /// When somebody first tried.
+    /// The first attempt.
     from: u64,
     /// When it was known to be committed.
     until: Option<u64>,
 }
 
-/// One who is told.
+/// A client that is notified.
 #[derive(Debug, Default)]
 struct Listener<'h> {
     list: &'h str,
-    /// It is told on a new stream what it has missed.
+    /// A new stream notifies it of the changes that it missed.
     remembered: bool,
     streams: Vec<(u64, u64)>,
-    /// When it was told, and of which list, if that can be seen.
+    /// When it was notified, and the mark of the list, if that can be seen.
     told: Vec<(u64, Option<u64>)>,
 }
 
-/// What a history says of lists.
+/// The lists and listeners in a history.
 #[derive(Debug, Default)]
 struct News<'h> {
     lists: BTreeMap<&'h str, Vec<Change>>,
@@ -104,13 +106,15 @@ impl Listener<'_> {
         told.any(|(at, _)| (from..=until).contains(at))
     }
 
-    /// The store lost the session's record in its first minute, and it is told nothing until that is over.
+    /// True if the store lost the session's record in its first minute. The session is not notified
+    /// until that minute is over.
     fn is_taken_for_unready(&self, due: u64, faults: &Faults) -> bool {
         let began = self.streams.first().map_or(due, |(from, _)| *from);
         self.remembered && due <= began + READY + WITHIN && faults.lost_records((began, due))
     }
 
-    /// From when until when it must be told of a change; none if it need not be told, or was not there.
+    /// The time within which it must be notified of a change; none if it need not be, or was not
+    /// there.
     fn must_know(&self, change: &Change) -> Option<(u64, u64)> {
         let due = change.until? + WITHIN;
         let mut streams = self.streams.iter();
@@ -124,7 +128,7 @@ impl Listener<'_> {
                 (*until > due).then_some((change.from.max(*from), due))
             })
         } else {
-            // Who begins to listen reads the list afterwards.
+            // A client reads the list after it began to listen.
             let mut open = streams.filter(|(from, until)| *from <= change.from && *until > due);
             open.next().map(|_| (change.from, due))
         }
@@ -136,7 +140,7 @@ fn a_while_before(at: u64) -> (u64, u64) {
     (at.saturating_sub(WITHIN), at)
 }
 
-/// Whether all who have a stream know of the last change of their list.
+/// True if every client with a stream was notified of the last change of its list.
 pub(super) fn everyone_knows(lines: &[Line]) -> bool {
     let news = News::gather(lines);
     news.listeners.values().all(|listener| {
@@ -163,7 +167,8 @@ pub(super) fn check(report: &mut Report, lines: &[Line], faults: &Faults) {
             let Some((from, due)) = listener.must_know(change) else {
                 continue;
             };
-            // What is late may not be lost: the next change tells of this one, too, and the last one comes when all is quiet.
+            // A late notification may not be lost: the next change includes this one, and the last
+            // one comes when all is quiet.
             if due > end || faults.excuse_late_news((from, due)) {
                 continue;
             }
@@ -206,7 +211,7 @@ pub(super) fn check(report: &mut Report, lines: &[Line], faults: &Faults) {
     }
 }
 
-/// No notice twice: ids say of which list it is; without them there may be no more notices than changes.
+/// No notice twice: ids show its list; without them there may be no more notices than changes.
 fn once(
     report: &mut Report,
     name: &str,

@@ -1,11 +1,11 @@
-//! TEST-C14: hardly anybody is put off with 503 while store and database are there.
+//! TEST-C14: hardly any request gets 503 while store and database are there.
 
 use std::collections::BTreeMap;
 
 use super::{Faults, Report};
 use crate::history::{Line, Outcome, What};
 
-/// Requests of which one may be put off.
+/// One of so many requests may get 503.
 const OF: usize = 1_000;
 /// So few are no share yet: a short run has some two thousand requests that count, and one moment in which a balancer has not noticed the
 /// death of a node meets as many at once as that node's connections.

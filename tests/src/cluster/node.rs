@@ -105,7 +105,7 @@ impl Node {
         command
     }
 
-    /// Whether it says that it is ready, and what else it says.
+    /// True if it reports that it is ready, and its report.
     pub async fn readiness(&self) -> Result<(StatusCode, String)> {
         let http = reqwest::Client::builder()
             .timeout(Duration::from_secs(2))
@@ -115,7 +115,7 @@ impl Node {
         Ok((answer.status(), answer.text().await?))
     }
 
-    /// Waits until it says that it is not ready because of this.
+    /// Waits until it reports that it is not ready because of this.
     pub async fn refuses(&self, because: &str) -> Result<()> {
         let words = format!("not ready: {because}");
         eventually("the node says that it is not ready", START, async || {
@@ -127,7 +127,7 @@ impl Node {
         .with_context(|| format!("{}:\n{}", self.name, self.last_words()))
     }
 
-    /// Waits until it says that it is ready.
+    /// Waits until it reports that it is ready.
     pub async fn ready(&mut self) -> Result<()> {
         let mut ended = None;
         eventually("the node is ready", START, async || {
@@ -250,7 +250,7 @@ impl Node {
     }
 }
 
-/// What makes a program see another time than the machine's.
+/// The library with which a program sees another time than the machine's.
 fn faketime() -> Result<PathBuf> {
     let ours = repository().join(".portolan/tools/programs/root/usr/lib");
     let machines = PathBuf::from("/usr/lib");

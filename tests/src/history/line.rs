@@ -1,5 +1,6 @@
-//! The lines of a history: what clients saw, and what the API behind the tools did. Of nobody's protocol, so that a simulation writes them too
-//! (`crates/cluster/tests/it`, which takes this file, the checker and [`crate::sse::Position`] as they are).
+//! The lines of a history: what clients saw, and what the API behind the tools did. They belong to
+//! no protocol, so that a simulation writes them too (`crates/cluster/tests/it`, which takes this
+//! file, the checker and [`crate::sse::Position`] as they are).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct Line {
     /// Milliseconds since the start, by the harness's own clock.
     pub at: u64,
-    /// What happened.
+    /// The event.
     pub what: What,
 }
 
-/// What happened.
+/// The event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum What {
     /// A client is about to send a call.
@@ -32,7 +33,7 @@ pub enum What {
         call: String,
         /// The event's id.
         id: Option<String>,
-        /// What it carried.
+        /// Its content.
         body: Body,
     },
     /// The client asked to go on after the last id, and this is the HTTP status; 0 if there was no answer.
@@ -46,7 +47,7 @@ pub enum What {
     Ended {
         /// The call.
         call: String,
-        /// What it is.
+        /// The value.
         outcome: Outcome,
     },
     /// The API behind the tool was asked so often. Written at the end.
@@ -65,8 +66,8 @@ pub enum What {
         /// For so long it had been asked for, milliseconds: it may have ended at any moment of these.
         took: u64,
     },
-    /// The client wants no answer any more, and the service has taken that (202); where there is no session, the client has closed the
-    /// connection of the call.
+    /// The client has cancelled the call, and the service has accepted that (202). Without a
+    /// session, the client has closed the connection of the call.
     Cancelled {
         /// The call.
         call: String,
@@ -78,25 +79,25 @@ pub enum What {
         /// The call that the question names.
         about: String,
     },
-    /// The client is about to send its answer, once more if it has not heard that the first was taken.
+    /// The client is about to send its answer, once more if the first was not confirmed.
     Answers {
         /// The call that it was asked by.
         call: String,
-        /// What it says. No other answer of the run is the same.
+        /// Its text. No other answer of the run is the same.
         answer: String,
     },
-    /// The service has taken the answer.
+    /// The service has accepted the answer.
     Taken {
         /// The call that it was asked by.
         call: String,
-        /// What the client said.
+        /// The client's text.
         answer: String,
     },
-    /// Whoever asked has the answer.
+    /// The server that asked has received the answer.
     Heard {
-        /// The call that it asked for.
+        /// The call that it asked about.
         call: String,
-        /// What it was told.
+        /// The text that it received.
         answer: String,
     },
     /// The API behind the tool is asked.
@@ -109,78 +110,78 @@ pub enum What {
         /// The call.
         call: String,
     },
-    /// Who asked the API behind the tool has hung up before it answered.
+    /// The caller of the API behind the tool has closed the connection before the answer.
     GivenUp {
         /// The call.
         call: String,
     },
-    /// Somebody is about to change a list, once more if nobody has said that it is changed.
+    /// A test is about to change a list, once more if the first change was not confirmed.
     Changing {
         /// The list.
         list: String,
-        /// What it will be; each is one more than the one before.
+        /// The new revision, one more than the one before.
         revision: u64,
     },
     /// The change is committed.
     Changed {
         /// The list.
         list: String,
-        /// What it is.
+        /// The value.
         revision: u64,
     },
-    /// Somebody has a stream on which it is told of changes.
+    /// A listener has a stream on which it is notified of changes.
     Listens {
-        /// Who: one session, or one that listens without one.
+        /// The listener: one session, or one client without a session.
         listener: String,
         /// The list.
         list: String,
-        /// Is it told of what changed while it had no stream?
+        /// Is it notified of changes from the time without a stream?
         remembered: bool,
     },
-    /// It is told that the list is another one.
+    /// It is notified that the list changed.
     Told {
-        /// Who.
+        /// The listener.
         listener: String,
         /// The event's id.
         id: Option<String>,
     },
     /// Its stream is over.
     Left {
-        /// Who.
+        /// The listener.
         listener: String,
     },
-    /// Somebody has read the list.
+    /// A client has read the list.
     Listed {
         /// The list.
         list: String,
-        /// What it was.
+        /// The revision that it read.
         revision: u64,
     },
-    /// Only so many calls are let in from here on.
+    /// From here on only so many calls are admitted.
     Limited {
         /// First word of their names.
         calls: String,
         /// How many a minute, and how many at once after a quiet minute.
         per_minute: u64,
-        /// Nodes that let them in.
+        /// Nodes that admit them.
         nodes: u64,
         /// How many the clients make at a time.
         at_a_time: u64,
     },
-    /// Something was done to the service.
+    /// A fault was caused to the service.
     Fault(Fault),
 }
 
-/// What was done to the service.
+/// A fault that was caused to the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// For people: `kill mcp-2`.
     pub name: String,
-    /// What the checker needs to know of it.
+    /// Its effect on the promises.
     pub kind: FaultKind,
 }
 
-/// What a fault means for the promises.
+/// The effect of a fault on the promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FaultKind {
     /// A node is killed, held or drained, or its clock is wrong.
@@ -191,23 +192,23 @@ pub enum FaultKind {
     StoreBack,
     /// The store forgot everything.
     StoreEmptied,
-    /// What the store is told from now on it will forget.
+    /// The store will forget the writes from now on.
     StoreForgets,
-    /// It has forgotten that: another one took over.
+    /// It has forgotten them: another store took over.
     StoreRolledBack,
-    /// The store takes nothing that costs memory.
+    /// The store accepts nothing that needs memory.
     StoreFull,
-    /// A node does not hear what others tell it through the store.
+    /// A node does not receive the messages of others through the store.
     Doorbells,
     /// The database is away.
     Database,
     /// Anything else.
     Other,
-    /// Whatever was done before is undone.
+    /// All faults before are undone.
     Over,
 }
 
-/// What an event carried.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
     /// Nothing: the priming event.
@@ -219,7 +220,7 @@ pub enum Body {
         /// How far, in thousandths.
         n: u64,
     },
-    /// Some events are lost, and the service says so.
+    /// Some events are lost, and the service reports that.
     Gap,
     /// The response.
     Response(Outcome),
@@ -245,7 +246,7 @@ pub enum Outcome {
     Error {
         /// Its code.
         code: i64,
-        /// What it says about whether the call took effect.
+        /// Its statement about whether the call took effect.
         executed: Option<String>,
     },
     /// An HTTP status that is no success.

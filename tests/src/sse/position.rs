@@ -2,7 +2,8 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// What an event id of an answer says to those who know: clients take it as it is, a checker sees whether one is missing.
+/// The content of an event id of an answer. Clients take it as opaque; a checker sees whether an
+/// event is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The stream.
@@ -19,7 +20,7 @@ impl Position {
         let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
         let rest = match bytes.split_first()? {
             (b'A', rest) => rest,
-            // Of the event that a resumed stream begins with: another number each time.
+            // The event at the start of a resumed stream: another number each time.
             (b'R', rest) => rest.get(4..)?,
             _ => return None,
         };
@@ -35,7 +36,8 @@ impl Position {
     }
 }
 
-/// What an event id of a session's own stream says of the list of tools: another number for another list.
+/// The mark of the list of tools in an event id of a session's own stream: another number for
+/// another list.
 pub fn tools_mark(id: &str) -> Option<u64> {
     let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
     // Stream and number of the event.

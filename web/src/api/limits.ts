@@ -1,5 +1,6 @@
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
+import { changed, key } from './nouns';
 
 export type Limits = Schemas['Limits'];
 export type Limit = Schemas['Limit'];
@@ -10,7 +11,7 @@ export type LimitsChange = Schemas['LimitsChange'];
 
 export const limitsQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'limits'],
+    queryKey: key(ws, 'limits'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/limits', { params: { path: { ws } } })),
     refetchInterval: 30_000,
   });
@@ -25,7 +26,7 @@ export function useChangeLimits(ws: string) {
     onMutate: () => client.cancelQueries({ queryKey }),
     onSuccess: (limits) => {
       client.setQueryData(queryKey, limits);
-      return client.invalidateQueries({ queryKey: [ws, 'audit'] });
+      return changed(client, ws, 'limits');
     },
   });
 }

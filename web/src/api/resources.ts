@@ -1,5 +1,6 @@
-import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { queryOptions } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
+import { key, useChange } from './nouns';
 
 export type Resource = Schemas['Resource'];
 export type ResourceSummary = Schemas['ResourceSummary'];
@@ -8,75 +9,52 @@ export type ResourceHolds = Schemas['ResourceHolds'];
 
 export const resourcesQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'resources'],
+    queryKey: key(ws, 'resources'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/resources', { params: { path: { ws } } })),
   });
 
 export const resourceQuery = (ws: string, id: string) =>
   queryOptions({
-    queryKey: [ws, 'resources', id],
+    queryKey: key(ws, 'resources', id),
     queryFn: () =>
       answer(api.GET('/api/v1/workspaces/{ws}/resources/{id}', { params: { path: { ws, id } } })),
   });
 
-function useRefresh(ws: string) {
-  const client = useQueryClient();
-  return () => client.invalidateQueries({ queryKey: [ws] });
-}
+export const useCreateResource = (ws: string) =>
+  useChange(ws, 'resources', (body: ResourceDefinition) =>
+    answer(api.POST('/api/v1/workspaces/{ws}/resources', { params: { path: { ws } }, body })),
+  );
 
-export function useCreateResource(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: ResourceDefinition) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/resources', { params: { path: { ws } }, body })),
-    onSuccess: refresh,
-  });
-}
+export const useRewriteResource = (ws: string, id: string) =>
+  useChange(ws, 'resources', (body: ResourceDefinition) =>
+    answer(api.PUT('/api/v1/workspaces/{ws}/resources/{id}', { params: { path: { ws, id } }, body })),
+  );
 
-export function useRewriteResource(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: ResourceDefinition) =>
-      answer(api.PUT('/api/v1/workspaces/{ws}/resources/{id}', { params: { path: { ws, id } }, body })),
-    onSuccess: refresh,
-  });
-}
+export const useSwitchResource = (ws: string) =>
+  useChange(ws, 'resources', ({ id, enabled }: { id: string; enabled: boolean }) =>
+    answer(
+      api.PATCH('/api/v1/workspaces/{ws}/resources/{id}', {
+        params: { path: { ws, id } },
+        body: { enabled },
+      }),
+    ),
+  );
 
-export function useSwitchResource(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: ({ id, enabled }: { id: string; enabled: boolean }) =>
-      answer(
-        api.PATCH('/api/v1/workspaces/{ws}/resources/{id}', {
-          params: { path: { ws, id } },
-          body: { enabled },
-        }),
-      ),
-    onSuccess: refresh,
-  });
-}
-
-export function useDeleteResource(ws: string) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (id: string) =>
+export const useDeleteResource = (ws: string) =>
+  useChange(
+    ws,
+    'resources',
+    (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/resources/{id}', { params: { path: { ws, id } } })),
-    // Does not fetch the deleted item again: the user is about to leave its page.
-    onSuccess: (_, id) =>
-      client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
-  });
-}
+    { gone: (id) => id },
+  );
 
-export function useSetServerResources(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: ({ id, resources }: { id: string } & Schemas['ResourceChoice']) =>
-      answer(
-        api.PUT('/api/v1/workspaces/{ws}/servers/{id}/resources', {
-          params: { path: { ws, id } },
-          body: { resources },
-        }),
-      ),
-    onSuccess: refresh,
-  });
-}
+export const useSetServerResources = (ws: string) =>
+  useChange(ws, 'servers', ({ id, resources }: { id: string } & Schemas['ResourceChoice']) =>
+    answer(
+      api.PUT('/api/v1/workspaces/{ws}/servers/{id}/resources', {
+        params: { path: { ws, id } },
+        body: { resources },
+      }),
+    ),
+  );

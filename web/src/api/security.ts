@@ -1,12 +1,13 @@
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { ApiError, answer, api, type Schemas } from './http';
+import { changed, key } from './nouns';
 
 export type Security = Schemas['Security'];
 export type SecondFactorRule = Schemas['SecondFactorRule'];
 
 export const securityQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'security'],
+    queryKey: key(ws, 'security'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/security', { params: { path: { ws } } })),
   });
 
@@ -17,7 +18,7 @@ export function useChangeSecurity(ws: string) {
       answer(api.PATCH('/api/v1/workspaces/{ws}/security', { params: { path: { ws } }, body })),
     onSuccess: (security) => {
       client.setQueryData(securityQuery(ws).queryKey, security);
-      return client.invalidateQueries({ queryKey: [ws, 'audit'] });
+      return changed(client, ws, 'security');
     },
   });
 }

@@ -1,5 +1,6 @@
-import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
+import { key, useChange } from './nouns';
 import { liveCalls } from './workspaces';
 
 export type Server = Schemas['Server'];
@@ -11,26 +12,26 @@ export type Connection = Schemas['Connection'];
 
 export const serversQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'servers'],
+    queryKey: key(ws, 'servers'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/servers', { params: { path: { ws } } })),
   });
 
 export const serverQuery = (ws: string, id: string) =>
   queryOptions({
-    queryKey: [ws, 'servers', id],
+    queryKey: key(ws, 'servers', id),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/servers/{id}', { params: { path: { ws, id } } })),
   });
 
 export const connectionQuery = (ws: string, id: string) =>
   queryOptions({
-    queryKey: [ws, 'servers', id, 'connection'],
+    queryKey: key(ws, 'servers', id, 'connection'),
     queryFn: () =>
       answer(api.GET('/api/v1/workspaces/{ws}/servers/{id}/connection', { params: { path: { ws, id } } })),
   });
 
 export const serverCallsQuery = (ws: string, id: string) =>
   infiniteQueryOptions({
-    queryKey: [ws, 'servers', id, 'calls'],
+    queryKey: key(ws, 'servers', id, 'calls'),
     queryFn: ({ pageParam }) =>
       answer(
         api.GET('/api/v1/workspaces/{ws}/servers/{id}/calls', {
@@ -42,75 +43,47 @@ export const serverCallsQuery = (ws: string, id: string) =>
     refetchInterval: liveCalls,
   });
 
-function useRefresh(ws: string) {
-  const client = useQueryClient();
-  return () => client.invalidateQueries({ queryKey: [ws] });
-}
+export const useCreateServer = (ws: string) =>
+  useChange(ws, 'servers', (body: Schemas['NewServer']) =>
+    answer(api.POST('/api/v1/workspaces/{ws}/servers', { params: { path: { ws } }, body })),
+  );
 
-export function useCreateServer(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: Schemas['NewServer']) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/servers', { params: { path: { ws } }, body })),
-    onSuccess: refresh,
-  });
-}
+export const useUpdateServer = (ws: string, id: string) =>
+  useChange(ws, 'servers', (body: Schemas['ServerChange']) =>
+    answer(api.PATCH('/api/v1/workspaces/{ws}/servers/{id}', { params: { path: { ws, id } }, body })),
+  );
 
-export function useUpdateServer(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: Schemas['ServerChange']) =>
-      answer(api.PATCH('/api/v1/workspaces/{ws}/servers/{id}', { params: { path: { ws, id } }, body })),
-    onSuccess: refresh,
-  });
-}
-
-export function useDeleteServer(ws: string) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (id: string) =>
+export const useDeleteServer = (ws: string) =>
+  useChange(
+    ws,
+    'servers',
+    (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/servers/{id}', { params: { path: { ws, id } } })),
-    // Does not fetch the deleted item again: the user is about to leave its page.
-    onSuccess: (_, id) =>
-      client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
-  });
-}
+    { gone: (id) => id },
+  );
 
-export function useSetServerTools(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: ({ id, tools }: { id: string } & Schemas['ToolChoice']) =>
-      answer(
-        api.PUT('/api/v1/workspaces/{ws}/servers/{id}/tools', {
-          params: { path: { ws, id } },
-          body: { tools },
-        }),
-      ),
-    onSuccess: refresh,
-  });
-}
+export const useSetServerTools = (ws: string) =>
+  useChange(ws, 'servers', ({ id, tools }: { id: string } & Schemas['ToolChoice']) =>
+    answer(
+      api.PUT('/api/v1/workspaces/{ws}/servers/{id}/tools', {
+        params: { path: { ws, id } },
+        body: { tools },
+      }),
+    ),
+  );
 
 /** Where the workspace's own URL leads; null is nowhere. */
-export function useChooseDefault(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (server_id: string | null) =>
-      answer(
-        api.PUT('/api/v1/workspaces/{ws}/default-server', { params: { path: { ws } }, body: { server_id } }),
-      ),
-    onSuccess: refresh,
-  });
-}
+export const useChooseDefault = (ws: string) =>
+  useChange(ws, 'servers', (server_id: string | null) =>
+    answer(
+      api.PUT('/api/v1/workspaces/{ws}/default-server', { params: { path: { ws } }, body: { server_id } }),
+    ),
+  );
 
-export function useSetPublished(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: ({ id, published }: { id: string; published: boolean }) => {
-      const params = { path: { ws, id } };
-      return published
-        ? answer(api.POST('/api/v1/workspaces/{ws}/servers/{id}/publish', { params }))
-        : answer(api.POST('/api/v1/workspaces/{ws}/servers/{id}/pause', { params }));
-    },
-    onSuccess: refresh,
+export const useSetPublished = (ws: string) =>
+  useChange(ws, 'servers', ({ id, published }: { id: string; published: boolean }) => {
+    const params = { path: { ws, id } };
+    return published
+      ? answer(api.POST('/api/v1/workspaces/{ws}/servers/{id}/publish', { params }))
+      : answer(api.POST('/api/v1/workspaces/{ws}/servers/{id}/pause', { params }));
   });
-}

@@ -1,5 +1,6 @@
-import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { queryOptions } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
+import { key, useChange } from './nouns';
 
 export type SignIn = Schemas['SignInView'];
 export type Sharing = Schemas['Sharing'];
@@ -7,50 +8,32 @@ export type SignInForm = Schemas['SignInForm'];
 
 export const signInQuery = (ws: string, id: string) =>
   queryOptions({
-    queryKey: [ws, 'sources', id, 'sign-in'],
+    queryKey: key(ws, 'sources', id, 'sign-in'),
     queryFn: () =>
       answer(api.GET('/api/v1/workspaces/{ws}/sources/{id}/sign-in', { params: { path: { ws, id } } })),
   });
 
-/** Fetches all data of the workspace again, because access to tools changes with the sign-in. */
-function useRefresh(ws: string) {
-  const client = useQueryClient();
-  return () => client.invalidateQueries({ queryKey: [ws] });
-}
+export const useSetSignIn = (ws: string, id: string) =>
+  useChange(ws, 'sources', (body: SignInForm) =>
+    answer(api.PUT('/api/v1/workspaces/{ws}/sources/{id}/sign-in', { params: { path: { ws, id } }, body })),
+  );
 
-export function useSetSignIn(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: SignInForm) =>
-      answer(api.PUT('/api/v1/workspaces/{ws}/sources/{id}/sign-in', { params: { path: { ws, id } }, body })),
-    onSuccess: refresh,
-  });
-}
-
-export function useRemoveSignIn(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: () =>
-      answer(api.DELETE('/api/v1/workspaces/{ws}/sources/{id}/sign-in', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
-  });
-}
+export const useRemoveSignIn = (ws: string, id: string) =>
+  useChange(ws, 'sources', () =>
+    answer(api.DELETE('/api/v1/workspaces/{ws}/sources/{id}/sign-in', { params: { path: { ws, id } } })),
+  );
 
 /** Begins to connect the workspace's account; the answer says where the browser goes on, if it has to. */
-export function useConnect(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (id: string) =>
+export const useConnect = (ws: string) =>
+  useChange(
+    ws,
+    'sources',
+    (id: string) =>
       answer(api.POST('/api/v1/workspaces/{ws}/sources/{id}/account', { params: { path: { ws, id } } })),
-    onSuccess: (begun) => (begun.url ? undefined : refresh()),
-  });
-}
+    { unless: (begun) => Boolean(begun.url) },
+  );
 
-export function useDisconnect(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: () =>
-      answer(api.DELETE('/api/v1/workspaces/{ws}/sources/{id}/account', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
-  });
-}
+export const useDisconnect = (ws: string, id: string) =>
+  useChange(ws, 'sources', () =>
+    answer(api.DELETE('/api/v1/workspaces/{ws}/sources/{id}/account', { params: { path: { ws, id } } })),
+  );

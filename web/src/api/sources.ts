@@ -1,5 +1,6 @@
-import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useMutation } from '@tanstack/react-query';
 import { answer, api, everyPage, type Schemas } from './http';
+import { key, useChange } from './nouns';
 
 export type Source = Schemas['Source'];
 export type SourceSettings = Schemas['SourceSettings'];
@@ -19,19 +20,19 @@ export const kindName = (kind: Source['kind']) =>
 
 export const sourcesQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'sources'],
+    queryKey: key(ws, 'sources'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/sources', { params: { path: { ws } } })),
   });
 
 export const sourceQuery = (ws: string, id: string) =>
   queryOptions({
-    queryKey: [ws, 'sources', id],
+    queryKey: key(ws, 'sources', id),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/sources/{id}', { params: { path: { ws, id } } })),
   });
 
 export const sourceToolsQuery = (ws: string, id: string) =>
   queryOptions({
-    queryKey: [ws, 'tools', 'of', id],
+    queryKey: key(ws, 'tools', 'of', id),
     queryFn: () =>
       everyPage((cursor) =>
         answer(
@@ -42,12 +43,6 @@ export const sourceToolsQuery = (ws: string, id: string) =>
       ),
   });
 
-/** A change to a source moves tool counts, servers and the overview: everything of the workspace is read again. */
-function useRefresh(ws: string) {
-  const client = useQueryClient();
-  return () => client.invalidateQueries({ queryKey: [ws] });
-}
-
 export function usePreviewImport(ws: string) {
   return useMutation({
     mutationFn: (input: DocumentInput) =>
@@ -57,34 +52,24 @@ export function usePreviewImport(ws: string) {
   });
 }
 
-export function useCreateSource(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: CreateSource) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/sources', { params: { path: { ws } }, body })),
-    onSuccess: refresh,
-  });
-}
+export const useCreateSource = (ws: string) =>
+  useChange(ws, 'sources', (body: CreateSource) =>
+    answer(api.POST('/api/v1/workspaces/{ws}/sources', { params: { path: { ws } }, body })),
+  );
 
-export function useUpdateSource(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: Schemas['SourceChange']) =>
-      answer(api.PATCH('/api/v1/workspaces/{ws}/sources/{id}', { params: { path: { ws, id } }, body })),
-    onSuccess: refresh,
-  });
-}
+export const useUpdateSource = (ws: string, id: string) =>
+  useChange(ws, 'sources', (body: Schemas['SourceChange']) =>
+    answer(api.PATCH('/api/v1/workspaces/{ws}/sources/{id}', { params: { path: { ws, id } }, body })),
+  );
 
-export function useDeleteSource(ws: string) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (id: string) =>
+export const useDeleteSource = (ws: string) =>
+  useChange(
+    ws,
+    'sources',
+    (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/sources/{id}', { params: { path: { ws, id } } })),
-    // Does not fetch the deleted item again: the user is about to leave its page.
-    onSuccess: (_, id) =>
-      client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
-  });
-}
+    { gone: (id) => id },
+  );
 
 export function usePreviewReimport(ws: string, id: string) {
   return useMutation({
@@ -98,16 +83,10 @@ export function usePreviewReimport(ws: string, id: string) {
   });
 }
 
-export function useReimport(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: Schemas['ReimportRequest']) =>
-      answer(
-        api.POST('/api/v1/workspaces/{ws}/sources/{id}/reimport', { params: { path: { ws, id } }, body }),
-      ),
-    onSuccess: refresh,
-  });
-}
+export const useReimport = (ws: string, id: string) =>
+  useChange(ws, 'sources', (body: Schemas['ReimportRequest']) =>
+    answer(api.POST('/api/v1/workspaces/{ws}/sources/{id}/reimport', { params: { path: { ws, id } }, body })),
+  );
 
 const testCredential = (ws: string, id: string) =>
   answer(
@@ -118,36 +97,25 @@ const testCredential = (ws: string, id: string) =>
   );
 
 /** Saves a credential and tests it. It stays saved if the test cannot be made: its state is that it was never tried. */
-export function useSetCredential(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: async ({ id, credential }: { id: string; credential: Credential }) => {
-      const saved = await answer(
-        api.PUT('/api/v1/workspaces/{ws}/sources/{id}/credential', {
-          params: { path: { ws, id } },
-          body: credential,
-        }),
-      );
-      try {
-        return (await testCredential(ws, id)).credential;
-      } catch {
-        return saved;
-      }
-    },
-    onSuccess: refresh,
+export const useSetCredential = (ws: string) =>
+  useChange(ws, 'sources', async ({ id, credential }: { id: string; credential: Credential }) => {
+    const saved = await answer(
+      api.PUT('/api/v1/workspaces/{ws}/sources/{id}/credential', {
+        params: { path: { ws, id } },
+        body: credential,
+      }),
+    );
+    try {
+      return (await testCredential(ws, id)).credential;
+    } catch {
+      return saved;
+    }
   });
-}
 
-export function useTestCredential(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({ mutationFn: (id: string) => testCredential(ws, id), onSuccess: refresh });
-}
+export const useTestCredential = (ws: string) =>
+  useChange(ws, 'sources', (id: string) => testCredential(ws, id));
 
-export function useDeleteCredential(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (id: string) =>
-      answer(api.DELETE('/api/v1/workspaces/{ws}/sources/{id}/credential', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
-  });
-}
+export const useDeleteCredential = (ws: string) =>
+  useChange(ws, 'sources', (id: string) =>
+    answer(api.DELETE('/api/v1/workspaces/{ws}/sources/{id}/credential', { params: { path: { ws, id } } })),
+  );

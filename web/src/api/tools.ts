@@ -1,5 +1,6 @@
-import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useMutation } from '@tanstack/react-query';
 import { answer, api, everyPage, type Schemas } from './http';
+import { key, useChange } from './nouns';
 
 export type Tool = Schemas['Tool'];
 export type ToolSummary = Schemas['ToolSummary'];
@@ -11,7 +12,7 @@ export type ArgumentFault = Schemas['ArgumentFault'];
 
 export const toolsQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'tools'],
+    queryKey: key(ws, 'tools'),
     queryFn: () =>
       everyPage((cursor) =>
         answer(api.GET('/api/v1/workspaces/{ws}/tools', { params: { path: { ws }, query: { cursor } } })),
@@ -20,68 +21,43 @@ export const toolsQuery = (ws: string) =>
 
 export const toolQuery = (ws: string, id: string) =>
   queryOptions({
-    queryKey: [ws, 'tools', id],
+    queryKey: key(ws, 'tools', id),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/tools/{id}', { params: { path: { ws, id } } })),
   });
 
-function useRefresh(ws: string) {
-  const client = useQueryClient();
-  return () => client.invalidateQueries({ queryKey: [ws] });
-}
+export const useSetToolsEnabled = (ws: string) =>
+  useChange(ws, 'tools', (body: Schemas['SwitchTools']) =>
+    answer(api.POST('/api/v1/workspaces/{ws}/tools/enabled', { params: { path: { ws } }, body })),
+  );
 
-export function useSetToolsEnabled(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: Schemas['SwitchTools']) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/tools/enabled', { params: { path: { ws } }, body })),
-    onSuccess: refresh,
-  });
-}
+export const useUpdateTool = (ws: string, id: string) =>
+  useChange(ws, 'tools', (body: Schemas['ToolChange']) =>
+    answer(api.PATCH('/api/v1/workspaces/{ws}/tools/{id}', { params: { path: { ws, id } }, body })),
+  );
 
-export function useUpdateTool(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: Schemas['ToolChange']) =>
-      answer(api.PATCH('/api/v1/workspaces/{ws}/tools/{id}', { params: { path: { ws, id } }, body })),
-    onSuccess: refresh,
-  });
-}
+export const useCreateTool = (ws: string, source: string) =>
+  useChange(ws, 'tools', (body: ToolDefinition) =>
+    answer(
+      api.POST('/api/v1/workspaces/{ws}/sources/{id}/tools', {
+        params: { path: { ws, id: source } },
+        body,
+      }),
+    ),
+  );
 
-export function useCreateTool(ws: string, source: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: ToolDefinition) =>
-      answer(
-        api.POST('/api/v1/workspaces/{ws}/sources/{id}/tools', {
-          params: { path: { ws, id: source } },
-          body,
-        }),
-      ),
-    onSuccess: refresh,
-  });
-}
+export const useSetDefinition = (ws: string, id: string) =>
+  useChange(ws, 'tools', (body: ToolDefinition) =>
+    answer(api.PUT('/api/v1/workspaces/{ws}/tools/{id}/definition', { params: { path: { ws, id } }, body })),
+  );
 
-export function useSetDefinition(ws: string, id: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (body: ToolDefinition) =>
-      answer(
-        api.PUT('/api/v1/workspaces/{ws}/tools/{id}/definition', { params: { path: { ws, id } }, body }),
-      ),
-    onSuccess: refresh,
-  });
-}
-
-export function useDeleteTool(ws: string) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (id: string) =>
+export const useDeleteTool = (ws: string) =>
+  useChange(
+    ws,
+    'tools',
+    (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/tools/{id}', { params: { path: { ws, id } } })),
-    // Does not fetch the deleted item again: the user is about to leave its page.
-    onSuccess: (_, id) =>
-      client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
-  });
-}
+    { gone: (id) => id },
+  );
 
 export function useTryTool(ws: string, id: string) {
   return useMutation({

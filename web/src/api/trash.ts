@@ -1,12 +1,13 @@
-import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
+import { changed, key } from './nouns';
 
 export type DeletedThing = Schemas['DeletedThing'];
 export type DeletedKind = Schemas['DeletedKind'];
 
 export const trashQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'trash'],
+    queryKey: key(ws, 'trash'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/trash', { params: { path: { ws } } })),
   });
 
@@ -27,6 +28,20 @@ export function useRestore(ws: string) {
           return answer(api.POST('/api/v1/workspaces/{ws}/resources/{id}/restore', { params }));
       }
     },
-    onSuccess: () => client.invalidateQueries({ queryKey: [ws] }),
+    onSuccess: (_, { kind }) => changed(client, ws, `${kind}s`),
   });
+}
+
+/** Milliseconds for which a list offers a deleted thing; after that only the trash does. */
+const offered = 10 * 60_000;
+
+/** Things of a kind that were deleted within ten minutes, and the change that restores one. */
+export function useRecentlyDeleted(ws: string, kind: DeletedKind, enabled: boolean) {
+  const trash = useQuery({ ...trashQuery(ws), enabled });
+  const restore = useRestore(ws);
+  const items = enabled ? (trash.data?.items ?? []) : [];
+  const things = items.filter(
+    (one) => one.kind === kind && Date.parse(one.deleted_at) > Date.now() - offered,
+  );
+  return { things, restore };
 }

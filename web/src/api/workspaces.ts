@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
 import { meQuery } from './me';
+import { changed, key } from './nouns';
 
 export type Workspace = Schemas['Workspace'];
 export type WorkspaceChange = Schemas['WorkspaceChange'];
@@ -11,20 +12,20 @@ export type HourlyCalls = Schemas['HourOfCalls'];
 
 export const workspaceQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'workspace'],
+    queryKey: key(ws, 'workspace'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}', { params: { path: { ws } } })),
   });
 
 export const overviewQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'overview'],
+    queryKey: key(ws, 'overview'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/overview', { params: { path: { ws } } })),
     refetchInterval: 5_000,
   });
 
 export const membersQuery = (ws: string) =>
   queryOptions({
-    queryKey: [ws, 'members'],
+    queryKey: key(ws, 'members'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/members', { params: { path: { ws } } })),
   });
 
@@ -34,7 +35,7 @@ export const liveCalls = (query: { state: { data?: { pages: unknown[] } | undefi
 
 export const callsQuery = (ws: string) =>
   infiniteQueryOptions({
-    queryKey: [ws, 'calls'],
+    queryKey: key(ws, 'calls'),
     queryFn: ({ pageParam }) =>
       answer(
         api.GET('/api/v1/workspaces/{ws}/calls', { params: { path: { ws }, query: { cursor: pageParam } } }),
@@ -78,7 +79,7 @@ export function useChangeWorkspace(ws: string) {
     onSuccess: () =>
       Promise.all([
         client.invalidateQueries({ queryKey: meQuery.queryKey }),
-        client.invalidateQueries({ queryKey: [ws, 'workspace'] }),
+        changed(client, ws, 'workspace'),
       ]),
   });
 }

@@ -49,6 +49,13 @@ export function argumentOf(draft: ArgumentDraft): PromptArgument {
   };
 }
 
+/** The fault of the name of each draft, in their order. */
+export const argumentFaults = (drafts: readonly ArgumentDraft[]): (string | null)[] =>
+  drafts.map(({ name }, place) => {
+    if (!isArgumentName(name)) return 'Use 1 to 64 letters, digits, “_”, “-” or “.”.';
+    return drafts.findIndex((one) => one.name === name) < place ? 'This name is already used.' : null;
+  });
+
 /** Arguments of a prompt, or variables of a template whose names the template gives. */
 export function ArgumentRows({
   word,
@@ -62,18 +69,14 @@ export function ArgumentRows({
   onChange: (drafts: ArgumentDraft[]) => void;
   /** The names are given and all are required. */
   fixed?: boolean;
+  /** Shows the fault of an empty name too. */
   tried: boolean;
 }) {
   const change = (id: number, part: Partial<ArgumentDraft>) =>
     onChange(drafts.map((one) => (one.id === id ? { ...one, ...part } : one)));
+  const faults = argumentFaults(drafts);
   return drafts.map((draft, place) => {
     const label = draft.name || `${word} ${place + 1}`;
-    const twice = drafts.some((other, before) => before < place && other.name === draft.name);
-    const fault = !isArgumentName(draft.name)
-      ? 'Use 1 to 64 letters, digits, “_”, “-” or “.”.'
-      : twice
-        ? 'This name is already used.'
-        : null;
     return (
       <fieldset key={draft.id} className={classes.row}>
         <legend className="visually-hidden">{label}</legend>
@@ -83,7 +86,7 @@ export function ArgumentRows({
             value={draft.name}
             readOnly={fixed}
             onChange={(event) => change(draft.id, { name: event.currentTarget.value })}
-            error={(tried || draft.name !== '') && fault}
+            error={(tried || draft.name !== '') && faults[place]}
             spellCheck={false}
             autoCapitalize="none"
             className={classes.mono}

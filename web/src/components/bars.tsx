@@ -1,5 +1,6 @@
-import type { CSSProperties, ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import classes from './bars.module.css';
+import { variables } from './chart';
 
 /** One bar: what stands at its foot, its parts from below, and what is said about it. */
 export interface Bar {
@@ -27,8 +28,6 @@ export function labelled(count: number, most = 7): number[] {
   for (let place = count - 1; place >= 0; place -= step) places.unshift(place);
   return places;
 }
-
-const variables = (values: Record<`--${string}`, string>) => values as CSSProperties;
 
 /** Stacked bars over time. It is drawn for the eye; the caller puts a table beside it. */
 export function Bars({ bars, limit }: { bars: Bar[]; limit?: number | null }) {

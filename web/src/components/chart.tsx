@@ -1,6 +1,9 @@
 import type { CSSProperties, ReactNode } from 'react';
 import classes from './chart.module.css';
 
+/** Numbers and colours of data for a style sheet; what is drawn with them stands there. */
+export const variables = (values: Record<`--${string}`, string>) => values as CSSProperties;
+
 /** Where a chart stands: its colours, and its height before it has loaded. */
 export function ChartFrame({ children }: { children: ReactNode }) {
   return <div className={classes.frame}>{children}</div>;
@@ -15,7 +18,7 @@ export function Legend({
   return (
     <div className={classes.legend}>
       {items.map(({ name, value, color, mark }) => (
-        <span key={name} data-mark={mark} style={{ '--swatch': color } as CSSProperties}>
+        <span key={name} data-mark={mark} style={variables({ '--swatch': color })}>
           {name} {value.toLocaleString()}
         </span>
       ))}

@@ -1,15 +1,16 @@
 import { ActionIcon, Alert, Button, Group, PasswordInput, Select, Stack, TextInput } from '@mantine/core';
 import { IconPlus, IconTrash } from '@tabler/icons-react';
-import { type FormEvent, type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import type { Credential, SecurityHint } from '../api/sources';
+import { useFields } from './form';
 import { InlineCode } from './inline-code';
-import { Submit, useFaultFocus } from './submit';
-import { Unsaved, useChanged } from './unsaved';
+import { Submit } from './submit';
+import { Unsaved } from './unsaved';
 
 /** The last one is no credential but a way to accounts: its form is the caller's. */
 type Kind = Credential['kind'] | 'oauth_authorization_code';
 
-interface Draft {
+type Draft = {
   kind: Kind;
   in: 'header' | 'query' | 'cookie';
   name: string;
@@ -23,7 +24,7 @@ interface Draft {
   client_secret: string;
   scope: string;
   auth: 'basic' | 'post';
-}
+};
 
 /** Returns a draft that is filled in from the security that the document declares. */
 function draftFrom(hint: SecurityHint | undefined, withSignIn: boolean, known = ''): Draft {
@@ -73,9 +74,10 @@ function read(draft: Draft): { credential: Credential } | { faults: Partial<Reco
       if (Object.keys(faults).length > 0) return { faults };
       return { credential: { kind: 'basic', username: draft.username, password: draft.password } };
     case 'headers':
-      for (const header of draft.headers) {
-        if (!headerName.test(header.name)) faults[`header-${header.id}`] = 'Enter a header name.';
-        else if (header.value.trim() === '') faults[`header-${header.id}`] = 'Enter the value.';
+      for (const [place, header] of draft.headers.entries()) {
+        const path = `headers.${place}.name`;
+        if (!headerName.test(header.name)) faults[path] = 'Enter a header name.';
+        else if (header.value.trim() === '') faults[path] = 'Enter the value.';
       }
       if (Object.keys(faults).length > 0) return { faults };
       return {
@@ -146,36 +148,32 @@ export function CredentialForm({
   /** Leaving with what was typed is asked about; a wizard that keeps its steps asks by itself. */
   guarded?: boolean;
 }) {
-  const [draft, setDraft] = useState(() => draftFrom(hints[0], signIn !== undefined, known));
-  const [faults, setFaults] = useState<Partial<Record<string, string>>>({});
-  const changed = useChanged(draft);
-  const set = <Field extends keyof Draft>(field: Field, value: Draft[Field]) => {
-    setDraft((old) => ({ ...old, [field]: value }));
-    setFaults((old) => ({ ...old, [field]: undefined }));
-  };
+  const form = useFields<Draft>({
+    initialValues: draftFrom(hints[0], signIn !== undefined, known),
+    validate: (values) => {
+      const outcome = read(values);
+      return 'faults' in outcome ? outcome.faults : {};
+    },
+    error,
+    // Other names are fields of what is created along with the credential.
+    place: ({ field }) => (field === 'token_url' ? field : undefined),
+  });
+  const draft = form.values;
   const text = (field: 'name' | 'username' | 'token_url' | 'client_id' | 'scope') => ({
-    value: draft[field],
-    onChange: (event: { currentTarget: { value: string } }) => set(field, event.currentTarget.value),
-    error: faults[field],
+    ...form.getInputProps(field),
     autoComplete: 'off',
     spellCheck: false,
   });
   // "new-password" keeps the browser from offering, and from storing, the person's own password.
   const secret = (field: 'value' | 'token' | 'password' | 'client_secret') => ({
-    value: draft[field],
-    onChange: (event: { currentTarget: { value: string } }) => set(field, event.currentTarget.value),
-    error: faults[field],
+    ...form.getInputProps(field),
     autoComplete: 'new-password',
     spellCheck: false,
   });
 
-  const form = useFaultFocus(error ?? (Object.values(faults).some(Boolean) ? faults : null));
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    const outcome = read(draft);
-    if ('faults' in outcome) setFaults(outcome.faults);
-    else onSubmit(outcome.credential);
+  function send(values: Draft) {
+    const outcome = read(values);
+    if ('credential' in outcome) onSubmit(outcome.credential);
   }
 
   const hint = hints.find((one) => one.kind === draft.kind);
@@ -186,7 +184,7 @@ export function CredentialForm({
           <InlineCode text={note} />
         </Alert>
       )}
-      <Unsaved when={guarded && changed && !pending} tabs />
+      <Unsaved when={guarded && form.isChanged() && !pending} tabs />
       {/* Outside the form, which is another one for accounts: whoever chooses by keyboard stays where they are. */}
       <Select
         label="Authentication"
@@ -197,19 +195,18 @@ export function CredentialForm({
           if (!kind) return;
           const own = hints.find((one) => one.kind === kind);
           const known = own ? draftFrom(own, true) : undefined;
-          setDraft((old) => ({
-            ...old,
+          form.restart({
+            ...draft,
             ...(known ? { name: known.name, in: known.in, token_url: known.token_url } : {}),
             kind: kind as Kind,
-          }));
-          setFaults({});
+          });
         }}
         allowDeselect={false}
       />
       {draft.kind === 'oauth_authorization_code' ? (
         signIn
       ) : (
-        <form ref={form} onSubmit={submit} noValidate>
+        <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
           <Stack gap="md">
             {draft.kind === 'api_key' && (
               <>
@@ -221,9 +218,8 @@ export function CredentialForm({
                       { value: 'query', label: 'Query parameter' },
                       { value: 'cookie', label: 'Cookie' },
                     ]}
-                    value={draft.in}
-                    onChange={(value) => value && set('in', value as Draft['in'])}
                     allowDeselect={false}
+                    {...form.getInputProps('in')}
                   />
                   <TextInput label="Name" placeholder="X-Api-Key" {...text('name')} />
                 </Group>
@@ -249,33 +245,16 @@ export function CredentialForm({
                       label={index === 0 ? 'Header' : undefined}
                       aria-label={`Header ${index + 1}`}
                       placeholder="X-Tenant"
-                      value={header.name}
-                      onChange={(event) =>
-                        set(
-                          'headers',
-                          draft.headers.map((one) =>
-                            one.id === header.id ? { ...one, name: event.currentTarget.value } : one,
-                          ),
-                        )
-                      }
-                      error={faults[`header-${header.id}`]}
-                      style={{ flex: 1 }}
+                      flex={1}
                       autoComplete="off"
+                      {...form.getInputProps(`headers.${index}.name`)}
                     />
                     <PasswordInput
                       label={index === 0 ? 'Value' : undefined}
                       aria-label={`Value of header ${index + 1}`}
-                      value={header.value}
-                      onChange={(event) =>
-                        set(
-                          'headers',
-                          draft.headers.map((one) =>
-                            one.id === header.id ? { ...one, value: event.currentTarget.value } : one,
-                          ),
-                        )
-                      }
-                      style={{ flex: 1 }}
+                      flex={1}
                       autoComplete="new-password"
+                      {...form.getInputProps(`headers.${index}.value`)}
                     />
                     <ActionIcon
                       variant="subtle"
@@ -283,12 +262,7 @@ export function CredentialForm({
                       size={36}
                       aria-label={`Remove header ${index + 1}`}
                       disabled={draft.headers.length === 1}
-                      onClick={() =>
-                        set(
-                          'headers',
-                          draft.headers.filter((one) => one.id !== header.id),
-                        )
-                      }
+                      onClick={() => form.removeListItem('headers', index)}
                     >
                       <IconTrash size={17} />
                     </ActionIcon>
@@ -299,10 +273,11 @@ export function CredentialForm({
                     variant="subtle"
                     leftSection={<IconPlus size={16} aria-hidden />}
                     onClick={() =>
-                      set('headers', [
-                        ...draft.headers,
-                        { id: Math.max(...draft.headers.map((one) => one.id)) + 1, name: '', value: '' },
-                      ])
+                      form.insertListItem('headers', {
+                        id: Math.max(...draft.headers.map((one) => one.id)) + 1,
+                        name: '',
+                        value: '',
+                      })
                     }
                   >
                     Add a header
@@ -326,9 +301,8 @@ export function CredentialForm({
                     { value: 'basic', label: 'Authorization header (basic)' },
                     { value: 'post', label: 'In the request body (post)' },
                   ]}
-                  value={draft.auth}
-                  onChange={(value) => value && set('auth', value as Draft['auth'])}
                   allowDeselect={false}
+                  {...form.getInputProps('auth')}
                 />
               </>
             )}

@@ -1,12 +1,11 @@
-import { Alert, Button, Group } from '@mantine/core';
+import { Alert, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { type CredentialState, type Source, useTestCredential } from '../api/sources';
+import type { CredentialState, Source } from '../api/sources';
 import { useMay } from '../session';
 import { formatClock, formatDateTime } from '../time';
 import { Ago } from './ago';
 import { Status } from './badges';
 import { LinkButton } from './link-button';
-import { toastFailed } from './toast';
 
 /** "12:03" today, else with its date. */
 export function shortTime(at: string, now = new Date()): string {
@@ -78,20 +77,6 @@ export function TestResult({ state }: { state: CredentialState }) {
       <CredentialStatus state={state} />
       <div>{credentialAdvice(state)}</div>
     </Alert>
-  );
-}
-
-/** Tests the credential that is set. */
-export function TestButton({ ws, id }: { ws: string; id: string }) {
-  const test = useTestCredential(ws);
-  return (
-    <Button
-      variant="default"
-      loading={test.isPending}
-      onClick={() => test.mutate(id, { onError: toastFailed })}
-    >
-      Test credential
-    </Button>
   );
 }
 

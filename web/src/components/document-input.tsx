@@ -1,6 +1,6 @@
 import { Button, FileButton, Textarea, TextInput } from '@mantine/core';
 import { IconClipboardText, IconFileUpload, IconLink, IconSailboat } from '@tabler/icons-react';
-import { type DragEvent, useState } from 'react';
+import { type DragEvent, type ReactNode, useState } from 'react';
 import type { DemoApi } from '../api/me';
 import type { DocumentInput } from '../api/sources';
 import classes from './document-input.module.css';
@@ -8,12 +8,12 @@ import classes from './document-input.module.css';
 export type DocumentKind = 'demo' | 'text' | 'file' | 'url';
 
 /** The person's input so far. It survives going back, so that no typed text is lost. */
-export interface DocumentDraft {
+export type DocumentDraft = {
   kind: DocumentKind;
   text: string;
   url: string;
   file: { name: string; size: number; text: string } | null;
-}
+};
 
 export const emptyDraft = (kind: DocumentKind): DocumentDraft => ({ kind, text: '', url: '', file: null });
 
@@ -63,7 +63,7 @@ export function DocumentInputFields({
   draft: DocumentDraft;
   onChange: (draft: DocumentDraft) => void;
   demo?: DemoApi;
-  fault: string | null;
+  fault: ReactNode;
 }) {
   const [over, setOver] = useState(false);
   const [fileFault, setFileFault] = useState<string | null>(null);
@@ -165,7 +165,7 @@ export function DocumentInputFields({
             )}
           </FileButton>
           {problem && (
-            <p role="alert" style={{ color: 'var(--bad)', fontWeight: 500 }}>
+            <p role="alert" className={classes.fault}>
               {problem}
             </p>
           )}

@@ -7,7 +7,7 @@ const page = 100;
 export function JsonTree({ value, label }: { value: unknown; label: string }) {
   return (
     <section className={classes.tree} aria-label={label}>
-      <ul style={{ paddingLeft: 0 }}>
+      <ul className={classes.top}>
         <Node name={null} value={value} depth={0} />
       </ul>
     </section>

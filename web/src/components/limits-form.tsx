@@ -1,9 +1,10 @@
 import { Alert, Button, NumberInput } from '@mantine/core';
-import { type FormEvent, useId, useState } from 'react';
+import { useId } from 'react';
 import { ApiError } from '../api/http';
 import type { Limit, LimitName, LimitsChange } from '../api/limits';
 import { confirmPath } from '../api/people';
 import { Status, Tag } from './badges';
+import { useFields } from './form';
 import classes from './limits-form.module.css';
 import { Unsaved } from './unsaved';
 
@@ -69,6 +70,15 @@ export function read(draft: string | number, limit: Limit): number | null | unde
 
 type Drafts = Partial<Record<LimitName, string | number>>;
 
+function faultOf(limit: Limit, drafts: Drafts): string | null {
+  const draft = drafts[limit.name];
+  if (draft === undefined || draft === (limit.value ?? '') || read(draft, limit) !== undefined) return null;
+  const range = `${limit.minimum.toLocaleString()} to ${limit.maximum.toLocaleString()}`;
+  return limit.default === null
+    ? `Enter a whole number from ${range}, or leave it empty for no limit.`
+    : `Enter a whole number from ${range}.`;
+}
+
 /** The limits of a workspace, each with what it means and what it did; for those who may, with a field to change it. */
 export function LimitsForm({
   limits,
@@ -89,38 +99,24 @@ export function LimitsForm({
   const id = useId();
   const inputOf = (name: LimitName) => `${id}${name}`;
   // Only what was touched: the other fields follow what the server says.
-  const [drafts, setDrafts] = useState<Drafts>({});
-  // Values that the server refused, until they are edited.
-  const [sent, setSent] = useState<Drafts>({});
+  const form = useFields<Drafts>({
+    initialValues: {},
+    validate: (drafts) => Object.fromEntries(limits.map((limit) => [limit.name, faultOf(limit, drafts)])),
+    eager: true,
+    error,
+  });
+  const drafts = form.values;
   const refused = error instanceof ApiError ? error.field : undefined;
   const path = confirmPath(error);
-  const touched = limits.filter(({ name, value }) => name in drafts && drafts[name] !== (value ?? ''));
+  const touched = limits.filter(
+    ({ name, value }) => drafts[name] !== undefined && drafts[name] !== (value ?? ''),
+  );
 
   const forget = (names: LimitName[]) =>
-    setDrafts((now) =>
-      Object.fromEntries(Object.entries(now).filter(([name]) => !names.includes(name as LimitName))),
-    );
+    form.setValues(Object.fromEntries(names.map((name) => [name, undefined])));
 
-  function faultOf(limit: Limit): string | null {
-    const draft = drafts[limit.name];
-    if (draft === undefined) return null;
-    if (refused === limit.name && sent[limit.name] === draft) return error?.message ?? null;
-    if (read(draft, limit) !== undefined) return null;
-    const range = `${limit.minimum.toLocaleString()} to ${limit.maximum.toLocaleString()}`;
-    return limit.default === null
-      ? `Enter a whole number from ${range}, or leave it empty for no limit.`
-      : `Enter a whole number from ${range}.`;
-  }
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    const wrong = touched.find((limit) => read(drafts[limit.name] ?? '', limit) === undefined);
-    if (wrong) {
-      document.getElementById(inputOf(wrong.name))?.focus();
-      return;
-    }
+  function send() {
     const names = touched.map(({ name }) => name);
-    setSent(drafts);
     onChange(
       Object.fromEntries(touched.map((limit) => [limit.name, read(drafts[limit.name] ?? '', limit)])),
     ).then(
@@ -135,6 +131,7 @@ export function LimitsForm({
     onChange({ [name]: null }).then(
       () => {
         forget([name]);
+        form.clearFieldError(name);
         // The button that had the focus is gone.
         document.getElementById(inputOf(name))?.focus();
       },
@@ -173,10 +170,9 @@ export function LimitsForm({
               <div>
                 <NumberInput
                   id={inputOf(limit.name)}
+                  {...form.getInputProps(limit.name)}
                   value={drafts[limit.name] ?? limit.value ?? ''}
-                  onChange={(value) => setDrafts((now) => ({ ...now, [limit.name]: value }))}
                   description={bounds}
-                  error={faultOf(limit)}
                   inputWrapperOrder={['input', 'error', 'description']}
                   placeholder="No limit"
                   suffix={suffixes[limit.unit]}
@@ -210,7 +206,7 @@ export function LimitsForm({
 
   if (readOnly) return list;
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
       <Unsaved when={touched.length > 0 && !pending} />
       {list}
       {error && (
@@ -226,7 +222,7 @@ export function LimitsForm({
           Save changes
         </Button>
         {touched.length > 0 && !pending && (
-          <Button variant="default" onClick={() => setDrafts({})}>
+          <Button variant="default" onClick={() => form.restart()}>
             Discard
           </Button>
         )}

@@ -6,7 +6,7 @@ import { sentence } from '../sentence';
 import { Method, Tag } from './badges';
 import { InlineCode } from './inline-code';
 import classes from './operations.module.css';
-import { SelectionBar, TableBar, useShown } from './table';
+import { SelectionBar, SelectionStatus, TableBar, useShown } from './table';
 
 function matches(operation: OperationPreview, words: string): boolean {
   const text = `${operation.tool_name ?? ''} ${operation.title} ${operation.method} ${operation.path} ${operation.tags.join(' ')} ${operation.description}`;
@@ -83,10 +83,10 @@ export function Operations({
         )}
       </TableBar>
       <SelectionBar>
-        <span aria-live="polite">
+        <SelectionStatus>
           <strong>{chosen.size}</strong> of {tools.length} selected
           {filtered ? `, ${found.length} shown` : ''}
-        </span>
+        </SelectionStatus>
         <Button.Group>
           <Button size="compact-sm" variant="default" onClick={() => choose(() => true)}>
             Select all{filtered ? ' shown' : ''}

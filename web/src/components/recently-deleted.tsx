@@ -1,24 +1,15 @@
 import { Alert, Button, Group, Stack } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { type DeletedKind, trashQuery, useRestore } from '../api/trash';
-import { useMay, useSession } from '../session';
+import type { useRecentlyDeleted } from '../api/trash';
+import { useSession } from '../session';
 import { TextLink } from './link-button';
 import { Refused } from './refused';
 import { toastDone } from './toast';
 
-/** Milliseconds for which a list offers a deleted thing; after that only the trash does. */
-const offered = 10 * 60_000;
-
-/** Lists items that any member deleted within ten minutes, with a button that restores each. */
-export function RecentlyDeleted({ kind }: { kind: DeletedKind }) {
+/** Things that any member deleted within ten minutes, with a button that restores each. */
+export function RecentlyDeleted({ deleted }: { deleted: ReturnType<typeof useRecentlyDeleted> }) {
   const { workspace } = useSession();
-  const edits = useMay('edit_registry');
-  const trash = useQuery({ ...trashQuery(workspace.slug), enabled: edits });
-  const restore = useRestore(workspace.slug);
-  const things = (trash.data?.items ?? []).filter(
-    (one) => one.kind === kind && Date.parse(one.deleted_at) > Date.now() - offered,
-  );
-  if (!edits || (things.length === 0 && !restore.error)) return null;
+  const { things, restore } = deleted;
+  if (things.length === 0 && !restore.error) return null;
   return (
     <Stack gap="sm" component="section" aria-label="Recently deleted">
       <Refused error={restore.error} title="It was not restored" />

@@ -8,141 +8,159 @@ import {
   Textarea,
   TextInput,
 } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
-import { ApiError } from '../api/http';
 import type { Resource, ResourceDefinition, ResourceHolds } from '../api/resources';
-import { sourcesQuery } from '../api/sources';
+import type { Source } from '../api/sources';
 import { placeholders, readBase64, templateVariables } from '../placeholders';
-import { useSession } from '../session';
+import { blank } from '../rules';
 import { type ArgumentDraft, ArgumentRows, argumentDraft, argumentOf } from './argument-rows';
 import classes from './argument-rows.module.css';
+import { useFields } from './form';
 import { Panel } from './page';
-import { Submit, useFaultFocus } from './submit';
-import { Unsaved, useChanged } from './unsaved';
+import type { EditorProps } from './published-page';
+import { Submit } from './submit';
+import { Unsaved } from './unsaved';
 
 /** Most bytes of a file. */
 const mostBytes = 2 * 1024 * 1024;
 
+/** A resource while it is edited. */
+type ResourceDraft = {
+  uri: string;
+  name: string;
+  title: string;
+  description: string;
+  mime_type: string;
+  kind: ResourceHolds['kind'];
+  text: string;
+  /** The file in Base64; null keeps the one that is stored. */
+  data: string | null;
+  /** Why the chosen file is not taken. */
+  unreadable: string | null;
+  source_id: string | null;
+  path: string;
+  /** Entries for variables, also for those that the template does not have now. */
+  described: ArgumentDraft[];
+};
+
+const uriRule = /^[A-Za-z][A-Za-z0-9+.-]*:\S+$/;
+
+/** The variables of the template in its order. */
+const variablesOf = ({ uri, described }: ResourceDraft) =>
+  templateVariables(uri).map(
+    (name, place) => described.find((draft) => draft.name === name) ?? argumentDraft(1000 + place, { name }),
+  );
+
+function holdsFault(draft: ResourceDraft, stored: boolean): string | null {
+  const { kind, uri, text, data, unreadable, source_id, path } = draft;
+  switch (kind) {
+    case 'text': {
+      const names = templateVariables(uri);
+      const unknown = names.length > 0 && placeholders(text).find((one) => !names.includes(one));
+      return unknown ? `{{${unknown}}} is not a variable of the template.` : null;
+    }
+    case 'file':
+      return unreadable ?? (data === null && !stored ? 'Choose a file.' : null);
+    case 'http':
+      if (source_id === null) return 'Choose a source.';
+      return path.startsWith('/') ? null : 'Begin the path with a slash.';
+  }
+}
+
+function holdsOf({ kind, text, data, source_id, path }: ResourceDraft): ResourceHolds {
+  switch (kind) {
+    case 'text':
+      return { kind, text };
+    case 'file':
+      return { kind, ...(data === null ? {} : { data }) };
+    case 'http':
+      return { kind, source_id: source_id ?? '', path: path.trim() };
+  }
+}
+
 /** A resource or template: what clients see, and what it holds. */
 export function ResourceEditor({
   initial,
+  sources,
   submitLabel,
   pending,
   error,
   onSubmit,
 }: {
   initial?: Resource;
-  submitLabel: string;
-  pending: boolean;
-  error: Error | null;
-  onSubmit: (definition: ResourceDefinition) => void;
-}) {
-  const { workspace } = useSession();
-  const sources = useQuery(sourcesQuery(workspace.slug));
-  const [uri, setUri] = useState(initial?.uri ?? '');
-  const [name, setName] = useState(initial?.name ?? '');
-  const [title, setTitle] = useState(initial?.title ?? '');
-  const [description, setDescription] = useState(initial?.description ?? '');
-  const [mimeType, setMimeType] = useState(initial?.mime_type ?? (initial ? '' : 'text/plain'));
-  const [kind, setKind] = useState<ResourceHolds['kind']>(
-    initial?.body === 'file' || initial?.body === 'http' ? initial.body : 'text',
-  );
-  const [text, setText] = useState(initial?.text ?? '');
-  const [data, setData] = useState<string | null>(null);
-  const [fileFault, setFileFault] = useState<string | null>(null);
-  const [source, setSource] = useState<string | null>(initial?.http_source_id ?? null);
-  const [path, setPath] = useState(initial?.http_path ?? '/');
-  const [said, setSaid] = useState<ArgumentDraft[]>(() =>
-    (initial?.variables ?? []).map((variable, id) => argumentDraft(id, variable)),
-  );
-  const [tries, setTries] = useState(0);
-  const tried = tries > 0;
-
+  /** Sources whose API can hold the content. */
+  sources: Pick<Source, 'id' | 'name'>[];
+} & EditorProps<ResourceDefinition>) {
+  const form = useFields<ResourceDraft>({
+    initialValues: {
+      uri: initial?.uri ?? '',
+      name: initial?.name ?? '',
+      title: initial?.title ?? '',
+      description: initial?.description ?? '',
+      mime_type: initial?.mime_type ?? (initial ? '' : 'text/plain'),
+      kind: initial?.body === 'file' || initial?.body === 'http' ? initial.body : 'text',
+      text: initial?.text ?? '',
+      data: null,
+      unreadable: null,
+      source_id: initial?.http_source_id ?? null,
+      path: initial?.http_path ?? '/',
+      described: (initial?.variables ?? []).map((variable, id) => argumentDraft(id, variable)),
+    },
+    validate: (draft) => ({
+      uri: uriRule.test(draft.uri.trim()) ? null : 'Enter a URI with a scheme, such as notes://welcome.',
+      name: blank(draft.name, 'Enter a name for the resource.'),
+      holds: holdsFault(draft, initial?.body === 'file'),
+    }),
+    error,
+    place: ({ field }) => (field === 'holds.path' ? 'path' : field),
+  });
+  const { kind, uri } = form.values;
   const names = templateVariables(uri);
-  const variables = names.map(
-    (one, place) => said.find((draft) => draft.name === one) ?? argumentDraft(1000 + place, { name: one }),
-  );
-  const refused = error instanceof ApiError ? error : null;
-  const uriFault = /^[A-Za-z][A-Za-z0-9+.-]*:\S+$/.test(uri.trim())
-    ? null
-    : 'Enter a URI with a scheme, such as notes://welcome.';
-  const unknown =
-    kind === 'text' && names.length > 0 ? placeholders(text).find((one) => !names.includes(one)) : undefined;
-  const holdsFault = {
-    text: unknown ? `{{${unknown}}} is not a variable of the template.` : null,
-    file: fileFault ?? (data === null && initial?.body !== 'file' ? 'Choose a file.' : null),
-    http: source === null ? 'Choose a source.' : path.startsWith('/') ? null : 'Begin the path with a slash.',
-  }[kind];
-  const faulty = uriFault !== null || name.trim() === '' || holdsFault !== null;
+  const variables = variablesOf(form.values);
 
-  const changed = useChanged([uri, name, title, description, mimeType, kind, text, data, source, path, said]);
-  const form = useFaultFocus(error ?? tries);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    setTries((old) => old + 1);
-    if (faulty) return;
-    const holds: ResourceHolds =
-      kind === 'text'
-        ? { kind, text }
-        : kind === 'file'
-          ? { kind, ...(data === null ? {} : { data }) }
-          : { kind, source_id: source ?? '', path: path.trim() };
+  const send = (draft: ResourceDraft) =>
     onSubmit({
-      uri: uri.trim(),
-      name: name.trim(),
-      title: title.trim(),
-      description: description.trim(),
-      mime_type: mimeType.trim(),
-      variables: variables.map(argumentOf),
-      holds,
+      uri: draft.uri.trim(),
+      name: draft.name.trim(),
+      title: draft.title.trim(),
+      description: draft.description.trim(),
+      mime_type: draft.mime_type.trim(),
+      variables: variablesOf(draft).map(argumentOf),
+      holds: holdsOf(draft),
     });
+
+  function take(chosen: File | null) {
+    const tooLarge = chosen !== null && chosen.size > mostBytes;
+    form.setValues({ data: null, unreadable: tooLarge ? 'This file is larger than 2 MiB.' : null });
+    if (!chosen || tooLarge) return;
+    if (chosen.type) form.setFieldValue('mime_type', chosen.type);
+    void readBase64(chosen).then(
+      (data) => form.setFieldValue('data', data),
+      () => form.setFieldValue('unreadable', 'The file cannot be read.'),
+    );
   }
 
   return (
-    <form ref={form} onSubmit={submit} noValidate>
-      <Unsaved when={changed} />
+    <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
+      <Unsaved when={form.isChanged()} />
       <Stack gap="lg">
         <Panel title="What clients see">
           <Stack gap="md" maw={640}>
             <TextInput
               label="URI"
               description="A variable in braces makes this a template: pets://{id}. {+path} also matches slashes."
-              value={uri}
-              onChange={(event) => setUri(event.currentTarget.value)}
-              error={refused?.field === 'uri' ? refused.message : tried && uriFault}
+              {...form.getInputProps('uri')}
               spellCheck={false}
               autoCapitalize="none"
               className={classes.mono}
               required
             />
-            <TextInput
-              label="Name"
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-              error={tried && name.trim() === '' && 'Enter a name for the resource.'}
-              maxLength={120}
-              required
-            />
-            <TextInput
-              label="Title"
-              value={title}
-              onChange={(event) => setTitle(event.currentTarget.value)}
-              maxLength={120}
-            />
-            <Textarea
-              label="Description"
-              rows={2}
-              value={description}
-              onChange={(event) => setDescription(event.currentTarget.value)}
-              maxLength={4000}
-            />
+            <TextInput label="Name" {...form.getInputProps('name')} maxLength={120} required />
+            <TextInput label="Title" {...form.getInputProps('title')} maxLength={120} />
+            <Textarea label="Description" rows={2} {...form.getInputProps('description')} maxLength={4000} />
             <TextInput
               label="Media type"
               description="Leave empty to use the API’s Content-Type."
-              value={mimeType}
-              onChange={(event) => setMimeType(event.currentTarget.value)}
+              {...form.getInputProps('mime_type')}
               spellCheck={false}
               autoCapitalize="none"
               className={classes.mono}
@@ -152,7 +170,13 @@ export function ResourceEditor({
         {variables.length > 0 && (
           <Panel title="Variables" note="Describe the variables of the template.">
             <Stack gap="md">
-              <ArgumentRows word="Variable" drafts={variables} onChange={setSaid} fixed tried={tried} />
+              <ArgumentRows
+                word="Variable"
+                drafts={variables}
+                onChange={(next) => form.setFieldValue('described', next)}
+                fixed
+                tried={false}
+              />
             </Stack>
           </Panel>
         )}
@@ -165,8 +189,7 @@ export function ResourceEditor({
                 { value: 'file', label: 'File' },
                 { value: 'http', label: 'API response' },
               ]}
-              value={kind}
-              onChange={(value) => setKind(value as ResourceHolds['kind'])}
+              {...form.getInputProps('kind')}
             />
             {kind === 'text' && (
               <Textarea
@@ -175,8 +198,7 @@ export function ResourceEditor({
                   names.length > 0 ? 'Use {{name}} to insert a variable of the template.' : undefined
                 }
                 rows={6}
-                value={text}
-                onChange={(event) => setText(event.currentTarget.value)}
+                {...form.getInputProps('text')}
                 className={classes.mono}
               />
             )}
@@ -189,15 +211,7 @@ export function ResourceEditor({
                     ? `${initial.size ?? 0} bytes stored. Choose another file to replace them.`
                     : 'Choose a file'
                 }
-                onChange={(chosen) => {
-                  setFileFault(chosen && chosen.size > mostBytes ? 'This file is larger than 2 MiB.' : null);
-                  if (!chosen || chosen.size > mostBytes) {
-                    setData(null);
-                    return;
-                  }
-                  if (chosen.type) setMimeType(chosen.type);
-                  void readBase64(chosen).then(setData, () => setFileFault('The file cannot be read.'));
-                }}
+                onChange={take}
               />
             )}
             {kind === 'http' && (
@@ -205,36 +219,28 @@ export function ResourceEditor({
                 <Select
                   label="Source"
                   description="Uses this source’s credential."
-                  data={(sources.data?.items ?? []).map((one) => ({ value: one.id, label: one.name }))}
-                  value={source}
-                  onChange={setSource}
+                  data={sources.map((one) => ({ value: one.id, label: one.name }))}
+                  {...form.getInputProps('source_id')}
                   placeholder="Choose a source"
                 />
                 <TextInput
                   label="Path"
                   description="A GET below the base URL: /pets/{id}?lang={lang}"
-                  value={path}
-                  onChange={(event) => setPath(event.currentTarget.value)}
-                  error={refused?.field === 'holds.path' && refused.message}
+                  {...form.getInputProps('path')}
                   spellCheck={false}
                   autoCapitalize="none"
                   className={classes.mono}
                 />
               </Group>
             )}
-            {tried && holdsFault && (
+            {form.errors.holds && (
               <p className={classes.fault} role="alert">
-                {holdsFault}
+                {form.errors.holds}
               </p>
             )}
           </Stack>
         </Panel>
-        <Submit
-          sticky
-          error={error}
-          title="The resource was not saved"
-          fault={tried && faulty && 'Fix the highlighted fields.'}
-        >
+        <Submit sticky error={error} title="The resource was not saved" fault={form.fault}>
           <Button type="submit" loading={pending}>
             {submitLabel}
           </Button>

@@ -1,8 +1,9 @@
 import { Button, Group, NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
 import type { Source, SourceSettings } from '../api/sources';
-import { Submit, useFaultFocus } from './submit';
-import { Unsaved, useChanged } from './unsaved';
+import { addressFault, blank } from '../rules';
+import { useFields } from './form';
+import { Submit } from './submit';
+import { Unsaved } from './unsaved';
 
 /** Name, base URL and limits of a source. */
 export function SourceSettingsForm({
@@ -18,66 +19,50 @@ export function SourceSettingsForm({
   readOnly: boolean;
   onSubmit: (change: { name: string; base_url: string; settings: SourceSettings }) => void;
 }) {
-  const [name, setName] = useState(source.name);
-  const [baseUrl, setBaseUrl] = useState(source.base_url);
-  const [timeout, setTimeout] = useState<string | number>(source.settings.timeout_ms / 1000);
-  const [size, setSize] = useState<string | number>(source.settings.max_response_bytes / 1024 / 1024);
-  const [redirects, setRedirects] = useState(source.settings.follow_redirects);
-  const [tasks, setTasks] = useState(source.settings.tasks ?? false);
-  const badUrl = !/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl);
+  const form = useFields({
+    initialValues: {
+      name: source.name,
+      base_url: source.base_url,
+      timeout: (source.settings.timeout_ms / 1000) as number | string,
+      size: (source.settings.max_response_bytes / 1024 / 1024) as number | string,
+      follow_redirects: source.settings.follow_redirects,
+      tasks: source.settings.tasks ?? false,
+    },
+    validate: ({ name, base_url }) => ({
+      name: blank(name, 'Enter a name for the source.'),
+      base_url: addressFault(base_url),
+    }),
+    eager: true,
+    error,
+  });
 
-  const changed = useChanged([name, baseUrl, timeout, size, redirects, tasks]);
-  const form = useFaultFocus(error);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (badUrl || name.trim() === '') return;
+  const send = ({ name, base_url, timeout, size, ...settings }: typeof form.values) =>
     onSubmit({
       name: name.trim(),
-      base_url: baseUrl.trim(),
+      base_url: base_url.trim(),
       settings: {
         timeout_ms: Math.round(Number(timeout || 30) * 1000),
         max_response_bytes: Math.round(Number(size || 1) * 1024 * 1024),
-        follow_redirects: redirects,
-        tasks,
+        ...settings,
       },
     });
-  }
 
   return (
-    <form ref={form} onSubmit={submit} noValidate>
-      <Unsaved when={changed && !pending} tabs />
-      <fieldset disabled={readOnly} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
+    <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
+      <Unsaved when={form.isChanged() && !pending} tabs />
+      <fieldset disabled={readOnly} className="bare">
         <Stack gap="md" maw={560}>
-          <TextInput
-            label="Name"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={name.trim() === '' ? 'Enter a name for the source.' : null}
-          />
-          <TextInput
-            label="Base URL"
-            value={baseUrl}
-            onChange={(event) => setBaseUrl(event.currentTarget.value)}
-            error={badUrl ? 'Enter a complete URL: https://host/path.' : null}
-          />
+          <TextInput label="Name" {...form.getInputProps('name')} />
+          <TextInput label="Base URL" {...form.getInputProps('base_url')} />
           <Group grow align="flex-start">
-            <NumberInput
-              label="Timeout"
-              suffix=" s"
-              value={timeout}
-              onChange={setTimeout}
-              min={1}
-              max={120}
-            />
+            <NumberInput label="Timeout" suffix=" s" min={1} max={120} {...form.getInputProps('timeout')} />
             <NumberInput
               label="Maximum response size"
               suffix=" MiB"
-              value={size}
-              onChange={setSize}
               min={0.1}
               max={8}
               step={1}
+              {...form.getInputProps('size')}
             />
           </Group>
           <Select
@@ -87,15 +72,13 @@ export function SourceSettingsForm({
               { value: 'none', label: 'Do not follow' },
               { value: 'same_origin', label: 'Follow within the same origin' },
             ]}
-            value={redirects}
-            onChange={(value) => value && setRedirects(value as SourceSettings['follow_redirects'])}
             allowDeselect={false}
+            {...form.getInputProps('follow_redirects')}
           />
           <Switch
             label="Run long calls as MCP tasks"
             description="Clients that support MCP tasks get the result later; other clients wait for it."
-            checked={tasks}
-            onChange={(event) => setTasks(event.currentTarget.checked)}
+            {...form.getInputProps('tasks', { type: 'checkbox' })}
           />
           {!readOnly && (
             <Submit error={error} title="The settings were not saved">

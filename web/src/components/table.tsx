@@ -18,9 +18,21 @@ export function TableBar({ children }: { children: ReactNode }) {
   return <div className={classes.bar}>{children}</div>;
 }
 
-/** Shows the selection and its actions. Screen readers announce changes. */
+/** Shows the selection ({@link SelectionStatus}) and its actions. */
 export function SelectionBar({ children }: { children: ReactNode }) {
   return <div className={classes.selection}>{children}</div>;
+}
+
+/**
+ * How much is selected. A live region: screen readers announce a change of its text. It stays in the page with an empty
+ * selection, because a region that appears with its text is not announced.
+ */
+export function SelectionStatus({ children }: { children: ReactNode }) {
+  return (
+    <span role="status" aria-live="polite">
+      {children}
+    </span>
+  );
 }
 
 const step = 100;

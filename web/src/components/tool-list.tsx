@@ -7,7 +7,7 @@ import { useFilter } from '../filter';
 import { Method, Status, Tag } from './badges';
 import { Confirm } from './confirm';
 import classes from './operations.module.css';
-import { cell, SelectionBar, Table, TableBar, useShown } from './table';
+import { cell, SelectionBar, SelectionStatus, Table, TableBar, useShown } from './table';
 
 function found(tool: ToolSummary, words: string): boolean {
   const text =
@@ -80,13 +80,16 @@ export function ToolList({
       {editable && (
         <SelectionBar>
           <Checkbox
-            label={picked.length > 0 ? `${picked.length} selected` : `Select all ${list.length}`}
+            label="Select all"
             checked={list.length > 0 && picked.length === list.length}
             indeterminate={picked.length > 0 && picked.length < list.length}
             onChange={(event) =>
               setChosen(event.currentTarget.checked ? new Set(list.map((tool) => tool.id)) : new Set())
             }
           />
+          <SelectionStatus>
+            <strong>{picked.length}</strong> of {list.length} selected
+          </SelectionStatus>
           {picked.length > 0 && (
             <Button.Group>
               <Button

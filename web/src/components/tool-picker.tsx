@@ -2,24 +2,24 @@ import { Button, Checkbox, Select, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { ToolSummary } from '../api/tools';
+import { nameFault } from '../rules';
 import { Method, Tag } from './badges';
 import classes from './operations.module.css';
-import { SelectionBar, TableBar, useShown } from './table';
+import { ChoiceRow, choose, type Names } from './published-choice';
+import { SelectionBar, SelectionStatus, TableBar, useShown } from './table';
 
 /** Choosing the tools of a server, with the name under which each is published. */
 export function ToolPicker({
   tools,
   names,
   onChange,
-  editable,
   clashes,
   onlySelected = false,
 }: {
   tools: ToolSummary[];
-  /** Tool id → published name, of the chosen tools. */
-  names: ReadonlyMap<string, string>;
-  onChange: (names: Map<string, string>) => void;
-  editable: boolean;
+  names: Names;
+  /** Absent for those who may only look. */
+  onChange: ((names: Names) => void) | undefined;
   clashes: ReadonlySet<string>;
   /** Begins with the selected ones only; the others are one click away. */
   onlySelected?: boolean;
@@ -44,14 +44,7 @@ export function ToolPicker({
   });
   const { shown, more } = useShown(found);
 
-  const set = (list: ToolSummary[], chosen: boolean) => {
-    const next = new Map(names);
-    for (const tool of list) {
-      if (!chosen) next.delete(tool.id);
-      else if (!next.has(tool.id)) next.set(tool.id, tool.name);
-    }
-    onChange(next);
-  };
+  const set = (list: ToolSummary[], chosen: boolean) => onChange?.(choose(names, list, chosen));
 
   return (
     <>
@@ -76,16 +69,16 @@ export function ToolPicker({
         )}
       </TableBar>
       <SelectionBar>
-        <span aria-live="polite">
+        <SelectionStatus>
           <strong>{names.size}</strong> selected
-        </span>
+        </SelectionStatus>
         <Checkbox
           label="Selected only"
           size="sm"
           checked={onlyChosen}
           onChange={(event) => setOnlyChosen(event.currentTarget.checked)}
         />
-        {editable && (
+        {onChange && (
           <Button.Group>
             <Button size="compact-sm" variant="default" onClick={() => set(found, true)}>
               Select all shown
@@ -112,51 +105,38 @@ export function ToolPicker({
         {shown.map((tool) => {
           const name = names.get(tool.id);
           return (
-            <li key={tool.id} className={`${classes.row} ${classes.picked}`}>
-              <Checkbox
-                id={`tool-${tool.id}`}
-                aria-label={tool.name}
-                checked={name !== undefined}
-                disabled={!editable}
-                onChange={(event) => set([tool], event.currentTarget.checked)}
-              />
-              <div>
-                <div className={classes.line}>
-                  <label htmlFor={`tool-${tool.id}`} className={classes.name}>
-                    {tool.name}
-                  </label>
-                  <span className={classes.title}>{tool.title}</span>
-                  {tool.state === 'removed' ? (
-                    <Tag tone="bad">removed, not served</Tag>
-                  ) : (
-                    !tool.enabled && <Tag tone="warn">disabled, not served</Tag>
-                  )}
-                </div>
-                <div className={classes.line}>
-                  <Method method={tool.method} />
-                  <span className={classes.path}>{tool.path}</span>
-                  {sources.length > 1 && <span className={classes.title}>{tool.source_name}</span>}
-                </div>
+            <ChoiceRow
+              key={tool.id}
+              id={`tool-${tool.id}`}
+              own={tool.name}
+              label="Published name"
+              name={name}
+              fault={
+                name !== undefined &&
+                (clashes.has(name)
+                  ? 'Another selected tool has this name. Change one of the two.'
+                  : nameFault(name))
+              }
+              onChoose={(chosen) => set([tool], chosen)}
+              onRename={onChange && ((next) => onChange(new Map(names).set(tool.id, next)))}
+            >
+              <div className={classes.line}>
+                <label htmlFor={`tool-${tool.id}`} className={classes.name}>
+                  {tool.name}
+                </label>
+                <span className={classes.title}>{tool.title}</span>
+                {tool.state === 'removed' ? (
+                  <Tag tone="bad">removed, not served</Tag>
+                ) : (
+                  !tool.enabled && <Tag tone="warn">disabled, not served</Tag>
+                )}
               </div>
-              {name !== undefined && editable && (
-                <TextInput
-                  size="xs"
-                  aria-label={`Published name of ${tool.name}`}
-                  leftSection={<span className={classes.title}>as</span>}
-                  value={name}
-                  onChange={(event) => onChange(new Map(names).set(tool.id, event.currentTarget.value))}
-                  error={
-                    clashes.has(name)
-                      ? 'Another selected tool has this name. Change one of the two.'
-                      : /^[A-Za-z0-9_-]{1,64}$/.test(name)
-                        ? null
-                        : 'Use 1 to 64 letters, digits, hyphens and underscores.'
-                  }
-                  spellCheck={false}
-                  styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
-                />
-              )}
-            </li>
+              <div className={classes.line}>
+                <Method method={tool.method} />
+                <span className={classes.path}>{tool.path}</span>
+                {sources.length > 1 && <span className={classes.title}>{tool.source_name}</span>}
+              </div>
+            </ChoiceRow>
           );
         })}
       </ul>
@@ -168,15 +148,4 @@ export function ToolPicker({
       {more}
     </>
   );
-}
-
-/** The published names that stand more than once. */
-export function clashingNames(names: ReadonlyMap<string, string>): Set<string> {
-  const seen = new Set<string>();
-  const twice = new Set<string>();
-  for (const name of names.values()) {
-    if (seen.has(name)) twice.add(name);
-    seen.add(name);
-  }
-  return twice;
 }

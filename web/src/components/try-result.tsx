@@ -140,7 +140,7 @@ function Block({ block, number }: { block: ContentBlock; number: number }) {
   if (block.type === 'image') {
     const kind = block.mimeType;
     return (
-      <figure style={{ margin: 0 }}>
+      <figure className={classes.figure}>
         <figcaption className={classes.blockTitle}>Image, {kind}</figcaption>
         <img className={classes.image} src={`data:${kind};base64,${block.data}`} alt="The tool’s result" />
       </figure>
@@ -171,7 +171,7 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
 
 function Audio({ data, kind }: { data: string; kind: string }) {
   return (
-    <figure style={{ margin: 0 }}>
+    <figure className={classes.figure}>
       <figcaption className={classes.blockTitle}>Audio, {kind}</figcaption>
       {/* biome-ignore lint/a11y/useMediaCaption: the tool's answer comes without captions */}
       <audio className={classes.audio} controls src={`data:${kind};base64,${data}`} />

@@ -1,17 +1,5 @@
 import { useBlocker } from '@tanstack/react-router';
-import { useState } from 'react';
 import { Confirm } from './confirm';
-
-/** Whether a value differs from the one that the form began with, or that stood there at the latest of `saves`. */
-export function useChanged(value: unknown, saves = 0): boolean {
-  const now = JSON.stringify(value);
-  const [base, setBase] = useState({ saves, value: now });
-  if (base.saves !== saves) {
-    setBase({ saves, value: now });
-    return false;
-  }
-  return now !== base.value;
-}
 
 /**
  * Asks before a page with changes that were not saved is left: by a link, by Back, by closing the tab. Saving itself

@@ -1,17 +1,19 @@
 import { Alert, Button, Stack, TextInput, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Navigate, useNavigate, useSearch } from '@tanstack/react-router';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { ApiError } from '../api/http';
+import { useEffect } from 'react';
 import { type Me, meQuery } from '../api/me';
 import { useCreateWorkspace, useRestoreWorkspace } from '../api/workspaces';
+import { nameAndAddress } from '../components/address';
+import { useFields } from '../components/form';
 import { LinkButton } from '../components/link-button';
 import { Failed, Loading } from '../components/page';
 import { Refused } from '../components/refused';
 import { PlainShell } from '../components/shell';
 import { Submit } from '../components/submit';
+import { blank } from '../rules';
 import { rememberedWorkspace } from '../session';
-import { slugFault, suggestSlug } from '../slug';
+import { slugFault, slugField } from '../slug';
 import { formatDate } from '../time';
 import classes from './home.module.css';
 
@@ -80,43 +82,26 @@ function Stopped({ me }: { me: Me }) {
 function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
   const navigate = useNavigate();
   const create = useCreateWorkspace();
-  const [name, setName] = useState('');
-  const [ownSlug, setOwnSlug] = useState<string | null>(null);
-  const [tried, setTried] = useState(false);
-  const slugInput = useRef<HTMLInputElement>(null);
-  const nameInput = useRef<HTMLInputElement>(null);
-  const slug = ownSlug ?? suggestSlug(name);
-  const fault = slugFault(slug);
-  const refused = create.error instanceof ApiError ? create.error : null;
-  const slugRefused =
-    refused &&
-    (refused.field === 'slug' || refused.code.startsWith('slug_')) &&
-    create.variables?.slug === slug;
+  const form = useFields({
+    initialValues: { name: '', slug: '' },
+    validate: ({ name, slug }) => ({
+      name: blank(name, 'Enter a name for the workspace.'),
+      slug: slugFault(slug),
+    }),
+    error: create.error,
+    place: slugField,
+  });
+  const fields = nameAndAddress(form);
   useEffect(() => {
     document.title = 'Create a workspace · Portolan';
   }, []);
 
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    setTried(true);
-    if (name.trim() === '') return nameInput.current?.focus();
-    if (fault) return slugInput.current?.focus();
+  const send = ({ name, slug }: typeof form.values) =>
     create.mutate(
       { name: name.trim(), slug },
-      {
-        onSuccess: (made) => void navigate({ to: '/w/$ws', params: { ws: made.slug } }),
-        onError: () => slugInput.current?.focus(),
-      },
+      { onSuccess: (made) => void navigate({ to: '/w/$ws', params: { ws: made.slug } }) },
     );
-  }
 
-  const slugError = slugRefused
-    ? refused.message
-    : (tried || ownSlug !== null) && slug !== ''
-      ? fault
-      : tried
-        ? fault
-        : null;
   return (
     <div className={classes.page}>
       <div>
@@ -128,34 +113,28 @@ function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
           A workspace holds your APIs, their tools, and the servers you publish. Name it after your team or
           company.
         </p>
-        <form className={classes.form} onSubmit={submit} noValidate>
+        <form ref={form.ref} className={classes.form} onSubmit={form.onSubmit(send)} noValidate>
           <TextInput
-            ref={nameInput}
             label="Workspace name"
             size="md"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={tried && name.trim() === '' ? 'Enter a name for the workspace.' : null}
+            {...fields.name}
             maxLength={80}
             autoComplete="organization"
             data-autofocus
             required
           />
           <TextInput
-            ref={slugInput}
             label="Address"
-            description={`Part of every server’s URL: ${window.location.host}/t/${slug || 'your-team'}/…  It can’t be changed later.`}
+            description={`Part of every server’s URL: ${window.location.host}/t/${form.values.slug || 'your-team'}/…  It can’t be changed later.`}
             size="md"
-            value={slug}
-            onChange={(event) => setOwnSlug(event.currentTarget.value.toLowerCase())}
-            error={slugError}
+            {...fields.slug}
             maxLength={60}
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}
             required
           />
-          <Submit error={slugRefused ? null : create.error} title="The workspace was not created">
+          <Submit error={form.refusal} title="The workspace was not created">
             <Button type="submit" size="md" loading={create.isPending}>
               Create workspace
             </Button>

@@ -1,13 +1,13 @@
 import { Button, Group, Select, Stack, TextInput } from '@mantine/core';
 import { IconUserPlus, IconUsers } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
-import { ApiError } from '../api/http';
+import { useState } from 'react';
 import type { Role } from '../api/me';
 import { invitationsQuery, useInvite, useRemoveMember, useRevokeInvitation, useSetRole } from '../api/people';
 import { type Member, membersQuery } from '../api/workspaces';
 import { Tag } from '../components/badges';
 import { Dialog } from '../components/dialog';
+import { useFields } from '../components/form';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
 import { cell, Table } from '../components/table';
@@ -246,27 +246,26 @@ function InviteDialog({
   close: () => void;
 }) {
   const invite = useInvite(ws);
-  const [email, setEmail] = useState('');
-  const [role, setRole] = useState<Role>('member');
-  const field = invite.error instanceof ApiError ? invite.error.field : undefined;
+  const form = useFields({ initialValues: { email: '', role: 'member' as Role }, error: invite.error });
+  const { role } = form.values;
+  const email = form.values.email.trim();
 
   function leave() {
     invite.reset();
-    setEmail('');
+    form.restart({ role });
     close();
   }
 
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (email.trim() === '') return;
+  function send() {
+    if (email === '') return;
     invite.mutate(
-      { email: email.trim(), role },
+      { email, role },
       {
         onSuccess: (sent) => {
           toastDone(
             sent.sent_again
-              ? `Invitation sent to ${email.trim()} again. The older link no longer works.`
-              : `Invitation sent to ${email.trim()}.`,
+              ? `Invitation sent to ${email} again. The older link no longer works.`
+              : `Invitation sent to ${email}.`,
           );
           leave();
         },
@@ -276,18 +275,14 @@ function InviteDialog({
 
   return (
     <Dialog opened={opened} onClose={leave} title="Invite a member">
-      <form onSubmit={submit} noValidate>
+      <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
         <Stack gap="md">
-          {invite.error && field !== 'email' && (
-            <Refused error={invite.error} title="The invitation was not sent" />
-          )}
+          <Refused error={form.refusal} title="The invitation was not sent" />
           <TextInput
             label="E-mail address"
             description="The invitation works for this address only and expires after 7 days."
             type="email"
-            value={email}
-            onChange={(event) => setEmail(event.currentTarget.value)}
-            error={field === 'email' ? invite.error?.message : null}
+            {...form.getInputProps('email')}
             maxLength={254}
             data-autofocus
           />
@@ -295,15 +290,14 @@ function InviteDialog({
             label="Role"
             description={meanings[role]}
             data={givable(own)}
-            value={role}
             allowDeselect={false}
-            onChange={(value) => value && setRole(value as Role)}
+            {...form.getInputProps('role')}
           />
           <Group justify="flex-end">
             <Button variant="default" onClick={leave}>
               Cancel
             </Button>
-            <Button type="submit" loading={invite.isPending} disabled={email.trim() === ''}>
+            <Button type="submit" loading={invite.isPending} disabled={email === ''}>
               Send invitation
             </Button>
           </Group>

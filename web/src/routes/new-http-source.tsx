@@ -1,11 +1,12 @@
 import { Button, Stack, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
 import { useCreateSource } from '../api/sources';
+import { useFields } from '../components/form';
 import { Page, Panel } from '../components/page';
 import { Restricted } from '../components/restricted';
-import { Submit, useFaultFocus } from '../components/submit';
-import { Unsaved, useChanged } from '../components/unsaved';
+import { Submit } from '../components/submit';
+import { Unsaved } from '../components/unsaved';
+import { addressFault, blank } from '../rules';
 import { useSession } from '../session';
 
 const title = 'Add an API manually';
@@ -24,21 +25,18 @@ function NewHttpSource({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
   const { workspace } = useSession();
   const navigate = useNavigate();
   const create = useCreateSource(workspace.slug);
-  const [name, setName] = useState('');
-  const [baseUrl, setBaseUrl] = useState('');
-  const [tries, setTries] = useState(0);
-  const tried = tries > 0;
-  const badUrl = !/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl);
+  const form = useFields({
+    initialValues: { name: '', base_url: '' },
+    validate: ({ name, base_url }) => ({
+      name: blank(name, 'Enter a name for the source.'),
+      base_url: addressFault(base_url),
+    }),
+    error: create.error,
+  });
 
-  const changed = useChanged([name, baseUrl]);
-  const form = useFaultFocus(create.error ?? tries);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    setTries((old) => old + 1);
-    if (badUrl || name.trim() === '') return;
+  const send = ({ name, base_url }: typeof form.values) =>
     create.mutate(
-      { kind: 'http', name: name.trim(), base_url: baseUrl.trim() },
+      { kind: 'http', name: name.trim(), base_url: base_url.trim() },
       {
         onSuccess: (made) =>
           void navigate({
@@ -48,7 +46,6 @@ function NewHttpSource({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
           }),
       },
     );
-  }
 
   return (
     <Page
@@ -57,25 +54,16 @@ function NewHttpSource({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
       lede="For an API without an OpenAPI document. You describe each request yourself."
     >
       <Panel>
-        <form ref={form} onSubmit={submit} noValidate>
-          <Unsaved when={changed} />
+        <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
+          <Unsaved when={form.isChanged()} />
           <Stack gap="md" maw={560}>
-            <TextInput
-              label="Name"
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-              error={tried && name.trim() === '' ? 'Enter a name for the source.' : null}
-              maxLength={80}
-              required
-            />
+            <TextInput label="Name" {...form.getInputProps('name')} maxLength={80} required />
             <TextInput
               label="Base URL"
               description="Prepended to every path."
               placeholder="https://api.example.com/v1"
               type="url"
-              value={baseUrl}
-              onChange={(event) => setBaseUrl(event.currentTarget.value)}
-              error={tried && badUrl ? 'Enter a complete URL: https://host/path.' : null}
+              {...form.getInputProps('base_url')}
               required
             />
             <Submit error={create.error} title="The source was not created">

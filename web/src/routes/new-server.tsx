@@ -1,21 +1,24 @@
 import { Button, Stack, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { type FormEvent, useEffect, useState } from 'react';
-import { ApiError } from '../api/http';
+import { useRef } from 'react';
 import { type PromptSummary, promptsQuery, useSetServerPrompts } from '../api/prompts';
 import { useCreateServer, useSetPublished, useSetServerTools } from '../api/servers';
 import { type ToolSummary, toolsQuery } from '../api/tools';
-import { OfferList } from '../components/offer-picker';
+import { nameAndAddress } from '../components/address';
+import { useFields } from '../components/form';
+import { OfferList } from '../components/offer-list';
 import classes from '../components/operations.module.css';
 import { Loaded, Page, Panel } from '../components/page';
+import { clashingNames } from '../components/published-choice';
 import { Restricted } from '../components/restricted';
-import { Submit, useFaultFocus } from '../components/submit';
+import { Submit } from '../components/submit';
 import { toastDone, toastFailed } from '../components/toast';
-import { clashingNames, ToolPicker } from '../components/tool-picker';
-import { Unsaved, useChanged } from '../components/unsaved';
+import { ToolPicker } from '../components/tool-picker';
+import { Unsaved } from '../components/unsaved';
+import { blank, nameFault } from '../rules';
 import { useSession } from '../session';
-import { slugFault, suggestSlug } from '../slug';
+import { slugFault, slugField, suggestSlug } from '../slug';
 
 export function NewServerPage() {
   const { workspace } = useSession();
@@ -61,53 +64,48 @@ function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSu
   const publish = useSetPublished(workspace.slug);
   const publishNames = useSetServerTools(workspace.slug);
   const publishPrompts = useSetServerPrompts(workspace.slug);
-  const [name, setName] = useState('');
-  const [ownSlug, setOwnSlug] = useState<string | null>(null);
-  const [description, setDescription] = useState('');
-  const [instructions, setInstructions] = useState('');
-  const [tries, setTries] = useState(0);
-  const tried = tries > 0;
   // Nothing to publish is a fault of publishing only: a draft may be empty.
-  const [wanted, setWanted] = useState<'publish' | 'draft'>('publish');
-  const [promptNames, setPromptNames] = useState<ReadonlyMap<string, string>>(new Map());
-  const [names, setNames] = useState<Map<string, string>>(
-    () => new Map(tools.filter((tool) => tool.source_id === source).map((tool) => [tool.id, tool.name])),
-  );
-  const fromSource = tools.find((tool) => tool.source_id === source)?.source_name;
-  useEffect(() => {
-    if (fromSource) setName((old) => old || fromSource);
-  }, [fromSource]);
-  const slug = ownSlug ?? suggestSlug(name);
-  const fault = slugFault(slug);
-  const refused = create.error instanceof ApiError ? create.error : null;
-  const slugRefused =
-    refused &&
-    (refused.field === 'slug' || refused.code.startsWith('slug_')) &&
-    create.variables?.slug === slug;
-  const clashes = clashingNames(names);
-  const promptClashes = clashingNames(promptNames);
-  const badNames =
-    clashes.size > 0 ||
-    promptClashes.size > 0 ||
-    [...names.values(), ...promptNames.values()].some((one) => !/^[A-Za-z0-9_-]{1,64}$/.test(one));
-  const isEmpty = names.size === 0 && promptNames.size === 0;
-  const changed = useChanged([name, ownSlug, description, instructions, [...names], [...promptNames]]);
-  const form = useFaultFocus(create.error ?? tries);
-  const faultText =
-    tried &&
-    (clashes.size > 0 || promptClashes.size > 0
-      ? `Two items have the name ${[...clashes, ...promptClashes].join(', ')}. Change one of them.`
-      : fault || name.trim() === '' || badNames
-        ? 'Fix the highlighted fields.'
-        : wanted === 'publish' && isEmpty
-          ? 'Select at least one tool or prompt to publish, or save a draft.'
-          : null);
+  const draft = useRef(false);
+  const chosen = tools.filter((tool) => tool.source_id === source);
+  const called = chosen[0]?.source_name ?? '';
+  const form = useFields({
+    initialValues: {
+      name: called,
+      slug: suggestSlug(called),
+      description: '',
+      instructions: '',
+      tools: new Map(chosen.map((tool) => [tool.id, tool.name])),
+      prompts: new Map<string, string>(),
+    },
+    validate: ({ name, slug, tools, prompts }) => {
+      const twice = [...clashingNames(tools), ...clashingNames(prompts)];
+      return {
+        name: blank(name, 'Enter a name for the server.'),
+        slug: slugFault(slug),
+        names: [...tools.values(), ...prompts.values()].some(nameFault),
+        twice: twice.length > 0 && `Two items have the name ${twice.join(', ')}. Change one of them.`,
+        nothing:
+          !draft.current &&
+          tools.size === 0 &&
+          prompts.size === 0 &&
+          'Select at least one tool or prompt to publish, or save a draft.',
+      };
+    },
+    error: create.error,
+    // A refusal about tools stands beside the button: the list has no place for it.
+    place: (refusal) => (refusal.field === 'tools' ? undefined : slugField(refusal)),
+  });
+  const { slug, tools: names, prompts: promptNames } = form.values;
+  const fields = nameAndAddress(form);
+  const { twice, nothing, ...others } = form.errors;
+  const faultText = twice ?? (Object.keys(others).length > 0 ? form.fault : nothing);
 
-  async function submit(event: FormEvent, andPublish: boolean) {
-    event.preventDefault();
-    setTries((old) => old + 1);
-    setWanted(andPublish ? 'publish' : 'draft');
-    if (fault || name.trim() === '' || badNames || (andPublish && isEmpty)) return;
+  const submit = (asDraft: boolean) => {
+    draft.current = asDraft;
+    return form.onSubmit((values) => void send(values, !asDraft));
+  };
+
+  async function send({ name, slug, description, instructions }: typeof form.values, andPublish: boolean) {
     let made: { id: string };
     try {
       made = await create.mutateAsync({
@@ -164,41 +162,26 @@ function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSu
 
   const busy = create.isPending || publishNames.isPending || publishPrompts.isPending || publish.isPending;
   return (
-    <form ref={form} onSubmit={(event) => void submit(event, true)} noValidate>
-      <Unsaved when={changed && !create.isSuccess} />
+    <form ref={form.ref} onSubmit={(event) => submit(false)(event)} noValidate>
+      <Unsaved when={form.isChanged() && !create.isSuccess} />
       <Stack gap="lg">
         <Panel title="What clients see">
           <Stack gap="md" maw={640}>
-            <TextInput
-              label="Name"
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-              error={tried && name.trim() === '' ? 'Enter a name for the server.' : null}
-              maxLength={80}
-              required
-            />
+            <TextInput label="Name" maxLength={80} required {...fields.name} />
             <TextInput
               label="Address"
               description={`${window.location.origin}/t/${workspace.slug}/${slug || '…'}/mcp. It can’t be changed later.`}
-              value={slug}
-              onChange={(event) => setOwnSlug(event.currentTarget.value.toLowerCase())}
-              error={slugRefused ? refused.message : tried || ownSlug !== null ? fault : null}
               spellCheck={false}
               autoCapitalize="none"
               required
+              {...fields.slug}
             />
-            <TextInput
-              label="Description"
-              value={description}
-              onChange={(event) => setDescription(event.currentTarget.value)}
-              maxLength={300}
-            />
+            <TextInput label="Description" maxLength={300} {...form.getInputProps('description')} />
             <Textarea
               label="Instructions"
               description="Optional. Clients pass them to the model with the tools."
               rows={3}
-              value={instructions}
-              onChange={(event) => setInstructions(event.currentTarget.value)}
+              {...form.getInputProps('instructions')}
             />
           </Stack>
         </Panel>
@@ -210,36 +193,36 @@ function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSu
           {tools.length === 0 ? (
             <p className={classes.none}>This workspace has no enabled tools.</p>
           ) : (
-            <ToolPicker tools={tools} names={names} onChange={setNames} editable clashes={clashes} />
+            <ToolPicker
+              tools={tools}
+              names={names}
+              onChange={(next) => form.setFieldValue('tools', new Map(next))}
+              clashes={clashingNames(names)}
+            />
           )}
         </Panel>
         {prompts.length > 0 && (
           <Panel title="Prompts" note="Users pick prompts in their client." flush>
             <OfferList
-              word="prompts"
+              kind="prompt"
               offers={prompts.map((one) => ({
                 id: one.id,
-                key: one.name,
+                name: one.name,
                 title: one.title,
                 note: one.source_name ?? null,
                 awake: true,
               }))}
               names={promptNames}
-              onChange={setPromptNames}
-              clashes={promptClashes}
+              onChange={(next) => form.setFieldValue('prompts', new Map(next))}
+              clashes={clashingNames(promptNames)}
             />
           </Panel>
         )}
-        <Submit
-          sticky
-          error={slugRefused ? null : create.error}
-          title="The server was not created"
-          fault={faultText}
-        >
+        <Submit sticky error={form.refusal} title="The server was not created" fault={faultText}>
           <Button type="submit" loading={busy}>
             Create and publish
           </Button>
-          <Button variant="default" disabled={busy} onClick={(event) => void submit(event, false)}>
+          <Button variant="default" disabled={busy} onClick={() => submit(true)()}>
             Save as draft
           </Button>
         </Submit>

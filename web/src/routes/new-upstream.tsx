@@ -1,16 +1,17 @@
 import { Button, Checkbox, Stack, Switch, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
 import { ApiError } from '../api/http';
 import { type Sharing, useConnect } from '../api/sign-in';
 import type { Credential } from '../api/sources';
 import { type UpstreamPreview, useAddUpstream, usePreviewUpstream } from '../api/upstreams';
 import { CredentialForm } from '../components/credential-form';
+import { useFields } from '../components/form';
 import { Page, Panel } from '../components/page';
 import { SharingChoice } from '../components/sharing';
-import { Submit, useFaultFocus } from '../components/submit';
+import { Submit } from '../components/submit';
 import { Unsaved } from '../components/unsaved';
-import { Offered, ServerFacts } from '../components/upstream';
+import { Offered, ServerFacts } from '../components/upstream-offer';
+import { addressFault, blank } from '../rules';
 import { useMay, useSession } from '../session';
 
 /** Two steps: where the server is and what opens it; then what it offers, chosen and named. */
@@ -18,13 +19,14 @@ export function NewUpstreamPage() {
   const { me, workspace } = useSession();
   const edits = useMay('edit_registry');
   const preview = usePreviewUpstream(workspace.slug);
-  const [url, setUrl] = useState('');
-  const [tries, setTries] = useState(0);
-  const tried = tries > 0;
-  const form = useFaultFocus(tries);
-  const [wantsCredential, setWantsCredential] = useState(false);
-  const [credential, setCredential] = useState<Credential>();
-  const badUrl = !/^https?:\/\//i.test(url.trim()) || !URL.canParse(url.trim());
+  const form = useFields({
+    initialValues: { url: '', wantsCredential: false },
+    validate: ({ url }) => ({ url: addressFault(url.trim()) }),
+    error: preview.error,
+  });
+  const url = form.values.url.trim();
+  const { wantsCredential } = form.values;
+  const credential = preview.variables?.credential ?? undefined;
   const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
 
   if (!edits) {
@@ -35,24 +37,13 @@ export function NewUpstreamPage() {
     );
   }
 
-  function look(chosen?: Credential) {
-    setTries((old) => old + 1);
-    if (badUrl) return;
-    setCredential(chosen);
-    preview.mutate({ url: url.trim(), ...(chosen ? { credential: chosen } : {}) });
-  }
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    look();
-  }
+  const look = (chosen?: Credential) =>
+    form.onSubmit(() => preview.mutate({ url, ...(chosen ? { credential: chosen } : {}) }));
 
   const wantsSignIn =
     preview.error instanceof ApiError && preview.error.code === 'upstream_wants_sign_in' && !credential;
   if (preview.data) {
-    return (
-      <Choose url={url.trim()} credential={credential} offer={preview.data} onBack={() => preview.reset()} />
-    );
+    return <Choose url={url} credential={credential} offer={preview.data} onBack={() => preview.reset()} />;
   }
   return (
     <Page
@@ -62,25 +53,23 @@ export function NewUpstreamPage() {
     >
       <Panel>
         <Stack gap="md" maw={560}>
-          {wantsSignIn && <SignInFirst url={url.trim()} />}
-          <form ref={form} onSubmit={submit} noValidate>
+          {wantsSignIn && <SignInFirst url={url} />}
+          <form ref={form.ref} onSubmit={look()} noValidate>
             <Stack gap="md">
               <TextInput
                 label="Address"
                 description="The server’s MCP endpoint URL."
                 placeholder="https://mcp.example.com/mcp"
                 type="url"
-                value={url}
-                onChange={(event) => setUrl(event.currentTarget.value)}
-                error={tried && badUrl ? 'Enter a complete URL: https://host/path.' : null}
                 required
+                {...form.getInputProps('url')}
               />
-              {me.demo_api && url === '' && (
+              {me.demo_api && form.values.url === '' && (
                 <div>
                   <Button
                     variant="default"
                     size="compact-md"
-                    onClick={() => setUrl(me.demo_api?.mcp_url ?? '')}
+                    onClick={() => form.setFieldValue('url', me.demo_api?.mcp_url ?? '')}
                   >
                     Use the demo server
                   </Button>
@@ -88,8 +77,7 @@ export function NewUpstreamPage() {
               )}
               <Checkbox
                 label="This server requires a credential"
-                checked={wantsCredential}
-                onChange={(event) => setWantsCredential(event.currentTarget.checked)}
+                {...form.getInputProps('wantsCredential', { type: 'checkbox' })}
               />
               {!wantsCredential && (
                 <Submit
@@ -111,7 +99,7 @@ export function NewUpstreamPage() {
               pending={preview.isPending}
               error={wantsSignIn ? null : preview.error}
               failed="Could not connect to the server"
-              onSubmit={look}
+              onSubmit={(chosen) => look(chosen)()}
             />
           )}
         </Stack>
@@ -126,7 +114,8 @@ function SignInFirst({ url }: { url: string }) {
   const navigate = useNavigate();
   const add = useAddUpstream(workspace.slug);
   const connect = useConnect(workspace.slug);
-  const [sharing, setSharing] = useState<Sharing>('workspace');
+  const form = useFields({ initialValues: { sharing: 'workspace' as Sharing } });
+  const { sharing } = form.values;
 
   function go() {
     add.mutate(
@@ -155,7 +144,7 @@ function SignInFirst({ url }: { url: string }) {
       note="You go to its authorization server and come back. If you have a key instead, set a credential below."
     >
       <Stack gap="md">
-        <SharingChoice value={sharing} onChange={setSharing} looks />
+        <SharingChoice value={sharing} onChange={(next) => form.setFieldValue('sharing', next)} looks />
         <Submit error={add.error} title="The server was not added">
           <Button onClick={go} loading={add.isPending || connect.isPending || connect.isSuccess}>
             Add server and sign in
@@ -180,23 +169,26 @@ function Choose({
   const { workspace } = useSession();
   const navigate = useNavigate();
   const add = useAddUpstream(workspace.slug);
-  const [name, setName] = useState(offer.server_name ?? new URL(url).hostname);
-  const [prefix, setPrefix] = useState('');
-  const [holds, setHolds] = useState(true);
-  const [chosen, setChosen] = useState(() => new Set(offer.tools.map((tool) => tool.name)));
+  const form = useFields({
+    initialValues: {
+      name: offer.server_name ?? new URL(url).hostname,
+      prefix: '',
+      hold_changes: true,
+      tools: new Set(offer.tools.map((tool) => tool.name)),
+    },
+    validate: ({ name }) => ({ name: blank(name, 'Enter a name for the server.') }),
+    eager: true,
+    error: add.error,
+  });
 
-  const form = useFaultFocus(add.error);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (name.trim() === '') return;
+  const send = ({ name, prefix, hold_changes, tools }: typeof form.values) =>
     add.mutate(
       {
         name: name.trim(),
         url,
         prefix: prefix.trim(),
-        hold_changes: holds,
-        tools: [...chosen],
+        hold_changes,
+        tools: [...tools],
         ...(credential ? { credential } : {}),
       },
       {
@@ -208,7 +200,6 @@ function Choose({
           }),
       },
     );
-  }
 
   return (
     <Page
@@ -216,36 +207,31 @@ function Choose({
       back={{ label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } }}
       lede={<code>{url}</code>}
     >
-      <form ref={form} onSubmit={submit} noValidate>
+      <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
         <Unsaved when={!add.isSuccess} />
         <Stack gap="lg">
           <Panel title="Server details">
             <ServerFacts server={offer} />
           </Panel>
-          <Offered offer={offer} chosen={chosen} onChoose={setChosen} />
+          <Offered
+            offer={offer}
+            chosen={form.values.tools}
+            onChoose={(tools) => form.setFieldValue('tools', tools)}
+          />
           <Panel title="In this workspace">
             <Stack gap="md" maw={560}>
-              <TextInput
-                label="Name"
-                value={name}
-                maxLength={80}
-                onChange={(event) => setName(event.currentTarget.value)}
-                error={name.trim() === '' ? 'Enter a name for the server.' : null}
-                required
-              />
+              <TextInput label="Name" maxLength={80} required {...form.getInputProps('name')} />
               <TextInput
                 label="Prefix"
                 description="Added before the names of its tools and prompts. Leave empty to keep the names."
                 placeholder="weather_"
-                value={prefix}
                 maxLength={32}
-                onChange={(event) => setPrefix(event.currentTarget.value)}
+                {...form.getInputProps('prefix')}
               />
               <Switch
                 label="Require approval for upstream changes"
                 description="Recommended. Without approval, changes are published within minutes."
-                checked={holds}
-                onChange={(event) => setHolds(event.currentTarget.checked)}
+                {...form.getInputProps('hold_changes', { type: 'checkbox' })}
               />
             </Stack>
           </Panel>

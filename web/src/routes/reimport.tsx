@@ -1,7 +1,6 @@
-import { Alert, Button, Group, Stack } from '@mantine/core';
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
 import { ApiError } from '../api/http';
 import {
   type ReimportPreview,
@@ -11,7 +10,8 @@ import {
   useReimport,
 } from '../api/sources';
 import { Method, Tag } from '../components/badges';
-import { type DocumentDraft, DocumentInputFields, emptyDraft, readDraft } from '../components/document-input';
+import { DocumentInputFields, emptyDraft, readDraft } from '../components/document-input';
+import { useFields } from '../components/form';
 import { InlineCode } from '../components/inline-code';
 import { Facts, Loaded, Page, Panel } from '../components/page';
 import { DocumentRefused, Problems } from '../components/problems';
@@ -47,35 +47,39 @@ export function ReimportPage() {
 function Reimport({ source }: { source: Source }) {
   const { workspace } = useSession();
   const navigate = useNavigate();
-  const [draft, setDraft] = useState<DocumentDraft>(() => ({
-    ...emptyDraft(source.document_url ? 'url' : 'file'),
-    url: source.document_url ?? '',
-  }));
-  const [fault, setFault] = useState<string | null>(null);
+  const form = useFields({
+    initialValues: {
+      ...emptyDraft(source.document_url ? 'url' : 'file'),
+      url: source.document_url ?? '',
+    },
+    validate: (draft) => {
+      const outcome = readDraft(draft, undefined);
+      return { document: 'fault' in outcome ? outcome.fault : null };
+    },
+  });
+  const draft = form.values;
   const preview = usePreviewReimport(workspace.slug, source.id);
   const apply = useReimport(workspace.slug, source.id);
 
-  function compare(event?: FormEvent) {
-    event?.preventDefault();
+  const compare = form.onSubmit((draft) => {
     const outcome = readDraft(draft, undefined);
-    if ('fault' in outcome) return setFault(outcome.fault);
-    setFault(null);
+    if ('fault' in outcome) return;
     apply.reset();
     preview.mutate(outcome.input);
-  }
+  });
 
   const changedMeanwhile = apply.error instanceof ApiError && apply.error.code === 'document_changed';
   return (
     <Stack gap="lg">
       <Panel title="OpenAPI document">
-        <form onSubmit={compare} noValidate>
+        <form ref={form.ref} onSubmit={compare} noValidate>
           <DocumentInputFields
             draft={draft}
             onChange={(next) => {
-              setDraft(next);
+              form.setValues(next);
               preview.reset();
             }}
-            fault={fault}
+            fault={form.errors.document}
           />
           <Group mt="lg">
             <Button type="submit" loading={preview.isPending} variant={preview.data ? 'default' : 'filled'}>
@@ -92,7 +96,7 @@ function Reimport({ source }: { source: Source }) {
           role="alert"
           title={changedMeanwhile ? 'The document changed since you compared' : 'The import was not applied'}
         >
-          <p style={{ marginTop: 0 }}>{apply.error.message}</p>
+          <Text mb="md">{apply.error.message}</Text>
           {changedMeanwhile && (
             <Button variant="default" onClick={() => compare()}>
               Compare again

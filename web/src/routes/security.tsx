@@ -1,13 +1,7 @@
 import { Alert, Button, Radio, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
-import {
-  factorPath,
-  type SecondFactorRule,
-  type Security,
-  securityQuery,
-  useChangeSecurity,
-} from '../api/security';
+import { factorPath, type Security, securityQuery, useChangeSecurity } from '../api/security';
+import { useFields } from '../components/form';
 import { Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
 import { Restricted } from '../components/restricted';
@@ -35,22 +29,21 @@ function SecuritySettings() {
 function SecondFactor({ security }: { security: Security }) {
   const { workspace } = useSession();
   const change = useChangeSecurity(workspace.slug);
-  const [rule, setRule] = useState<SecondFactorRule>(security.second_factor);
+  const form = useFields({ initialValues: { rule: security.second_factor } });
+  const { rule } = form.values;
   const way = factorPath(change.error);
   const { members, members_with_factor: withFactor, members_with_passkey: withPasskey } = security;
   const lacking = rule === 'off' ? 0 : members - (rule === 'passkey' ? withPasskey : withFactor);
 
-  function submit(event: FormEvent) {
-    event.preventDefault();
+  const send = () =>
     change.mutate({ second_factor: rule }, { onSuccess: () => toastDone('Sign-in requirement changed.') });
-  }
 
   return (
     <Panel
       title="Second factor"
       note={`${withFactor} of ${members} ${members === 1 ? 'member has' : 'members have'} a second factor, ${withPasskey} a passkey.`}
     >
-      <form onSubmit={submit} noValidate>
+      <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
         <Stack gap="md" maw={520}>
           {way ? (
             <Alert color="sea" role="alert" title="Set it up yourself first">
@@ -66,10 +59,10 @@ function SecondFactor({ security }: { security: Security }) {
           )}
           <Radio.Group
             label="Members must sign in with"
-            value={rule}
+            {...form.getInputProps('rule')}
             onChange={(value) => {
               change.reset();
-              setRule(value as SecondFactorRule);
+              form.setFieldValue('rule', value as typeof rule);
             }}
           >
             <Stack gap="sm" mt="xs">

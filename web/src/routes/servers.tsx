@@ -3,6 +3,7 @@ import { IconAnchor, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type Server, serversQuery, useChooseDefault } from '../api/servers';
+import { useRecentlyDeleted } from '../api/trash';
 import { Ago } from '../components/ago';
 import { ServerStatus, Tag } from '../components/badges';
 import { CopyLine } from '../components/copy';
@@ -18,6 +19,7 @@ export function ServersPage() {
   const params = { ws: workspace.slug };
   const servers = useQuery(serversQuery(workspace.slug));
   const edits = useMay('edit_registry');
+  const deleted = useRecentlyDeleted(workspace.slug, 'server', edits);
   const create = edits && (
     <LinkButton to="/w/$ws/servers/new" params={params} leftSection={<IconPlus size={17} aria-hidden />}>
       New server
@@ -29,7 +31,7 @@ export function ServersPage() {
       lede="A server is a URL that AI clients connect to, with the tools you select for it."
       actions={servers.data && servers.data.items.length > 0 && create}
     >
-      <RecentlyDeleted kind="server" />
+      <RecentlyDeleted deleted={deleted} />
       <Panel flush>
         <Loaded query={servers}>
           {({ items }) =>

@@ -1,7 +1,6 @@
 import { Button, Stack, Switch, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
 import {
   useChangeWorkspace,
   useDeleteWorkspace,
@@ -9,12 +8,14 @@ import {
   type WorkspaceChange,
   workspaceQuery,
 } from '../api/workspaces';
+import { useFields } from '../components/form';
 import { TextLink } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
-import { Submit, useFaultFocus } from '../components/submit';
+import { Submit } from '../components/submit';
 import { toastDone } from '../components/toast';
 import { Unsaved } from '../components/unsaved';
+import { blank } from '../rules';
 import { useMay, useSession } from '../session';
 import { formatDate } from '../time';
 
@@ -31,33 +32,35 @@ export function SettingsPage() {
 function Settings({ workspace }: { workspace: Workspace }) {
   const administers = useMay('administer');
   const rename = useChangeWorkspace(workspace.slug);
-  const [name, setName] = useState(workspace.name);
-
-  const form = useFaultFocus(rename.error);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (name.trim() === '') return;
-    rename.mutate({ name: name.trim() }, { onSuccess: () => toastDone('Workspace renamed.') });
-  }
+  const form = useFields({
+    initialValues: { name: workspace.name },
+    validate: ({ name }) => ({ name: blank(name, 'Enter a name for the workspace.') }),
+    eager: true,
+    error: rename.error,
+  });
+  const name = form.values.name.trim();
 
   return (
     <>
       <Panel title="Name">
-        <form ref={form} onSubmit={submit} noValidate>
-          <Unsaved when={name.trim() !== workspace.name && !rename.isPending} />
+        <form
+          ref={form.ref}
+          onSubmit={form.onSubmit(() =>
+            rename.mutate({ name }, { onSuccess: () => toastDone('Workspace renamed.') }),
+          )}
+          noValidate
+        >
+          <Unsaved when={name !== workspace.name && !rename.isPending} />
           <Stack gap="md" maw={460}>
             <TextInput
               label="Workspace name"
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-              error={name.trim() === '' ? 'Enter a name for the workspace.' : null}
+              {...form.getInputProps('name')}
               disabled={!administers}
               maxLength={80}
             />
             {administers ? (
               <Submit error={rename.error} title="The workspace was not renamed">
-                <Button type="submit" loading={rename.isPending} disabled={name.trim() === workspace.name}>
+                <Button type="submit" loading={rename.isPending} disabled={name === workspace.name}>
                   Save
                 </Button>
               </Submit>
@@ -137,13 +140,13 @@ function Reach({ workspace, administers }: { workspace: Workspace; administers: 
 function Deletion({ workspace }: { workspace: Workspace }) {
   const navigate = useNavigate();
   const remove = useDeleteWorkspace(workspace.slug);
-  const [typed, setTyped] = useState('');
+  const form = useFields({ initialValues: { slug: '' }, error: remove.error });
+  const slug = form.values.slug.trim();
 
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (typed.trim() !== workspace.slug) return;
+  function send() {
+    if (slug !== workspace.slug) return;
     remove.mutate(
-      { slug: typed.trim() },
+      { slug },
       {
         onSuccess: (done) => {
           toastDone(`Workspace deleted. It can be restored until ${formatDate(done.delete_after)}.`);
@@ -155,7 +158,7 @@ function Deletion({ workspace }: { workspace: Workspace }) {
 
   return (
     <Panel title="Delete this workspace">
-      <form onSubmit={submit} noValidate>
+      <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
         <Stack gap="md" maw={460}>
           <span>
             Its servers stop and its apps lose access immediately. An owner can restore it for 30 days; after
@@ -163,19 +166,13 @@ function Deletion({ workspace }: { workspace: Workspace }) {
           </span>
           <TextInput
             label={`Type ${workspace.slug} to delete it`}
-            value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
+            {...form.getInputProps('slug')}
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}
           />
           <Submit error={remove.error} title="The workspace was not deleted">
-            <Button
-              type="submit"
-              color="red"
-              loading={remove.isPending}
-              disabled={typed.trim() !== workspace.slug}
-            >
+            <Button type="submit" color="red" loading={remove.isPending} disabled={slug !== workspace.slug}>
               Delete workspace
             </Button>
           </Submit>

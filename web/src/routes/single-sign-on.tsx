@@ -1,8 +1,7 @@
 import { Alert, Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
 import { IconAt } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
-import { ApiError } from '../api/http';
+import { useState } from 'react';
 import { confirmPath } from '../api/people';
 import { factorPath } from '../api/security';
 import {
@@ -20,12 +19,13 @@ import {
 } from '../api/single-sign-on';
 import { Confirm } from '../components/confirm';
 import { CopyButton } from '../components/copy';
+import { useFields } from '../components/form';
 import { Empty, Facts, Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
 import { Restricted } from '../components/restricted';
-import { Submit, useFaultFocus } from '../components/submit';
+import { Submit } from '../components/submit';
 import { toastDone } from '../components/toast';
-import { Unsaved, useChanged } from '../components/unsaved';
+import { Unsaved } from '../components/unsaved';
 import { useSession } from '../session';
 import { formatDate } from '../time';
 
@@ -58,41 +58,32 @@ function SingleSignOnSettings() {
   );
 }
 
-/** The message of a refusal that names a field, to be shown there. */
-function fault(error: unknown, field: string): string | undefined {
-  return error instanceof ApiError && error.field === field ? error.message : undefined;
-}
-
-/** What to show above a form: a refusal that is not shown at one of its fields. */
-function general(error: unknown): unknown {
-  return error instanceof ApiError && error.field ? undefined : error;
-}
-
 function Provider({ provider }: { provider: IdentityProvider | null }) {
   const { workspace } = useSession();
   const save = useSetProvider(workspace.slug);
   const test = useTestProvider(workspace.slug);
   const remove = useDeleteProvider(workspace.slug);
-  const [name, setName] = useState(provider?.name ?? '');
-  const [issuer, setIssuer] = useState(provider?.issuer ?? '');
-  const [clientId, setClientId] = useState(provider?.client_id ?? '');
-  const [secret, setSecret] = useState('');
+  const form = useFields({
+    initialValues: {
+      name: provider?.name ?? '',
+      issuer: provider?.issuer ?? '',
+      client_id: provider?.client_id ?? '',
+      client_secret: '',
+    },
+    error: save.error,
+  });
+  const { issuer, client_id } = form.values;
   const [removing, setRemoving] = useState(false);
-  const [saves, setSaves] = useState(0);
 
-  const changed = useChanged([name, issuer, clientId, secret], saves);
-  const form = useFaultFocus(save.error);
-
-  function submit(event: FormEvent) {
-    event.preventDefault();
+  function send({ client_secret, ...known }: typeof form.values) {
     test.reset();
     remove.reset();
     save.mutate(
-      { name, issuer, client_id: clientId, ...(secret ? { client_secret: secret } : {}) },
+      { ...known, ...(client_secret ? { client_secret } : {}) },
       {
         onSuccess: () => {
-          setSecret('');
-          setSaves((old) => old + 1);
+          form.setFieldValue('client_secret', '');
+          form.resetDirty();
           toastDone('Provider saved.');
         },
       },
@@ -101,8 +92,8 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
 
   return (
     <Panel title="Provider" note="Any OpenID Connect provider: Entra ID, Okta, Google Workspace, Keycloak.">
-      <form ref={form} onSubmit={submit} noValidate>
-        <Unsaved when={changed && !save.isPending} />
+      <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
+        <Unsaved when={form.isChanged() && !save.isPending} />
         <Stack gap="md" maw={560}>
           {test.data && (
             <Alert color="green" data-tone="green" role="status" title="The provider responded">
@@ -125,7 +116,7 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
                 [
                   'Redirect URI',
                   <Group key="uri" gap="xs" wrap="nowrap">
-                    <code style={{ overflowWrap: 'anywhere' }}>{provider.callback_url}</code>
+                    <code>{provider.callback_url}</code>
                     <CopyButton text={provider.callback_url} label="Copy the redirect URI" />
                   </Group>,
                 ],
@@ -135,29 +126,18 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
           <TextInput
             label="Button label"
             description="Continue with …"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={fault(save.error, 'name')}
+            {...form.getInputProps('name')}
             maxLength={64}
             required
           />
           <TextInput
             label="Issuer"
             placeholder="https://login.example.com"
-            value={issuer}
-            onChange={(event) => setIssuer(event.currentTarget.value)}
-            error={fault(save.error, 'issuer')}
+            {...form.getInputProps('issuer')}
             inputMode="url"
             required
           />
-          <TextInput
-            label="Client ID"
-            value={clientId}
-            onChange={(event) => setClientId(event.currentTarget.value)}
-            error={fault(save.error, 'client_id')}
-            autoComplete="off"
-            required
-          />
+          <TextInput label="Client ID" {...form.getInputProps('client_id')} autoComplete="off" required />
           <PasswordInput
             label="Client secret"
             description={
@@ -165,18 +145,16 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
                 ? 'A secret is stored. Leave empty to keep it.'
                 : 'Encrypted at rest. It can’t be viewed again.'
             }
-            value={secret}
-            onChange={(event) => setSecret(event.currentTarget.value)}
-            error={fault(save.error, 'client_secret')}
+            {...form.getInputProps('client_secret')}
             autoComplete="off"
           />
-          {provider && (issuer.trim() !== provider.issuer || clientId.trim() !== provider.client_id) && (
+          {provider && (issuer.trim() !== provider.issuer || client_id.trim() !== provider.client_id) && (
             <Alert color="yellow" data-tone="yellow" title="You are changing the provider">
               Users of the previous provider are signed out, and their apps are disconnected.
               {provider.enforced && ' The requirement to use it is turned off until you enable it again.'}
             </Alert>
           )}
-          <Submit error={general(save.error) ?? test.error} title="The provider could not be used">
+          <Submit error={form.refusal ?? test.error} title="The provider could not be used">
             <Button type="submit" loading={save.isPending}>
               {provider ? 'Save' : 'Set up'}
             </Button>
@@ -230,13 +208,12 @@ function Domains({ domains }: { domains: TenantDomain[] }) {
   const add = useAddDomain(workspace.slug);
   const check = useCheckDomain(workspace.slug);
   const remove = useRemoveDomain(workspace.slug);
-  const [domain, setDomain] = useState('');
+  const form = useFields({ initialValues: { domain: '' }, error: add.error });
 
-  function submit(event: FormEvent) {
-    event.preventDefault();
+  function send({ domain }: typeof form.values) {
     check.reset();
     remove.reset();
-    add.mutate(domain, { onSuccess: () => setDomain('') });
+    add.mutate(domain, { onSuccess: () => form.restart() });
   }
 
   return (
@@ -245,10 +222,7 @@ function Domains({ domains }: { domains: TenantDomain[] }) {
       note="Users with a verified domain join on first sign-in. Records are re-checked weekly."
     >
       <Stack gap="lg">
-        <Refused
-          error={general(add.error) ?? check.error ?? remove.error}
-          title="The domain is not verified"
-        />
+        <Refused error={form.refusal ?? check.error ?? remove.error} title="The domain is not verified" />
         {domains.length === 0 && (
           <Empty icon={<IconAt size={24} />} title="No domains yet">
             Without a domain, invite members; they connect the provider to their account.
@@ -315,17 +289,20 @@ function Domains({ domains }: { domains: TenantDomain[] }) {
             )}
           </Stack>
         ))}
-        <form onSubmit={submit} noValidate>
+        <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
           <Group align="flex-start" maw={560}>
             <TextInput
               aria-label="Domain"
               placeholder="example.com"
-              value={domain}
-              onChange={(event) => setDomain(event.currentTarget.value)}
-              error={fault(add.error, 'domain')}
-              style={{ flex: 1 }}
+              flex={1}
+              {...form.getInputProps('domain')}
             />
-            <Button type="submit" variant="default" loading={add.isPending} disabled={domain.trim() === ''}>
+            <Button
+              type="submit"
+              variant="default"
+              loading={add.isPending}
+              disabled={form.values.domain.trim() === ''}
+            >
               Add domain
             </Button>
           </Group>
@@ -338,7 +315,7 @@ function Domains({ domains }: { domains: TenantDomain[] }) {
 function Copied({ text, label }: { text: string; label: string }) {
   return (
     <Group gap="xs" wrap="nowrap">
-      <code style={{ overflowWrap: 'anywhere' }}>{text}</code>
+      <code>{text}</code>
       <CopyButton text={text} label={label} />
     </Group>
   );

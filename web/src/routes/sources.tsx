@@ -2,6 +2,7 @@ import { IconFileImport, IconPlus, IconServer2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { kindName, sourcesQuery } from '../api/sources';
+import { useRecentlyDeleted } from '../api/trash';
 import { Ago } from '../components/ago';
 import { Tag } from '../components/badges';
 import { SourceCredentialStatus } from '../components/credential-state';
@@ -16,6 +17,7 @@ export function SourcesPage() {
   const params = { ws: workspace.slug };
   const sources = useQuery(sourcesQuery(workspace.slug));
   const edits = useMay('edit_registry');
+  const deleted = useRecentlyDeleted(workspace.slug, 'source', edits);
   const actions = edits && (
     <>
       <LinkButton
@@ -50,7 +52,7 @@ export function SourcesPage() {
       lede="The APIs and MCP servers behind your tools. Each has its own base URL, credential and limits."
       actions={some && actions}
     >
-      <RecentlyDeleted kind="source" />
+      <RecentlyDeleted deleted={deleted} />
       <Panel flush>
         <Loaded query={sources}>
           {({ items }) =>

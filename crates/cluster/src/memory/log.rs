@@ -18,7 +18,7 @@ impl Stream {
     fn new(create: &Create, append: &Append, now: u64, bounds: &Bounds) -> Self {
         let deadline = now + ms(create.deadline_in);
         let start = create.start.min(MOST_SEQ);
-        let epochs = if append.epoch.number > 1 {
+        let epochs = if append.epoch.term > 1 {
             vec![(start, append.epoch)]
         } else {
             Vec::new()
@@ -218,13 +218,13 @@ impl Partition {
         else {
             return TakenOver::Over;
         };
-        let shown = cursor.epoch.map_or(0, |epoch| epoch.number);
+        let shown = cursor.epoch.map_or(0, |epoch| epoch.term);
         let former = stream.owner;
         // A repetition of this takeover, whose reply was lost.
         let again = former == take_over.to
             && stream.tail >= cursor.seq
             && (take_over.to.is_none()
-                || stream.epoch.number > shown.max(1) && stream.epoch.mark == take_over.mark);
+                || stream.epoch.term > shown.max(1) && stream.epoch.nonce == take_over.nonce);
         if !again {
             let late = now > stream.deadline + overdue;
             if former != take_over.from && !late {
@@ -236,8 +236,8 @@ impl Partition {
             }
             if take_over.to.is_some() {
                 stream.epoch = Epoch {
-                    number: stream.epoch.number.max(shown) + 1,
-                    mark: take_over.mark,
+                    term: stream.epoch.term.max(shown) + 1,
+                    nonce: take_over.nonce,
                 };
                 stream.epochs.push((stream.tail, stream.epoch));
             }

@@ -343,19 +343,19 @@ fn whoever_waits_for_a_place_gets_the_one_that_is_given_back() {
             shard: "tenant".to_owned(),
             bucket: "running".to_owned(),
         };
-        let places = limits.places(key, Limit::RunningCalls, 1);
+        let permits = limits.permits(key, Limit::RunningCalls, 1);
         let entering = [1, 2].map(|_| {
-            let (limits, places) = (limits.clone(), Arc::clone(&places));
+            let (limits, permits) = (limits.clone(), Arc::clone(&permits));
             spawn(async move {
-                let place = limits.enter(&places).await.expect("a place");
-                assert_eq!(places.used(), 1, "one at a time");
-                drop(place);
+                let permit = limits.enter(&permits).await.expect("a permit");
+                assert_eq!(permits.used(), 1, "one at a time");
+                drop(permit);
             })
         });
         for entering in entering {
             entering.await.expect("no panic");
         }
-        drop((limits, places));
+        drop((limits, permits));
         pair.stop().await;
     });
 }

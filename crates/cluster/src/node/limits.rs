@@ -1,10 +1,10 @@
 //! Limits over all nodes. Rates use leased tokens (STREAM-16.1). Limits on simultaneous use
-//! lease permits ([`places`], STREAM-16.2). The hot path does no I/O: over any window of length w,
+//! lease permits ([`permits`], STREAM-16.2). The hot path does no I/O: over any window of length w,
 //! with N nodes, `admitted(w) ≤ burst + rate · (w + lease_life) + N`.
 
 mod bucket;
 mod decisions;
-pub(super) mod places;
+pub(super) mod permits;
 
 use std::{
     collections::hash_map::Entry,
@@ -26,7 +26,7 @@ use self::{
 };
 pub use self::{
     decisions::Limit,
-    places::{Place, Places},
+    permits::{ClusterPermit, ClusterPermits},
 };
 use super::{Inner, settings::NodeSettings};
 use crate::{Map, lock, store::LeaseWanted};
@@ -152,7 +152,7 @@ impl Limits {
             Some(bucket) => (bucket, false),
             None => match shard.entry(key.clone()) {
                 Entry::Occupied(bucket) => (bucket.into_mut(), false),
-                Entry::Vacant(place) => (place.insert(Bucket::new(now, rate)), true),
+                Entry::Vacant(permit) => (permit.insert(Bucket::new(now, rate)), true),
             },
         };
         bucket.rate = rate;

@@ -72,7 +72,7 @@ impl Position {
         if self
             .cursor
             .epoch
-            .is_some_and(|seen| seen.number > view.epoch.number)
+            .is_some_and(|seen| seen.term > view.epoch.term)
         {
             return Judgement::LostTakeover;
         }
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use crate::store::State;
 
-    const fn epoch(number: u32, mark: u16) -> Epoch {
-        Epoch { number, mark }
+    const fn epoch(term: u32, nonce: u16) -> Epoch {
+        Epoch { term, nonce }
     }
 
     fn view(generation: u64, tail: u64, dropped: u64, epochs: &[(u64, Epoch)]) -> View {

@@ -328,7 +328,7 @@ impl Connection {
                 inside.generation,
                 inside.position.at.seq,
                 inside.owner,
-                inside.view.unwrap_or(Epoch { number: 0, mark: 0 }),
+                inside.view.unwrap_or(Epoch { term: 0, nonce: 0 }),
             )
         })
     }

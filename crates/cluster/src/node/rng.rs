@@ -52,9 +52,9 @@ impl NodeRng {
     }
 
     /// Draws the nonce of an epoch. Never 0, which is the nonce of the first epoch.
-    pub(super) fn mark(&self) -> u16 {
-        let mark = self.bits().to_le_bytes();
-        u16::from_le_bytes([mark[0], mark[1]]).max(1)
+    pub(super) fn nonce(&self) -> u16 {
+        let nonce = self.bits().to_le_bytes();
+        u16::from_le_bytes([nonce[0], nonce[1]]).max(1)
     }
 
     /// Shortens `period` by up to a third, so that nodes do not act in lockstep.
@@ -104,14 +104,14 @@ mod tests {
 
     #[test]
     fn no_mark_is_that_of_the_first_attempt() {
-        assert!((0..1000).all(|_| NodeRng::System.mark() != 0));
+        assert!((0..1000).all(|_| NodeRng::System.nonce() != 0));
     }
 
     #[test]
     fn the_same_seed_leads_to_the_same_values() {
         let drawn = |seed| {
             let rng = NodeRng::new(Some(seed));
-            (rng.node_id(), rng.mark(), rng.node_id())
+            (rng.node_id(), rng.nonce(), rng.node_id())
         };
         assert_eq!(drawn(7), drawn(7));
         assert_ne!(drawn(7), drawn(8));

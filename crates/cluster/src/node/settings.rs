@@ -55,7 +55,7 @@ pub struct NodeSettings {
     pub lease_wait: Duration,
     /// Time for which a request waits for a permit of a limit on simultaneous use. Then the node's
     /// local share decides.
-    pub place_wait: Duration,
+    pub permit_wait: Duration,
     /// Time for which a connection is held while the store is down, or for a stream that may come
     /// back.
     pub hold: Duration,
@@ -120,7 +120,7 @@ impl Default for NodeSettings {
             lease_life: Duration::from_secs(1),
             lease_tick: Duration::from_millis(10),
             lease_wait: Duration::from_millis(25),
-            place_wait: Duration::from_millis(250),
+            permit_wait: Duration::from_millis(250),
             hold: Duration::from_secs(60),
             superseded: Duration::from_secs(4),
             slow_client: Duration::from_secs(60),

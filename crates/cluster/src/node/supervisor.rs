@@ -365,7 +365,7 @@ fn hear(inner: &Arc<Inner>, message: NodeMessage) {
             inner.running.cancel(session, &rpc);
         }
         NodeMessage::Ended { session } => inner.session_ended(session),
-        NodeMessage::Note { session, note } => inner.notes.heard(session, note),
+        NodeMessage::Session { session, body } => inner.session_subscribers.deliver(session, body),
         NodeMessage::Resync => {
             for connection in inner.connections.all() {
                 inner.partitions.mark(&connection);
@@ -384,7 +384,7 @@ const fn name(message: &NodeMessage) -> &'static str {
         NodeMessage::Answered { .. } => "answered",
         NodeMessage::Cancel { .. } => "cancel",
         NodeMessage::Ended { .. } => "ended",
-        NodeMessage::Note { .. } => "note",
+        NodeMessage::Session { .. } => "note",
         NodeMessage::Resync => "resync",
     }
 }

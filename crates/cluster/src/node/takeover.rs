@@ -163,7 +163,7 @@ async fn take_over_one(inner: &Arc<Inner>, claim: Claim) {
         shown: claim.shown,
         // The nonce is the same for each attempt, so the store recognises a takeover whose reply
         // was lost.
-        mark: inner.rng.mark(),
+        nonce: inner.rng.nonce(),
     };
     let began = portolan_traces::now();
     let mut reply = Err(StoreError::Down(String::new()));

@@ -91,17 +91,17 @@ impl Answer {
         parse_attempt(&text).ok_or_else(|| self.corrupt())
     }
 
-    /// Reads `<number>:<start>:<mark>,` for each epoch.
+    /// Reads `<term>:<start>:<nonce>,` for each epoch.
     fn epochs(&mut self) -> Result<Vec<(u64, Epoch)>> {
         let text = self.bytes()?;
         let text = std::str::from_utf8(&text).map_err(|_| self.corrupt())?;
         text.split_terminator(',')
             .map(|entry| {
                 let mut parts = entry.split(':');
-                let number = parts.next()?.parse().ok()?;
+                let term = parts.next()?.parse().ok()?;
                 let start = parts.next()?.parse().ok()?;
-                let mark = u16::from_str_radix(parts.next()?, 16).ok()?;
-                Some((start, Epoch { number, mark }))
+                let nonce = u16::from_str_radix(parts.next()?, 16).ok()?;
+                Some((start, Epoch { term, nonce }))
             })
             .collect::<Option<_>>()
             .ok_or_else(|| self.corrupt())

@@ -13,18 +13,15 @@ use super::{
     answers::{Answer, corrupt},
     connection::Link,
     keys::{Place, hex, member, owner, parse_member, unhex},
-    messages::text::{attempt_text, note_message},
+    messages::text::{attempt_text, session_message},
     server_metrics,
 };
-use crate::{
-    gcra::Wanted,
-    store::{
-        Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Held, HoldWanted,
-        Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL, NodeId, NodeMessage, Nonce,
-        PARTITIONS, Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut,
-        RecordSummary, Registered, Result, Routed, SessionKey, State, Store, StoreError, StreamKey,
-        TakeOver, TakenOver, Update, Version,
-    },
+use crate::store::{
+    Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Held, HoldWanted,
+    Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL, NodeId, NodeMessage, Nonce,
+    PARTITIONS, Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut,
+    RecordSummary, Registered, Result, Routed, SessionKey, State, Store, StoreError, StreamKey,
+    TakeOver, TakenOver, Update, Version,
 };
 
 /// Whole milliseconds, limited to the longest expiry that a server accepts.
@@ -62,12 +59,13 @@ impl RedisStore {
                     call.arg(self.keys().bucket(&wanted.shard, &wanted.bucket));
                 }
                 for wanted in wanted {
-                    let wanted = Wanted::from(*wanted);
-                    call.arg(wanted.interval_us)
-                        .arg(wanted.burst)
-                        .arg(wanted.want)
-                        .arg(wanted.debt)
-                        .arg(wanted.back);
+                    let rate = wanted.rate();
+                    let request = rate.within(wanted.request());
+                    call.arg(rate.interval_us())
+                        .arg(rate.burst())
+                        .arg(request.want)
+                        .arg(request.debt)
+                        .arg(request.back);
                 }
             })
             .await?;
@@ -299,10 +297,10 @@ impl Store for RedisStore {
                     .arg(keys.events(stream))
                     .arg(&principal.0[..])
                     .arg(cursor.seq)
-                    .arg(cursor.epoch.map_or(0, |epoch| epoch.number))
+                    .arg(cursor.epoch.map_or(0, |epoch| epoch.term))
                     .arg(format!(
                         "{:04x}",
-                        cursor.epoch.map_or(0, |epoch| epoch.mark)
+                        cursor.epoch.map_or(0, |epoch| epoch.nonce)
                     ))
                     .arg(&node.0[..])
                     .arg(keys.channels())
@@ -389,8 +387,8 @@ impl Store for RedisStore {
                     .arg(owner(take_over.to.as_ref()))
                     .arg(ms(self.bounds.overdue))
                     .arg(shown.seq)
-                    .arg(shown.epoch.map_or(0, |epoch| epoch.number))
-                    .arg(format!("{:04x}", take_over.mark))
+                    .arg(shown.epoch.map_or(0, |epoch| epoch.term))
+                    .arg(format!("{:04x}", take_over.nonce))
                     .arg(member(stream))
                     .arg(keys.partition(partition))
                     .arg(keys.channels())
@@ -591,11 +589,11 @@ impl Store for RedisStore {
         Ok(items)
     }
 
-    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
         let mut command = redis::cmd("PUBLISH");
         command
             .arg(self.keys().channel(node))
-            .arg(note_message(session, &note));
+            .arg(session_message(session, &body));
         self.send(session.partition(), &command).await.map(|_| ())
     }
 

@@ -58,11 +58,11 @@ pub enum NodeMessage {
         session: SessionKey,
     },
     /// Another node sends bytes for the connection of a session on this node (MCP-O-6).
-    Note {
+    Session {
         /// The session.
         session: SessionKey,
-        /// Bytes of the note, in a format of the sender.
-        note: Bytes,
+        /// Bytes of the message, in a format of the sender.
+        body: Bytes,
     },
     /// Messages may have been lost. The node reads everything again.
     Resync,

@@ -85,7 +85,7 @@ impl Stream {
     fn new(create: &Create, append: &Append, now: Duration, bounds: &Bounds) -> Self {
         let deadline = now + create.deadline_in;
         let mut epochs = Vec::new();
-        if append.epoch.number > 1 {
+        if append.epoch.term > 1 {
             epochs.push((create.start, append.epoch));
         }
         Self {
@@ -129,13 +129,11 @@ impl Stream {
         ranges.extend(self.epochs.iter().map(|(start, epoch)| (*epoch, *start)));
         let end = ranges
             .iter()
-            .find(|(epoch, _)| epoch.number > shown.number)
+            .find(|(epoch, _)| epoch.term > shown.term)
             .map(|(_, start)| *start);
-        let mine = ranges
-            .iter()
-            .find(|(epoch, _)| epoch.number == shown.number);
+        let mine = ranges.iter().find(|(epoch, _)| epoch.term == shown.term);
         let bound = match mine {
-            Some((epoch, start)) if epoch.mark != shown.mark && epoch.number > 1 => {
+            Some((epoch, start)) if epoch.nonce != shown.nonce && epoch.term > 1 => {
                 return (cursor.seq.min(*start), true);
             }
             Some((_, start)) => cursor.seq.max(*start).min(end.unwrap_or(u64::MAX)),
@@ -554,13 +552,13 @@ impl Model {
         else {
             return TakenOver::Over;
         };
-        let seen = take_over.shown.epoch.map_or(0, |epoch| epoch.number);
+        let seen = take_over.shown.epoch.map_or(0, |epoch| epoch.term);
         let seq = take_over.shown.seq.min(1 << 48);
         let running = stream.epoch();
         let mine = stream.owner == take_over.to
             && seq <= stream.tail
             && (take_over.to.is_none()
-                || (running.number > 1 && running.number > seen && running.mark == take_over.mark));
+                || (running.term > 1 && running.term > seen && running.nonce == take_over.nonce));
         let mut message = None;
         if !mine {
             if stream.owner != take_over.from && now <= stream.deadline + bounds.overdue {
@@ -570,10 +568,10 @@ impl Model {
                 (stream.tail, stream.dropped) = (seq, seq);
             }
             if take_over.to.is_some() {
-                let number = running.number.max(seen) + 1;
+                let term = running.term.max(seen) + 1;
                 let epoch = Epoch {
-                    number,
-                    mark: take_over.mark,
+                    term,
+                    nonce: take_over.nonce,
                 };
                 stream.epochs.push((stream.tail, epoch));
             }

@@ -5,7 +5,7 @@ mod chaos;
 mod limits;
 mod messages;
 mod outage;
-mod places;
+mod permits;
 mod real;
 mod revocation_freshness;
 mod rng;

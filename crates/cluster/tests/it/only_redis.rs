@@ -42,7 +42,7 @@ fn tokens() -> LeaseWanted {
     }
 }
 
-fn places() -> HoldWanted {
+fn permits() -> HoldWanted {
     HoldWanted {
         shard: "t".to_owned(),
         bucket: "c".to_owned(),
@@ -116,7 +116,7 @@ async fn every_operation_is_one_round_trip() {
     spent("leave");
     store.lease(&[tokens(), tokens()]).await.expect("ok");
     spent("lease");
-    store.hold(A, MINUTE, &places()).await.expect("ok");
+    store.hold(A, MINUTE, &permits()).await.expect("ok");
     spent("hold");
     store.end(S, ME, LIFE).await.expect("ok");
     spent("end");
@@ -190,7 +190,7 @@ async fn out_of_memory_only_what_stores_much_is_refused_and_as_a_whole() {
     let members = store.beat(B, MINUTE).await.expect("beat");
     assert_eq!(members.nodes.len(), 2, "nobody looks dead");
     store.leave(B).await.expect("left");
-    let held = store.hold(A, MINUTE, &places()).await.expect("held");
+    let held = store.hold(A, MINUTE, &permits()).await.expect("held");
     assert_eq!(held.held, 2, "and it can be given back");
     store.unregister(S, "i:1").await.expect("gone");
     connect(&server, Bounds::default()).await;

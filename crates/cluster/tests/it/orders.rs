@@ -13,7 +13,7 @@ use self::{
     known::Known,
 };
 
-#[path = "../../src/node/limits/places/counts.rs"]
+#[path = "../../src/node/limits/permits/counts.rs"]
 mod counts;
 #[path = "../../src/node/running/known.rs"]
 mod known;
@@ -36,7 +36,7 @@ fn a_place_that_is_given_back_while_the_store_says_full_is_taken_or_told() {
             let counts = Arc::clone(&counts);
             thread::spawn(move || counts.leave())
         };
-        // As `places::ask` does for a waiting call.
+        // As `permits::ask` does for a waiting call.
         counts.granted(1, true);
         assert!(counts.is_full());
         let is_in = counts.enter(None).is_some();
@@ -81,7 +81,7 @@ fn no_more_places_are_used_than_held_and_none_is_forgotten() {
         };
         let giving_back = {
             let counts = Arc::clone(&counts);
-            // As `places::ask` does with unused permits.
+            // As `permits::ask` does with unused permits.
             thread::spawn(move || counts.hold(|_, used| used))
         };
         let is_in = counts.enter(None).is_some();

@@ -94,13 +94,13 @@ async fn a_client_of_a_lost_adoption_is_led_back_by_another_one() {
         .expect("written");
     let shown = cursor(4, lost);
     let (view, ..) = attach(&store, key, shown, C).await;
-    assert!(view.epoch.number < lost.number, "STREAM-8.2: to be adopted");
+    assert!(view.epoch.term < lost.term, "STREAM-8.2: to be adopted");
     let wanted = TakeOver {
         shown,
         ..take_over(key, view.owner, Some(C), 8)
     };
     let (tail, now) = taken_over(&store, &wanted).await;
-    assert_eq!((tail, now.number), (4, 3));
+    assert_eq!((tail, now.term), (4, 3));
     assert_eq!(
         store.append(key, &append(4, vec![note("A5")])).await,
         Ok(Appended::Fenced)
@@ -131,7 +131,7 @@ async fn two_adopters_after_a_roll_back_do_not_pass_for_one() {
         .expect("written");
     store.roll_back(&before);
     let (_, kept) = taken_over(&store, &take_over(key, Some(A), Some(C), 0x0c0c)).await;
-    assert_eq!(kept.number, lost.number);
+    assert_eq!(kept.term, lost.term);
     store
         .append(
             key,
@@ -166,7 +166,7 @@ async fn a_node_that_adopts_twice_is_fenced_from_its_first_attempt() {
     let (_, first) = taken_over(&store, &take_over(key, Some(A), Some(B), 1)).await;
     store.roll_back(&before);
     let (_, second) = taken_over(&store, &take_over(key, Some(A), Some(B), 2)).await;
-    assert_eq!(first.number, second.number);
+    assert_eq!(first.term, second.term);
     let old = by(B, first, append(1, vec![note("2")]));
     assert_eq!(store.append(key, &old).await, Ok(Appended::Fenced));
     let new = by(B, second, append(1, vec![note("2")]));

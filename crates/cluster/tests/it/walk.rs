@@ -65,7 +65,7 @@ pub(crate) struct Draw {
     size: u8,
     classes: Vec<u8>,
     name: u8,
-    mark: u16,
+    epoch_nonce: u16,
     seq: i8,
 }
 
@@ -96,7 +96,7 @@ fn draw() -> impl Strategy<Value = Draw> {
                 (kind, session, nonce, node, other_node),
                 (wrong, size),
                 classes,
-                (name, mark, seq),
+                (name, epoch_nonce, seq),
             )| Draw {
                 kind,
                 session,
@@ -107,7 +107,7 @@ fn draw() -> impl Strategy<Value = Draw> {
                 size,
                 classes,
                 name,
-                mark,
+                epoch_nonce,
                 seq,
             },
         )
@@ -158,11 +158,11 @@ impl Draw {
         let known = facts.epoch.unwrap_or(Epoch::FIRST);
         match self.wrong {
             2 => Epoch {
-                number: known.number + 1,
-                mark: self.mark,
+                term: known.term + 1,
+                nonce: self.epoch_nonce,
             },
             3 if facts.epoch.is_some() => Epoch {
-                mark: known.mark ^ 1,
+                nonce: known.nonce ^ 1,
                 ..known
             },
             4 => facts
@@ -190,8 +190,8 @@ impl Draw {
             7 => Cursor {
                 seq: u64::MAX,
                 epoch: Some(Epoch {
-                    number: 2,
-                    mark: self.mark,
+                    term: 2,
+                    nonce: self.epoch_nonce,
                 }),
             },
             _ => Cursor {
@@ -234,7 +234,7 @@ impl Draw {
                 _ if fresh => start,
                 _ => facts.tail,
             },
-            create: (fresh || self.mark == 0).then(|| Create {
+            create: (fresh || self.epoch_nonce == 0).then(|| Create {
                 deadline_in: MINUTE,
                 start,
                 about: self.payload(3),
@@ -288,7 +288,7 @@ impl Draw {
                 },
                 to: NODES.get(usize::from(self.other_node)).copied(),
                 shown: self.cursor(facts),
-                mark: self.mark,
+                nonce: self.epoch_nonce,
             }),
             74..=77 => Op::OwnedBy(session, NODES.get(usize::from(self.other_node)).copied()),
             78..=83 => Op::Register(

@@ -21,7 +21,7 @@ use tower::{Layer, Service};
 use super::refusal::refusal;
 use super::security;
 use crate::client_ip::TrustedProxies;
-use crate::listen::{Peer, Standing};
+use crate::listen::{AuthorisationReport, Peer};
 use crate::shortcut::Answering;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -98,7 +98,7 @@ struct Facts {
     /// Hexadecimal digits.
     request_id: [u8; 24],
     client_ip: IpAddr,
-    standing: Option<Arc<Standing>>,
+    standing: Option<Arc<AuthorisationReport>>,
     route: OnceLock<&'static str>,
     tenant: OnceLock<String>,
     mcp_method: OnceLock<&'static str>,

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{Asked, Need, Unaskable, meta};
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Misfit, Raw};
-use crate::result::Object;
 use crate::revision::Revision;
-use crate::translate::{Loss, Losses, Shaped};
+use crate::shaped::{Loss, Losses, Shaped};
 
 /// Parameters of `elicitation/create` as the client's revision knows them.
 pub(super) fn question(params: &Raw, need: Need, asked: &Asked<'_>) -> Result<Shaped, Unaskable> {

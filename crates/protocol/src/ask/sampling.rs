@@ -2,10 +2,10 @@
 //! MCP-X-3A…MCP-X-3E).
 
 use super::{Asked, Unaskable, meta};
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Misfit, Raw};
-use crate::result::Object;
 use crate::revision::Revision;
-use crate::translate::{Loss, Losses, Shaped, block};
+use crate::shaped::{Loss, Losses, Shaped, block};
 
 fn kind_of(block: &Raw) -> Option<String> {
     block.get("type")?.string()

@@ -1,7 +1,7 @@
 //! Input and output schemas as older revisions may see them (MCP-JS-9, MCP-TL-10).
 
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Raw};
-use crate::result::Object;
 use crate::revision::Revision;
 
 /// Appends `schema` without `$schema` where the revision does not name it. Boolean property schemas

@@ -1,11 +1,11 @@
 //! Tools, prompts, resources and templates as lists have them (MCP-FA-1, MCP-FA-4; MCP-X-60,
 //! MCP-X-64, MCP-X-6C, MCP-X-6D; MCP-JS-9).
 
-use super::{Loss, Losses, Shaped, Violation, block};
 use crate::header;
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Raw};
-use crate::result::Object;
 use crate::revision::{Revision, StructuredOutput};
+use crate::shaped::{Loss, Losses, Shaped, Violation, block};
 use crate::tool::shape;
 
 /// Kind of a listed definition.

@@ -3,13 +3,13 @@
 
 use serde_json::json;
 
-use super::{Loss, Losses};
 use crate::ask::Need;
 use crate::capability::ClientCapabilities;
 use crate::error::RpcError;
 use crate::jsonrpc::{Kind, Raw};
 use crate::method::Method;
 use crate::revision::{ArgumentFaults, Era, Revision};
+use crate::shaped::{Loss, Losses};
 use crate::visible::Visible;
 
 /// A URL that the person has to visit before the call can go on (MCP-EL-15).

@@ -1,12 +1,13 @@
 //! Results (MCP-X-60…MCP-X-65, MCP-X-6F, MCP-X-6H; MCP-FA-2, MCP-FA-8, MCP-TL-13).
 
-use super::{Loss, Losses, Shaped, Violation, block};
 use crate::completion::MAX_VALUES;
+use crate::json::{Object, write_string};
 use crate::jsonrpc::{Kind, Raw};
 use crate::meta;
 use crate::method::Method;
-use crate::result::{CacheHint, CacheScope, Identity, Object, ResultObject, write_string};
+use crate::result::{CacheHint, CacheScope, Identity, ResultObject};
 use crate::revision::{Revision, StructuredOutput};
+use crate::shaped::{Loss, Losses, Shaped, Violation, block};
 
 /// Between which revisions, and in whose name.
 #[derive(Clone, Copy, Debug)]

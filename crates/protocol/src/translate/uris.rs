@@ -1,8 +1,8 @@
 //! URIs of an upstream that its clients know by others: rewritten alike in every place that carries
 //! one (MCP-RE-12, MCP-X-6B).
 
+use crate::json::Object;
 use crate::jsonrpc::{Kind, Raw};
-use crate::result::Object;
 
 /// Kind of a value that may contain URIs.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,10 @@ use portolan_model::{
 };
 use portolan_storage::{
     Store, SystemTx,
-    audit::{self, Origin},
-    audit_chain, tenants,
+    platform::{
+        audit::{self, Origin},
+        audit_chain, tenants,
+    },
 };
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};

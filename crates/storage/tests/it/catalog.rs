@@ -5,9 +5,13 @@ use portolan_model::{
     registry::{ServerStatus, SourceKind},
 };
 use portolan_storage::{
-    Store, TenantTx, calls, catalog, credentials,
-    registry_news::{self, News, NewsListener},
-    servers, sources, tools,
+    Store, TenantTx,
+    platform::calls,
+    registry::{
+        catalog, credentials,
+        registry_news::{self, News, NewsListener},
+        servers, sources, tools,
+    },
 };
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};

@@ -1,7 +1,7 @@
 //! How clients prove themselves: secrets, and keys at an address (AUTH-C13, AUTH-C16).
 
 use portolan_model::id::ServiceAccountId;
-use portolan_storage::{
+use portolan_storage::oauth::{
     client_proofs, client_secrets,
     service_accounts::{self, NewServiceAccount},
 };

@@ -5,7 +5,7 @@ use portolan_model::{
     Timestamp,
     id::{GrantId, RequestId},
 };
-use portolan_storage::{
+use portolan_storage::platform::{
     connect_events::{self, Event, NewEvent, Place, Repeat, Step, StepOutcome, Which},
     recorder::bare,
 };

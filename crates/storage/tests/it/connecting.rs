@@ -9,9 +9,11 @@ use portolan_model::{
     id::{GrantId, RequestId},
 };
 use portolan_storage::{
-    client_fetches,
-    connect_events::{self, NewEvent, Place, Step, StepOutcome, Which},
-    recorder::bare,
+    oauth::client_fetches,
+    platform::{
+        connect_events::{self, NewEvent, Place, Step, StepOutcome, Which},
+        recorder::bare,
+    },
 };
 use uuid::Uuid;
 
@@ -92,7 +94,7 @@ async fn x2_steps_find_their_tenant_and_those_without_one_are_shown_only_if_they
     let store = database.store(2).await;
     let scene = Scene::new(&store).await;
     let mut tx = system(&store).await;
-    let beta = portolan_storage::tenants::create(
+    let beta = portolan_storage::platform::tenants::create(
         &mut tx,
         "Beta",
         &"beta".parse().unwrap(),
@@ -165,10 +167,11 @@ async fn x2_what_a_client_did_before_it_named_a_workspace_is_shown_only_where_it
     let scene = Scene::new(&store).await;
     let mut tx = system(&store).await;
     let slug = "beta".parse().unwrap();
-    let beta = portolan_storage::tenants::create(&mut tx, "Beta", &slug, scene.user, now())
-        .await
-        .unwrap()
-        .id;
+    let beta =
+        portolan_storage::platform::tenants::create(&mut tx, "Beta", &slug, scene.user, now())
+            .await
+            .unwrap()
+            .id;
     let of = |name: &str, mut event: NewEvent| {
         let mut bytes = [0; 32];
         bytes[..name.len()].copy_from_slice(name.as_bytes());

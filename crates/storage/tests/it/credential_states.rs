@@ -7,9 +7,12 @@ use portolan_model::{
 };
 use portolan_storage::{
     Store, Tx,
-    credential_states::{self, Seen, State},
-    credentials::{self, SealedCredential, WrappedKey},
-    sources, tenants,
+    platform::tenants,
+    registry::{
+        credential_states::{self, Seen, State},
+        credentials::{self, SealedCredential, WrappedKey},
+        sources,
+    },
 };
 use serde_json::json;
 use time::Duration;

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use portolan_model::{Timestamp, id::TenantId};
 use portolan_storage::{
-    endings::{self, Ending, GRACE},
-    grants, members, operators,
-    registry_news::{News, NewsListener},
-    revocations, tenants,
+    accounts::{
+        endings::{self, Ending, GRACE},
+        members,
+    },
+    oauth::{grants, revocations},
+    platform::{operators, tenants},
+    registry::registry_news::{News, NewsListener},
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use time::Duration;

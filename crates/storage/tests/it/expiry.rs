@@ -7,9 +7,14 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, Store, clients,
+    Reason, Store,
+    accounts::{users, workspace_hints},
     expiry::{self, Expired},
-    grants, servers, sources, trash, users,
+    oauth::{
+        authorization_requests, clients, grants, refresh_tokens,
+        revocations::{self, Kind},
+    },
+    registry::{servers, sources, trash},
 };
 use serde_json::json;
 use time::Duration;
@@ -18,6 +23,11 @@ use crate::{
     database::Database,
     scene::{self, Scene},
 };
+
+/// Days after the time of the scene.
+fn days(days: i64) -> portolan_model::Timestamp {
+    scene::now() + Duration::days(days)
+}
 
 async fn purge(store: &Store, what: Expired, now: portolan_model::Timestamp) -> u64 {
     let mut tx = store.system(Reason::Janitor).await.unwrap();
@@ -211,4 +221,174 @@ async fn case_94_a_registration_that_was_never_used_goes_and_one_with_a_revoked_
     drop(tx);
     assert_eq!(purge(&store, Expired::Clients, days(281)).await, 1);
     assert_eq!(purge(&store, Expired::Clients, days(4000)).await, 0);
+}
+
+/// AUTH-3.4: `/oauth/authorize` writes a row for each request, also for callers without a session.
+#[tokio::test]
+async fn requests_that_expired_go_and_one_with_a_code_stays() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = scene::system(&store).await;
+    let left = scene.request(&mut tx).await;
+    let (code, _) = scene.code(&mut tx).await;
+    tx.commit().await.unwrap();
+
+    assert_eq!(
+        purge(&store, Expired::AuthorizationRequests, days(1)).await,
+        0,
+        "they expire after an hour and stay for a day"
+    );
+    assert_eq!(
+        purge(&store, Expired::AuthorizationRequests, days(2)).await,
+        1
+    );
+    let mut tx = scene::system(&store).await;
+    let found = authorization_requests::find(&mut tx, left).await.unwrap();
+    assert!(found.is_none());
+    assert!(grants::find_code(&mut tx, &code).await.unwrap().is_some());
+    drop(tx);
+
+    assert_eq!(purge(&store, Expired::AuthorizationCodes, days(2)).await, 1);
+    assert_eq!(
+        purge(&store, Expired::AuthorizationRequests, days(2)).await,
+        1,
+        "after its code"
+    );
+}
+
+/// AUTH-T3: the second use of a code ends the grant while a token of its family can live.
+#[tokio::test]
+async fn codes_stay_as_long_as_the_refresh_family_of_their_grant() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let now = scene::now();
+    let mut tx = scene::system(&store).await;
+    let (unused, _) = scene.code(&mut tx).await;
+    let (redeemed, grant) = scene.code(&mut tx).await;
+    let attempt = uuid::Uuid::new_v4();
+    assert!(
+        grants::redeem_code(&mut tx, &redeemed, attempt, now)
+            .await
+            .unwrap()
+    );
+    refresh_tokens::create_family(&mut tx, grant, &scene::digest(), days(90), now)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+
+    let code_purge = Expired::AuthorizationCodes;
+    assert_eq!(purge(&store, code_purge, now + Duration::HOUR).await, 0);
+    assert_eq!(purge(&store, code_purge, days(2)).await, 1);
+    // The family ends after 30 days without use; its row stays for 30 more.
+    for day in [31, 59] {
+        assert_eq!(purge(&store, Expired::RefreshFamilies, days(day)).await, 0);
+        assert_eq!(purge(&store, code_purge, days(day)).await, 0);
+    }
+    let mut tx = scene::system(&store).await;
+    assert!(grants::find_code(&mut tx, &unused).await.unwrap().is_none());
+    let code = grants::find_code(&mut tx, &redeemed).await.unwrap();
+    assert!(code.unwrap().redeemed_at.is_some(), "a replay is seen");
+    drop(tx);
+
+    assert_eq!(purge(&store, Expired::RefreshFamilies, days(61)).await, 1);
+    assert_eq!(purge(&store, code_purge, days(61)).await, 1);
+}
+
+#[tokio::test]
+async fn grants_go_180_days_after_their_end_and_living_ones_stay() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let now = scene::now();
+    let mut tx = scene::system(&store).await;
+    let revoked = scene.grant(&mut tx).await;
+    let expired = scene.grant(&mut tx).await;
+    let (_, with_code) = scene.code(&mut tx).await;
+    let with_family = scene.grant(&mut tx).await;
+    refresh_tokens::create_family(&mut tx, with_family, &scene::digest(), days(90), now)
+        .await
+        .unwrap();
+    for grant in [revoked, with_code, with_family] {
+        grants::revoke(&mut tx, grant, "by_user", days(10))
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+
+    assert_eq!(purge(&store, Expired::Grants, days(190)).await, 0);
+    assert_eq!(
+        purge(&store, Expired::Grants, days(191)).await,
+        1,
+        "revoked on day 10"
+    );
+    assert_eq!(
+        purge(&store, Expired::Grants, days(271)).await,
+        1,
+        "expired on day 90"
+    );
+    let mut tx = scene::system(&store).await;
+    for (grant, is_there) in [
+        (revoked, false),
+        (expired, false),
+        (with_code, true),
+        (with_family, true),
+    ] {
+        let found = grants::find(&mut tx, grant).await.unwrap();
+        assert_eq!(found.is_some(), is_there);
+    }
+    drop(tx);
+    assert_eq!(purge(&store, Expired::RefreshFamilies, days(271)).await, 1);
+    assert_eq!(
+        purge(&store, Expired::AuthorizationCodes, days(271)).await,
+        1
+    );
+    assert_eq!(purge(&store, Expired::Grants, days(271)).await, 2);
+}
+
+/// AUTH-4.3: a revocation is enforced until the last token that it concerns expired.
+#[tokio::test]
+async fn revocations_go_a_day_after_the_last_token_expired() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = scene::system(&store).await;
+    for (reference, expires_at) in [("short", days(1)), ("long", days(40))] {
+        let new = revocations::New {
+            kind: Kind::Client,
+            reference,
+            tenant: Some(scene.tenant),
+            epoch: None,
+            expires_at,
+        };
+        revocations::insert(&mut tx, &new).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+
+    assert_eq!(purge(&store, Expired::Revocations, days(2)).await, 0);
+    assert_eq!(
+        purge(&store, Expired::Revocations, days(2) + Duration::HOUR).await,
+        1
+    );
+    let mut tx = store.edge(Reason::Revocations).await.unwrap();
+    let live = revocations::live(&mut tx, None, days(3)).await.unwrap();
+    let references: Vec<_> = live.iter().map(|row| row.reference.as_str()).collect();
+    assert_eq!(references, ["long"]);
+    drop(tx);
+    assert_eq!(purge(&store, Expired::Revocations, days(42)).await, 1);
+}
+
+#[tokio::test]
+async fn workspace_hints_go_180_days_after_their_last_use() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = scene::system(&store).await;
+    let other = scene::register(&mut tx, scene::digest()).await;
+    for (client, at) in [(scene.client.id, days(0)), (other.id, days(100))] {
+        workspace_hints::remember(&mut tx, client, scene.user, scene.tenant, at)
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+    assert_eq!(purge(&store, Expired::WorkspaceHints, days(180)).await, 0);
+    assert_eq!(purge(&store, Expired::WorkspaceHints, days(181)).await, 1);
+    assert_eq!(purge(&store, Expired::WorkspaceHints, days(280)).await, 0);
+    assert_eq!(purge(&store, Expired::WorkspaceHints, days(281)).await, 1);
 }

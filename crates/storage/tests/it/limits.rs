@@ -3,7 +3,7 @@
 use portolan_model::limits::{LimitName, LimitSet};
 use portolan_storage::{
     expiry::{self, Expired},
-    limits,
+    platform::limits,
 };
 use time::Duration;
 

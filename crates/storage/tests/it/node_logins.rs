@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use portolan_model::{Clock, Digest, id::TenantId};
 use portolan_storage::{
-    Needs, Reason, SchemaState, StorageConfig, Store, api_keys, connect_events, ensure_login,
-    recorder, revocations, schema_state, signing_keys,
+    Needs, Reason, SchemaState, StorageConfig, Store, ensure_login,
+    oauth::{api_keys, revocations, signing_keys},
+    platform::{connect_events, recorder},
+    schema_state,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -60,7 +62,7 @@ async fn s13_the_login_of_mcp_endpoints_cannot_become_core_nor_read_people_and_t
         store.role_faults(Needs::Nodes).await.unwrap(),
         Vec::<&str>::new()
     );
-    assert_eq!(store.role_faults(Needs::EveryDoor).await.unwrap().len(), 1);
+    assert_eq!(store.role_faults(Needs::AllScopes).await.unwrap().len(), 1);
     assert!(store.system(Reason::Operator).await.is_err());
     assert!(store.tenant(TenantId::generate()).await.is_err());
     let every = database.store(1).await;

@@ -13,13 +13,15 @@ use portolan_model::{
 };
 use portolan_storage::{
     Store, SystemTx,
-    api_keys::{self, NewApiKey},
-    authorization_requests, clients,
-    connected_apps::{self, Ended, Which},
-    factor_rules, grant_state, grants,
-    refresh_tokens::{self, Found, Rotation},
-    revocations, signing_keys,
-    single_sign_on::{self, Provider},
+    accounts::single_sign_on::{self, Provider},
+    oauth::{
+        api_keys::{self, NewApiKey},
+        authorization_requests, clients,
+        connected_apps::{self, Ended, Which},
+        factor_rules, grant_state, grants,
+        refresh_tokens::{self, Found, Rotation},
+        revocations, signing_keys,
+    },
 };
 use sqlx::{Connection, PgConnection};
 use time::{Duration, OffsetDateTime};

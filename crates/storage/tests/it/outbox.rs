@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use portolan_model::Timestamp;
 use portolan_storage::{
     SystemTx,
-    revocations::{self, Kind, New},
+    oauth::revocations::{self, Kind, New},
 };
 use proptest::{
     prelude::*,

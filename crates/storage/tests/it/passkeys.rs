@@ -2,9 +2,12 @@
 
 use portolan_model::{factor::SecondFactor, id::PasskeyId};
 use portolan_storage::{
-    factor_rules,
-    passkeys::{self, Asked, CHALLENGE_LIFE, KNOWN, New, Purpose},
-    revocations, tenants, ways_in,
+    accounts::{
+        passkeys::{self, Asked, CHALLENGE_LIFE, KNOWN, New, Purpose},
+        ways_in,
+    },
+    oauth::{factor_rules, revocations},
+    platform::tenants,
 };
 use time::Duration;
 

@@ -6,9 +6,9 @@ use portolan_model::{
     registry::{ResourceBody, ResourceShape, ServerStatus, SourceKind},
 };
 use portolan_storage::{
-    Reason, Store, TenantTx, catalog,
+    Reason, Store, TenantTx,
     expiry::{self, Expired},
-    prompts, resources, servers, sources,
+    registry::{catalog, prompts, resources, servers, sources},
 };
 use serde_json::{Value, json};
 use time::Duration;

@@ -4,7 +4,7 @@ use portolan_model::{
     Digest,
     id::{SourceId, TenantId},
 };
-use portolan_storage::{Needs, Reason, Tx, refresh_tokens, sources};
+use portolan_storage::{Needs, Reason, Tx, oauth::refresh_tokens, registry::sources};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
@@ -79,8 +79,8 @@ async fn every_table_with_a_tenant_forces_row_level_security_and_has_its_policie
 /// A scope's settings begin and end with its transaction, so that the connection can be reused for
 /// any tenant.
 #[tokio::test]
-async fn role_and_tenant_of_a_door_are_gone_with_its_transaction() {
-    // All doors get the same connection.
+async fn role_and_tenant_of_a_scope_end_with_its_transaction() {
+    // All scopes get the same connection.
     let store = Database::new().await.store(1).await;
     let tenant = TenantId::generate();
     let own = tenant.uuid().to_string();
@@ -100,10 +100,10 @@ async fn role_and_tenant_of_a_door_are_gone_with_its_transaction() {
     }
 }
 
-/// ADR 31: what opens the door by itself closes it behind it, and opens none where another one is
-/// open.
+/// ADR 31: a function that opens a scope itself also closes it, and opens none inside of
+/// another.
 #[tokio::test]
-async fn a_function_opens_a_door_for_itself_alone() {
+async fn a_function_opens_a_scope_for_itself_alone() {
     let database = Database::new().await;
     let store = database.store(1).await;
     let digest = Digest::from_bytes([7; 32]);
@@ -136,7 +136,7 @@ async fn a_function_opens_a_door_for_itself_alone() {
             assert_eq!(
                 refused.code().as_deref(),
                 Some("42501"),
-                "{call} in a tenant's door"
+                "{call} in a tenant's scope"
             );
         }
     }
@@ -154,13 +154,13 @@ async fn set_in(tx: &mut impl Tx) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn no_role_of_a_door_bypasses_row_level_security_or_owns_a_table() {
+async fn no_role_of_a_scope_bypasses_row_level_security_or_owns_a_table() {
     let database = Database::new().await;
     assert_eq!(
         database
             .store(1)
             .await
-            .role_faults(Needs::EveryDoor)
+            .role_faults(Needs::AllScopes)
             .await
             .unwrap(),
         Vec::<&str>::new()
@@ -176,10 +176,10 @@ async fn no_role_of_a_door_bypasses_row_level_security_or_owns_a_table() {
     assert_eq!(bad, Vec::<String>::new());
 }
 
-/// CASE-105: without a tenant a door shows nothing, a neighbour's rows never, and a foreign row
+/// CASE-105: without a tenant a scope shows nothing, a neighbour's rows never, and a foreign row
 /// cannot be written.
 #[tokio::test]
-async fn a_door_shows_its_own_tenant_and_nobody_else() {
+async fn a_scope_shows_its_own_tenant_and_no_other() {
     let database = Database::new().await;
     let store = database.store(4).await;
     let now = portolan_model::Clock::system().now();
@@ -288,10 +288,10 @@ async fn a_door_shows_its_own_tenant_and_nobody_else() {
     );
 }
 
-/// TEST-S5: with a row of two tenants in every table, a tenant's doors neither show, change, remove
+/// TEST-S5: with a row of two tenants in every table, a tenant's scopes neither show, change, remove
 /// nor make one of the other, and show none without a tenant.
 #[tokio::test]
-async fn s5_no_door_reaches_a_row_of_another_tenant_in_any_table() {
+async fn s5_no_scope_reaches_a_row_of_another_tenant_in_any_table() {
     let database = Database::new().await;
     let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
     // So that a row can be a tenant and nothing else: what a policy looks at is neither a

@@ -9,11 +9,16 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, Store, SystemTx,
-    authorization_requests::{self, AuthorizationRequest, Status},
-    browser_sessions::{self, NewSession},
-    clients::{self, Client, NewClient},
-    grants::{self, Code, Grant, NewGrant},
-    tenants, users,
+    accounts::{
+        browser_sessions::{self, NewSession},
+        users,
+    },
+    oauth::{
+        authorization_requests::{self, AuthorizationRequest, Status},
+        clients::{self, Client, NewClient},
+        grants::{self, Code, Grant, NewGrant},
+    },
+    platform::tenants,
 };
 use serde_json::json;
 use time::Duration;

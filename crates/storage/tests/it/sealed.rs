@@ -2,8 +2,8 @@
 //! read.
 
 use portolan_storage::{
-    sealed::{self, Place},
-    second_factors,
+    accounts::second_factors,
+    platform::sealed::{self, Place},
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 

@@ -8,10 +8,12 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, Store,
-    credentials::{self, WrappedKey},
-    sources,
-    upstream_oauth::{self as stored, Connection as Account, NewConnection, Refreshed},
-    users,
+    accounts::users,
+    registry::{
+        credentials::{self, WrappedKey},
+        sources,
+        upstream_oauth::{self as stored, Connection as Account, NewConnection, Refreshed},
+    },
 };
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};

@@ -3,8 +3,12 @@
 
 use portolan_model::{id::SourceId, id::TenantId, registry::SourceKind};
 use portolan_storage::{
-    Reason, Store, sources, tenants,
-    upstreams::{self, Said, SyncedPrompt},
+    Reason, Store,
+    platform::tenants,
+    registry::{
+        sources,
+        upstreams::{self, Said, SyncedPrompt},
+    },
 };
 use serde_json::json;
 use time::Duration;

@@ -6,8 +6,11 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Store, sources,
-    tools::{self, Filter, Imported, Tool, Wording},
+    Store,
+    registry::{
+        sources,
+        tools::{self, Filter, Imported, Tool, Wording},
+    },
 };
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};

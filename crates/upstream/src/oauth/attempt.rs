@@ -9,7 +9,8 @@ use portolan_net::egress::Egress;
 use url::Url;
 
 use super::{
-    Challenge, Discovered, OauthError, fetch::checked, metadata::AuthorizationServer, shown_code,
+    Challenge, Discovered, OauthError, error::shown_code, fetch::checked,
+    metadata::AuthorizationServer,
 };
 
 /// Longest list of scopes that is made of what servers name.

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{
     OauthError,
+    error::shown_code,
     fetch::{checked, post_json},
     metadata::AuthorizationServer,
-    shown_code,
 };
 
 /// How a client names itself at the token endpoint.

@@ -12,9 +12,10 @@ use url::form_urlencoded;
 
 use super::{
     AuthMethod, ClientIdentity, OauthError,
+    error::shown_code,
     fetch::{checked, post_form},
     metadata::AuthorizationServer,
-    shown_code, union,
+    union,
 };
 
 /// Lifetime of a token without `expires_in`, where the next one can be had without a person.

@@ -5,8 +5,8 @@ use http::StatusCode;
 use time::Duration;
 
 use crate::{
-    house::{House, PASSWORD},
     invitations, second_factor,
+    test_service::{PASSWORD, TestService},
 };
 
 const PAGES: [&str; 8] = [
@@ -22,8 +22,8 @@ const PAGES: [&str; 8] = [
 
 #[tokio::test]
 async fn s3b_3_every_page_leads_to_every_other_and_back_to_the_console() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     for page in PAGES {
         let shown = ann.get(page).await;
         assert_eq!(shown.status, StatusCode::OK, "{page}: {}", shown.text);
@@ -51,8 +51,8 @@ async fn s3b_3_every_page_leads_to_every_other_and_back_to_the_console() {
 
 #[tokio::test]
 async fn s3b_3_times_are_readable_without_script_and_exact_for_it() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let shown = ann.get("/account/sessions").await.text;
     let time = shown.split("<time datetime=\"").nth(1).unwrap();
     let (exact, rest) = time.split_once("\">").unwrap();
@@ -70,9 +70,9 @@ async fn s3b_3_times_are_readable_without_script_and_exact_for_it() {
 
 #[tokio::test]
 async fn s3b_3_a_person_changes_their_name() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    house.wait(Duration::minutes(11));
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    service.wait(Duration::minutes(11));
     let done = ann.fill("/account", &[("name", "  Ann Q. Smith ")]).await;
     assert_eq!(done.location(), "/account?done=name", "{}", done.text);
     let me = ann.call(http::Method::GET, "/me", None).await.json();
@@ -90,9 +90,9 @@ async fn s3b_3_a_person_changes_their_name() {
 
 #[tokio::test]
 async fn bug_21_the_theme_of_the_console_reaches_every_page_without_script() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let guest = house.browser();
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let guest = service.browser();
     assert!(
         guest
             .get("/login")
@@ -144,16 +144,16 @@ async fn bug_21_the_theme_of_the_console_reaches_every_page_without_script() {
     // Sign-out clears every cookie but this one.
     let out = ann.post("/logout", &[]).await;
     assert_eq!(out.location(), "/login?done=signed-out&theme=light");
-    let elsewhere = house.browser();
+    let elsewhere = service.browser();
     elsewhere.get(out.location()).await;
     assert_eq!(elsewhere.cookie("theme").as_deref(), Some("light"));
 }
 
 #[tokio::test]
 async fn bug_28_to_look_at_passkeys_takes_no_recent_proof_and_to_change_them_does() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    house.wait(Duration::minutes(11));
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    service.wait(Duration::minutes(11));
     for (page, word) in [
         ("/account/passkeys", "passkeys"),
         ("/account/two-factor", "two-factor"),
@@ -171,7 +171,7 @@ async fn bug_28_to_look_at_passkeys_takes_no_recent_proof_and_to_change_them_doe
     // A secret that is not yet confirmed needs a recent sign-in.
     ann.sign_in("ann@acme.example", PASSWORD).await;
     ann.fill("/account/two-factor", &[("what", "begin")]).await;
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
     assert_eq!(
         ann.get("/account/two-factor").await.location(),
         "/account/confirm?request=account.two-factor"
@@ -180,9 +180,9 @@ async fn bug_28_to_look_at_passkeys_takes_no_recent_proof_and_to_change_them_doe
 
 #[tokio::test]
 async fn s3b_17_recovery_codes_are_copied_and_downloaded() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let (_, codes) = second_factor::enrol(&house, &ann).await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let (_, codes) = second_factor::enrol(&service, &ann).await;
     assert_eq!(codes.len(), 10);
     let made = ann.fill("/account/two-factor", &[("what", "codes")]).await;
     let shown: Vec<&str> = made
@@ -198,16 +198,16 @@ async fn s3b_17_recovery_codes_are_copied_and_downloaded() {
     assert!(made.text.contains(&copied), "{}", made.text);
     assert!(made.text.contains("data-print"));
     assert_eq!(
-        house.newest_mail("ann@acme.example").await.subject,
+        service.newest_mail("ann@acme.example").await.subject,
         "Your recovery codes were replaced"
     );
 }
 
 #[tokio::test]
 async fn bug_6_a_fault_stands_at_its_field_which_has_the_focus_and_names_it() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let guest = house.browser();
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let guest = service.browser();
     let refused = guest.sign_in("ann@acme.example", "wrong wrong wrong").await;
     let signup = guest.sign_up("no address", PASSWORD).await;
     let reset = guest.fill("/reset", &[("email", "no address")]).await;
@@ -241,14 +241,14 @@ async fn bug_6_a_fault_stands_at_its_field_which_has_the_focus_and_names_it() {
 
 #[tokio::test]
 async fn s3b_3_an_account_is_deleted_by_its_person_and_no_workspace_is_left_without_an_owner() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let body = serde_json::json!({"name": "Acme GmbH", "slug": "acme"});
     let made = ann
         .call(http::Method::POST, "/workspaces", Some(body))
         .await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
-    let bob = invitations::member(&house, &ann, "bob@acme.example", "admin").await;
+    let bob = invitations::member(&service, &ann, "bob@acme.example", "admin").await;
 
     // The only owner sees the required action first.
     let blocked = ann.get("/account/delete").await;
@@ -289,7 +289,7 @@ async fn s3b_3_an_account_is_deleted_by_its_person_and_no_workspace_is_left_with
         .await;
     assert_eq!(typo.status, StatusCode::UNPROCESSABLE_ENTITY);
     let token = ann.get("/account").await.field("form_token");
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
     let fields = [
         ("form_token", token.as_str()),
         ("email", "ann@acme.example"),
@@ -300,7 +300,7 @@ async fn s3b_3_an_account_is_deleted_by_its_person_and_no_workspace_is_left_with
     );
 
     ann.sign_in("ann@acme.example", PASSWORD).await;
-    let elsewhere = house.browser();
+    let elsewhere = service.browser();
     elsewhere.sign_in("ann@acme.example", PASSWORD).await;
     let done = ann
         .fill("/account/delete", &[("email", "Ann@acme.example")])
@@ -309,10 +309,13 @@ async fn s3b_3_an_account_is_deleted_by_its_person_and_no_workspace_is_left_with
     assert!(done.text.contains("Your account was deleted"));
     assert!(!ann.is_signed_in().await && !elsewhere.is_signed_in().await);
     assert_eq!(
-        house.newest_mail("ann@acme.example").await.subject,
+        service.newest_mail("ann@acme.example").await.subject,
         "Your Portolan account was deleted"
     );
-    let refused = house.browser().sign_in("ann@acme.example", PASSWORD).await;
+    let refused = service
+        .browser()
+        .sign_in("ann@acme.example", PASSWORD)
+        .await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     // The workspace continues, and does not name her.
     let left = bob
@@ -321,7 +324,7 @@ async fn s3b_3_an_account_is_deleted_by_its_person_and_no_workspace_is_left_with
     assert_eq!(left.json()["items"].as_array().unwrap().len(), 1);
     assert!(!left.text.contains("ann@"), "{}", left.text);
     // The address is free, and its new owner is another person.
-    let again = house.person("ann@acme.example").await;
+    let again = service.person("ann@acme.example").await;
     let me = again.call(http::Method::GET, "/me", None).await.json();
     assert_eq!(me["workspaces"], serde_json::json!([]));
     assert_ne!(

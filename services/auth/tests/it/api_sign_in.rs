@@ -9,8 +9,12 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, credentials, members, sources,
-    upstream_oauth::{self as stored, NewConnection},
+    Reason,
+    accounts::members,
+    registry::{
+        credentials, sources,
+        upstream_oauth::{self as stored, NewConnection},
+    },
 };
 use serde_json::{Value, json};
 use url::Url;
@@ -18,7 +22,7 @@ use uuid::Uuid;
 
 use crate::{
     console::{ids, workspace},
-    house::{Answer, Browser, House},
+    test_service::{Answer, Browser, TestService},
 };
 
 const SECRET: &str = "planted-client-secret";
@@ -67,10 +71,10 @@ struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    async fn open(house: &'a House) -> Self {
-        let ann = house.person("ann@acme.example").await;
+    async fn open(service: &'a TestService) -> Self {
+        let ann = service.person("ann@acme.example").await;
         workspace(&ann, "acme").await;
-        let (tenant, user) = ids(house, &ann, "acme").await;
+        let (tenant, user) = ids(service, &ann, "acme").await;
         let body = json!({"kind": "http", "name": "Notes", "base_url": BASE});
         let made = ann
             .call(Method::POST, "/workspaces/acme/sources", Some(body))
@@ -101,21 +105,21 @@ impl<'a> Scene<'a> {
         self.call(Method::POST, "/account", Some(json!({}))).await
     }
 
-    async fn link(&self, house: &House, owner: Option<UserId>) {
-        link(house, self.tenant, self.source, (BASE, owner), self.user).await;
+    async fn link(&self, service: &TestService, owner: Option<UserId>) {
+        link(service, self.tenant, self.source, (BASE, owner), self.user).await;
     }
 }
 
 /// Inserts an account with tokens that cannot be opened; the tests check its row only. The
 /// workspace has a data key.
 pub(crate) async fn link(
-    house: &House,
+    service: &TestService,
     tenant: TenantId,
     source: SourceId,
     (address, owner): (&str, Option<UserId>),
     connected_by: UserId,
 ) {
-    let mut tx = house.store.tenant(tenant).await.unwrap();
+    let mut tx = service.store.tenant(tenant).await.unwrap();
     let key = credentials::newest_data_key(&mut tx)
         .await
         .unwrap()
@@ -133,17 +137,17 @@ pub(crate) async fn link(
         renewable: true,
         sealed: &[1],
         key: key.id,
-        expires_at: house.clock.now(),
+        expires_at: service.clock.now(),
     };
-    let kept = stored::connect(&mut tx, &new, house.clock.now()).await;
+    let kept = stored::connect(&mut tx, &new, service.clock.now()).await;
     assert!(kept.unwrap());
     tx.commit().await.unwrap();
 }
 
 #[tokio::test]
 async fn au_6_au_8_au_10_an_api_is_signed_in_to_where_somebody_said() {
-    let house = House::open().await;
-    let scene = Scene::open(&house).await;
+    let service = TestService::open().await;
+    let scene = Scene::open(&service).await;
     let before = scene.seen().await;
     assert_eq!(before["sharing"], Value::Null);
     let redirect = before["redirect_uri"].as_str().unwrap().to_owned();
@@ -219,8 +223,8 @@ async fn au_6_au_8_au_10_an_api_is_signed_in_to_where_somebody_said() {
 
 #[tokio::test]
 async fn au_15_au_16_what_no_request_may_go_to_is_not_kept() {
-    let house = House::open().await;
-    let scene = Scene::open(&house).await;
+    let service = TestService::open().await;
+    let scene = Scene::open(&service).await;
     refused(
         scene.set(json!({"sharing": "workspace"})).await,
         StatusCode::UNPROCESSABLE_ENTITY,
@@ -289,8 +293,8 @@ async fn au_15_au_16_what_no_request_may_go_to_is_not_kept() {
         document: None,
         security: &json!([]),
     };
-    let mut tx = house.store.tenant(scene.tenant).await.unwrap();
-    sources::insert(&mut tx, &new, house.clock.now())
+    let mut tx = service.store.tenant(scene.tenant).await.unwrap();
+    sources::insert(&mut tx, &new, service.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -307,11 +311,11 @@ async fn au_15_au_16_what_no_request_may_go_to_is_not_kept() {
 
 #[tokio::test]
 async fn au_7_no_client_and_no_account_goes_with_other_addresses() {
-    let house = House::open().await;
-    let scene = Scene::open(&house).await;
+    let service = TestService::open().await;
+    let scene = Scene::open(&service).await;
     fine(scene.set(form("person")).await);
-    scene.link(&house, Some(scene.user)).await;
-    scene.link(&house, None).await;
+    scene.link(&service, Some(scene.user)).await;
+    scene.link(&service, None).await;
 
     // The same server, and the same API with a slash at the end: everything stays.
     fine(
@@ -339,7 +343,7 @@ async fn au_7_no_client_and_no_account_goes_with_other_addresses() {
     assert_eq!(view["connection"], Value::Null);
 
     fine(scene.set(form("workspace")).await);
-    scene.link(&house, None).await;
+    scene.link(&service, None).await;
     let moved = json!({"base_url": "https://api.example/v2"});
     fine(scene.call(Method::PATCH, "", Some(moved)).await);
     let view = scene.seen().await;
@@ -359,10 +363,10 @@ async fn au_7_no_client_and_no_account_goes_with_other_addresses() {
 
 #[tokio::test]
 async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() {
-    let house = House::open().await;
-    let scene = Scene::open(&house).await;
-    let bob = house.person("bob@acme.example").await;
-    let (_, bob_id) = ids(&house, &bob, "acme").await;
+    let service = TestService::open().await;
+    let scene = Scene::open(&service).await;
+    let bob = service.person("bob@acme.example").await;
+    let (_, bob_id) = ids(&service, &bob, "acme").await;
     fine(scene.set(form("person")).await);
     refused(
         scene.begin().await,
@@ -373,8 +377,8 @@ async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() 
     let stranger = bob.call(Method::GET, &path, None).await;
     assert_eq!(stranger.status, StatusCode::NOT_FOUND);
     for (role, calls) in [(Role::Viewer, false), (Role::Member, true)] {
-        let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-        members::add(&mut tx, scene.tenant, bob_id, role, house.clock.now())
+        let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+        members::add(&mut tx, scene.tenant, bob_id, role, service.clock.now())
             .await
             .unwrap();
         tx.commit().await.unwrap();
@@ -390,7 +394,7 @@ async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() 
     let foreign = scene.ann.get(page.path()).await;
     assert_eq!(foreign.status, StatusCode::FORBIDDEN, "{}", foreign.text);
     // A person's account is private: the workspace sees only that it exists.
-    scene.link(&house, Some(bob_id)).await;
+    scene.link(&service, Some(bob_id)).await;
     let view = scene.seen().await;
     assert_eq!(view["linked_persons"], 1);
     assert_eq!(view["own"]["status"], Value::Null, "{view}");
@@ -413,9 +417,9 @@ async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() 
 /// sign-in to remove.
 #[tokio::test]
 async fn s14_what_is_taken_away_from_an_unknown_source_is_a_404() {
-    let house = House::open().await;
-    let scene = Scene::open(&house).await;
-    let eve = house.person("eve@evil.example").await;
+    let service = TestService::open().await;
+    let scene = Scene::open(&service).await;
+    let eve = service.person("eve@evil.example").await;
     workspace(&eve, "evil").await;
     for (source, status) in [
         (scene.source, StatusCode::NOT_FOUND),

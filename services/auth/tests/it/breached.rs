@@ -7,11 +7,11 @@ use std::sync::{
 
 use axum::{Router, extract::Path, http::HeaderMap, routing::get};
 use http::StatusCode;
-use portolan_auth::login::breached::BreachedPasswords;
 use portolan_net::egress::{AllowedDestination, EgressPolicy};
+use portolan_site::breached::BreachedPasswords;
 use tokio::net::TcpListener;
 
-use crate::house::House;
+use crate::test_service::TestService;
 
 /// A password that the strength check accepts.
 const STOLEN: &str = "harpsichord ninepin walrus";
@@ -51,7 +51,7 @@ async fn service(asked: Arc<AtomicUsize>, is_well: bool) -> String {
     address.to_string()
 }
 
-async fn house(list: &str, service: &str) -> House {
+async fn open(list: &str, service: &str) -> TestService {
     let (host, port) = service.rsplit_once(':').unwrap();
     let policy = EgressPolicy {
         allow: vec![AllowedDestination::address(
@@ -61,13 +61,13 @@ async fn house(list: &str, service: &str) -> House {
         ..EgressPolicy::default()
     };
     let ranges = format!("http://{service}/range/").parse().unwrap();
-    House::open_knowing(policy, BreachedPasswords::new(list, Some(ranges))).await
+    TestService::open_knowing(policy, BreachedPasswords::new(list, Some(ranges))).await
 }
 
 #[tokio::test]
 async fn case_148_a_stolen_password_is_refused_by_the_service_and_without_it_by_the_list() {
     let asked = Arc::new(AtomicUsize::new(0));
-    let well = house("", &service(Arc::clone(&asked), true).await).await;
+    let well = open("", &service(Arc::clone(&asked), true).await).await;
     let refused = well.browser().sign_up("ann@acme.example", STOLEN).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(refused.text.contains("stolen"), "{}", refused.text);
@@ -81,7 +81,7 @@ async fn case_148_a_stolen_password_is_refused_by_the_service_and_without_it_by_
         .await;
     assert_eq!(taken.status, StatusCode::SEE_OTHER, "{}", taken.text);
 
-    let down = house(STOLEN, &service(Arc::clone(&asked), false).await).await;
+    let down = open(STOLEN, &service(Arc::clone(&asked), false).await).await;
     let refused = down.browser().sign_up("ann@acme.example", STOLEN).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     let taken = down
@@ -99,7 +99,7 @@ async fn case_148_a_stolen_password_is_refused_by_the_service_and_without_it_by_
 #[tokio::test]
 async fn l4_who_signs_in_with_a_stolen_password_comes_in_and_is_asked_to_change_it() {
     let asked = Arc::new(AtomicUsize::new(0));
-    let before = house("", &service(Arc::clone(&asked), false).await).await;
+    let before = open("", &service(Arc::clone(&asked), false).await).await;
     before.person_with("ann@acme.example", STOLEN).await;
     // The password was stolen meanwhile.
     let after = before.knowing(BreachedPasswords::new(STOLEN, None));

@@ -9,19 +9,23 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, browser_sessions, members, sources,
-    upstream_oauth::{self as stored, NewAttempt},
+    Reason,
+    accounts::{browser_sessions, members},
+    registry::{
+        sources,
+        upstream_oauth::{self as stored, NewAttempt},
+    },
 };
 use serde_json::json;
 use time::Duration;
 
 use crate::{
     console::{ids, workspace},
-    house::House,
+    test_service::TestService,
 };
 
-async fn source(house: &House, tenant: TenantId) -> SourceId {
-    let now = house.clock.now();
+async fn source(service: &TestService, tenant: TenantId) -> SourceId {
+    let now = service.clock.now();
     let new = sources::NewSource {
         id: SourceId::generate(),
         kind: SourceKind::Mcp,
@@ -30,7 +34,7 @@ async fn source(house: &House, tenant: TenantId) -> SourceId {
         document: None,
         security: &json!([]),
     };
-    let mut tx = house.store.tenant(tenant).await.unwrap();
+    let mut tx = service.store.tenant(tenant).await.unwrap();
     sources::insert(&mut tx, &new, now).await.unwrap();
     stored::set_sign_in(&mut tx, new.id, "person", "code", None, None, now)
         .await
@@ -41,14 +45,14 @@ async fn source(house: &House, tenant: TenantId) -> SourceId {
 
 /// Stores an attempt of `user`'s browser to connect the account of `owner`.
 async fn on_the_way(
-    house: &House,
+    service: &TestService,
     (tenant, source): (TenantId, SourceId),
     user: UserId,
     owner: Option<UserId>,
     state: &str,
 ) {
-    let now = house.clock.now();
-    let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
+    let now = service.clock.now();
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
     let sessions = browser_sessions::list(&mut tx, user, now).await.unwrap();
     drop(tx);
     let server = json!({
@@ -69,20 +73,20 @@ async fn on_the_way(
         sealed: &[0],
         expires_at: now + Duration::minutes(10),
     };
-    let mut tx = house.store.tenant(tenant).await.unwrap();
+    let mut tx = service.store.tenant(tenant).await.unwrap();
     stored::begin_attempt(&mut tx, &attempt, now).await.unwrap();
     tx.commit().await.unwrap();
 }
 
 #[tokio::test]
 async fn au_14_who_lost_the_role_on_the_way_connects_nothing() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let bob = house.person("bob@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let bob = service.person("bob@acme.example").await;
     workspace(&ann, "acme").await;
-    let (tenant, _) = ids(&house, &ann, "acme").await;
-    let (_, user) = ids(&house, &bob, "acme").await;
-    let place = (tenant, source(&house, tenant).await);
+    let (tenant, _) = ids(&service, &ann, "acme").await;
+    let (_, user) = ids(&service, &bob, "acme").await;
+    let place = (tenant, source(&service, tenant).await);
     for (role, owner, may) in [
         (Role::Developer, None, true),
         (Role::Member, None, false),
@@ -90,13 +94,13 @@ async fn au_14_who_lost_the_role_on_the_way_connects_nothing() {
         (Role::Member, Some(user), true),
         (Role::Viewer, Some(user), false),
     ] {
-        let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-        members::add(&mut tx, tenant, user, role, house.clock.now())
+        let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+        members::add(&mut tx, tenant, user, role, service.clock.now())
             .await
             .unwrap();
         tx.commit().await.unwrap();
         let state = format!("{role}-{}", owner.is_some());
-        on_the_way(&house, place, user, owner, &state).await;
+        on_the_way(&service, place, user, owner, &state).await;
         // A permitted person sees the fault of the answer: its issuer is not the requested one.
         let path = format!(
             "/connect/callback/{}?state={state}&code=c&iss=https%3A%2F%2Fevil.example",

@@ -7,12 +7,12 @@ use portolan_model::{
     id::{TenantId, UserId},
     member::Role,
 };
-use portolan_storage::{Reason, catalog, members, tenants};
+use portolan_storage::{Reason, accounts::members, platform::tenants, registry::catalog};
 use serde_json::json;
 
 use crate::{
-    house::{Browser, House},
     races,
+    test_service::{Browser, TestService},
 };
 
 pub(crate) async fn workspace(person: &Browser<'_>, slug: &str) {
@@ -27,9 +27,13 @@ pub(crate) async fn workspace(person: &Browser<'_>, slug: &str) {
 }
 
 /// The ids that the API shows.
-pub(crate) async fn ids(house: &House, person: &Browser<'_>, slug: &str) -> (TenantId, UserId) {
+pub(crate) async fn ids(
+    service: &TestService,
+    person: &Browser<'_>,
+    slug: &str,
+) -> (TenantId, UserId) {
     let me = person.call(Method::GET, "/me", None).await.json();
-    let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
     let tenant = tenants::by_slug(&mut tx, slug).await.unwrap().unwrap();
     (
         tenant.id,
@@ -39,12 +43,12 @@ pub(crate) async fn ids(house: &House, person: &Browser<'_>, slug: &str) -> (Ten
 
 #[tokio::test]
 async fn dp_6_an_administrator_turns_http_sse_off_and_on_and_nodes_hear_of_it() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let (tenant, _) = ids(&house, &ann, "acme").await;
+    let (tenant, _) = ids(&service, &ann, "acme").await;
     let as_nodes_see_it = async || {
-        let mut tx = house.store.node(tenant).await.unwrap();
+        let mut tx = service.store.node(tenant).await.unwrap();
         let address = catalog::address(&mut tx).await.unwrap().unwrap();
         (address.reach.http_sse, address.registry_revision)
     };
@@ -86,8 +90,8 @@ async fn dp_6_an_administrator_turns_http_sse_off_and_on_and_nodes_hear_of_it() 
 
 #[tokio::test]
 async fn a_person_creates_a_workspace_and_owns_it() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
     let me = ann.call(Method::GET, "/me", None).await.json();
     assert_eq!(me["workspaces"][0]["slug"], "acme");
@@ -153,9 +157,9 @@ async fn a_person_creates_a_workspace_and_owns_it() {
 
 #[tokio::test]
 async fn case_106_a_foreign_workspace_and_an_unknown_one_are_the_same_404() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let bob = house.person("bob@beta.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let bob = service.person("bob@beta.example").await;
     workspace(&ann, "acme").await;
     workspace(&bob, "beta").await;
     for path in ["", "/members", "/overview", "/audit"] {
@@ -188,15 +192,15 @@ async fn case_106_a_foreign_workspace_and_an_unknown_one_are_the_same_404() {
 
 #[tokio::test]
 async fn roles_decide_and_are_looked_up_at_each_request() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let bob = house.person("bob@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let bob = service.person("bob@acme.example").await;
     workspace(&ann, "acme").await;
-    let (tenant, _) = ids(&house, &ann, "acme").await;
-    let (_, bob_id) = ids(&house, &bob, "acme").await;
+    let (tenant, _) = ids(&service, &ann, "acme").await;
+    let (_, bob_id) = ids(&service, &bob, "acme").await;
     let set = async |role: Role| {
-        let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-        members::add(&mut tx, tenant, bob_id, role, house.clock.now())
+        let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+        members::add(&mut tx, tenant, bob_id, role, service.clock.now())
             .await
             .unwrap();
         tx.commit().await.unwrap();
@@ -243,8 +247,8 @@ async fn roles_decide_and_are_looked_up_at_each_request() {
             );
         }
     }
-    let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-    members::end(&mut tx, tenant, bob_id, house.clock.now())
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    members::end(&mut tx, tenant, bob_id, service.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -257,15 +261,15 @@ async fn roles_decide_and_are_looked_up_at_each_request() {
 
 #[tokio::test]
 async fn case_162_the_last_owner_cannot_go_also_not_two_at_once() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let bob = house.person("bob@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let bob = service.person("bob@acme.example").await;
     workspace(&ann, "acme").await;
-    let (tenant, ann_id) = ids(&house, &ann, "acme").await;
-    let (_, bob_id) = ids(&house, &bob, "acme").await;
+    let (tenant, ann_id) = ids(&service, &ann, "acme").await;
+    let (_, bob_id) = ids(&service, &bob, "acme").await;
     let leave = async |user: UserId| {
-        let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-        let ended = members::end(&mut tx, tenant, user, house.clock.now()).await;
+        let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+        let ended = members::end(&mut tx, tenant, user, service.clock.now()).await;
         match ended {
             Ok(Some(_)) => tx.commit().await,
             Ok(None) => panic!("not a member"),
@@ -279,9 +283,9 @@ async fn case_162_the_last_owner_cannot_go_also_not_two_at_once() {
     );
 
     for _ in races::rounds("case_162_the_last_owner_cannot_go_also_not_two_at_once") {
-        let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
+        let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
         for user in [ann_id, bob_id] {
-            members::add(&mut tx, tenant, user, Role::Owner, house.clock.now())
+            members::add(&mut tx, tenant, user, Role::Owner, service.clock.now())
                 .await
                 .unwrap();
         }
@@ -297,9 +301,9 @@ async fn case_162_the_last_owner_cannot_go_also_not_two_at_once() {
 
 #[tokio::test]
 async fn m3_a_slug_is_checked_and_never_given_twice() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let bob = house.person("bob@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let bob = service.person("bob@acme.example").await;
     workspace(&ann, "acme").await;
     let create = async |slug: &str| {
         bob.call(
@@ -335,8 +339,8 @@ async fn m3_a_slug_is_checked_and_never_given_twice() {
 
 #[tokio::test]
 async fn bad_bodies_are_refused_with_what_is_wrong() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let post = async |content_type: Option<&str>, body: &str| {
         let mut request = Request::post("/api/v1/workspaces");
         if let Some(content_type) = content_type {
@@ -403,8 +407,8 @@ async fn bad_bodies_are_refused_with_what_is_wrong() {
 
 #[tokio::test]
 async fn what_does_not_exist_answers_json_and_nobody_gets_in_without_a_session() {
-    let house = House::open().await;
-    let guest = house.browser();
+    let service = TestService::open().await;
+    let guest = service.browser();
     for path in ["/me", "/workspaces/acme", "/workspaces/acme/audit"] {
         let answer = guest.call(Method::GET, path, None).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}");
@@ -425,8 +429,8 @@ async fn what_does_not_exist_answers_json_and_nobody_gets_in_without_a_session()
 
 #[tokio::test]
 async fn audit_pages_follow_each_other_and_cursors_are_of_their_list() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
     workspace(&ann, "acme-two").await;
     for n in 0..60 {
@@ -469,8 +473,8 @@ async fn audit_pages_follow_each_other_and_cursors_are_of_their_list() {
 
 #[tokio::test]
 async fn n11_a_workspace_can_be_made_without_script() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     for name in ["Admin", "日本"] {
         let answer = ann
             .fill("/workspaces/new", &[("name", name), ("slug", "")])
@@ -499,7 +503,7 @@ async fn n11_a_workspace_can_be_made_without_script() {
         .await;
     assert_eq!(again.status, StatusCode::CONFLICT);
     assert!(again.text.contains("Choose another one"));
-    let guest = house.browser().get("/workspaces/new").await;
+    let guest = service.browser().get("/workspaces/new").await;
     assert_eq!(
         (guest.status, guest.location()),
         (StatusCode::SEE_OTHER, "/login")
@@ -508,9 +512,9 @@ async fn n11_a_workspace_can_be_made_without_script() {
 
 #[tokio::test]
 async fn the_audit_log_goes_out_as_json_lines_to_admins_whole_and_of_one_workspace() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let bob = house.person("bob@beta.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let bob = service.person("bob@beta.example").await;
     workspace(&ann, "acme").await;
     workspace(&bob, "beta").await;
     for n in 0..510 {

@@ -8,14 +8,14 @@ use portolan_model::{
     id::{SourceId, TenantId, UserId},
     member::Role,
 };
-use portolan_storage::{Reason, members};
+use portolan_storage::{Reason, accounts::members};
 use serde_json::{Value, json};
 use time::Duration;
 
 use crate::{
     api_sign_in::link,
     console::{ids, workspace},
-    house::{Browser, House},
+    test_service::{Browser, TestService},
 };
 
 const TABLE: &str = include_str!("../../../../docs/console-routes.md");
@@ -67,7 +67,7 @@ fn table() -> Vec<Row> {
 
 #[test]
 fn s3_every_route_of_the_api_is_on_the_page_of_proofs_once() {
-    let document = serde_json::to_value(portolan_auth::openapi()).unwrap();
+    let document = serde_json::to_value(portolan_console::openapi()).unwrap();
     let mut served = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         let path = path.strip_prefix("/api/v1").unwrap();
@@ -200,11 +200,11 @@ fn sign_in() -> Value {
     })
 }
 
-async fn add(house: &House, tenant: TenantId, person: &Browser<'_>, role: Role) -> UserId {
+async fn add(service: &TestService, tenant: TenantId, person: &Browser<'_>, role: Role) -> UserId {
     let me = person.call(Method::GET, "/me", None).await.json();
     let user = me["user"]["id"].as_str().unwrap().parse().unwrap();
-    let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-    members::add(&mut tx, tenant, user, role, house.clock.now())
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    members::add(&mut tx, tenant, user, role, service.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -222,21 +222,21 @@ async fn made(person: &Browser<'_>, method: Method, path: &str, body: Value) -> 
 }
 
 /// The workspaces `acme` and `gone`, which its owner deleted, with a person for each role.
-async fn scene(house: &House) -> (Scene, Vec<(Role, Browser<'_>)>) {
-    let owner = house.person("owner@acme.example").await;
+async fn scene(service: &TestService) -> (Scene, Vec<(Role, Browser<'_>)>) {
+    let owner = service.person("owner@acme.example").await;
     workspace(&owner, "acme").await;
     workspace(&owner, "gone").await;
-    let (tenant, user) = ids(house, &owner, "acme").await;
-    let (gone, _) = ids(house, &owner, "gone").await;
+    let (tenant, user) = ids(service, &owner, "acme").await;
+    let (gone, _) = ids(service, &owner, "gone").await;
     let mut people = Vec::new();
     for role in ROLES.into_iter().filter(|role| *role != Role::Owner) {
-        let person = house.person(&format!("{role}@acme.example")).await;
-        add(house, tenant, &person, role).await;
-        add(house, gone, &person, role).await;
+        let person = service.person(&format!("{role}@acme.example")).await;
+        add(service, tenant, &person, role).await;
+        add(service, gone, &person, role).await;
         people.push((role, person));
     }
-    let other = house.person("other@acme.example").await;
-    let other = add(house, tenant, &other, Role::Viewer).await;
+    let other = service.person("other@acme.example").await;
+    let other = add(service, tenant, &other, Role::Viewer).await;
     let delete = json!({"slug": "gone"});
     let deleted = owner
         .call(Method::DELETE, "/workspaces/gone", Some(delete))
@@ -252,7 +252,7 @@ async fn scene(house: &House) -> (Scene, Vec<(Role, Browser<'_>)>) {
     made(&owner, Method::PUT, &path, key).await;
     let path = format!("/sources/{open}");
     made(&owner, Method::PUT, &format!("{path}/sign-in"), sign_in()).await;
-    link(house, tenant, open, (API, None), user).await;
+    link(service, tenant, open, (API, None), user).await;
     let account =
         json!({"name": "Nightly", "auth": "private_key_jwt", "jwks_uri": "https://c.example/jwks"});
     let account = made(&owner, Method::POST, "/service-accounts", account).await;
@@ -297,9 +297,9 @@ async fn scene(house: &House) -> (Scene, Vec<(Role, Browser<'_>)>) {
 
 #[tokio::test]
 async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_says_so() {
-    let house = House::open().await;
-    let (scene, people) = scene(&house).await;
-    house.wait(Duration::minutes(11));
+    let service = TestService::open().await;
+    let (scene, people) = scene(&service).await;
+    service.wait(Duration::minutes(11));
     let mut wrong = Vec::new();
     for row in table() {
         let slug = if row.path.ends_with("{ws}/restore") {
@@ -406,17 +406,20 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
 
 #[tokio::test]
 async fn s3_the_way_back_from_a_proof_leads_to_the_source_and_the_proof_is_enough() {
-    let house = House::open().await;
-    let (scene, people) = scene(&house).await;
+    let service = TestService::open().await;
+    let (scene, people) = scene(&service).await;
     let (_, owner) = people.last().unwrap();
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
     let path = format!("/workspaces/acme/sources/{}/sign-in", scene.open);
     let refused = owner.call(Method::PUT, &path, Some(sign_in())).await;
     let error = refused.json()["error"].clone();
     let confirm = error["details"]["path"].as_str().unwrap();
     let target = confirm.split_once("?request=").unwrap().1;
     assert_eq!(target, format!("s.{}.acme", scene.open));
-    let fields = [("request", target), ("password", crate::house::PASSWORD)];
+    let fields = [
+        ("request", target),
+        ("password", crate::test_service::PASSWORD),
+    ];
     let confirmed = owner.fill(confirm, &fields).await;
     assert_eq!(
         (confirmed.status, confirmed.location()),
@@ -431,21 +434,21 @@ async fn s3_the_way_back_from_a_proof_leads_to_the_source_and_the_proof_is_enoug
 
 #[tokio::test]
 async fn s3_the_other_owners_hear_of_a_new_owner_or_admin() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let (tenant, _) = ids(&house, &ann, "acme").await;
-    let zoe = house.person("zoe@acme.example").await;
-    add(&house, tenant, &zoe, Role::Owner).await;
-    let bob = house.person("bob@acme.example").await;
-    let bob_id = add(&house, tenant, &bob, Role::Viewer).await;
-    let before = house.mail_count("ann@acme.example").await;
+    let (tenant, _) = ids(&service, &ann, "acme").await;
+    let zoe = service.person("zoe@acme.example").await;
+    add(&service, tenant, &zoe, Role::Owner).await;
+    let bob = service.person("bob@acme.example").await;
+    let bob_id = add(&service, tenant, &bob, Role::Viewer).await;
+    let before = service.mail_count("ann@acme.example").await;
     let invite = async |email: &str, role: &str| {
-        house.wait(Duration::seconds(1));
+        service.wait(Duration::seconds(1));
         let body = json!({"email": email, "role": role});
         made(&ann, Method::POST, "/invitations", body).await
     };
-    let told = async || house.mail_count("zoe@acme.example").await;
+    let told = async || service.mail_count("zoe@acme.example").await;
     let first = told().await;
     invite("dev@acme.example", "developer").await;
     assert_eq!(told().await, first, "a developer gives no roles");
@@ -453,7 +456,7 @@ async fn s3_the_other_owners_hear_of_a_new_owner_or_admin() {
         let count = told().await;
         invite(&format!("new-{role}@acme.example"), role).await;
         assert_eq!(told().await, count + 1);
-        let mail = house.newest_mail("zoe@acme.example").await;
+        let mail = service.newest_mail("zoe@acme.example").await;
         let subject = format!("new-{role}@acme.example is invited to Acme GmbH as {role}");
         assert_eq!(mail.subject, subject);
         assert!(mail.body.contains("/w/acme/members"), "{}", mail.body);
@@ -461,14 +464,14 @@ async fn s3_the_other_owners_hear_of_a_new_owner_or_admin() {
     let path = format!("/members/{bob_id}");
     let count = told().await;
     for (role, mails) in [("member", 0), ("admin", 1), ("owner", 2), ("admin", 2)] {
-        house.wait(Duration::seconds(1));
+        service.wait(Duration::seconds(1));
         made(&ann, Method::PATCH, &path, json!({"role": role})).await;
         assert_eq!(told().await, count + mails, "{role}");
     }
-    let mail = house.newest_mail("zoe@acme.example").await;
+    let mail = service.newest_mail("zoe@acme.example").await;
     assert_eq!(mail.subject, "bob@acme.example is owner of Acme GmbH now");
     assert_eq!(
-        house.mail_count("ann@acme.example").await,
+        service.mail_count("ann@acme.example").await,
         before,
         "who does it knows"
     );

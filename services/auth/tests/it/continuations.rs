@@ -6,7 +6,7 @@ use http::{Request, StatusCode, header};
 use serde_json::json;
 use time::Duration;
 
-use crate::house::{Answer, Browser, House, PASSWORD};
+use crate::test_service::{Answer, Browser, PASSWORD, TestService};
 
 const CALLBACK: &str = "http://127.0.0.1:3333/callback";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
@@ -41,8 +41,8 @@ pub(crate) fn request_id(answer: &Answer) -> String {
 
 #[tokio::test]
 async fn n11_a_newcomer_from_a_client_signs_up_makes_a_workspace_and_comes_to_the_consent_page() {
-    let house = House::open().await;
-    let ann = house.browser();
+    let service = TestService::open().await;
+    let ann = service.browser();
     let answer = begin(&ann).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
     let id = request_id(&answer);
@@ -81,7 +81,9 @@ async fn n11_a_newcomer_from_a_client_signs_up_makes_a_workspace_and_comes_to_th
         ("password", PASSWORD),
     ];
     assert_eq!(ann.post("/signup", &fields).await.location(), "/verify");
-    let answer = ann.verify(&house.code_for("ann@acme.example").await).await;
+    let answer = ann
+        .verify(&service.code_for("ann@acme.example").await)
+        .await;
     assert_eq!(answer.location(), format!("/workspaces/new?request={id}"));
     let token = ann.get(answer.location()).await.field("form_token");
     let answer = ann
@@ -103,8 +105,8 @@ async fn n11_a_newcomer_from_a_client_signs_up_makes_a_workspace_and_comes_to_th
 
 #[tokio::test]
 async fn signing_in_goes_on_to_the_consent_page_of_the_request() {
-    let house = House::open().await;
-    let owner = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let owner = service.person("ann@acme.example").await;
     owner
         .call(
             http::Method::POST,
@@ -113,7 +115,7 @@ async fn signing_in_goes_on_to_the_consent_page_of_the_request() {
         )
         .await;
 
-    let ann = house.browser();
+    let ann = service.browser();
     let id = request_id(&begin(&ann).await);
     let token = ann
         .get(&format!("/login?request={id}"))
@@ -153,10 +155,10 @@ async fn signing_in_goes_on_to_the_consent_page_of_the_request() {
 
 #[tokio::test]
 async fn case_30_a_request_of_another_browser_or_too_old_says_start_again_and_names_nobody() {
-    let house = House::open().await;
-    let attacker = house.browser();
+    let service = TestService::open().await;
+    let attacker = service.browser();
     let id = request_id(&begin(&attacker).await);
-    let victim = house.person("ann@acme.example").await;
+    let victim = service.person("ann@acme.example").await;
     for path in ["/login", "/signup", "/workspaces/new"] {
         let answer = victim.get(&format!("{path}?request={id}&again=1")).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
@@ -166,7 +168,7 @@ async fn case_30_a_request_of_another_browser_or_too_old_says_start_again_and_na
             "{path}"
         );
     }
-    house.wait(Duration::minutes(61));
+    service.wait(Duration::minutes(61));
     let answer = attacker.get(&format!("/login?request={id}")).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
 }

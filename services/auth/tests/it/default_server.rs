@@ -3,12 +3,12 @@
 
 use http::{Method, StatusCode};
 use portolan_model::{id::TenantId, member::Role};
-use portolan_storage::{Reason, catalog, members};
+use portolan_storage::{Reason, accounts::members, registry::catalog};
 use serde_json::{Value, json};
 
 use crate::{
     console::{ids, workspace},
-    house::{Browser, House},
+    test_service::{Browser, TestService},
 };
 
 const WS: &str = "/workspaces/acme";
@@ -47,8 +47,8 @@ async fn shown(person: &Browser<'_>) -> Vec<String> {
 }
 
 /// The server that a node serves there, and the registry's revision.
-async fn served(house: &House, tenant: TenantId) -> (Option<String>, i64) {
-    let mut tx = house.store.node(tenant).await.unwrap();
+async fn served(service: &TestService, tenant: TenantId) -> (Option<String>, i64) {
+    let mut tx = service.store.node(tenant).await.unwrap();
     let server = catalog::published(&mut tx, None).await.unwrap();
     let address = catalog::address(&mut tx).await.unwrap().unwrap();
     (server.map(|server| server.slug), address.registry_revision)
@@ -57,10 +57,10 @@ async fn served(house: &House, tenant: TenantId) -> (Option<String>, i64) {
 #[tokio::test]
 async fn section_5_1_the_first_published_server_is_the_default_and_an_administrator_chooses_another()
  {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let (tenant, _) = ids(&house, &ann, "acme").await;
+    let (tenant, _) = ids(&service, &ann, "acme").await;
     let (boats, crews) = (draft(&ann, "boats").await, draft(&ann, "crews").await);
     assert!(shown(&ann).await.is_empty(), "none is published");
     let first = turn(&ann, &boats, "publish").await;
@@ -85,28 +85,28 @@ async fn section_5_1_the_first_published_server_is_the_default_and_an_administra
     }
 
     // The log of changes is ordered by time.
-    house.wait(time::Duration::SECOND);
-    let (before, revision) = served(&house, tenant).await;
+    service.wait(time::Duration::SECOND);
+    let (before, revision) = served(&service, tenant).await;
     assert_eq!(before.as_deref(), Some("boats"));
     assert_eq!(choose(&ann, Some(&crews)).await, StatusCode::NO_CONTENT);
-    let (now, raised) = served(&house, tenant).await;
+    let (now, raised) = served(&service, tenant).await;
     assert_eq!(now.as_deref(), Some("crews"));
     assert!(raised > revision, "nodes look again");
     assert_eq!(shown(&ann).await, ["crews"]);
     assert_eq!(choose(&ann, Some(&crews)).await, StatusCode::NO_CONTENT);
-    assert_eq!(served(&house, tenant).await.1, raised, "nothing changed");
+    assert_eq!(served(&service, tenant).await.1, raised, "nothing changed");
 
     // The default stays while it is paused; the next published server does not replace it.
     turn(&ann, &crews, "pause").await;
-    assert_eq!(served(&house, tenant).await.0, None);
+    assert_eq!(served(&service, tenant).await.0, None);
     turn(&ann, &boats, "publish").await;
-    assert_eq!(served(&house, tenant).await.0, None);
+    assert_eq!(served(&service, tenant).await.0, None);
     turn(&ann, &crews, "publish").await;
-    assert_eq!(served(&house, tenant).await.0.as_deref(), Some("crews"));
+    assert_eq!(served(&service, tenant).await.0.as_deref(), Some("crews"));
 
-    house.wait(time::Duration::SECOND);
+    service.wait(time::Duration::SECOND);
     assert_eq!(choose(&ann, None).await, StatusCode::NO_CONTENT);
-    assert_eq!(served(&house, tenant).await.0, None);
+    assert_eq!(served(&service, tenant).await.0, None);
     let later = draft(&ann, "docks").await;
     turn(&ann, &later, "publish").await;
     assert!(shown(&ann).await.is_empty(), "none was chosen, and stays");
@@ -133,13 +133,13 @@ async fn section_5_1_the_first_published_server_is_the_default_and_an_administra
 
 #[tokio::test]
 async fn section_5_1_only_an_administrator_chooses_and_only_among_the_servers_of_the_workspace() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let bob = house.person("bob@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let bob = service.person("bob@acme.example").await;
     workspace(&ann, "acme").await;
     workspace(&bob, "beta").await;
-    let (tenant, _) = ids(&house, &ann, "acme").await;
-    let (_, bob_id) = ids(&house, &bob, "beta").await;
+    let (tenant, _) = ids(&service, &ann, "acme").await;
+    let (_, bob_id) = ids(&service, &bob, "beta").await;
     let boats = draft(&ann, "boats").await;
     assert_eq!(
         choose(&bob, Some(&boats)).await,
@@ -158,8 +158,8 @@ async fn section_5_1_only_an_administrator_chooses_and_only_among_the_servers_of
         (Role::Developer, StatusCode::FORBIDDEN),
         (Role::Admin, StatusCode::NO_CONTENT),
     ] {
-        let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-        members::add(&mut tx, tenant, bob_id, role, house.clock.now())
+        let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+        members::add(&mut tx, tenant, bob_id, role, service.clock.now())
             .await
             .unwrap();
         tx.commit().await.unwrap();
@@ -177,12 +177,12 @@ async fn section_5_1_only_an_administrator_chooses_and_only_among_the_servers_of
 
 #[tokio::test]
 async fn section_5_4_an_administrator_says_whether_a_token_without_a_server_opens_all_of_them() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let (tenant, _) = ids(&house, &ann, "acme").await;
+    let (tenant, _) = ids(&service, &ann, "acme").await;
     let as_nodes_see_it = async || {
-        let mut tx = house.store.node(tenant).await.unwrap();
+        let mut tx = service.store.node(tenant).await.unwrap();
         let address = catalog::address(&mut tx).await.unwrap().unwrap();
         (address.reach, address.registry_revision)
     };

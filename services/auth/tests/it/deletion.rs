@@ -3,12 +3,12 @@
 use http::{Method, StatusCode};
 use portolan_storage::{
     Reason,
-    endings::{self, Ending},
+    accounts::endings::{self, Ending},
 };
 use serde_json::{Value, json};
 use time::Duration;
 
-use crate::house::{Browser, House, PASSWORD};
+use crate::test_service::{Browser, PASSWORD, TestService};
 
 async fn workspace(owner: &Browser<'_>) {
     let body = json!({"name": "Acme", "slug": "acme"});
@@ -31,8 +31,8 @@ async fn stopped(browser: &Browser<'_>) -> Value {
 #[tokio::test]
 async fn m6_an_owner_deletes_a_workspace_with_its_typed_name_and_a_recent_proof_and_can_take_it_back()
  {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann).await;
 
     let (status, refusal) = delete(&ann, "acne").await;
@@ -42,7 +42,7 @@ async fn m6_an_owner_deletes_a_workspace_with_its_typed_name_and_a_recent_proof_
         "{refusal}"
     );
     // CASE-157.
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
     let (status, refusal) = delete(&ann, "acme").await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     assert_eq!(refusal["error"]["code"], "confirm_first", "{refusal}");
@@ -53,11 +53,11 @@ async fn m6_an_owner_deletes_a_workspace_with_its_typed_name_and_a_recent_proof_
     let gone = ann.call(Method::GET, "/workspaces/acme", None).await;
     assert_eq!(gone.status, StatusCode::NOT_FOUND);
     assert_eq!(stopped(&ann).await[0]["slug"], "acme");
-    let mail = house.newest_mail("ann@acme.example").await;
+    let mail = service.newest_mail("ann@acme.example").await;
     assert!(mail.subject.contains("Acme"), "{}", mail.subject);
 
     // A stranger cannot restore it, and gets no information.
-    let bob = house.person("bob@beta.example").await;
+    let bob = service.person("bob@beta.example").await;
     let foreign = bob
         .call(Method::POST, "/workspaces/acme/restore", None)
         .await;
@@ -78,8 +78,8 @@ async fn m6_an_owner_deletes_a_workspace_with_its_typed_name_and_a_recent_proof_
 
 #[tokio::test]
 async fn m6_what_an_operator_stopped_only_an_operator_lets_go_on() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann).await;
     let id = ann.call(Method::GET, "/workspaces/acme", None).await.json()["id"]
         .as_str()
@@ -98,9 +98,9 @@ async fn m6_what_an_operator_stopped_only_an_operator_lets_go_on() {
         ),
         (Ending::Evict, Value::Null),
     ] {
-        let mut tx = house.store.system(Reason::Operator).await.unwrap();
+        let mut tx = service.store.system(Reason::Operator).await.unwrap();
         assert!(
-            endings::apply(&mut tx, id, ending, house.state.now())
+            endings::apply(&mut tx, id, ending, service.state.now())
                 .await
                 .unwrap()
         );

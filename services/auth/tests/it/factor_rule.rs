@@ -5,14 +5,17 @@ use http::{Method, StatusCode};
 use portolan_keys::{Secret, TotpSecret};
 use portolan_model::factor::SecondFactor;
 use portolan_storage::{
-    Reason, factor_rules,
-    passkeys::{self, New},
-    users,
+    Reason,
+    accounts::{
+        passkeys::{self, New},
+        users,
+    },
+    oauth::factor_rules,
 };
 use serde_json::{Value, json};
 use time::Duration;
 
-use crate::house::{Answer, Browser, House, PASSWORD};
+use crate::test_service::{Answer, Browser, PASSWORD, TestService};
 
 async fn workspace(owner: &Browser<'_>) {
     let body = json!({"name": "Acme", "slug": "acme"});
@@ -44,7 +47,7 @@ fn app(page: &str) -> TotpSecret {
 
 /// Activates an authenticator app from the page at `path`. Returns the page with the recovery
 /// codes.
-async fn enrol(house: &House, person: &Browser<'_>, path: &str) -> (TotpSecret, Answer) {
+async fn enrol(service: &TestService, person: &Browser<'_>, path: &str) -> (TotpSecret, Answer) {
     let request = path
         .split_once("request=")
         .map_or("", |(_, request)| request);
@@ -52,7 +55,7 @@ async fn enrol(house: &House, person: &Browser<'_>, path: &str) -> (TotpSecret, 
         .fill(path, &[("what", "begin"), ("request", request)])
         .await;
     let app = app(&person.get(path).await.text);
-    let code = app.code_at(house.clock.now());
+    let code = app.code_at(service.clock.now());
     let fields = [
         ("what", "confirm"),
         ("code", code.as_str()),
@@ -69,8 +72,8 @@ fn error(answer: &Answer) -> Value {
 
 #[tokio::test]
 async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann).await;
     let before = ann
         .call(Method::GET, "/workspaces/acme/security", None)
@@ -91,7 +94,7 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
     assert_eq!(error(&refused)["code"], "second_factor_first");
     let path = "/account/two-factor?request=w.security.acme";
     assert_eq!(error(&refused)["details"]["path"], path);
-    let (_, codes) = enrol(&house, &ann, path).await;
+    let (_, codes) = enrol(&service, &ann, path).await;
     assert!(
         codes.text.contains("href=\"/w/acme/security\""),
         "back to where she was: {}",
@@ -102,19 +105,19 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
     assert_eq!(done.json()["members_with_factor"], 1);
 
     // With a password alone the whole workspace is closed, and the answer names the page to visit.
-    let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-    let bob = house.person("bob@acme.example").await;
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    let bob = service.person("bob@acme.example").await;
     let user = users::find_login(&mut tx, "bob@acme.example")
         .await
         .unwrap()
         .unwrap()
         .user;
-    let acme = portolan_storage::tenants::by_slug(&mut tx, "acme")
+    let acme = portolan_storage::platform::tenants::by_slug(&mut tx, "acme")
         .await
         .unwrap()
         .unwrap();
     let role = portolan_model::member::Role::Developer;
-    portolan_storage::members::add(&mut tx, acme.id, user, role, house.clock.now())
+    portolan_storage::accounts::members::add(&mut tx, acme.id, user, role, service.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -130,7 +133,7 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
         );
     }
     // A stranger gets no information about the rule.
-    let eve = house.person("eve@evil.example").await;
+    let eve = service.person("eve@evil.example").await;
     let hidden = eve.call(Method::GET, "/workspaces/acme", None).await;
     assert_eq!(hidden.status, StatusCode::NOT_FOUND);
     let away = eve
@@ -142,7 +145,12 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
         .get("/account/factor?workspace=acme&request=w.overview.acme")
         .await;
     assert!(page.text.contains("Acme"), "{}", page.text);
-    let (_, codes) = enrol(&house, &bob, "/account/two-factor?request=w.overview.acme").await;
+    let (_, codes) = enrol(
+        &service,
+        &bob,
+        "/account/two-factor?request=w.overview.acme",
+    )
+    .await;
     assert!(codes.text.contains("href=\"/w/acme\""), "{}", codes.text);
     let open = bob.call(Method::GET, "/workspaces/acme", None).await;
     assert_eq!(
@@ -162,10 +170,10 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
 
 #[tokio::test]
 async fn l14_where_a_passkey_is_asked_for_an_app_does_not_do_and_the_way_leads_to_one() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann).await;
-    enrol(&house, &ann, "/account/two-factor").await;
+    enrol(&service, &ann, "/account/two-factor").await;
     let refused = set(&ann, "passkey").await;
     assert_eq!(
         error(&refused)["details"]["path"],
@@ -175,13 +183,13 @@ async fn l14_where_a_passkey_is_asked_for_an_app_does_not_do_and_the_way_leads_t
         set(&ann, "always").await.status,
         StatusCode::UNPROCESSABLE_ENTITY
     );
-    let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-    let acme = portolan_storage::tenants::by_slug(&mut tx, "acme")
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    let acme = portolan_storage::platform::tenants::by_slug(&mut tx, "acme")
         .await
         .unwrap()
         .unwrap();
     let rule = SecondFactor::Passkey;
-    factor_rules::set(&mut tx, acme.id, rule, house.clock.now())
+    factor_rules::set(&mut tx, acme.id, rule, service.clock.now())
         .await
         .unwrap();
     let user = users::find_login(&mut tx, "ann@acme.example")
@@ -211,8 +219,8 @@ async fn l14_where_a_passkey_is_asked_for_an_app_does_not_do_and_the_way_leads_t
         page.contains("Add a passkey") && !page.contains("authenticator app"),
         "an app does not do: {page}"
     );
-    let mut tx = house.store.system(Reason::SignIn).await.unwrap();
-    passkeys::add(&mut tx, &new, house.clock.now())
+    let mut tx = service.store.system(Reason::SignIn).await.unwrap();
+    passkeys::add(&mut tx, &new, service.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -225,8 +233,8 @@ async fn l14_where_a_passkey_is_asked_for_an_app_does_not_do_and_the_way_leads_t
 #[tokio::test]
 async fn case_157_without_a_recent_proof_each_sensitive_change_is_refused_and_says_where_to_give_it()
  {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann).await;
     let accounts = "/workspaces/acme/service-accounts";
     let nightly = json!({"name": "Nightly", "auth": "client_secret"});
@@ -235,7 +243,7 @@ async fn case_157_without_a_recent_proof_each_sensitive_change_is_refused_and_sa
         .await
         .json();
     let account = format!("{accounts}/{}", made["account"]["id"].as_str().unwrap());
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
 
     // Pages. The form token comes from a page without a requirement.
     let token = ann.get("/account/password").await.field("form_token");

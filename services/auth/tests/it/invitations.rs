@@ -8,8 +8,8 @@ use time::Duration;
 
 use crate::{
     console::{ids, workspace},
-    house::{Answer, Browser, House, PASSWORD},
     races,
+    test_service::{Answer, Browser, PASSWORD, TestService},
 };
 
 async fn invite(person: &Browser<'_>, email: &str, role: &str) -> Answer {
@@ -20,8 +20,8 @@ async fn invite(person: &Browser<'_>, email: &str, role: &str) -> Answer {
 }
 
 /// The path of the link in the newest message to an address.
-async fn link(house: &House, email: &str) -> String {
-    let body = house.newest_mail(email).await.body;
+async fn link(service: &TestService, email: &str) -> String {
+    let body = service.newest_mail(email).await.body;
     let at = body.find("/invitations?token=lnk_").unwrap();
     body[at..].split_whitespace().next().unwrap().to_owned()
 }
@@ -63,23 +63,23 @@ async fn remove(person: &Browser<'_>, user: impl ToString) -> Answer {
 
 /// A person with a role in the workspace of `owner`.
 pub(crate) async fn member<'a>(
-    house: &'a House,
+    service: &'a TestService,
     owner: &Browser<'_>,
     email: &str,
     role: &str,
 ) -> Browser<'a> {
-    let person = house.person(email).await;
-    house.wait(Duration::seconds(1));
+    let person = service.person(email).await;
+    service.wait(Duration::seconds(1));
     assert_eq!(invite(owner, email, role).await.status, StatusCode::CREATED);
-    let joined = accept(&person, &link(house, email).await).await;
+    let joined = accept(&person, &link(service, email).await).await;
     assert_eq!(joined.status, StatusCode::SEE_OTHER, "{}", joined.text);
     person
 }
 
 #[tokio::test]
 async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
     let sent = invite(&ann, "bob@acme.example", "developer").await;
     assert_eq!(sent.status, StatusCode::CREATED, "{}", sent.text);
@@ -95,12 +95,12 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
 
     assert_eq!(sent.json()["sent_again"], false);
     // REVIEW-UX-BUG-26: the response reports that a second invitation replaces the first.
-    house.wait(Duration::seconds(1));
+    service.wait(Duration::seconds(1));
     let again = invite(&ann, "bob@acme.example", "developer").await;
     assert_eq!(again.status, StatusCode::CREATED, "{}", again.text);
     assert_eq!(again.json()["sent_again"], true);
-    let bob = house.browser();
-    let invitation = link(&house, "bob@acme.example").await;
+    let bob = service.browser();
+    let invitation = link(&service, "bob@acme.example").await;
     let page = bob.get(&invitation).await;
     assert!(page.text.contains("Join Acme GmbH?") && page.text.contains("as a developer"));
     let signup = page.text.split("href=\"/signup?request=").nth(1).unwrap();
@@ -126,7 +126,9 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
         )
         .await;
     assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text);
-    let verified = bob.verify(&house.code_for("bob@acme.example").await).await;
+    let verified = bob
+        .verify(&service.code_for("bob@acme.example").await)
+        .await;
     assert_eq!(verified.location(), format!("/invitations/{target}"));
     let joined = bob.fill(verified.location(), &[]).await;
     assert_eq!(
@@ -155,17 +157,17 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
 
 #[tokio::test]
 async fn case_161_an_invitation_is_worth_nothing_in_other_hands_when_revoked_replaced_or_old() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let eve = house.person("eve@evil.example").await;
-    let bob = house.person("bob@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let eve = service.person("eve@evil.example").await;
+    let bob = service.person("bob@acme.example").await;
     workspace(&ann, "acme").await;
-    house.wait(Duration::seconds(1));
+    service.wait(Duration::seconds(1));
     let id = invite(&ann, "bob@acme.example", "admin").await.json()["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let first = link(&house, "bob@acme.example").await;
+    let first = link(&service, "bob@acme.example").await;
     let shown = eve.get(&first).await;
     assert_eq!(shown.status, StatusCode::OK);
     assert!(shown.text.contains("You are signed in as eve@evil.example"));
@@ -186,9 +188,9 @@ async fn case_161_an_invitation_is_worth_nothing_in_other_hands_when_revoked_rep
         .await;
     assert_eq!(forged.status, StatusCode::FORBIDDEN);
 
-    house.wait(Duration::seconds(1));
+    service.wait(Duration::seconds(1));
     invite(&ann, "bob@acme.example", "viewer").await;
-    let second = link(&house, "bob@acme.example").await;
+    let second = link(&service, "bob@acme.example").await;
     assert_eq!(
         bob.get(&first).await.status,
         StatusCode::NOT_FOUND,
@@ -214,20 +216,20 @@ async fn case_161_an_invitation_is_worth_nothing_in_other_hands_when_revoked_rep
         StatusCode::NOT_FOUND
     );
 
-    house.wait(Duration::seconds(1));
+    service.wait(Duration::seconds(1));
     invite(&ann, "bob@acme.example", "viewer").await;
-    let third = link(&house, "bob@acme.example").await;
-    house.wait(Duration::days(7));
+    let third = link(&service, "bob@acme.example").await;
+    service.wait(Duration::days(7));
     assert_eq!(bob.get(&third).await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
 async fn case_161_the_role_is_no_stronger_than_the_inviters_at_the_moment_of_accepting() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let dan = member(&house, &ann, "dan@acme.example", "admin").await;
-    let (_, dan_id) = ids(&house, &dan, "acme").await;
+    let dan = member(&service, &ann, "dan@acme.example", "admin").await;
+    let (_, dan_id) = ids(&service, &dan, "acme").await;
     assert_eq!(
         invite(&dan, "eve@acme.example", "owner").await.status,
         StatusCode::FORBIDDEN,
@@ -235,21 +237,21 @@ async fn case_161_the_role_is_no_stronger_than_the_inviters_at_the_moment_of_acc
     );
     // An owner who became an admin counts as an inviting admin.
     assert_eq!(set_role(&ann, dan_id, "owner").await.status, StatusCode::OK);
-    let eve = house.person("eve@acme.example").await;
-    house.wait(Duration::seconds(1));
+    let eve = service.person("eve@acme.example").await;
+    service.wait(Duration::seconds(1));
     invite(&dan, "eve@acme.example", "owner").await;
     set_role(&ann, dan_id, "admin").await;
-    accept(&eve, &link(&house, "eve@acme.example").await).await;
+    accept(&eve, &link(&service, "eve@acme.example").await).await;
     assert!(
         members(&ann)
             .await
             .contains(&("eve@acme.example".to_owned(), "admin".to_owned()))
     );
     // An invitation is void if its sender may no longer invite.
-    let kim = house.person("kim@acme.example").await;
-    house.wait(Duration::seconds(1));
+    let kim = service.person("kim@acme.example").await;
+    service.wait(Duration::seconds(1));
     invite(&dan, "kim@acme.example", "viewer").await;
-    let invitation = link(&house, "kim@acme.example").await;
+    let invitation = link(&service, "kim@acme.example").await;
     set_role(&ann, dan_id, "developer").await;
     assert_eq!(
         accept(&kim, &invitation).await.status,
@@ -263,17 +265,17 @@ async fn case_161_the_role_is_no_stronger_than_the_inviters_at_the_moment_of_acc
 
 #[tokio::test]
 async fn case_161_of_ten_acceptances_at_once_one_makes_a_member() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let bob = house.person("bob@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let bob = service.person("bob@acme.example").await;
     workspace(&ann, "acme").await;
-    let (_, bob_id) = ids(&house, &bob, "acme").await;
+    let (_, bob_id) = ids(&service, &bob, "acme").await;
     for round in races::rounds("case_161_of_ten_acceptances_at_once_one_makes_a_member") {
         // A hundred invitations a day, and five mails an hour to one address.
-        house.wait(Duration::minutes(15));
+        service.wait(Duration::minutes(15));
         ann.sign_in("ann@acme.example", PASSWORD).await;
         invite(&ann, "bob@acme.example", "member").await;
-        let page = bob.get(&link(&house, "bob@acme.example").await).await;
+        let page = bob.get(&link(&service, "bob@acme.example").await).await;
         let path = page.location().to_owned();
         let token = bob.get(&path).await.field("form_token");
         let fields = [("form_token", token.as_str())];
@@ -290,14 +292,14 @@ async fn case_161_of_ten_acceptances_at_once_one_makes_a_member() {
 
 #[tokio::test]
 async fn m1_who_administers_changes_nobody_stronger_and_case_162_the_last_owner_stays() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let dan = member(&house, &ann, "dan@acme.example", "admin").await;
-    let vic = member(&house, &ann, "vic@acme.example", "viewer").await;
-    let (_, ann_id) = ids(&house, &ann, "acme").await;
-    let (_, dan_id) = ids(&house, &dan, "acme").await;
-    let (_, vic_id) = ids(&house, &vic, "acme").await;
+    let dan = member(&service, &ann, "dan@acme.example", "admin").await;
+    let vic = member(&service, &ann, "vic@acme.example", "viewer").await;
+    let (_, ann_id) = ids(&service, &ann, "acme").await;
+    let (_, dan_id) = ids(&service, &dan, "acme").await;
+    let (_, vic_id) = ids(&service, &vic, "acme").await;
     for answer in [
         set_role(&dan, ann_id, "viewer").await,
         set_role(&dan, dan_id, "owner").await,
@@ -349,12 +351,12 @@ async fn m1_who_administers_changes_nobody_stronger_and_case_162_the_last_owner_
 
 #[tokio::test]
 async fn case_157_removing_a_member_needs_a_recent_proof_and_says_where_to_give_it() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let bob = member(&house, &ann, "bob@acme.example", "member").await;
-    let (_, bob_id) = ids(&house, &bob, "acme").await;
-    house.wait(Duration::minutes(11));
+    let bob = member(&service, &ann, "bob@acme.example", "member").await;
+    let (_, bob_id) = ids(&service, &bob, "acme").await;
+    service.wait(Duration::minutes(11));
     let refused = remove(&ann, bob_id).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     let error = &refused.json()["error"];
@@ -375,14 +377,14 @@ async fn case_157_removing_a_member_needs_a_recent_proof_and_says_where_to_give_
 
 #[tokio::test]
 async fn r7_a_removed_member_is_told_to_every_node_by_the_feed() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let bob = member(&house, &ann, "bob@acme.example", "member").await;
-    let (tenant, bob_id) = ids(&house, &bob, "acme").await;
+    let bob = member(&service, &ann, "bob@acme.example", "member").await;
+    let (tenant, bob_id) = ids(&service, &bob, "acme").await;
     remove(&ann, bob_id).await;
-    let mut tx = house.store.system(Reason::Revocations).await.unwrap();
-    let told = portolan_storage::revocations::live(&mut tx, None, house.clock.now())
+    let mut tx = service.store.system(Reason::Revocations).await.unwrap();
+    let told = portolan_storage::oauth::revocations::live(&mut tx, None, service.clock.now())
         .await
         .unwrap();
     assert!(
@@ -398,10 +400,10 @@ async fn r7_a_removed_member_is_told_to_every_node_by_the_feed() {
 
 #[tokio::test]
 async fn m9_invitations_have_a_cap_and_only_admins_see_them() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let vic = member(&house, &ann, "vic@acme.example", "developer").await;
+    let vic = member(&service, &ann, "vic@acme.example", "developer").await;
     assert_eq!(
         vic.call(Method::GET, "/workspaces/acme/invitations", None)
             .await

@@ -4,14 +4,17 @@
 use futures_util::future::join;
 use http::{Method, StatusCode};
 use portolan_model::id::TenantId;
-use portolan_storage::{Reason, identities, members, users};
+use portolan_storage::{
+    Reason,
+    accounts::{identities, members, users},
+};
 use serde_json::json;
 use time::Duration;
 
 use crate::{
-    house::Browser,
     races,
     single_sign_on::{SSO, Scene, workspaces},
+    test_service::Browser,
 };
 
 /// The members with this address, whatever their names.
@@ -28,7 +31,12 @@ async fn members_with(olga: &Browser<'_>, email: &str) -> Vec<serde_json::Value>
 }
 
 async fn acme(scene: &Scene) -> TenantId {
-    let mut tx = scene.house.store.system(Reason::Workspaces).await.unwrap();
+    let mut tx = scene
+        .service
+        .store
+        .system(Reason::Workspaces)
+        .await
+        .unwrap();
     let olga = users::find_login(&mut tx, "olga@owner.example")
         .await
         .unwrap()
@@ -48,12 +56,12 @@ async fn f7_of_two_first_sign_ins_at_once_one_makes_the_account_and_both_are_in_
         races::rounds("f7_of_two_first_sign_ins_at_once_one_makes_the_account_and_both_are_in_it")
     {
         // The number of new members an hour is limited.
-        scene.house.wait(Duration::hours(2));
+        scene.service.wait(Duration::hours(2));
         let email = format!("ann{round}@acme.example");
         scene
             .idp
             .say(json!({"sub": format!("ann-{round}"), "email": email, "name": "Ann"}));
-        let (one, other) = (scene.house.browser(), scene.house.browser());
+        let (one, other) = (scene.service.browser(), scene.service.browser());
         let page = format!("/login/company?email={email}");
         let (back, other_back) = (
             scene.visit(&one, &page).await,
@@ -89,7 +97,7 @@ async fn f7_a_provider_that_goes_while_somebody_arrives_makes_no_account_and_no_
     scene
         .idp
         .say(json!({"sub": "ann-1", "email": email, "name": "Ann"}));
-    let ann = scene.house.browser();
+    let ann = scene.service.browser();
     let back = scene
         .visit(&ann, &format!("/login/company?email={email}"))
         .await;
@@ -114,7 +122,7 @@ async fn f7_a_provider_that_goes_while_somebody_arrives_makes_no_account_and_no_
     );
     assert!(!ann.is_signed_in().await);
     assert!(members_with(&olga, email).await.is_empty());
-    let mut tx = scene.house.store.system(Reason::SignIn).await.unwrap();
+    let mut tx = scene.service.store.system(Reason::SignIn).await.unwrap();
     assert!(!users::is_address_verified(&mut tx, email).await.unwrap());
 }
 
@@ -123,7 +131,7 @@ async fn f7_a_provider_that_goes_while_somebody_arrives_makes_no_account_and_no_
 async fn f7_who_was_removed_does_not_join_again_by_connecting_the_provider() {
     let scene = Scene::new().await;
     let email = "dave@acme.example";
-    let dave = scene.house.person(email).await;
+    let dave = scene.service.person(email).await;
     let olga = scene.olga().await;
     let invited = olga
         .call(
@@ -133,7 +141,7 @@ async fn f7_who_was_removed_does_not_join_again_by_connecting_the_provider() {
         )
         .await;
     assert_eq!(invited.status, StatusCode::CREATED, "{}", invited.text);
-    let mail = scene.house.newest_mail(email).await.body;
+    let mail = scene.service.newest_mail(email).await.body;
     let at = mail.find("/invitations?token=").unwrap();
     let opened = dave
         .get(mail[at..].split_whitespace().next().unwrap())
@@ -160,7 +168,7 @@ async fn f7_who_was_removed_does_not_join_again_by_connecting_the_provider() {
     assert!(workspaces(&dave).await.is_empty());
     assert!(members_with(&olga, email).await.is_empty());
     let tenant = acme(&scene).await;
-    let mut tx = scene.house.store.system(Reason::SignIn).await.unwrap();
+    let mut tx = scene.service.store.system(Reason::SignIn).await.unwrap();
     let user = users::find_login(&mut tx, email).await.unwrap().unwrap();
     let linked = identities::of_user(&mut tx, user.user).await.unwrap();
     assert!(linked.is_empty(), "nor is it connected: {linked:?}");

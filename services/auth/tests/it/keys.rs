@@ -7,11 +7,11 @@ use time::Duration;
 
 use crate::{
     console::workspace,
-    house::{Browser, House},
     invitations::member,
+    test_service::{Browser, TestService},
 };
 
-async fn make(person: &Browser<'_>, body: Value) -> crate::house::Answer {
+async fn make(person: &Browser<'_>, body: Value) -> crate::test_service::Answer {
     person
         .call(Method::POST, "/workspaces/acme/api-keys", Some(body))
         .await
@@ -19,8 +19,8 @@ async fn make(person: &Browser<'_>, body: Value) -> crate::house::Answer {
 
 #[tokio::test]
 async fn c17_a_key_is_shown_once_and_known_by_its_beginning() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
     let made = make(
         &ann,
@@ -69,10 +69,10 @@ async fn c17_a_key_is_shown_once_and_known_by_its_beginning() {
 
 #[tokio::test]
 async fn case_157_a_new_key_or_account_needs_a_recent_proof() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
     let accounts = "/workspaces/acme/service-accounts";
     let account = json!({"name": "Nightly", "auth": "client_secret"});
     for refused in [
@@ -91,10 +91,10 @@ async fn case_157_a_new_key_or_account_needs_a_recent_proof() {
 
 #[tokio::test]
 async fn r7_members_have_their_own_keys_admins_see_all_and_a_removal_ends_them() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
-    let bob = member(&house, &ann, "bob@acme.example", "member").await;
+    let bob = member(&service, &ann, "bob@acme.example", "member").await;
     let mine = make(&ann, json!({"name": "Ann's"})).await.json();
     let his = make(&bob, json!({"name": "Bob's"})).await.json();
     let names = |listed: &Value| -> Vec<String> {
@@ -180,8 +180,8 @@ async fn r7_members_have_their_own_keys_admins_see_all_and_a_removal_ends_them()
 
 #[tokio::test]
 async fn c17_an_account_of_one_server_has_keys_for_that_server_only() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann, "acme").await;
     let mut servers = Vec::new();
     for slug in ["github", "jira"] {

@@ -1,7 +1,6 @@
 //! Limits of a workspace in the console's API (STREAM-16).
 
 use http::{Method, StatusCode};
-use portolan_auth::{Calls, ConsoleLimits, InUse};
 use portolan_model::{
     Id,
     id::TenantId,
@@ -9,17 +8,20 @@ use portolan_model::{
     member::Role,
     registry::CallOutcome,
 };
+use portolan_site::config::{Calls, ConsoleLimits, InUse};
 use portolan_storage::{
     Reason,
-    calls::{self, Call},
-    limits as stored, members,
-    registry_news::{News, NewsListener},
-    tenants,
+    accounts::members,
+    platform::{
+        calls::{self, Call},
+        limits as stored, tenants,
+    },
+    registry::registry_news::{News, NewsListener},
 };
 use serde_json::{Value, json};
 use time::Duration;
 
-use crate::house::{Browser, House};
+use crate::test_service::{Browser, TestService};
 
 /// The platform of the tests: 7 calls run, and the number of open streams is unknown.
 pub(crate) fn limits() -> ConsoleLimits {
@@ -41,11 +43,11 @@ pub(crate) fn limits() -> ConsoleLimits {
 
 const PATH: &str = "/workspaces/acme/limits";
 
-async fn workspace(house: &House, person: &Browser<'_>) -> TenantId {
+async fn workspace(service: &TestService, person: &Browser<'_>) -> TenantId {
     let new = json!({ "name": "Acme", "slug": "acme" });
     let answer = person.call(Method::POST, "/workspaces", Some(new)).await;
     assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
-    let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
     let tenant = tenants::by_slug(&mut tx, "acme").await.unwrap();
     tenant.unwrap().id
 }
@@ -63,9 +65,9 @@ fn named<'a>(limits: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test]
 async fn a_workspace_sees_what_holds_and_sets_its_own_within_the_platforms_bounds() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let tenant = workspace(&house, &ann).await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&service, &ann).await;
     let before = show(&ann).await;
     let names: Vec<_> = before["limits"]
         .as_array()
@@ -94,7 +96,7 @@ async fn a_workspace_sees_what_holds_and_sets_its_own_within_the_platforms_bound
         "the platform has no such limit"
     );
 
-    let mut news = NewsListener::new(&house.store);
+    let mut news = NewsListener::new(&service.store);
     assert_eq!(news.next().await, News::Everything, "it listens");
     let change = json!({ "running_calls": 3, "tool_calls": 3_000 });
     let after = ann.call(Method::PATCH, PATH, Some(change)).await;
@@ -105,7 +107,7 @@ async fn a_workspace_sees_what_holds_and_sets_its_own_within_the_platforms_bound
     assert_eq!(named(&after, "tool_calls")["value"], 3_000);
     assert_eq!(named(&after, "tenant_calls")["own"], Value::Null);
     assert_eq!(news.next().await, News::Changed(tenant), "nodes hear of it");
-    let mut tx = house.store.node(tenant).await.unwrap();
+    let mut tx = service.store.node(tenant).await.unwrap();
     let own = stored::own(&mut tx).await.unwrap();
     assert_eq!(own.get(LimitName::RunningCalls), Some(3), "nodes read it");
     drop(tx);
@@ -145,9 +147,9 @@ async fn a_workspace_sees_what_holds_and_sets_its_own_within_the_platforms_bound
 
 #[tokio::test]
 async fn values_out_of_bounds_and_unknown_names_are_refused_and_change_nothing() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    workspace(&house, &ann).await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    workspace(&service, &ann).await;
     for value in [0, 101, u32::MAX] {
         let change = json!({ "tenant_calls": 5, "running_calls": value });
         let refused = ann.call(Method::PATCH, PATH, Some(change)).await;
@@ -171,10 +173,10 @@ async fn values_out_of_bounds_and_unknown_names_are_refused_and_change_nothing()
 
 #[tokio::test]
 async fn m_1_members_see_limits_and_only_admins_change_them_and_strangers_see_nothing() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let tenant = workspace(&house, &ann).await;
-    let dev = house.person("dev@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&service, &ann).await;
+    let dev = service.person("dev@acme.example").await;
     let me = dev.call(Method::GET, "/me", None).await.json();
     let user = me["user"]["id"].as_str().unwrap().parse().unwrap();
     let stranger = dev.call(Method::GET, PATH, None).await;
@@ -182,8 +184,8 @@ async fn m_1_members_see_limits_and_only_admins_change_them_and_strangers_see_no
     let change = || Some(json!({ "running_calls": 3 }));
     let stranger = dev.call(Method::PATCH, PATH, change()).await;
     assert_eq!(stranger.status, StatusCode::NOT_FOUND);
-    let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-    members::add(&mut tx, tenant, user, Role::Developer, house.clock.now())
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    members::add(&mut tx, tenant, user, Role::Developer, service.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -198,10 +200,10 @@ async fn m_1_members_see_limits_and_only_admins_change_them_and_strangers_see_no
 
 #[tokio::test]
 async fn what_was_used_and_refused_in_six_hours_is_shown_in_buckets() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let tenant = workspace(&house, &ann).await;
-    let now = house.clock.now();
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&service, &ann).await;
+    let now = service.clock.now();
     let present = now.unix_timestamp().div_euclid(300) * 300;
     let bucket = time::OffsetDateTime::from_unix_timestamp(present).unwrap();
     let at = |minutes: i64, seconds: i64| {
@@ -218,7 +220,7 @@ async fn what_was_used_and_refused_in_six_hours_is_shown_in_buckets() {
         duration_ms: 5,
     };
     let server = || Some((Id::generate(), "pets".to_owned()));
-    let mut tx = house.store.node(tenant).await.unwrap();
+    let mut tx = service.store.node(tenant).await.unwrap();
     let written = [
         // Two minutes of one bucket, an hour ago.
         call(at(-60, 0), server()),

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use portolan_auth::mail::smtp::{Security, SmtpConfig};
+use portolan_accounts::mail::smtp::{Security, SmtpConfig};
 use portolan_keys::Secret;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -2,17 +2,23 @@
 
 use http::StatusCode;
 
-use crate::house::{House, PASSWORD};
+use crate::test_service::{PASSWORD, TestService};
 
 #[tokio::test]
 async fn a_development_server_shows_its_mail_newest_first() {
-    let house = House::open().await;
-    house.browser().sign_up("ann@acme.example", PASSWORD).await;
-    house.wait(time::Duration::seconds(1));
-    house.browser().sign_up("bob@acme.example", PASSWORD).await;
-    let page = house.browser().get("/dev/mail").await;
+    let service = TestService::open().await;
+    service
+        .browser()
+        .sign_up("ann@acme.example", PASSWORD)
+        .await;
+    service.wait(time::Duration::seconds(1));
+    service
+        .browser()
+        .sign_up("bob@acme.example", PASSWORD)
+        .await;
+    let page = service.browser().get("/dev/mail").await;
     assert_eq!(page.status, StatusCode::OK);
-    let code = house.code_for("bob@acme.example").await;
+    let code = service.code_for("bob@acme.example").await;
     assert!(
         page.text
             .contains(&format!("<p class=\"mail-code\">{code}</p>"))
@@ -33,12 +39,12 @@ async fn a_development_server_shows_its_mail_newest_first() {
 
 #[tokio::test]
 async fn any_other_server_has_no_mailbox() {
-    let house = House::in_production().await;
+    let service = TestService::in_production().await;
     assert_eq!(
-        house.browser().get("/dev/mail").await.status,
+        service.browser().get("/dev/mail").await.status,
         StatusCode::NOT_FOUND
     );
-    let ann = house.person("ann@acme.example").await;
+    let ann = service.person("ann@acme.example").await;
     let me = ann.call(http::Method::GET, "/me", None).await.json();
     assert!(me.get("dev_mailbox_url").is_none(), "{me}");
 }

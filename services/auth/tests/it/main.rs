@@ -15,7 +15,7 @@ mod database;
 mod default_server;
 mod deletion;
 mod factor_rule;
-mod house;
+mod federation;
 mod invitations;
 mod joining;
 mod keys;
@@ -23,7 +23,6 @@ mod limits;
 mod mail_delivery;
 mod mail_server;
 mod mailbox;
-mod others;
 mod provider;
 #[path = "../../../../tests/src/races.rs"]
 pub mod races;
@@ -36,5 +35,6 @@ mod sign_up;
 mod single_sign_on;
 #[path = "../oauth/statements.rs"]
 mod statements;
+mod test_service;
 mod verifications;
 mod way_back;

@@ -15,20 +15,20 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::HeaderMap;
-use portolan_auth::login::others::{
-    Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SignInWith,
-};
 use portolan_keys::{Secret, digest, ring::NewKeyPair};
 use portolan_net::{
     egress::{AllowedDestination, EgressPolicy},
     resolve::BoxFuture,
     txt::{LookUp, TxtRecords},
 };
+use portolan_site::identity_providers::{
+    Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SignInWith,
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use url::Url;
 
-use crate::house::{Answer, Browser, House};
+use crate::test_service::{Answer, Browser, TestService};
 
 /// The access token for the userinfo endpoint.
 pub(crate) const ACCESS: &str = "planted-access-token";
@@ -191,12 +191,17 @@ impl Provider {
     }
 
     /// Handles the redirect of a person's browser, and returns code and state.
-    pub(crate) fn visit(&self, house: &House, location: &str) -> (String, String) {
-        self.visit_for(house, location, self.slug)
+    pub(crate) fn visit(&self, service: &TestService, location: &str) -> (String, String) {
+        self.visit_for(service, location, self.slug)
     }
 
     /// The same with the name of a tenant's provider.
-    pub(crate) fn visit_for(&self, house: &House, location: &str, slug: &str) -> (String, String) {
+    pub(crate) fn visit_for(
+        &self,
+        service: &TestService,
+        location: &str,
+        slug: &str,
+    ) -> (String, String) {
         let url = Url::parse(location).unwrap();
         assert!(location.starts_with(&self.origin), "{location}");
         let query: HashMap<_, _> = url.query_pairs().into_owned().collect();
@@ -218,7 +223,7 @@ impl Provider {
         let mut says = self.says.lock().unwrap();
         let code = format!("code-{}", says.given.len());
         says.given.insert(code.clone(), given);
-        says.now = house.clock.now().unix_timestamp();
+        says.now = service.clock.now().unix_timestamp();
         (code, state)
     }
 
@@ -228,15 +233,20 @@ impl Provider {
     }
 
     /// Goes from a page of the service to this provider, and back.
-    pub(crate) async fn sign_in(&self, house: &House, browser: &Browser<'_>, page: &str) -> Answer {
+    pub(crate) async fn sign_in(
+        &self,
+        service: &TestService,
+        browser: &Browser<'_>,
+        page: &str,
+    ) -> Answer {
         let location = leave(browser, page, self.slug).await;
-        let back = self.visit(house, &location);
+        let back = self.visit(service, &location);
         browser.get(&self.callback(&back)).await
     }
 }
 
 /// A service with these providers, which its egress policy allows.
-pub(crate) async fn house(providers: Vec<LoginProvider>, all: &[&Provider]) -> House {
+pub(crate) async fn service(providers: Vec<LoginProvider>, all: &[&Provider]) -> TestService {
     house_in(providers, all, TxtRecords::by(Arc::new(Zone::default()))).await
 }
 
@@ -281,7 +291,7 @@ pub(crate) async fn house_in(
     providers: Vec<LoginProvider>,
     all: &[&Provider],
     records: TxtRecords,
-) -> House {
+) -> TestService {
     let allow = all
         .iter()
         .map(|provider| {
@@ -293,7 +303,7 @@ pub(crate) async fn house_in(
         allow,
         ..EgressPolicy::default()
     };
-    House::open_beside(policy, SignInWith::new(providers), records).await
+    TestService::open_beside(policy, SignInWith::new(providers), records).await
 }
 
 /// The link of a page to a provider.

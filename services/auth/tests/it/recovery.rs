@@ -7,16 +7,16 @@ use http::{Method, Request, StatusCode, header};
 use time::Duration;
 
 use crate::{
-    house::{Answer, Browser, House, PASSWORD},
     races,
     statements::Statements,
+    test_service::{Answer, Browser, PASSWORD, TestService},
 };
 
 const NEW_PASSWORD: &str = "violet gravel teapot nineteen";
 
 /// The first address with this beginning in the newest message to an address, without the origin.
-async fn link(house: &House, to: &str, beginning: &str) -> String {
-    let mail = house.newest_mail(to).await;
+async fn link(service: &TestService, to: &str, beginning: &str) -> String {
+    let mail = service.newest_mail(to).await;
     let whole = format!("https://portolan.test{beginning}");
     let at = mail
         .body
@@ -54,18 +54,18 @@ async fn choose(browser: &Browser<'_>, link: &str, password: &str) -> Answer {
 
 #[tokio::test]
 async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let stolen = ann.cookie("__Host-sid").unwrap();
-    let elsewhere = house.browser();
+    let elsewhere = service.browser();
     assert_eq!(
         ask_reset(&elsewhere, "ann@acme.example").await.status,
         StatusCode::OK
     );
-    let link = link(&house, "ann@acme.example", "/reset/choose?token=lnk_").await;
+    let link = link(&service, "ann@acme.example", "/reset/choose?token=lnk_").await;
     // CASE-150: mail scanners follow links.
     for _ in 0..3 {
-        let scanned = house.browser().get(&link).await;
+        let scanned = service.browser().get(&link).await;
         assert_eq!(scanned.status, StatusCode::OK);
         assert_eq!(scanned.headers["referrer-policy"], "no-referrer");
     }
@@ -80,7 +80,7 @@ async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
     assert_eq!(done.status, StatusCode::OK, "{}", done.text);
     assert!(!elsewhere.is_signed_in().await, "it signs nobody in");
     assert!(!ann.is_signed_in().await, "CASE-40: sessions are gone");
-    let thief = house.browser();
+    let thief = service.browser();
     thief.set_cookie("__Host-sid", &stolen);
     assert!(!thief.is_signed_in().await);
     assert_eq!(
@@ -91,7 +91,7 @@ async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
         ann.sign_in("ann@acme.example", NEW_PASSWORD).await.status,
         StatusCode::SEE_OTHER
     );
-    let told = house.newest_mail("ann@acme.example").await;
+    let told = service.newest_mail("ann@acme.example").await;
     assert_eq!(told.subject, "Your Portolan password was changed");
     // CASE-152: twice.
     assert_eq!(
@@ -102,14 +102,14 @@ async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
 
 #[tokio::test]
 async fn case_152_an_old_link_a_replaced_one_and_a_made_up_one_are_the_same() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let browser = house.browser();
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let browser = service.browser();
     ask_reset(&browser, "ann@acme.example").await;
-    let first = link(&house, "ann@acme.example", "/reset/choose?token=").await;
-    house.wait(Duration::seconds(1));
+    let first = link(&service, "ann@acme.example", "/reset/choose?token=").await;
+    service.wait(Duration::seconds(1));
     ask_reset(&browser, "ann@acme.example").await;
-    let second = link(&house, "ann@acme.example", "/reset/choose?token=").await;
+    let second = link(&service, "ann@acme.example", "/reset/choose?token=").await;
     assert_ne!(first, second);
     let replaced = browser.get(&first).await;
     assert_eq!(replaced.status, StatusCode::NOT_FOUND);
@@ -121,7 +121,7 @@ async fn case_152_an_old_link_a_replaced_one_and_a_made_up_one_are_the_same() {
         (replaced.status, replaced.text)
     );
     assert_eq!(browser.get(&second).await.status, StatusCode::OK);
-    house.wait(Duration::minutes(31));
+    service.wait(Duration::minutes(31));
     assert_eq!(browser.get(&second).await.status, StatusCode::NOT_FOUND);
     assert_eq!(
         browser.get("/reset/choose").await.status,
@@ -131,13 +131,13 @@ async fn case_152_an_old_link_a_replaced_one_and_a_made_up_one_are_the_same() {
 
 #[tokio::test]
 async fn case_152_of_fifty_uses_of_one_link_at_once_one_wins() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let browser = house.browser();
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let browser = service.browser();
     for round in races::rounds("case_152_of_fifty_uses_of_one_link_at_once_one_wins") {
-        house.wait(Duration::minutes(15));
+        service.wait(Duration::minutes(15));
         ask_reset(&browser, "ann@acme.example").await;
-        let link = link(&house, "ann@acme.example", "/reset/choose?token=").await;
+        let link = link(&service, "ann@acme.example", "/reset/choose?token=").await;
         let page = browser.get(&link).await;
         let (form, token) = (page.field("form_token"), page.field("token"));
         let password = format!("{NEW_PASSWORD} {round}");
@@ -158,26 +158,29 @@ async fn case_152_of_fifty_uses_of_one_link_at_once_one_wins() {
 
 #[tokio::test]
 async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let browser = house.browser();
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let browser = service.browser();
     let known = ask_reset(&browser, "ann@acme.example").await;
     let unknown = ask_reset(&browser, "nobody@acme.example").await;
     assert_eq!((known.status, known.text), (unknown.status, unknown.text));
     assert_eq!(
-        house.newest_mail("ann@acme.example").await.subject,
+        service.newest_mail("ann@acme.example").await.subject,
         "Choose a new Portolan password"
     );
     assert_eq!(
-        house.newest_mail("nobody@acme.example").await.subject,
+        service.newest_mail("nobody@acme.example").await.subject,
         "No Portolan account uses this address"
     );
     // An address that is not proved belongs to no account.
-    house.browser().sign_up("bob@acme.example", PASSWORD).await;
-    house.wait(Duration::seconds(1));
+    service
+        .browser()
+        .sign_up("bob@acme.example", PASSWORD)
+        .await;
+    service.wait(Duration::seconds(1));
     ask_reset(&browser, "bob@acme.example").await;
     assert_eq!(
-        house.newest_mail("bob@acme.example").await.subject,
+        service.newest_mail("bob@acme.example").await.subject,
         "No Portolan account uses this address"
     );
 }
@@ -186,13 +189,13 @@ async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
 /// that differs begins after it.
 #[tokio::test]
 async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let browser = house.browser();
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let browser = service.browser();
     let token = browser.get("/reset").await.field("form_token");
     let mut bare = Vec::new();
     for email in ["ann@acme.example", "nobody@acme.example"] {
-        let before = house.mail_count(email).await;
+        let before = service.mail_count(email).await;
         let (statements, guard) = Statements::listen();
         let fields = [("form_token", token.as_str()), ("email", email)];
         // The work cannot begin on this thread before the response, because no await comes between.
@@ -201,7 +204,7 @@ async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
         drop(guard);
         assert_eq!(answer.status, StatusCode::OK);
         bare.push(asked);
-        let after = house.mail_count(email).await;
+        let after = service.mail_count(email).await;
         assert_eq!(after, before + 1, "and then it is done");
     }
     assert_eq!(bare[0], bare[1]);
@@ -211,23 +214,23 @@ async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
 /// REVIEW-S-4: the person who changed the address knew the password.
 #[tokio::test]
 async fn s4_undoing_a_change_of_address_ends_the_password_of_who_made_it() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    change_address(&house, &ann, "eve@evil.example").await;
-    let undo = link(&house, "ann@acme.example", "/account/undo?token=").await;
-    let owner = house.browser();
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    change_address(&service, &ann, "eve@evil.example").await;
+    let undo = link(&service, "ann@acme.example", "/account/undo?token=").await;
+    let owner = service.browser();
     let restored = owner.fill(&undo, &[("token", token_of(&undo))]).await;
     assert_eq!(restored.status, StatusCode::OK, "{}", restored.text);
     for email in ["ann@acme.example", "eve@evil.example"] {
-        let intruder = house.browser();
+        let intruder = service.browser();
         let again = intruder.sign_in(email, PASSWORD).await;
         assert_eq!(again.status, StatusCode::UNPROCESSABLE_ENTITY, "{email}");
         assert!(!intruder.is_signed_in().await);
     }
     // A reset by mail also sets a password, for a person who closed the page.
-    house.wait(Duration::minutes(31));
+    service.wait(Duration::minutes(31));
     ask_reset(&owner, "ann@acme.example").await;
-    let mailed = link(&house, "ann@acme.example", "/reset/choose?token=lnk_").await;
+    let mailed = link(&service, "ann@acme.example", "/reset/choose?token=lnk_").await;
     let chosen = choose(&owner, &mailed, NEW_PASSWORD).await;
     assert_eq!(chosen.status, StatusCode::OK, "{}", chosen.text);
     let back = owner.sign_in("ann@acme.example", NEW_PASSWORD).await;
@@ -240,9 +243,9 @@ fn token_of(link: &str) -> &str {
 
 #[tokio::test]
 async fn case_154_a_poisoned_host_never_gets_into_a_link() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let browser = house.browser();
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let browser = service.browser();
     let token = browser.get("/reset").await.field("form_token");
     let body = format!("form_token={token}&email=ann%40acme.example");
     for name in ["x-forwarded-host", "forwarded", "x-host"] {
@@ -253,17 +256,17 @@ async fn case_154_a_poisoned_host_never_gets_into_a_link() {
             .unwrap();
         let answer = browser.send(request).await;
         assert!(!answer.text.contains("evil.example"));
-        house.wait(Duration::minutes(15));
+        service.wait(Duration::minutes(15));
     }
-    let mail = house.newest_mail("ann@acme.example").await;
+    let mail = service.newest_mail("ann@acme.example").await;
     assert!(mail.body.contains("https://portolan.test/reset/choose"));
     assert!(!mail.body.contains("evil") && !mail.html.contains("evil"));
 }
 
 #[tokio::test]
 async fn l6_reset_mails_to_one_address_are_five_an_hour() {
-    let house = House::open().await;
-    let browser = house.browser();
+    let service = TestService::open().await;
+    let browser = service.browser();
     for _ in 0..5 {
         assert_eq!(
             ask_reset(&browser, "ann@acme.example").await.status,
@@ -273,14 +276,14 @@ async fn l6_reset_mails_to_one_address_are_five_an_hour() {
     let sixth = ask_reset(&browser, "ann@acme.example").await;
     assert_eq!(sixth.status, StatusCode::TOO_MANY_REQUESTS);
     assert!(sixth.headers.contains_key(header::RETRY_AFTER));
-    assert_eq!(house.mail_count("ann@acme.example").await, 5);
+    assert_eq!(service.mail_count("ann@acme.example").await, 5);
 }
 
 #[tokio::test]
 async fn s4_a_change_of_password_signs_the_other_browsers_out_and_asks_for_the_old_one() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let other = house.browser();
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let other = service.browser();
     other.sign_in("ann@acme.example", PASSWORD).await;
     let wrong = ann
         .fill(
@@ -316,7 +319,7 @@ async fn s4_a_change_of_password_signs_the_other_browsers_out_and_asks_for_the_o
         StatusCode::SEE_OTHER
     );
     // CASE-27: a form of another browser, of another session, or without token.
-    let foreign = house.person("bob@acme.example").await;
+    let foreign = service.person("bob@acme.example").await;
     let theirs = foreign.get("/account/password").await.field("form_token");
     for token in [theirs.as_str(), ""] {
         let answer = ann
@@ -335,9 +338,9 @@ async fn s4_a_change_of_password_signs_the_other_browsers_out_and_asks_for_the_o
 
 #[tokio::test]
 async fn case_157_a_change_of_address_needs_a_recent_proof_and_the_session_gets_a_new_id() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    house.wait(Duration::minutes(11));
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    service.wait(Duration::minutes(11));
     let page = ann.get("/account/email").await;
     assert_eq!(
         (page.status, page.location()),
@@ -363,7 +366,7 @@ async fn case_157_a_change_of_address_needs_a_recent_proof_and_the_session_gets_
         (StatusCode::SEE_OTHER, "/account/email")
     );
     assert_ne!(ann.cookie("__Host-sid").unwrap(), before, "AUTH-S3");
-    let thief = house.browser();
+    let thief = service.browser();
     thief.set_cookie("__Host-sid", &before);
     assert!(!thief.is_signed_in().await, "the old id is dead");
     assert_eq!(ann.get("/account/email").await.status, StatusCode::OK);
@@ -376,10 +379,10 @@ async fn case_157_a_change_of_address_needs_a_recent_proof_and_the_session_gets_
     }
 }
 
-async fn change_address(house: &House, person: &Browser<'_>, new: &str) -> Answer {
+async fn change_address(service: &TestService, person: &Browser<'_>, new: &str) -> Answer {
     let sent = person.fill("/account/email", &[("email", new)]).await;
     assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text);
-    let code = house.code_for(new).await;
+    let code = service.code_for(new).await;
     let token = person.get("/account/email").await.field("form_token");
     person
         .post(
@@ -391,9 +394,9 @@ async fn change_address(house: &House, person: &Browser<'_>, new: &str) -> Answe
 
 #[tokio::test]
 async fn l10_a_new_address_is_proved_and_the_old_one_can_undo_it_for_72_hours() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let done = change_address(&house, &ann, "ann@new.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let done = change_address(&service, &ann, "ann@new.example").await;
     assert_eq!(
         (done.status, done.location()),
         (StatusCode::SEE_OTHER, "/account?done=email"),
@@ -402,15 +405,15 @@ async fn l10_a_new_address_is_proved_and_the_old_one_can_undo_it_for_72_hours() 
     );
     let me = ann.call(Method::GET, "/me", None).await.json();
     assert_eq!(me["user"]["email"], "ann@new.example");
-    let other = house.browser();
+    let other = service.browser();
     assert_eq!(
         other.sign_in("ann@acme.example", PASSWORD).await.status,
         StatusCode::UNPROCESSABLE_ENTITY,
         "the old address opens nothing"
     );
-    let undo = link(&house, "ann@acme.example", "/account/undo?token=").await;
+    let undo = link(&service, "ann@acme.example", "/account/undo?token=").await;
     // The owner of the old mailbox, without a session.
-    let owner = house.browser();
+    let owner = service.browser();
     let page = owner.get(&undo).await;
     assert!(page.text.contains("ann@acme.example"), "{}", page.text);
     assert!(ann.is_signed_in().await, "looking changes nothing");
@@ -437,20 +440,20 @@ async fn l10_a_new_address_is_proved_and_the_old_one_can_undo_it_for_72_hours() 
         StatusCode::SEE_OTHER
     );
     // Once more, and too late.
-    change_address(&house, &owner, "ann@new.example").await;
-    let undo = link(&house, "ann@acme.example", "/account/undo?token=").await;
-    house.wait(Duration::hours(73));
+    change_address(&service, &owner, "ann@new.example").await;
+    let undo = link(&service, "ann@acme.example", "/account/undo?token=").await;
+    service.wait(Duration::hours(73));
     assert_eq!(
-        house.browser().get(&undo).await.status,
+        service.browser().get(&undo).await.status,
         StatusCode::NOT_FOUND
     );
 }
 
 #[tokio::test]
 async fn l5_somebody_elses_address_is_not_told_and_never_taken() {
-    let house = House::open().await;
-    house.person("bob@acme.example").await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    service.person("bob@acme.example").await;
+    let ann = service.person("ann@acme.example").await;
     let known = ann
         .fill("/account/email", &[("email", "bob@acme.example")])
         .await;
@@ -458,7 +461,7 @@ async fn l5_somebody_elses_address_is_not_told_and_never_taken() {
     assert_eq!(known.status, StatusCode::SEE_OTHER);
     assert!(page.text.contains("We sent a code to"));
     assert_eq!(
-        house.newest_mail("bob@acme.example").await.subject,
+        service.newest_mail("bob@acme.example").await.subject,
         "Another Portolan account uses this address"
     );
     // CASE-151: at the sixth attempt the code is dead, right or wrong.
@@ -480,9 +483,9 @@ async fn l5_somebody_elses_address_is_not_told_and_never_taken() {
 
 #[tokio::test]
 async fn a_person_sees_where_they_are_signed_in_and_signs_out_elsewhere() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let (second, third) = (house.browser(), house.browser());
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let (second, third) = (service.browser(), service.browser());
     second.sign_in("ann@acme.example", PASSWORD).await;
     third.sign_in("ann@acme.example", PASSWORD).await;
     let page = ann.get("/account/sessions").await;
@@ -490,8 +493,8 @@ async fn a_person_sees_where_they_are_signed_in_and_signs_out_elsewhere() {
     assert_eq!(page.text.matches("This browser").count(), 1);
     let (token, id) = (page.field("form_token"), page.field("session"));
     // A stranger with the id changes nothing.
-    let bob = house.person("bob@acme.example").await;
-    let (mine, theirs) = (house.browser(), bob.get("/account/sessions").await);
+    let bob = service.person("bob@acme.example").await;
+    let (mine, theirs) = (service.browser(), bob.get("/account/sessions").await);
     assert!(!theirs.text.contains(&id), "nobody sees another's sessions");
     mine.sign_in("bob@acme.example", PASSWORD).await;
     let theirs = bob.get("/account/sessions").await.field("form_token");
@@ -514,7 +517,7 @@ async fn a_person_sees_where_they_are_signed_in_and_signs_out_elsewhere() {
     .await;
     assert!(!second.is_signed_in().await && !third.is_signed_in().await);
     assert!(ann.is_signed_in().await);
-    let stranger = house.browser().get("/account/sessions").await;
+    let stranger = service.browser().get("/account/sessions").await;
     assert_eq!(
         (stranger.status, stranger.location()),
         (StatusCode::SEE_OTHER, "/login?request=account.sessions")

@@ -21,7 +21,7 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use portolan_net::egress::{AllowedDestination, EgressPolicy};
 use serde_json::{Value, json};
 
-use crate::house::{Answer, Browser, House};
+use crate::test_service::{Answer, Browser, TestService};
 
 /// The API behind the tools.
 #[derive(Clone, Default)]
@@ -73,7 +73,7 @@ async fn token(
 }
 
 /// Starts the API and a service that may call it, and no other address of this machine.
-async fn open() -> (House, SocketAddr, Pets) {
+async fn open() -> (TestService, SocketAddr, Pets) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let pets = Pets::default();
@@ -90,12 +90,12 @@ async fn open() -> (House, SocketAddr, Pets) {
     #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
     tokio::spawn(async move { axum::serve(listener, api).await.unwrap() });
     let allow = vec![AllowedDestination::address(address.ip(), address.port())];
-    let house = House::open_with(EgressPolicy {
+    let service = TestService::open_with(EgressPolicy {
         allow,
         ..EgressPolicy::default()
     })
     .await;
-    (house, address, pets)
+    (service, address, pets)
 }
 
 fn document(base_url: &str) -> Value {
@@ -112,8 +112,8 @@ fn document(base_url: &str) -> Value {
     }})
 }
 
-async fn workspace(house: &House) -> Browser<'_> {
-    let ann = house.person("ann@acme.example").await;
+async fn workspace(service: &TestService) -> Browser<'_> {
+    let ann = service.person("ann@acme.example").await;
     created(
         ann.call(
             Method::POST,
@@ -188,8 +188,8 @@ async fn attempt(ann: &Browser<'_>, tool: &str, arguments: Value) -> Value {
 
 #[tokio::test]
 async fn a_document_is_previewed_imported_and_called() {
-    let (house, address, _) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, _) = open().await;
+    let ann = workspace(&service).await;
     let url = format!("http://{address}/moved.json");
     let preview = fine(
         post(
@@ -347,8 +347,8 @@ async fn a_document_is_previewed_imported_and_called() {
 
 #[tokio::test]
 async fn what_goes_wrong_in_a_call_is_said_honestly() {
-    let (house, address, _) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, _) = open().await;
+    let ann = workspace(&service).await;
     let id = source(&ann, address).await;
     let key = json!({"kind": "api_key", "in": "header", "name": "X-Api-Key", "value": "correct-horse-cafe"});
     fine(
@@ -420,8 +420,8 @@ async fn what_goes_wrong_in_a_call_is_said_honestly() {
 
 #[tokio::test]
 async fn client_credentials_are_fetched_and_their_refusal_is_told() {
-    let (house, address, pets) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, pets) = open().await;
+    let ann = workspace(&service).await;
     let id = source(&ann, address).await;
     let get_pet = tool(&ann, "getPet").await;
     let with = |secret: &str| {
@@ -461,8 +461,8 @@ async fn client_credentials_are_fetched_and_their_refusal_is_told() {
 
 #[tokio::test]
 async fn bad_input_gets_a_sentence_and_a_field() {
-    let (house, address, _) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, _) = open().await;
+    let ann = workspace(&service).await;
     let preview = |input: Value| post(&ann, "/imports/preview", json!({ "input": input }));
     let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
 
@@ -563,8 +563,8 @@ async fn bad_input_gets_a_sentence_and_a_field() {
 
 #[tokio::test]
 async fn a_document_imported_again_shows_its_difference_first() {
-    let (house, address, _) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, _) = open().await;
+    let ann = workspace(&service).await;
     let id = source(&ann, address).await;
     let echo = tool(&ann, "echo").await;
     fine(
@@ -643,8 +643,8 @@ async fn a_document_imported_again_shows_its_difference_first() {
 
 #[tokio::test]
 async fn a_tool_made_by_hand_works_like_an_imported_one() {
-    let (house, address, _) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, _) = open().await;
+    let ann = workspace(&service).await;
     let source = created(
         post(
             &ann,
@@ -717,8 +717,8 @@ async fn a_tool_made_by_hand_works_like_an_imported_one() {
 
 #[tokio::test]
 async fn a_server_is_made_published_renamed_and_brought_back() {
-    let (house, address, _) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, _) = open().await;
+    let ann = workspace(&service).await;
     let id = source(&ann, address).await;
     let (get_pet, echo) = (tool(&ann, "getPet").await, tool(&ann, "echo").await);
     let new = |slug: &str| json!({"name": "Pet Store", "slug": slug, "tool_ids": [get_pet, echo]});
@@ -846,7 +846,7 @@ async fn a_server_is_made_published_renamed_and_brought_back() {
         )["undo_until"]
             .is_string()
     );
-    house.wait(time::Duration::days(1));
+    service.wait(time::Duration::days(1));
     let trash = fine(ann.call(Method::GET, &format!("{WS}/trash"), None).await);
     let entry = &trash["items"][0];
     assert_eq!(
@@ -861,8 +861,8 @@ async fn a_server_is_made_published_renamed_and_brought_back() {
 
 #[tokio::test]
 async fn a_new_host_loses_the_credential_that_was_given_for_the_old_one() {
-    let (house, address, _) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, _) = open().await;
+    let ann = workspace(&service).await;
     let id = source(&ann, address).await;
     let key = json!({"kind": "bearer", "token": "for-this-host-only"});
     fine(
@@ -896,11 +896,11 @@ async fn a_new_host_loses_the_credential_that_was_given_for_the_old_one() {
 
 #[tokio::test]
 async fn case_106_the_registry_of_others_does_not_exist() {
-    let (house, address, _) = open().await;
-    let ann = workspace(&house).await;
+    let (service, address, _) = open().await;
+    let ann = workspace(&service).await;
     let id = source(&ann, address).await;
     let echo = tool(&ann, "echo").await;
-    let bob = house.person("bob@beta.example").await;
+    let bob = service.person("bob@beta.example").await;
     created(
         bob.call(
             Method::POST,

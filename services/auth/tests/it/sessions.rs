@@ -4,12 +4,12 @@ use axum::body::Body;
 use http::{Request, StatusCode, header};
 use time::Duration;
 
-use crate::house::{House, PASSWORD};
+use crate::test_service::{PASSWORD, TestService};
 
 #[tokio::test]
 async fn case_39_the_session_id_is_new_at_sign_in_and_the_old_one_is_dead() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let first = ann.cookie("__Host-sid").unwrap();
     assert_eq!(
         ann.sign_in("ann@acme.example", PASSWORD).await.status,
@@ -17,13 +17,13 @@ async fn case_39_the_session_id_is_new_at_sign_in_and_the_old_one_is_dead() {
     );
     let second = ann.cookie("__Host-sid").unwrap();
     assert_ne!(first, second);
-    let thief = house.browser();
+    let thief = service.browser();
     thief.set_cookie("__Host-sid", &first);
     assert!(!thief.is_signed_in().await);
     assert!(ann.is_signed_in().await);
 
     // A planted id never becomes a session (fixation).
-    let victim = house.browser();
+    let victim = service.browser();
     let planted = format!("sid_{}", "A".repeat(43));
     victim.set_cookie("__Host-sid", &planted);
     victim.sign_in("ann@acme.example", PASSWORD).await;
@@ -34,8 +34,8 @@ async fn case_39_the_session_id_is_new_at_sign_in_and_the_old_one_is_dead() {
 
 #[tokio::test]
 async fn case_40_a_copied_cookie_is_worth_nothing_after_sign_out() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let copied = ann.cookie("__Host-sid").unwrap();
     assert_eq!(
         ann.get("/logout").await.status,
@@ -49,18 +49,18 @@ async fn case_40_a_copied_cookie_is_worth_nothing_after_sign_out() {
     );
     assert_eq!(answer.headers["clear-site-data"], "\"cookies\"");
     assert!(ann.cookie("__Host-sid").is_none());
-    let thief = house.browser();
+    let thief = service.browser();
     thief.set_cookie("__Host-sid", &copied);
     assert!(!thief.is_signed_in().await);
 }
 
 #[tokio::test]
 async fn s1_the_cookie_cannot_be_read_by_script_or_sent_to_other_hosts() {
-    let house = House::open().await;
-    let browser = house.browser();
+    let service = TestService::open().await;
+    let browser = service.browser();
     browser.sign_up("ann@acme.example", PASSWORD).await;
     let answer = browser
-        .verify(&house.code_for("ann@acme.example").await)
+        .verify(&service.code_for("ann@acme.example").await)
         .await;
     let cookies: Vec<&str> = answer
         .headers
@@ -80,29 +80,29 @@ async fn s1_the_cookie_cannot_be_read_by_script_or_sent_to_other_hosts() {
 
 #[tokio::test]
 async fn s2_a_session_ends_after_14_idle_days_and_after_30_days_in_any_case() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
-    let idle = house.browser();
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let idle = service.browser();
     idle.sign_in("ann@acme.example", PASSWORD).await;
-    house.wait(Duration::days(13));
+    service.wait(Duration::days(13));
     assert!(ann.is_signed_in().await);
-    house.wait(Duration::days(1));
+    service.wait(Duration::days(1));
     assert!(!idle.is_signed_in().await, "14 days without a request");
     assert!(ann.is_signed_in().await, "seen yesterday");
-    house.wait(Duration::days(13));
+    service.wait(Duration::days(13));
     assert!(ann.is_signed_in().await, "27 days, always in use");
-    house.wait(Duration::days(3));
+    service.wait(Duration::days(3));
     assert!(!ann.is_signed_in().await, "30 days");
 }
 
 #[tokio::test]
 async fn case_164_a_bearer_token_opens_nothing_in_the_console() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let session = ann.cookie("__Host-sid").unwrap();
     let request =
         Request::get("/api/v1/me").header(header::AUTHORIZATION, format!("Bearer {session}"));
-    let answer = house
+    let answer = service
         .browser()
         .send(request.body(Body::empty()).unwrap())
         .await;
@@ -112,8 +112,8 @@ async fn case_164_a_bearer_token_opens_nothing_in_the_console() {
 
 #[tokio::test]
 async fn a_signed_in_browser_is_not_asked_again_unless_it_wants_to_switch() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let answer = ann.get("/login").await;
     assert_eq!(
         (answer.status, answer.location()),

@@ -5,13 +5,13 @@ use axum::body::Body;
 use http::{Request, StatusCode, header};
 use time::Duration;
 
-use crate::house::{House, PASSWORD};
+use crate::test_service::{PASSWORD, TestService};
 
 #[tokio::test]
 async fn case_143_an_unknown_address_and_a_wrong_password_look_the_same() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let (one, two) = (house.browser(), house.browser());
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let (one, two) = (service.browser(), service.browser());
     let wrong = one
         .sign_in("ann@acme.example", "not the password at all")
         .await;
@@ -20,7 +20,7 @@ async fn case_143_an_unknown_address_and_a_wrong_password_look_the_same() {
         .await;
     assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(wrong.status, unknown.status);
-    let blank = |answer: &crate::house::Answer, email: &str| {
+    let blank = |answer: &crate::test_service::Answer, email: &str| {
         answer
             .text
             .replace(email, "")
@@ -30,7 +30,7 @@ async fn case_143_an_unknown_address_and_a_wrong_password_look_the_same() {
         blank(&wrong, "ann@acme.example"),
         blank(&unknown, "eve@acme.example")
     );
-    let names = |answer: &crate::house::Answer| {
+    let names = |answer: &crate::test_service::Answer| {
         answer
             .headers
             .keys()
@@ -42,15 +42,15 @@ async fn case_143_an_unknown_address_and_a_wrong_password_look_the_same() {
 
 #[tokio::test]
 async fn case_144_an_attacker_is_throttled_and_the_owners_browser_is_not() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     // A sign-in with the password sets the cookie of a known browser.
     assert_eq!(
         ann.sign_in("ann@acme.example", PASSWORD).await.status,
         StatusCode::SEE_OTHER
     );
     for n in 0..10 {
-        let attacker = house.browser_at(&format!("198.51.100.{n}"));
+        let attacker = service.browser_at(&format!("198.51.100.{n}"));
         assert_eq!(
             attacker
                 .sign_in("ann@acme.example", "wrong wrong wrong")
@@ -59,7 +59,7 @@ async fn case_144_an_attacker_is_throttled_and_the_owners_browser_is_not() {
             StatusCode::UNPROCESSABLE_ENTITY
         );
     }
-    let attacker = house.browser_at("198.51.100.99");
+    let attacker = service.browser_at("198.51.100.99");
     let eleventh = attacker.sign_in("ann@acme.example", PASSWORD).await;
     assert_eq!(
         eleventh.status,
@@ -74,10 +74,10 @@ async fn case_144_an_attacker_is_throttled_and_the_owners_browser_is_not() {
     );
 
     // The cookie of one account has no effect for another one.
-    house.person("bob@acme.example").await;
+    service.person("bob@acme.example").await;
     let mark = ann.cookie("__Host-dev").unwrap();
     attacker.set_cookie("__Host-dev", &mark);
-    house.wait(Duration::minutes(1));
+    service.wait(Duration::minutes(1));
     assert_eq!(
         attacker
             .sign_in("bob@acme.example", "wrong wrong wrong")
@@ -89,31 +89,31 @@ async fn case_144_an_attacker_is_throttled_and_the_owners_browser_is_not() {
 
 #[tokio::test]
 async fn l6_after_several_misses_the_owner_hears_of_it_once() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let before = house.mail_count("ann@acme.example").await;
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let before = service.mail_count("ann@acme.example").await;
     for n in 0..9 {
-        house
+        service
             .browser_at(&format!("198.51.100.{n}"))
             .sign_in("ann@acme.example", "wrong wrong wrong")
             .await;
-        house
+        service
             .browser_at(&format!("198.51.100.{n}"))
             .sign_in("nobody@acme.example", "wrong wrong wrong")
             .await;
     }
-    assert_eq!(house.mail_count("ann@acme.example").await, before + 1);
+    assert_eq!(service.mail_count("ann@acme.example").await, before + 1);
     assert_eq!(
-        house.newest_mail("ann@acme.example").await.subject,
+        service.newest_mail("ann@acme.example").await.subject,
         "Failed sign-ins to your Portolan account"
     );
-    assert_eq!(house.mail_count("nobody@acme.example").await, 0);
+    assert_eq!(service.mail_count("nobody@acme.example").await, 0);
 }
 
 #[tokio::test]
 async fn case_28_and_29_forms_of_other_sites_are_refused() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let token = ann.get("/login?again=1").await.field("form_token");
     let body = format!("form_token={token}&email=ann%40acme.example&password=x");
     for headers in [
@@ -150,8 +150,8 @@ async fn case_28_and_29_forms_of_other_sites_are_refused() {
 
 #[tokio::test]
 async fn case_27_a_form_is_good_in_its_browser_only_and_in_all_its_tabs() {
-    let house = House::open().await;
-    let (ann, eve) = (house.browser(), house.browser());
+    let service = TestService::open().await;
+    let (ann, eve) = (service.browser(), service.browser());
     let foreign = eve.get("/login").await.field("form_token");
     let own = ann.get("/login").await.field("form_token");
     let second_tab = ann.get("/login").await.field("form_token");
@@ -174,7 +174,7 @@ async fn case_27_a_form_is_good_in_its_browser_only_and_in_all_its_tabs() {
         );
     }
     // Login CSRF: without the cookie a form is refused.
-    let bare = house.browser();
+    let bare = service.browser();
     let answer = bare
         .post(
             "/login",
@@ -190,15 +190,15 @@ async fn case_27_a_form_is_good_in_its_browser_only_and_in_all_its_tabs() {
 
 #[tokio::test]
 async fn case_44_no_parameter_leads_anywhere_else() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
     for target in [
         "next=//evil.example",
         "next=https:evil",
         "return_to=https://evil.example",
         "continue=/\\evil.example",
     ] {
-        let browser = house.browser();
+        let browser = service.browser();
         let token = browser
             .get(&format!("/login?{target}"))
             .await
@@ -221,7 +221,7 @@ async fn case_44_no_parameter_leads_anywhere_else() {
         "//evil.example",
         "req_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a",
     ] {
-        let answer = house
+        let answer = service
             .browser()
             .get(&format!("/login?request={request}"))
             .await;
@@ -236,8 +236,8 @@ async fn case_44_no_parameter_leads_anywhere_else() {
 
 #[tokio::test]
 async fn s6_s7_n8_pages_carry_their_headers() {
-    let house = House::open().await;
-    let guest = house.browser();
+    let service = TestService::open().await;
+    let guest = service.browser();
     for path in [
         "/login",
         "/signup",
@@ -313,8 +313,8 @@ async fn s6_s7_n8_pages_carry_their_headers() {
 
 #[tokio::test]
 async fn case_25_what_a_visitor_types_is_escaped() {
-    let house = House::open().await;
-    let eve = house.browser();
+    let service = TestService::open().await;
+    let eve = service.browser();
     let answer = eve
         .fill(
             "/signup",

@@ -3,12 +3,12 @@
 use http::{StatusCode, header};
 use time::Duration;
 
-use crate::house::{House, PASSWORD};
+use crate::test_service::{PASSWORD, TestService};
 
 #[tokio::test]
 async fn a_newcomer_signs_up_confirms_the_code_and_is_signed_in() {
-    let house = House::open().await;
-    let ann = house.browser();
+    let service = TestService::open().await;
+    let ann = service.browser();
     let answer = ann.sign_up("ann@acme.example", PASSWORD).await;
     assert_eq!(
         (answer.status, answer.location()),
@@ -21,7 +21,9 @@ async fn a_newcomer_signs_up_confirms_the_code_and_is_signed_in() {
         "an unverified account is nobody (L7)"
     );
 
-    let answer = ann.verify(&house.code_for("ann@acme.example").await).await;
+    let answer = ann
+        .verify(&service.code_for("ann@acme.example").await)
+        .await;
     assert_eq!(
         (answer.status, answer.location()),
         (StatusCode::SEE_OTHER, "/")
@@ -35,8 +37,8 @@ async fn a_newcomer_signs_up_confirms_the_code_and_is_signed_in() {
 
 #[tokio::test]
 async fn l3_a_form_with_faults_names_each_of_them_and_keeps_what_was_typed() {
-    let house = House::open().await;
-    let ann = house.browser();
+    let service = TestService::open().await;
+    let ann = service.browser();
     for (password, expected) in [
         ("Password12345!", "easy to guess"),
         ("short", "at least 12 characters"),
@@ -67,14 +69,14 @@ async fn l3_a_form_with_faults_names_each_of_them_and_keeps_what_was_typed() {
         let rest = answer.text.replace("value=\"ann.smith@acme.example\"", "");
         assert!(!rest.contains(password), "the password is not: {rest}");
     }
-    assert_eq!(house.mail_count("ann.smith@acme.example").await, 0);
+    assert_eq!(service.mail_count("ann.smith@acme.example").await, 0);
 }
 
 #[tokio::test]
 async fn case_149_signing_up_with_a_known_address_looks_the_same_and_gets_another_mail() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let (known, unknown) = (house.browser(), house.browser());
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let (known, unknown) = (service.browser(), service.browser());
     let first = known.sign_up("Ann@ACME.example", PASSWORD).await;
     let second = unknown.sign_up("new@acme.example", PASSWORD).await;
     assert_eq!(
@@ -83,7 +85,7 @@ async fn case_149_signing_up_with_a_known_address_looks_the_same_and_gets_anothe
     );
     let first = known.get("/verify").await;
     let second = unknown.get("/verify").await;
-    let blank = |answer: &crate::house::Answer, email: &str| {
+    let blank = |answer: &crate::test_service::Answer, email: &str| {
         answer
             .text
             .replace(email, "")
@@ -94,7 +96,7 @@ async fn case_149_signing_up_with_a_known_address_looks_the_same_and_gets_anothe
         blank(&second, "new@acme.example")
     );
 
-    let mail = house.newest_mail("Ann@ACME.example").await;
+    let mail = service.newest_mail("Ann@ACME.example").await;
     assert_eq!(mail.subject, "You already have a Portolan account");
     assert!(
         mail.body.contains("https://portolan.test/login"),
@@ -110,10 +112,10 @@ async fn case_149_signing_up_with_a_known_address_looks_the_same_and_gets_anothe
 
 #[tokio::test]
 async fn case_150_opening_the_link_of_the_mail_uses_nothing_up() {
-    let house = House::open().await;
-    let ann = house.browser();
+    let service = TestService::open().await;
+    let ann = service.browser();
     ann.sign_up("ann@acme.example", PASSWORD).await;
-    let code = house.code_for("ann@acme.example").await;
+    let code = service.code_for("ann@acme.example").await;
     for _ in 0..7 {
         let answer = ann.get(&format!("/verify?code={code}")).await;
         assert!(
@@ -122,7 +124,7 @@ async fn case_150_opening_the_link_of_the_mail_uses_nothing_up() {
         );
     }
     // A scanner has no cookie: it sees no address and has no effect.
-    let scanner = house.browser().get(&format!("/verify?code={code}")).await;
+    let scanner = service.browser().get(&format!("/verify?code={code}")).await;
     assert_eq!(scanner.status, StatusCode::NOT_FOUND);
     assert!(!scanner.text.contains("ann@"));
     assert_eq!(ann.verify(&code).await.status, StatusCode::SEE_OTHER);
@@ -130,10 +132,10 @@ async fn case_150_opening_the_link_of_the_mail_uses_nothing_up() {
 
 #[tokio::test]
 async fn case_151_the_sixth_try_is_dead_even_with_the_right_code() {
-    let house = House::open().await;
-    let ann = house.browser();
+    let service = TestService::open().await;
+    let ann = service.browser();
     ann.sign_up("ann@acme.example", PASSWORD).await;
-    let code = house.code_for("ann@acme.example").await;
+    let code = service.code_for("ann@acme.example").await;
     let wrong = if code == "12345678" {
         "87654321"
     } else {
@@ -154,11 +156,13 @@ async fn case_151_the_sixth_try_is_dead_even_with_the_right_code() {
     assert!(answer.text.contains("no longer works"));
     assert!(!ann.is_signed_in().await);
 
-    house.wait(Duration::minutes(1));
+    service.wait(Duration::minutes(1));
     let token = ann.get("/verify").await.field("form_token");
     let answer = ann.post("/verify/resend", &[("form_token", &token)]).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
-    let answer = ann.verify(&house.code_for("ann@acme.example").await).await;
+    let answer = ann
+        .verify(&service.code_for("ann@acme.example").await)
+        .await;
     assert_eq!(
         answer.status,
         StatusCode::SEE_OTHER,
@@ -168,12 +172,12 @@ async fn case_151_the_sixth_try_is_dead_even_with_the_right_code() {
 
 #[tokio::test]
 async fn l7_a_code_lives_ten_minutes_in_the_browser_that_asked_for_it() {
-    let house = House::open().await;
-    let ann = house.browser();
+    let service = TestService::open().await;
+    let ann = service.browser();
     ann.sign_up("ann@acme.example", PASSWORD).await;
-    let code = house.code_for("ann@acme.example").await;
+    let code = service.code_for("ann@acme.example").await;
 
-    let other = house.browser();
+    let other = service.browser();
     other.sign_up("eve@acme.example", PASSWORD).await;
     let answer = other.verify(&code).await;
     assert_eq!(
@@ -182,7 +186,7 @@ async fn l7_a_code_lives_ten_minutes_in_the_browser_that_asked_for_it() {
         "another browser's code is a wrong one"
     );
 
-    house.wait(Duration::minutes(10));
+    service.wait(Duration::minutes(10));
     let answer = ann.verify(&code).await;
     assert!(answer.text.contains("no longer works"), "{}", answer.text);
     assert!(!ann.is_signed_in().await);
@@ -190,8 +194,8 @@ async fn l7_a_code_lives_ten_minutes_in_the_browser_that_asked_for_it() {
 
 #[tokio::test]
 async fn l7_codes_are_sent_again_once_a_minute_and_five_times_in_all() {
-    let house = House::open().await;
-    let ann = house.browser();
+    let service = TestService::open().await;
+    let ann = service.browser();
     ann.sign_up("ann@acme.example", PASSWORD).await;
     let token = ann.get("/verify").await.field("form_token");
     let again = async || ann.post("/verify/resend", &[("form_token", &token)]).await;
@@ -199,34 +203,34 @@ async fn l7_codes_are_sent_again_once_a_minute_and_five_times_in_all() {
     let early = again().await;
     assert_eq!(early.status, StatusCode::TOO_MANY_REQUESTS);
     assert!(early.headers.contains_key(header::RETRY_AFTER));
-    assert_eq!(house.mail_count("ann@acme.example").await, 1);
+    assert_eq!(service.mail_count("ann@acme.example").await, 1);
     for _ in 0..4 {
-        house.wait(Duration::minutes(1));
+        service.wait(Duration::minutes(1));
         assert_eq!(again().await.status, StatusCode::OK);
     }
-    house.wait(Duration::minutes(1));
+    service.wait(Duration::minutes(1));
     assert_eq!(again().await.status, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(house.mail_count("ann@acme.example").await, 5);
+    assert_eq!(service.mail_count("ann@acme.example").await, 5);
 }
 
 #[tokio::test]
 async fn case_160_whoever_confirms_an_address_first_has_it_and_the_other_sign_up_is_worth_nothing()
 {
-    let house = House::open().await;
-    let attacker = house.browser();
+    let service = TestService::open().await;
+    let attacker = service.browser();
     attacker
         .sign_up("bob@acme.example", "attacker chose these words")
         .await;
-    let bob = house.browser();
+    let bob = service.browser();
     bob.sign_up("bob@acme.example", PASSWORD).await;
-    let code = house.code_for("bob@acme.example").await;
+    let code = service.code_for("bob@acme.example").await;
     assert_eq!(
         attacker.verify(&code).await.status,
         StatusCode::UNPROCESSABLE_ENTITY
     );
     assert_eq!(bob.verify(&code).await.status, StatusCode::SEE_OTHER);
 
-    let elsewhere = house.browser();
+    let elsewhere = service.browser();
     assert_eq!(
         elsewhere
             .sign_in("bob@acme.example", "attacker chose these words")
@@ -242,9 +246,9 @@ async fn case_160_whoever_confirms_an_address_first_has_it_and_the_other_sign_up
 
 #[tokio::test]
 async fn l15_sign_ups_from_one_address_are_bounded() {
-    let house = House::open().await;
+    let service = TestService::open().await;
     for n in 0..6 {
-        let browser = house.browser_at("203.0.113.9");
+        let browser = service.browser_at("203.0.113.9");
         let answer = browser
             .sign_up(&format!("user{n}@acme.example"), PASSWORD)
             .await;
@@ -255,7 +259,7 @@ async fn l15_sign_ups_from_one_address_are_bounded() {
         };
         assert_eq!(answer.status, expected, "sign-up {n}");
     }
-    let other = house
+    let other = service
         .browser_at("203.0.113.10")
         .sign_up("user9@acme.example", PASSWORD)
         .await;

@@ -4,16 +4,18 @@ use http::{Method, StatusCode};
 use portolan_net::txt::TxtRecords;
 use portolan_storage::{
     Reason,
-    passkeys::{self, New},
-    users,
+    accounts::{
+        passkeys::{self, New},
+        users,
+    },
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use time::Duration;
 
 use crate::{
-    house::{Answer, Browser, House},
     provider::{Provider, Zone, house_in, link},
+    test_service::{Answer, Browser, TestService},
 };
 
 pub(crate) const SSO: &str = "/workspaces/acme/single-sign-on";
@@ -21,7 +23,7 @@ const OWNER: &str = "olga@owner.example";
 const ANN: &str = "ann@acme.example";
 
 pub(crate) struct Scene {
-    pub(crate) house: House,
+    pub(crate) service: TestService,
     pub(crate) idp: Provider,
     zone: Zone,
     /// The name of the workspace's provider in addresses.
@@ -35,14 +37,14 @@ impl Scene {
         let github = Provider::start("github").await;
         let zone = Zone::default();
         let records = TxtRecords::by(Arc::new(zone.clone()));
-        let house = house_in(vec![github.github()], &[&idp, &github], records).await;
+        let service = house_in(vec![github.github()], &[&idp, &github], records).await;
         let mut scene = Self {
-            house,
+            service,
             idp,
             zone,
             slug: String::new(),
         };
-        let olga = scene.house.person(OWNER).await;
+        let olga = scene.service.person(OWNER).await;
         let made = olga
             .call(
                 Method::POST,
@@ -107,14 +109,14 @@ impl Scene {
     pub(crate) async fn visit(&self, browser: &Browser<'_>, page: &str) -> String {
         let path = link(&browser.get(page).await, &self.slug);
         let location = browser.get(&path).await.location().to_owned();
-        let (code, state) = self.idp.visit_for(&self.house, &location, &self.slug);
+        let (code, state) = self.idp.visit_for(&self.service, &location, &self.slug);
         format!("/login/callback/{}?code={code}&state={state}", self.slug)
     }
 
     async fn ann(&self) -> Browser<'_> {
         self.idp
             .say(json!({"sub": "ann-1", "email": ANN, "name": "Ann"}));
-        let ann = self.house.browser();
+        let ann = self.service.browser();
         let done = self
             .sign_in(&ann, &format!("/login/company?email={ANN}"))
             .await;
@@ -128,8 +130,8 @@ impl Scene {
     }
 
     pub(crate) async fn olga(&self) -> Browser<'_> {
-        let olga = self.house.browser();
-        olga.sign_in(OWNER, crate::house::PASSWORD).await;
+        let olga = self.service.browser();
+        olga.sign_in(OWNER, crate::test_service::PASSWORD).await;
         olga
     }
 }
@@ -143,8 +145,8 @@ fn domain(seen: &Value, name: &str) -> Value {
 }
 
 /// Acts as if the person with this address had enrolled a passkey.
-async fn give_passkey(house: &House, email: &str) {
-    let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+async fn give_passkey(service: &TestService, email: &str) {
+    let mut tx = service.store.system(Reason::SignIn).await.unwrap();
     let user = users::find_login(&mut tx, email).await.unwrap().unwrap();
     let new = New {
         user: user.user,
@@ -157,7 +159,7 @@ async fn give_passkey(house: &House, email: &str) {
         is_backed_up: false,
         sign_count: 0,
     };
-    passkeys::add(&mut tx, &new, house.clock.now())
+    passkeys::add(&mut tx, &new, service.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -194,7 +196,7 @@ async fn f7_people_of_a_proved_domain_are_members_at_once_and_of_no_other() {
     scene
         .idp
         .say(json!({"sub": "bob-1", "email": "bob@other.example", "email_verified": true}));
-    let bob = scene.house.browser();
+    let bob = scene.service.browser();
     let offered = scene
         .sign_in(&bob, &format!("/login/company?email={ANN}"))
         .await;
@@ -215,7 +217,7 @@ async fn f7_people_of_a_proved_domain_are_members_at_once_and_of_no_other() {
         .await;
     assert!(removed.status.is_success(), "{}", removed.text);
     scene.idp.say(json!({"sub": "ann-1", "email": ANN}));
-    let again = scene.house.browser();
+    let again = scene.service.browser();
     let refused = scene
         .sign_in(&again, &format!("/login/company?email={ANN}"))
         .await;
@@ -229,9 +231,9 @@ async fn f7_people_of_a_proved_domain_are_members_at_once_and_of_no_other() {
 #[tokio::test]
 async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it() {
     let scene = Scene::new().await;
-    let house = &scene.house;
+    let service = &scene.service;
     // Bob has an account and a workspace of his own, and is no member of acme.
-    let bob = house.person("bob@beta.example").await;
+    let bob = service.person("bob@beta.example").await;
     let made = bob
         .call(
             Method::POST,
@@ -245,7 +247,7 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
     scene
         .idp
         .say(json!({"sub": "evil", "email": "bob@beta.example", "email_verified": true}));
-    let evil = house.browser();
+    let evil = service.browser();
     let page = format!("/login/company?email={ANN}");
     let offered = scene.sign_in(&evil, &page).await;
     assert!(offered.location().starts_with("/login/connect/"));
@@ -254,7 +256,7 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
     let path = {
         let path = link(&bob.get(&page).await, &scene.slug);
         let location = bob.get(&path).await.location().to_owned();
-        let (code, state) = scene.idp.visit_for(house, &location, &scene.slug);
+        let (code, state) = scene.idp.visit_for(service, &location, &scene.slug);
         let back = format!("/login/callback/{}?code={code}&state={state}", scene.slug);
         bob.get(&back).await.location().to_owned()
     };
@@ -285,20 +287,20 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
         .await;
     assert_eq!(created.status, StatusCode::UNAUTHORIZED);
     ann.fill("/reset", &[("email", ANN)]).await;
-    let mail = house.newest_mail(ANN).await.body;
+    let mail = service.newest_mail(ANN).await.body;
     let at = mail.find("/reset/choose?token=").unwrap();
     let choose = mail[at..].split_whitespace().next().unwrap();
     let form = ann.get(choose).await;
     let fields = [
         ("form_token", form.field("form_token")),
         ("token", form.field("token")),
-        ("password", crate::house::PASSWORD.to_owned()),
+        ("password", crate::test_service::PASSWORD.to_owned()),
     ];
     let fields = fields
         .each_ref()
         .map(|(name, value)| (*name, value.as_str()));
     ann.post("/reset/choose", &fields).await;
-    ann.sign_in(ANN, crate::house::PASSWORD).await;
+    ann.sign_in(ANN, crate::test_service::PASSWORD).await;
     let made = ann
         .call(
             Method::POST,
@@ -344,7 +346,7 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     let scene = Scene::new().await;
     let olga = scene.olga().await;
     // An earlier member, who signs in with a password.
-    let carl = scene.house.person("carl@home.example").await;
+    let carl = scene.service.person("carl@home.example").await;
     let invited = olga
         .call(
             Method::POST,
@@ -353,7 +355,7 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
         )
         .await;
     assert_eq!(invited.status, StatusCode::CREATED, "{}", invited.text);
-    let mail = scene.house.newest_mail("carl@home.example").await.body;
+    let mail = scene.service.newest_mail("carl@home.example").await.body;
     let at = mail.find("/invitations?token=").unwrap();
     let opened = carl
         .get(mail[at..].split_whitespace().next().unwrap())
@@ -397,7 +399,7 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
         "{}",
         early.text
     );
-    give_passkey(&scene.house, OWNER).await;
+    give_passkey(&scene.service, OWNER).await;
     let on = enforce(&olga, true).await;
     assert_eq!(on.status, StatusCode::OK, "{}", on.text);
     assert_eq!(on.json()["provider"]["enforced"], true);
@@ -427,12 +429,12 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     let open = carl.call(Method::GET, "/workspaces/acme", None).await;
     assert_eq!(open.status, StatusCode::OK, "{}", open.text);
     // The address of that page reveals nothing about the workspace to strangers.
-    let stranger = scene.house.person("eve@home.example").await;
+    let stranger = scene.service.person("eve@home.example").await;
     let page = stranger.get("/login/company/acme").await;
     assert!(!page.text.contains("Acme"), "{}", page.text);
 
     // AUTH-S2: a confirmation ten minutes later does not lose the proof.
-    scene.house.wait(Duration::minutes(11));
+    scene.service.wait(Duration::minutes(11));
     let stale = enforce(&olga, true).await;
     assert_eq!(
         stale.json()["error"]["code"],
@@ -446,7 +448,7 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
         ("form_token", form.field("form_token")),
         ("request", form.field("request")),
         ("for", "change".to_owned()),
-        ("password", crate::house::PASSWORD.to_owned()),
+        ("password", crate::test_service::PASSWORD.to_owned()),
     ];
     let fields = fields
         .each_ref()
@@ -479,7 +481,7 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
 #[tokio::test]
 async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_same_person() {
     let scene = Scene::new().await;
-    let house = &scene.house;
+    let service = &scene.service;
     let olga = scene.olga().await;
     let ann = scene.ann().await;
     let members = olga
@@ -501,7 +503,7 @@ async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_sa
         ann.call(Method::POST, &format!("{SSO}/domains"), domain)
             .await
     };
-    house.wait(Duration::minutes(11));
+    service.wait(Duration::minutes(11));
     let stale = add().await;
     let way = stale.json()["error"]["details"]["path"]
         .as_str()
@@ -512,14 +514,14 @@ async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_sa
         let path = link(&ann.get(&way).await, &scene.slug);
         let location = ann.get(&path).await.location().to_owned();
         assert!(location.contains("max_age=0"), "AUTH-S2: {location}");
-        let (code, state) = scene.idp.visit_for(house, &location, &scene.slug);
+        let (code, state) = scene.idp.visit_for(service, &location, &scene.slug);
         ann.get(&format!(
             "/login/callback/{}?code={code}&state={state}",
             scene.slug
         ))
         .await
     };
-    let now = house.clock.now().unix_timestamp();
+    let now = service.clock.now().unix_timestamp();
     // An hour-old sign-in at the provider is no proof of now.
     scene
         .idp
@@ -541,7 +543,7 @@ async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_sa
     scene
         .idp
         .say(json!({"sub": "ann-1", "email": ANN, "auth_time": now - 3600}));
-    let old = house.browser();
+    let old = service.browser();
     scene
         .sign_in(&old, &format!("/login/company?email={ANN}"))
         .await;
@@ -558,7 +560,7 @@ async fn f7_a_newcomer_who_comes_from_a_client_goes_on_to_its_consent_page() {
     scene
         .idp
         .say(json!({"sub": "ann-1", "email": ANN, "name": "Ann"}));
-    let ann = scene.house.browser();
+    let ann = scene.service.browser();
     let begun = crate::continuations::begin(&ann).await;
     let id = crate::continuations::request_id(&begun);
     let done = scene
@@ -581,7 +583,7 @@ async fn f7_an_address_that_the_provider_denies_makes_nobody_a_member() {
     scene
         .idp
         .say(json!({"sub": "x-1", "email": ANN, "email_verified": false}));
-    let somebody = scene.house.browser();
+    let somebody = scene.service.browser();
     let offered = scene
         .sign_in(&somebody, &format!("/login/company?email={ANN}"))
         .await
@@ -603,7 +605,7 @@ async fn f7_an_address_that_the_provider_denies_makes_nobody_a_member() {
 #[tokio::test]
 async fn f7_a_domain_is_looked_at_again_and_given_up_when_its_record_is_gone() {
     let scene = Scene::new().await;
-    let (house, zone) = (&scene.house, &scene.zone);
+    let (service, zone) = (&scene.service, &scene.zone);
     let record = "_portolan.acme.example";
     let proved = async || {
         let olga = scene.olga().await;
@@ -612,33 +614,45 @@ async fn f7_a_domain_is_looked_at_again_and_given_up_when_its_record_is_gone() {
     };
     let first = proved().await;
     zone.set(record, None);
-    portolan_auth::look_again(&house.state).await.unwrap();
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     assert!(proved().await["missing_since"].is_null(), "not due yet");
-    house.wait(Duration::days(8));
+    service.wait(Duration::days(8));
     zone.away(true);
-    portolan_auth::look_again(&house.state).await.unwrap();
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     zone.away(false);
     let unknown = proved().await;
     assert!(
         unknown["missing_since"].is_null() && unknown["verified_at"].is_string(),
         "no answer says nothing: {unknown}"
     );
-    house.wait(Duration::days(8));
-    portolan_auth::look_again(&house.state).await.unwrap();
+    service.wait(Duration::days(8));
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     let missing = proved().await;
     assert!(missing["missing_since"].is_string() && missing["verified_at"].is_string());
     // The mistake is corrected.
     zone.set(record, first["record_text"].as_str());
-    house.wait(Duration::days(2));
-    portolan_auth::look_again(&house.state).await.unwrap();
+    service.wait(Duration::days(2));
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     assert!(proved().await["missing_since"].is_null());
     zone.set(record, None);
-    house.wait(Duration::days(8));
-    portolan_auth::look_again(&house.state).await.unwrap();
-    house.wait(Duration::days(4));
-    portolan_auth::look_again(&house.state).await.unwrap();
+    service.wait(Duration::days(8));
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
+    service.wait(Duration::days(4));
+    portolan_accounts::domains::look_again(&service.state)
+        .await
+        .unwrap();
     assert!(proved().await["verified_at"].is_null());
-    let page = house
+    let page = service
         .browser()
         .get(&format!("/login/company?email={ANN}"))
         .await;

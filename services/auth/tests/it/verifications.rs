@@ -2,18 +2,21 @@
 
 use portolan_model::{Digest, email::EmailAddress, id::VerificationId};
 use portolan_storage::{
-    Reason, users,
-    verifications::{self, MAX_ATTEMPTS, NewVerification},
+    Reason,
+    accounts::{
+        users,
+        verifications::{self, MAX_ATTEMPTS, NewVerification},
+    },
 };
 
-use crate::{house::House, races};
+use crate::{races, test_service::TestService};
 
 const BROWSER: Digest = Digest::from_bytes([5; 32]);
 
-async fn open(house: &House) -> VerificationId {
-    let now = house.clock.now();
+async fn open(service: &TestService) -> VerificationId {
+    let now = service.clock.now();
     let address = EmailAddress::parse("ann@acme.example").unwrap();
-    let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+    let mut tx = service.store.system(Reason::SignIn).await.unwrap();
     let user = users::create_unverified(&mut tx, "Ann", &address, "phc", now)
         .await
         .unwrap();
@@ -35,12 +38,12 @@ async fn open(house: &House) -> VerificationId {
 
 #[tokio::test]
 async fn l7_of_many_redemptions_at_once_exactly_one_succeeds() {
-    let house = House::open().await;
+    let service = TestService::open().await;
     for round in races::rounds("l7_of_many_redemptions_at_once_exactly_one_succeeds") {
-        let id = open(&house).await;
+        let id = open(&service).await;
         let redeem = async || {
-            let now = house.clock.now();
-            let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+            let now = service.clock.now();
+            let mut tx = service.store.system(Reason::SignIn).await.unwrap();
             let mut won = false;
             if verifications::count_attempt(&mut tx, id, &BROWSER, now)
                 .await
@@ -60,12 +63,12 @@ async fn l7_of_many_redemptions_at_once_exactly_one_succeeds() {
 
 #[tokio::test]
 async fn l7_tries_at_once_are_counted_one_by_one() {
-    let house = House::open().await;
+    let service = TestService::open().await;
     for round in races::rounds("l7_tries_at_once_are_counted_one_by_one") {
-        let id = open(&house).await;
+        let id = open(&service).await;
         let attempt = async || {
-            let mut tx = house.store.system(Reason::SignIn).await.unwrap();
-            let mac = verifications::count_attempt(&mut tx, id, &BROWSER, house.clock.now())
+            let mut tx = service.store.system(Reason::SignIn).await.unwrap();
+            let mac = verifications::count_attempt(&mut tx, id, &BROWSER, service.clock.now())
                 .await
                 .unwrap();
             tx.commit().await.unwrap();
@@ -94,24 +97,24 @@ async fn l7_tries_at_once_are_counted_one_by_one() {
 
 #[tokio::test]
 async fn l7_another_browser_cannot_even_try() {
-    let house = House::open().await;
-    let id = open(&house).await;
-    let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+    let service = TestService::open().await;
+    let id = open(&service).await;
+    let mut tx = service.store.system(Reason::SignIn).await.unwrap();
     let other = Digest::from_bytes([6; 32]);
     assert!(
-        verifications::count_attempt(&mut tx, id, &other, house.clock.now())
+        verifications::count_attempt(&mut tx, id, &other, service.clock.now())
             .await
             .unwrap()
             .is_none()
     );
     assert!(
-        verifications::find_open(&mut tx, &other, house.clock.now())
+        verifications::find_open(&mut tx, &other, service.clock.now())
             .await
             .unwrap()
             .is_none()
     );
     assert!(
-        !verifications::renew(&mut tx, id, &other, &[1; 32], house.clock.now())
+        !verifications::renew(&mut tx, id, &other, &[1; 32], service.clock.now())
             .await
             .unwrap()
     );

@@ -5,8 +5,8 @@ use http::StatusCode;
 use time::Duration;
 
 use crate::{
-    house::{Browser, House, PASSWORD},
     second_factor,
+    test_service::{Browser, PASSWORD, TestService},
 };
 
 const NEW_PASSWORD: &str = "violet gravel teapot nineteen";
@@ -50,18 +50,18 @@ async fn sign_in_at(browser: &Browser<'_>, path: &str) -> String {
 
 #[tokio::test]
 async fn bug_1_a_deep_link_survives_signing_in_with_a_password_and_with_a_code() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann).await;
     assert_eq!(ann.get(&from(PAGE)).await.location(), PAGE, "signed in");
-    assert_eq!(sign_in_at(&house.browser(), &from(PAGE)).await, PAGE);
+    assert_eq!(sign_in_at(&service.browser(), &from(PAGE)).await, PAGE);
     assert_eq!(
-        sign_in_at(&house.browser(), &from("/w/acme/audit")).await,
+        sign_in_at(&service.browser(), &from("/w/acme/audit")).await,
         "/w/acme/audit"
     );
 
-    let (app, _) = second_factor::enrol(&house, &ann).await;
-    let other = house.browser();
+    let (app, _) = second_factor::enrol(&service, &ann).await;
+    let other = service.browser();
     let page = other.get(&from(PAGE)).await;
     let asked = other
         .post(
@@ -81,7 +81,7 @@ async fn bug_1_a_deep_link_survives_signing_in_with_a_password_and_with_a_code()
                 ("form_token", &asked.field("form_token")),
                 ("request", &asked.field("request")),
                 ("ticket", &asked.field("ticket")),
-                ("code", &app.code(&house)),
+                ("code", &app.code(&service)),
             ],
         )
         .await;
@@ -90,8 +90,8 @@ async fn bug_1_a_deep_link_survives_signing_in_with_a_password_and_with_a_code()
 
 #[tokio::test]
 async fn bug_1_the_way_back_is_an_address_of_the_console_and_of_nobody_else() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann).await;
     for foreign in [
         "//evil.example",
@@ -103,14 +103,14 @@ async fn bug_1_the_way_back_is_an_address_of_the_console_and_of_nobody_else() {
         "javascript:alert(1)",
         "/w/acme?\r\nSet-Cookie: a=b",
     ] {
-        let guest = house.browser();
+        let guest = service.browser();
         // The sign-in form, as a browser sees it that signed in before; the welcome page has its
         // own test.
         assert_eq!(sign_in_at(&guest, &from(foreign)).await, "/", "{foreign}");
     }
     // A form's `request` word cannot name another address either.
     for word in ["at.Ly9ldmlsLmV4YW1wbGU", "at.", PAGE, "//evil.example"] {
-        let guest = house.browser();
+        let guest = service.browser();
         let form_token = guest.get("/login").await.field("form_token");
         let refused = guest
             .post(
@@ -129,11 +129,11 @@ async fn bug_1_the_way_back_is_an_address_of_the_console_and_of_nobody_else() {
 
 #[tokio::test]
 async fn bug_1_a_deep_link_survives_sign_up_and_a_new_password() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     workspace(&ann).await;
     // The links of the sign-in page carry it.
-    let guest = house.browser();
+    let guest = service.browser();
     let page = guest.get(&from("/w/acme/audit")).await;
     let word = page.field("request");
     for path in ["/signup", "/reset", "/login/company"] {
@@ -144,7 +144,7 @@ async fn bug_1_a_deep_link_survives_sign_up_and_a_new_password() {
     let reset = format!("/reset?request={word}");
     let fields = [("request", word.as_str()), ("email", "ann@acme.example")];
     guest.fill(&reset, &fields).await;
-    let mail = house.newest_mail("ann@acme.example").await;
+    let mail = service.newest_mail("ann@acme.example").await;
     let at = mail.body.find("/reset/choose?").unwrap();
     let link = mail.body[at..].split_whitespace().next().unwrap();
     let page = guest.get(link).await;
@@ -165,7 +165,7 @@ async fn bug_1_a_deep_link_survives_sign_up_and_a_new_password() {
     // A new person has no workspace yet. A pending connection of an account must still be reached
     // (a bug lost it here).
     for (word, lands) in [(word.as_str(), "/"), ("account.apps", "/account/apps")] {
-        let bob = house.browser();
+        let bob = service.browser();
         let email = format!("bob{}@acme.example", lands.len());
         let fields = [
             ("request", word),
@@ -174,18 +174,18 @@ async fn bug_1_a_deep_link_survives_sign_up_and_a_new_password() {
             ("password", PASSWORD),
         ];
         bob.fill(&format!("/signup?request={word}"), &fields).await;
-        let verified = bob.verify(&house.code_for(&email).await).await;
+        let verified = bob.verify(&service.code_for(&email).await).await;
         assert_eq!(verified.location(), lands, "{}", verified.text);
     }
 }
 
 #[tokio::test]
 async fn bug_13_a_session_that_ended_is_named_as_the_reason() {
-    let house = House::open().await;
-    let ann = house.person("ann@acme.example").await;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
     let notice = "You were signed out. Sign in to continue.";
-    assert!(!house.browser().get("/login").await.text.contains(notice));
-    house.wait(Duration::days(15));
+    assert!(!service.browser().get("/login").await.text.contains(notice));
+    service.wait(Duration::days(15));
     let page = ann.get(&from("/w/acme/audit")).await;
     assert!(page.text.contains(notice), "{}", page.text);
     // The account's pages show it too.
@@ -200,9 +200,9 @@ async fn bug_13_a_session_that_ended_is_named_as_the_reason() {
 
 #[tokio::test]
 async fn friction_1_a_browser_that_was_never_here_is_asked_whether_it_has_an_account() {
-    let house = House::open().await;
-    house.person("ann@acme.example").await;
-    let guest = house.browser();
+    let service = TestService::open().await;
+    service.person("ann@acme.example").await;
+    let guest = service.browser();
     assert_eq!(guest.get(&from("/")).await.location(), "/welcome");
     let page = guest.get("/welcome").await;
     assert!(

@@ -3,7 +3,7 @@
 
 use http::{Method, StatusCode};
 use portolan_model::member::Role;
-use portolan_storage::{Reason, client_admission, mails};
+use portolan_storage::{Reason, oauth::client_admission, platform::mails};
 use serde_json::{Value, json};
 use time::Duration;
 
@@ -233,7 +233,7 @@ async fn m7_nobody_takes_the_places_of_all_who_ask() {
     let mut tx = node.store().system(Reason::SignIn).await.unwrap();
     let mut asked = Vec::new();
     for id in &apps {
-        let client = portolan_storage::clients::find(&mut tx, id)
+        let client = portolan_storage::oauth::clients::find(&mut tx, id)
             .await
             .unwrap()
             .unwrap();

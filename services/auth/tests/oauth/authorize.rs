@@ -9,8 +9,10 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason,
-    client_documents::{self, Document},
-    clients::{self, NewClient},
+    oauth::{
+        client_documents::{self, Document},
+        clients::{self, NewClient},
+    },
 };
 use serde_json::json;
 use time::Duration;

@@ -4,8 +4,9 @@
 use http::{StatusCode, header};
 use portolan_model::{factor::SecondFactor, id::UserId};
 use portolan_storage::{
-    Reason, factor_rules,
-    passkeys::{self, New},
+    Reason,
+    accounts::passkeys::{self, New},
+    oauth::factor_rules,
 };
 use time::Duration;
 

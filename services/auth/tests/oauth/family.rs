@@ -163,7 +163,7 @@ async fn k8_to_k11_a_family_does_what_the_model_does_in_whatever_order_its_holde
             scene.node.clock.advance(Duration::seconds(pause));
             if pause > 3600 {
                 for node in [&scene.node, &second] {
-                    portolan_auth::jwks::rotate(&node.state).await.unwrap();
+                    portolan_oauth::jwks::rotate(&node.state).await.unwrap();
                 }
             }
             let now = scene.node.clock.now();

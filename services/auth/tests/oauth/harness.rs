@@ -15,11 +15,6 @@ use axum::{Router, body::Body};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
-use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
-    mail::Mailer,
-};
 use portolan_cluster::revocations::Revocations;
 use portolan_keys::{
     Keys, MasterSecret, PasswordCost, PasswordHasher, SecretToken, SigningKeys, TokenForm,
@@ -40,12 +35,22 @@ use portolan_net::{
     resolve::{BoxFuture, Resolve},
     txt::TxtRecords,
 };
+use portolan_site::{
+    breached::BreachedPasswords,
+    config::{AuthConfig, ConsoleLimits, Site},
+    identity_providers::SignInWith,
+    mail::Mailer,
+    oauth_parts::{OAuthConfig, OAuthParts},
+    state::{AuthParts, AuthState},
+    throttle::{Throttle, tries::Tries},
+};
 use portolan_storage::{
     Reason, Store,
-    browser_sessions::{self, NewSession},
-    members,
-    recorder::Recorder,
-    tenants, users,
+    accounts::{
+        browser_sessions::{self, NewSession},
+        members, users,
+    },
+    platform::{recorder::Recorder, tenants},
 };
 use scraper::{Html, Selector};
 use serde_json::{Value, json};
@@ -208,7 +213,7 @@ impl Node {
                 domain_records: TxtRecords::default(),
             },
         });
-        portolan_auth::jwks::rotate(&state).await.unwrap();
+        portolan_oauth::jwks::rotate(&state).await.unwrap();
         let front = Front::new(
             AllowedHosts::new(["mcp.example.com"]),
             TrustedProxies::new(Vec::new(), ProxyHeader::XForwardedFor),

@@ -5,9 +5,12 @@ use http::{Method, StatusCode};
 use portolan_cluster::revocations::Revocation;
 use portolan_keys::ring::NewKeyPair;
 use portolan_storage::{
-    Reason, client_proofs, client_secrets,
-    clients::{self, Client},
-    service_accounts,
+    Reason,
+    oauth::{
+        client_proofs, client_secrets,
+        clients::{self, Client},
+        service_accounts,
+    },
 };
 use serde_json::json;
 use time::Duration;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 use portolan_keys::{SecretToken, TokenForm};
-use portolan_storage::{Reason, refresh_tokens};
+use portolan_storage::{Reason, oauth::refresh_tokens};
 use time::Duration;
 
 use crate::{
@@ -99,11 +99,13 @@ async fn case_120_the_window_closes_after_two_minutes() {
         .system(Reason::Revocations)
         .await
         .unwrap();
-    let news = portolan_storage::revocations::live(&mut tx, None, scene.node.clock.now())
+    let news = portolan_storage::oauth::revocations::live(&mut tx, None, scene.node.clock.now())
         .await
         .unwrap();
     assert_eq!(news.len(), 1, "committed, although the request was refused");
-    let mails = portolan_storage::mails::newest(&mut tx, 10).await.unwrap();
+    let mails = portolan_storage::platform::mails::newest(&mut tx, 10)
+        .await
+        .unwrap();
     assert_eq!(mails.len(), 1, "AUTH-K11: the person is told");
     assert!(mails[0].body.contains("Harness"));
 }
@@ -336,7 +338,7 @@ async fn case_127_a_family_ends_when_idle_and_after_ninety_days() {
     let mut token = first(&mut scene).await;
     for _ in 0..4 {
         scene.node.clock.advance(Duration::days(20));
-        portolan_auth::jwks::rotate(&scene.node.state)
+        portolan_oauth::jwks::rotate(&scene.node.state)
             .await
             .unwrap();
         token = next(&scene, &token).await;

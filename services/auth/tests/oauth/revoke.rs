@@ -1,7 +1,7 @@
 //! Revocation (R1–R4, CASE-132, CASE-133).
 
 use http::{StatusCode, header};
-use portolan_storage::{Reason, revocations};
+use portolan_storage::{Reason, oauth::revocations};
 
 use crate::harness::Scene;
 

@@ -12,8 +12,10 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason,
-    client_documents::{self, Document},
-    clients::{self, Client, NewClient},
+    oauth::{
+        client_documents::{self, Document},
+        clients::{self, Client, NewClient},
+    },
 };
 use serde_json::{Value, json};
 use time::Duration;

@@ -1,14 +1,17 @@
 //! Signing keys on command (AUTH-J2 to AUTH-J4): rotation without an effect on clients, and removal
 //! in an emergency.
 
-use portolan_auth::jwks;
 use portolan_keys::{
     Keys, MasterSecret, SigningKeys, VerifyError,
     ring::{ACTIVE_FOR, KeyTimes, NewKeyPair, RETIRING_FOR, SigningKey},
 };
+use portolan_oauth::jwks;
 use portolan_storage::{
-    Reason, SystemTx, revocations,
-    signing_keys::{self, StoredKey},
+    Reason, SystemTx,
+    oauth::{
+        revocations,
+        signing_keys::{self, StoredKey},
+    },
 };
 use serde_json::Value;
 use time::Duration;

@@ -7,9 +7,12 @@ use portolan_model::{
     member::Role,
 };
 use portolan_storage::{
-    Reason, browser_sessions, members,
-    passkeys::{self, New},
-    single_sign_on::{self as stored, Provider},
+    Reason,
+    accounts::{
+        browser_sessions, members,
+        passkeys::{self, New},
+        single_sign_on::{self as stored, Provider},
+    },
 };
 use serde_json::{Value, json};
 

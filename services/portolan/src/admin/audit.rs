@@ -9,7 +9,7 @@ use portolan_model::{
     audit_chain::{Fault, Walk},
     id::TenantId,
 };
-use portolan_storage::audit_chain::{self, Chain};
+use portolan_storage::platform::audit_chain::{self, Chain};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use portolan_model::id::{ApiKeyId, GrantId, TenantId};
 use portolan_storage::{
     SystemTx,
-    connected_apps::{self, ConnectedApp, Ended, Which},
-    operators::{self, Client},
+    oauth::connected_apps::{self, ConnectedApp, Ended, Which},
+    platform::operators::{self, Client},
 };
 use serde_json::{Value, json};
 

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use portolan_auth::recorder::{attempts::Attempt, paging, rules};
-use portolan_storage::connect_events::{self, Event, Which};
+use portolan_console::connection_diagnostics::{attempts::Attempt, paging};
+use portolan_oauth::connection_diagnostics::rules;
+use portolan_storage::platform::connect_events::{self, Event, Which};
 use serde_json::{Value, json};
 
 use super::{

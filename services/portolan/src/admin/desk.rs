@@ -15,7 +15,7 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, Store, SystemTx,
-    audit::{self as log, Origin},
+    platform::audit::{self as log, Origin},
 };
 use serde::Serialize;
 use serde_json::{Value, json};

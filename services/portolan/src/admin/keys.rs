@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use portolan_auth::jwks;
 use portolan_keys::ring::{KeyState, KeyTimes};
 use portolan_model::Timestamp;
-use portolan_storage::signing_keys::{self, KnownKey};
+use portolan_oauth::jwks;
+use portolan_storage::oauth::signing_keys::{self, KnownKey};
 use serde_json::{Value, json};
 
 use super::{

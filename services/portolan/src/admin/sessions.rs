@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use portolan_model::id::SessionId;
 use portolan_storage::{
-    browser_sessions::{self, EndReason},
-    operators::{self, Session},
+    accounts::browser_sessions::{self, EndReason},
+    platform::operators::{self, Session},
 };
 use serde_json::{Value, json};
 

@@ -6,9 +6,11 @@ use anyhow::{Context, Result, bail};
 use portolan_model::id::TenantId;
 use portolan_storage::{
     SystemTx,
-    endings::{self, Ending},
-    operators::{self, Tenant},
-    single_sign_on,
+    accounts::{
+        endings::{self, Ending},
+        single_sign_on,
+    },
+    platform::operators::{self, Tenant},
 };
 use serde_json::{Value, json};
 

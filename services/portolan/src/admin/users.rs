@@ -6,14 +6,16 @@ use anyhow::{Context, Result, bail};
 use portolan_model::{email::EmailAddress, id::UserId};
 use portolan_storage::{
     SystemTx,
-    browser_sessions::{self, EndReason},
-    connected_apps::{self, Which},
-    grants::REVOCATION_MEMORY,
-    identities,
-    operators::{self, People, Person},
-    passkeys,
-    revocations::{self, Kind, New},
-    second_factors,
+    accounts::{
+        browser_sessions::{self, EndReason},
+        identities, passkeys, second_factors,
+    },
+    oauth::{
+        connected_apps::{self, Which},
+        grants::REVOCATION_MEMORY,
+        revocations::{self, Kind, New},
+    },
+    platform::operators::{self, People, Person},
 };
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use portolan_keys::{OpenError, Purpose, vault::data_key_owner};
 use portolan_storage::{
     SystemTx,
-    sealed::{self, Place, Sealed},
+    platform::sealed::{self, Place, Sealed},
 };
 use serde_json::json;
 

@@ -97,13 +97,13 @@ pub const SETTINGS: &[Described] = &[
         name: "breached_passwords_list",
         default: "",
         secret: false,
-        meaning: "File with stolen passwords that nobody may choose: one password or one SHA-1 in hex a line, as such lists are published. Read at the start; takes 8 bytes of memory for each.",
+        meaning: "File with stolen passwords that are refused: one password or one SHA-1 in hex a line, as such lists are published. Read at the start; takes 8 bytes of memory for each.",
     },
     Described {
         name: "breached_passwords_url",
         default: "",
         secret: false,
-        meaning: "Service that knows stolen passwords, such as https://api.pwnedpasswords.com/range/: the first five digits of a new password's SHA-1 are appended, and nothing else leaves. One that does not answer within a second stops nobody. Private addresses have to stand in egress_allow.",
+        meaning: "Service that knows stolen passwords, such as https://api.pwnedpasswords.com/range/: the first five digits of a new password's SHA-1 are appended, and nothing else leaves. If it does not answer within a second, its check is skipped. Private addresses have to stand in egress_allow.",
     },
     Described {
         name: "login_providers",
@@ -307,7 +307,7 @@ pub const SETTINGS: &[Described] = &[
         name: "node_running_calls",
         default: "2000",
         secret: false,
-        meaning: "Calls that one node runs at once; more are answered 503 with Retry-After. One workspace gets three quarters of them at most, two that want everything three sevenths each, and so on: there is always room for another one.",
+        meaning: "Calls that one node runs at once; more are answered 503 with Retry-After. One workspace gets three quarters of them at most, two that want everything three sevenths each, and so on, so that another workspace always finds capacity.",
     },
     Described {
         name: "node_open_streams",
@@ -337,7 +337,7 @@ pub const SETTINGS: &[Described] = &[
         name: "revocation_max_staleness_secs",
         default: "60",
         secret: false,
-        meaning: "Seconds, 15-3600, for which a node goes on to judge access tokens when it hears of no revocations from Postgres. Afterwards it answers them 503 with Retry-After until it hears again, unless the other nodes say through Redis that they hear none either: then Postgres is away for all, and calls go on. Without redis_url they always do.",
+        meaning: "Seconds, 15-3600, for which a node goes on to judge access tokens when it receives no revocations from Postgres. Afterwards it answers them 503 with Retry-After until it receives them again, unless Redis shows that no other node receives any: then Postgres is away for all, and calls go on. Without redis_url they always do.",
     },
     Described {
         name: "drain_secs",

@@ -3,10 +3,10 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
-use portolan_auth::login::others::{
+use portolan_keys::{Secret, assertion::ALGORITHMS};
+use portolan_site::identity_providers::{
     Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SubjectOf, is_provider_name,
 };
-use portolan_keys::{Secret, assertion::ALGORITHMS};
 use serde::Deserialize;
 use url::Url;
 

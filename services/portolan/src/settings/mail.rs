@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail};
-use portolan_auth::mail::smtp::{Security, Smtp, SmtpConfig};
+use portolan_accounts::mail::smtp::{Security, Smtp, SmtpConfig};
 use portolan_keys::Secret;
 use url::Url;
 

@@ -59,20 +59,20 @@ pub(crate) fn parse(message: &[u8]) -> Option<NodeMessage> {
         b'X' => NodeMessage::Ended {
             session: fields.session()?,
         },
-        b'M' => NodeMessage::Note {
+        b'M' => NodeMessage::Session {
             session: fields.session()?,
-            note: fields.next()?.to_vec().into(),
+            body: fields.next()?.to_vec().into(),
         },
         _ => return None,
     };
     fields.0.is_empty().then_some(message)
 }
 
-/// Builds the message that [`parse`] reads as a note. Scripts build all other messages.
-pub(crate) fn note_message(session: SessionKey, note: &[u8]) -> Vec<u8> {
+/// Builds the message that [`parse`] reads as `Session`. Scripts build all other messages.
+pub(crate) fn session_message(session: SessionKey, body: &[u8]) -> Vec<u8> {
     let session = keys::hex(&session.0);
-    let mut message = format!("M{}:{session}{}:", session.len(), note.len()).into_bytes();
-    message.extend_from_slice(note);
+    let mut message = format!("M{}:{session}{}:", session.len(), body.len()).into_bytes();
+    message.extend_from_slice(body);
     message
 }
 
@@ -103,17 +103,17 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Writes an epoch as `<number>.<mark>`.
+/// Writes an epoch as `<term>.<nonce>`.
 pub(crate) fn attempt_text(epoch: Epoch) -> String {
-    format!("{}.{:04x}", epoch.number, epoch.mark)
+    format!("{}.{:04x}", epoch.term, epoch.nonce)
 }
 
 /// Parses the text of [`attempt_text`].
 pub(crate) fn parse_attempt(text: &[u8]) -> Option<Epoch> {
-    let (number, mark) = std::str::from_utf8(text).ok()?.split_once('.')?;
+    let (term, nonce) = std::str::from_utf8(text).ok()?.split_once('.')?;
     Some(Epoch {
-        number: number.parse().ok()?,
-        mark: u16::from_str_radix(mark, 16).ok()?,
+        term: term.parse().ok()?,
+        nonce: u16::from_str_radix(nonce, 16).ok()?,
     })
 }
 
@@ -168,8 +168,8 @@ mod tests {
         assert_eq!(
             epoch,
             Epoch {
-                number: 2,
-                mark: 0xff
+                term: 2,
+                nonce: 0xff
             }
         );
         assert_eq!(

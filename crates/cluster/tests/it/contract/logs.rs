@@ -160,7 +160,7 @@ async fn a_foreign_writer_is_fenced(ground: &Ground) {
     let cases = [
         ("another node", B, Epoch::FIRST),
         ("another number", A, epoch(2, 0)),
-        ("another mark", A, epoch(1, 1)),
+        ("another nonce", A, epoch(1, 1)),
     ];
     for (case, owner, epoch) in cases {
         let foreign = Append {

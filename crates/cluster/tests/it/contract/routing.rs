@@ -76,11 +76,11 @@ async fn o_6_a_note_rings_the_node_that_holds_the_connection_of_a_session(ground
         store.subscribe(A).await.expect("heard"),
         store.subscribe(B).await.expect("heard"),
     );
-    for note in [&b"\x01\xff:\0"[..], b""] {
-        let note = Bytes::copy_from_slice(note);
-        assert_eq!(store.notify(S, B, note.clone()).await, Ok(()));
+    for body in [&b"\x01\xff:\0"[..], b""] {
+        let body = Bytes::copy_from_slice(body);
+        assert_eq!(store.notify(S, B, body.clone()).await, Ok(()));
         let heard = heard(&mut b).await;
-        assert_eq!(heard, NodeMessage::Note { session: S, note });
+        assert_eq!(heard, NodeMessage::Session { session: S, body });
     }
     // No other node receives the message.
     nothing_else(store, &mut a, A).await;

@@ -207,9 +207,9 @@ async fn a_final_response_in_the_log_is_told(ground: &Ground) {
     let key = stream(1);
     let events = vec![event(Class::Final, "f"), note("after it")];
     store.append(key, &opening(events)).await.expect("made");
-    for mark in [1, 2] {
+    for nonce in [1, 2] {
         let late = store
-            .take_over(&take_over(key, Some(A), Some(A), mark))
+            .take_over(&take_over(key, Some(A), Some(A), nonce))
             .await;
         assert!(
             matches!(late, Ok(TakenOver::Done { late: true, .. })),

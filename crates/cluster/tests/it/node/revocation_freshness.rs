@@ -53,9 +53,11 @@ impl Process {
         if judges {
             world
                 .tracker
-                .spawn(revocation_freshness.judge(MOST, stop.clone()));
+                .spawn(revocation_freshness.enforce(MOST, stop.clone()));
         } else {
-            world.tracker.spawn(revocation_freshness.tell(stop.clone()));
+            world
+                .tracker
+                .spawn(revocation_freshness.report(stop.clone()));
         }
         Self {
             revocations,

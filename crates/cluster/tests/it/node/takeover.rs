@@ -172,7 +172,7 @@ async fn a_lost_adoption_is_made_again_after_what_the_client_saw() {
     // The client shows an event of a second epoch, which this store does not know.
     let shown = Cursor {
         seq: 4,
-        epoch: Some(Epoch { number: 2, mark: 9 }),
+        epoch: Some(Epoch { term: 2, nonce: 9 }),
     };
     let mut reader = b.resume(stream, shown).await;
     let all = rest(&mut reader).await;
@@ -195,7 +195,7 @@ async fn a_stream_that_an_older_owner_finished_has_only_its_last_word_for_a_clie
     writer.committed().cancelled().await;
     let shown = Cursor {
         seq: 7,
-        epoch: Some(Epoch { number: 2, mark: 9 }),
+        epoch: Some(Epoch { term: 2, nonce: 9 }),
     };
     let mut reader = b.resume(stream, shown).await;
     assert_eq!(rest(&mut reader).await, ["gap 7..2", "2 done"]);
@@ -274,13 +274,13 @@ async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
         from: Some(a.node.id()),
         to: Some(other),
         shown: START,
-        mark: 9,
+        nonce: 9,
     };
     let TakenOver::Done { tail, epoch, .. } = world.memory.take_over(&take_over).await.unwrap()
     else {
         panic!("not adopted")
     };
-    assert_eq!((tail, epoch.number), (1, 2));
+    assert_eq!((tail, epoch.term), (1, 2));
     for number in [2, 3] {
         tokio::time::sleep(Duration::from_millis(20)).await;
         b.faults.set_rates(lost(if number == 2 { 1000 } else { 0 }));

@@ -281,8 +281,8 @@ impl Store for Between {
         self.told(self.inner.records(shelf).await)
     }
 
-    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
-        self.told(self.inner.notify(session, node, note).await)
+    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
+        self.told(self.inner.notify(session, node, body).await)
     }
 
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {

@@ -99,12 +99,12 @@ pub(super) const fn cancelled() -> Outcome {
 
 /// Event id in the format of the service, without its seal.
 pub(super) fn id(nonce: Nonce, cursor: Cursor) -> String {
-    let epoch = cursor.epoch.unwrap_or(Epoch { number: 0, mark: 0 });
+    let epoch = cursor.epoch.unwrap_or(Epoch { term: 0, nonce: 0 });
     let mut bytes = vec![b'A'];
     bytes.extend(nonce.0);
     bytes.extend(cursor.seq.to_be_bytes());
-    bytes.extend(epoch.number.to_be_bytes());
-    bytes.extend(epoch.mark.to_be_bytes());
+    bytes.extend(epoch.term.to_be_bytes());
+    bytes.extend(epoch.nonce.to_be_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 

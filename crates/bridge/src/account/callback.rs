@@ -1,0 +1,134 @@
+//! The loopback port on which the browser comes back (RFC 8252 §7.3).
+
+use std::{io, net::Ipv4Addr, time::Duration};
+
+use portolan_upstream::oauth::Callback;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use url::form_urlencoded;
+
+/// The path of the callback.
+const PATH: &str = "/callback";
+/// Longest head of a request, in bytes.
+const LONGEST: usize = 32 * 1024;
+/// Time for a browser to send it.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// A port that waits for the browser.
+#[derive(Debug)]
+pub(super) struct Callbacks {
+    listener: TcpListener,
+    port: u16,
+}
+
+/// The browser that came back with the right `state`, and waits for a page.
+#[derive(Debug)]
+pub(super) struct Returned {
+    pub(super) callback: Callback,
+    stream: TcpStream,
+}
+
+impl Callbacks {
+    /// Opens the port `wanted`; where that is taken, any other, unless it is `fixed`.
+    pub(super) async fn open(fixed: Option<u16>, wanted: Option<u16>) -> io::Result<Self> {
+        let at = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let listener = match at(wanted.unwrap_or(0)).await {
+            Err(_) if fixed.is_none() && wanted.is_some() => at(0).await?,
+            outcome => outcome?,
+        };
+        let port = listener.local_addr()?.port();
+        Ok(Self { listener, port })
+    }
+
+    /// The address for the authorization request.
+    pub(super) fn redirect_uri(&self) -> String {
+        format!("http://127.0.0.1:{}{PATH}", self.port)
+    }
+
+    /// Waits for the browser. A request with another `state` is refused, and the wait goes on.
+    pub(super) async fn next(&mut self, state: &str) -> io::Result<Returned> {
+        loop {
+            let (mut stream, _) = self.listener.accept().await?;
+            let head = tokio::time::timeout(SLOW, head(&mut stream)).await;
+            let Ok(Ok(Some(target))) = head else {
+                continue;
+            };
+            let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+            if path != PATH {
+                page(&mut stream, "404 Not Found", "There is nothing here.").await;
+                continue;
+            }
+            let mut callback = Callback::default();
+            let mut given = None;
+            for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+                match name.as_ref() {
+                    "state" => given = Some(value.into_owned()),
+                    "code" => callback.code = Some(value.into_owned()),
+                    "error" => callback.error = Some(value.into_owned()),
+                    "iss" => callback.iss = Some(value.into_owned()),
+                    _ => {}
+                }
+            }
+            let is_ours = given.is_some_and(|given| {
+                // Digests, so that the time of the comparison says nothing.
+                let digest = |text: &str| portolan_keys::digest(text.as_bytes());
+                portolan_keys::digests_equal(&digest(&given), &digest(state))
+            });
+            if is_ours {
+                return Ok(Returned { callback, stream });
+            }
+            let text = "This page belongs to another sign-in. Start again from your client.";
+            page(&mut stream, "400 Bad Request", text).await;
+        }
+    }
+}
+
+impl Returned {
+    /// Shows the person how it ended.
+    pub(super) async fn show(mut self, is_good: bool) {
+        if is_good {
+            let text = "You are signed in. You can close this page.";
+            page(&mut self.stream, "200 OK", text).await;
+        } else {
+            let text = "The sign-in failed. The log of your client has the reason.";
+            page(&mut self.stream, "400 Bad Request", text).await;
+        }
+    }
+}
+
+/// Reads the head of a request; gives the target of a GET.
+async fn head(stream: &mut TcpStream) -> io::Result<Option<String>> {
+    let mut read = Vec::with_capacity(2048);
+    while !read.windows(4).any(|end| end == b"\r\n\r\n") {
+        if read.len() > LONGEST || stream.read_buf(&mut read).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let line = read.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split(' ');
+    Ok(match (words.next(), words.next()) {
+        (Some("GET"), Some(target)) => Some(target.to_owned()),
+        _ => None,
+    })
+}
+
+async fn page(stream: &mut TcpStream, status: &str, text: &str) {
+    let body = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Portolan connect</title>\
+         <body style=\"font-family:system-ui,sans-serif;margin:4rem auto;max-width:32rem\">\
+         <h1>Portolan connect</h1><p>{text}</p></body></html>"
+    );
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
+         Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
+         Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // The browser may be gone.
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}

@@ -1,0 +1,172 @@
+//! The program: one thread for the network, one that reads, one that writes.
+
+use std::{
+    io::{self, Read, Write},
+    sync::Arc,
+    time::Duration,
+};
+
+use http::HeaderMap;
+use portolan_net::egress::{Egress, EgressPolicy, EgressSetupError};
+use tokio::{runtime::Builder, time::Instant};
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use crate::{
+    account::{Account, SignIn},
+    lines::{self, Out},
+    note::Notes,
+    talk::{GRACE, Talk},
+    wire::Wire,
+};
+
+/// Time for a client to read the last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
+/// Time for a connection.
+const CONNECT: Duration = Duration::from_secs(15);
+
+/// What to bridge, and how.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The server.
+    pub url: Url,
+    /// Headers of every request to it, marked sensitive where they are.
+    pub headers: HeaderMap,
+    /// How a person signs in. Without it a 401 is an error.
+    pub sign_in: Option<SignIn>,
+    /// Admits `http://` to public hosts.
+    pub allow_plain_http: bool,
+    /// Where notes go.
+    pub notes: Notes,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BridgeEnd {
+    /// The client closed the input, or a signal came.
+    Done,
+    /// The server was never reached, or does not speak MCP.
+    NotReached,
+    /// The server wants a sign-in or a key, and there is none that it accepts.
+    NotSignedIn,
+}
+
+/// Why it did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// No runtime.
+    #[error("the program could not start: {0}")]
+    Runtime(#[from] io::Error),
+    /// No HTTP client.
+    #[error("the HTTP client could not start: {0}")]
+    Egress(#[from] EgressSetupError),
+}
+
+fn egress(setup: &Setup) -> Result<Egress, EgressSetupError> {
+    Egress::new(EgressPolicy {
+        // The person's own machine: servers on it and in its network are reached too.
+        any_destination: true,
+        allow_plain_http: setup.allow_plain_http,
+        user_agent: concat!("portolan-connect/", env!("CARGO_PKG_VERSION")).to_owned(),
+        connect_timeout: CONNECT,
+        ..EgressPolicy::default()
+    })
+}
+
+/// Bridges `input` and `output` to the server until the input ends or a signal comes.
+///
+/// # Errors
+/// [`SetupError`], before anything is read.
+pub fn run(
+    setup: Setup,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> Result<BridgeEnd, SetupError> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let (ended, writer) = {
+        let _within = runtime.enter();
+        let egress = egress(&setup)?;
+        let (out, writer) = Out::start(output);
+        let account = setup
+            .sign_in
+            .map(|sign_in| Account::new(egress.clone(), setup.url.clone(), sign_in, setup.notes));
+        let wire = Arc::new(Wire {
+            egress,
+            url: setup.url,
+            headers: setup.headers,
+            account,
+            tasks: TaskTracker::new(),
+        });
+        let mut lines = lines::read(input);
+        let mut talk = Talk::new(wire, out.clone(), setup.notes);
+        let ended = runtime.block_on(async {
+            tokio::select! {
+                () = talk.run(&mut lines) => finish(&talk).await,
+                () = out.closed() => {}
+                () = signalled() => {}
+            }
+            talk.end().await;
+            match &talk.fault {
+                None => BridgeEnd::Done,
+                Some(fault) if fault.is_about_sign_in() => BridgeEnd::NotSignedIn,
+                Some(_) => BridgeEnd::NotReached,
+            }
+        });
+        (ended, writer)
+    };
+    // Ends all tasks, and with them all ways to the writer.
+    runtime.shutdown_background();
+    writer.finish(LAST_LINES);
+    Ok(ended)
+}
+
+/// Waits for answers that are on their way.
+async fn finish(talk: &Talk) {
+    let until = Instant::now() + GRACE;
+    while talk.count_open() > 0 && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Completes at SIGTERM, SIGINT or SIGHUP.
+async fn signalled() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [
+            SignalKind::terminate(),
+            SignalKind::interrupt(),
+            SignalKind::hangup(),
+        ];
+        let [Ok(mut term), Ok(mut int), Ok(mut hup)] = kinds.map(signal) else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+            _ = hup.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}
+
+/// Deletes the tokens for the server. `false` if there were none.
+///
+/// # Errors
+/// What prevented it, as text.
+pub fn sign_out(setup: Setup) -> Result<bool, String> {
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| said(&error))?;
+    let Some(sign_in) = setup.sign_in.clone() else {
+        return Ok(false);
+    };
+    let egress = egress(&setup).map_err(|error| said(&error))?;
+    let account = Account::new(egress, setup.url, sign_in, setup.notes);
+    runtime
+        .block_on(account.sign_out())
+        .map_err(|error| said(&error))
+}

@@ -1,0 +1,661 @@
+//! A client and a server that both have sessions: 2024-11-05 to 2025-11-25. Messages pass unchanged;
+//! the session at the server is opened again when the server has forgotten it.
+
+mod opening;
+mod standing;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use portolan_net::egress::EgressStream;
+use portolan_protocol::{
+    jsonrpc::{Raw, RequestId},
+    method::Method,
+    revision::Revision,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::AbortOnDropHandle;
+use url::Url;
+
+pub(crate) use self::opening::{Opened, open, open_one_stream};
+use crate::{
+    account::For,
+    fault::Fault,
+    lines::Out,
+    message::{self, Body, LineMessage, Sort},
+    note::Notes,
+    stream::{Events, Place, is_events, is_json},
+    wire::{Headers, Wire},
+};
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Most attempts to resume a stream without a new event.
+const TRIES: u32 = 5;
+/// Pause before a stream is resumed, if the server names none.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Time for an answer to a request of the bridge itself.
+const OWN: Duration = Duration::from_secs(60);
+/// [`Inner::standing`] of a server without a GET stream.
+const NO_STREAM: u64 = u64::MAX;
+/// Prefix of the ids of such requests; no client uses it.
+const OWN_ID: &str = "portolan-connect-";
+
+/// What both sides agreed on.
+#[derive(Debug, Clone)]
+pub(crate) struct Agreed {
+    version: String,
+    /// Capabilities that the server declared.
+    capabilities: Raw,
+}
+
+impl Agreed {
+    /// Reads the result of `initialize`.
+    pub(crate) fn read(result: &Raw) -> Result<Self, Fault> {
+        let version = result.get("protocolVersion").and_then(|raw| raw.string());
+        Ok(Self {
+            version: version.ok_or(Fault::Invalid("its handshake names no version"))?,
+            capabilities: result.get("capabilities").unwrap_or(Raw::empty_object()),
+        })
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.version.parse().ok()
+    }
+
+    /// A revision that is not known here is newer than those without the header.
+    fn has_header(&self) -> bool {
+        self.revision()
+            .is_none_or(|revision| revision >= Revision::V2025_06_18)
+    }
+
+    fn is_resumable(&self) -> bool {
+        self.revision()
+            .is_none_or(|revision| revision.facts().resumable)
+    }
+
+    fn has_batches(&self) -> bool {
+        self.revision()
+            .is_some_and(|revision| revision.facts().batches || revision == Revision::V2024_11_05)
+    }
+}
+
+/// The session at the server that is used now.
+#[derive(Debug, Clone)]
+struct Seat {
+    /// Counts the sessions.
+    generation: u64,
+    id: Option<HeaderValue>,
+    /// Where messages are posted.
+    post: Url,
+}
+
+/// How the server sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE of 2024-11-05: all messages of the server come by one stream.
+    OneStream,
+}
+
+/// A request of the server.
+#[derive(Debug, Clone)]
+struct Asked {
+    /// The session that it belongs to.
+    generation: u64,
+    /// The request on whose stream it came.
+    during: Option<RequestId>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Requests of the client. True for one that the client cancelled.
+    client: HashMap<RequestId, bool>,
+    /// Requests of the server.
+    server: HashMap<RequestId, Asked>,
+    /// Requests of the bridge.
+    own: HashMap<RequestId, oneshot::Sender<Result<Raw, Fault>>>,
+    /// State of the client that a new session needs: the log level and subscriptions.
+    level: Option<Raw>,
+    uris: BTreeMap<String, Raw>,
+}
+
+/// A conversation. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct RemoteSession(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    wire: Arc<Wire>,
+    out: Out,
+    notes: Notes,
+    transport: Transport,
+    /// Parameters of the client's `initialize`.
+    hello: Raw,
+    agreed: Agreed,
+    seat: Mutex<Seat>,
+    waiting: Mutex<Waiting>,
+    renewing: tokio::sync::Mutex<()>,
+    count: AtomicU64,
+    /// True once the server has `notifications/initialized`.
+    is_ready: watch::Sender<bool>,
+    /// The session whose GET stream is open; [`NO_STREAM`] if the server has none.
+    standing: watch::Sender<u64>,
+    /// Counts the sessions, for the reader of the GET stream.
+    renewed: watch::Sender<u64>,
+    /// Messages without an answer, in order.
+    queue: mpsc::UnboundedSender<Bytes>,
+    /// Reads what the server sends by itself.
+    reader: Mutex<Option<AbortOnDropHandle<()>>>,
+    /// Sends the queue.
+    sender: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RemoteSession {
+    fn seat(&self) -> Seat {
+        lock(&self.0.seat).clone()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.0.waiting)
+    }
+
+    fn headers(&self, seat: &Seat) -> Headers {
+        let mut headers = Vec::with_capacity(3);
+        if self.0.transport == Transport::OneStream {
+            return headers;
+        }
+        if self.0.agreed.has_header()
+            && let Ok(version) = HeaderValue::from_str(&self.0.agreed.version)
+        {
+            headers.push((PROTOCOL_VERSION, version));
+        }
+        if let Some(id) = &seat.id {
+            headers.push((SESSION_ID, id.clone()));
+        }
+        headers
+    }
+
+    fn new_id(&self) -> RequestId {
+        let number = self.0.count.fetch_add(1, Ordering::Relaxed);
+        RequestId::from(format!("{OWN_ID}{number}"))
+    }
+
+    /// Takes a line of the client.
+    pub(crate) fn take(&self, body: Body) {
+        match body {
+            Body::One(message) => self.take_one(message),
+            Body::Batch(messages) if self.0.agreed.has_batches() => self.take_batch(messages),
+            Body::Batch(_) => {
+                let error = message::own_error(-32600, "This revision has no batches");
+                self.answer(message::error(None, &error));
+            }
+        }
+    }
+
+    fn take_one(&self, message: LineMessage) {
+        match &message.sort {
+            Sort::Request { id, method } => {
+                self.remember(method, &message);
+                self.waiting().client.insert(id.clone(), false);
+                let (this, ids) = (self.clone(), vec![id.clone()]);
+                self.0
+                    .wire
+                    .tasks
+                    .spawn(async move { this.ask(ids, message.raw.bytes().clone()).await });
+            }
+            Sort::Notification { method } => {
+                if let Some(id) = message.cancels()
+                    && let Some(is_cancelled) = self.waiting().client.get_mut(&id)
+                {
+                    *is_cancelled = true;
+                }
+                if method == Method::Initialized.name() {
+                    let this = self.clone();
+                    self.0
+                        .wire
+                        .tasks
+                        .spawn(async move { this.begin(message).await });
+                } else {
+                    self.tell(message.raw.bytes().clone());
+                }
+            }
+            Sort::Response { id } => {
+                let generation = self.seat().generation;
+                let asked = id.as_ref().and_then(|id| self.waiting().server.remove(id));
+                // An answer to a session that is over concerns the new one not at all.
+                if asked.is_none_or(|asked| asked.generation == generation) {
+                    self.tell(message.raw.bytes().clone());
+                }
+            }
+        }
+    }
+
+    fn take_batch(&self, messages: Vec<LineMessage>) {
+        let mut body = b"[".to_vec();
+        let mut ids = Vec::new();
+        for message in &messages {
+            if body.len() > 1 {
+                body.push(b',');
+            }
+            body.extend_from_slice(message.raw.as_bytes());
+            match &message.sort {
+                Sort::Request { id, .. } => ids.push(id.clone()),
+                Sort::Response { id: Some(id) } => {
+                    self.waiting().server.remove(id);
+                }
+                _ => {}
+            }
+        }
+        body.push(b']');
+        if ids.is_empty() {
+            self.tell(body.into());
+            return;
+        }
+        for id in &ids {
+            self.waiting().client.insert(id.clone(), false);
+        }
+        let this = self.clone();
+        self.0
+            .wire
+            .tasks
+            .spawn(async move { this.ask(ids, body.into()).await });
+    }
+
+    /// Keeps what a new session must be given again.
+    fn remember(&self, method: &str, message: &LineMessage) {
+        let params = message.params();
+        let uri = || params.get("uri").and_then(|uri| uri.string());
+        match Method::from_name(method) {
+            Some(Method::SetLevel) => self.waiting().level = Some(params),
+            Some(Method::ResourcesSubscribe) => {
+                if let Some(uri) = uri() {
+                    self.waiting().uris.insert(uri, params);
+                }
+            }
+            Some(Method::ResourcesUnsubscribe) => {
+                if let Some(uri) = uri() {
+                    self.waiting().uris.remove(&uri);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&self, json: Bytes) {
+        let out = self.0.out.clone();
+        self.0
+            .wire
+            .tasks
+            .spawn(async move { out.write(json).await });
+    }
+
+    fn tell(&self, body: Bytes) {
+        // The sender lives as long as the session.
+        let _ = self.0.queue.send(body);
+    }
+
+    /// Sends `notifications/initialized`, then lets the other messages pass.
+    async fn begin(&self, message: LineMessage) {
+        self.post(message.raw.bytes().clone()).await;
+        self.0.is_ready.send_replace(true);
+        if self.0.transport == Transport::Streamable {
+            let this = self.clone();
+            let reader = self.0.wire.tasks.spawn(async move { this.stand().await });
+            *lock(&self.0.reader) = Some(AbortOnDropHandle::new(reader));
+        }
+    }
+
+    /// Sends the queue in its order.
+    fn start_sender(&self, mut queue: mpsc::UnboundedReceiver<Bytes>) {
+        let weak = Arc::downgrade(&self.0);
+        let sender = self.0.wire.tasks.spawn(async move {
+            while let Some(body) = queue.recv().await {
+                let Some(inner) = weak.upgrade() else { return };
+                let this = Self(inner);
+                this.ready().await;
+                this.post(body).await;
+            }
+        });
+        *lock(&self.0.sender) = Some(AbortOnDropHandle::new(sender));
+    }
+
+    /// POSTs what has no answer.
+    async fn post(&self, body: Bytes) {
+        for _ in 0..2 {
+            let seat = self.seat();
+            let headers = self.headers(&seat);
+            match self.0.wire.tell(&seat.post, &headers, body.clone()).await {
+                Ok(answer) if self.is_gone(&answer, &seat) => {
+                    if self.renew(seat.generation, true).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(answer) if answer.status.is_success() => {
+                    // Read to its end, so that the connection serves the next message.
+                    if !is_events(&answer.headers) {
+                        let _ = tokio::time::timeout(PAUSE, answer.whole()).await;
+                    }
+                    return;
+                }
+                Ok(answer) => {
+                    let status = answer.status.as_u16();
+                    self.0
+                        .notes
+                        .detail(&format!("a message was refused with HTTP status {status}"));
+                    return;
+                }
+                Err(fault) => {
+                    self.0.notes.say(&fault.to_string());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits for `notifications/initialized`.
+    async fn ready(&self) {
+        let mut ready = self.0.is_ready.subscribe();
+        // A client that never sends it is served all the same.
+        let _ = tokio::time::timeout(PAUSE, ready.wait_for(|is_ready| *is_ready)).await;
+    }
+
+    /// True if the server does not know the session: it processed nothing.
+    fn is_gone(&self, answer: &EgressStream, seat: &Seat) -> bool {
+        answer.status == StatusCode::NOT_FOUND
+            && (seat.id.is_some() || self.0.transport == Transport::OneStream)
+    }
+
+    /// Sends requests of the client and passes on what comes back. Each of them has an answer in
+    /// the end.
+    async fn ask(&self, ids: Vec<RequestId>, body: Bytes) {
+        self.ready().await;
+        let fault = match self.exchange(&ids, body).await {
+            // The answer comes by the one stream.
+            Ok(()) if self.0.transport == Transport::OneStream => return,
+            Ok(()) => Fault::Lost,
+            Err(fault) => fault,
+        };
+        self.fail(&ids, &fault).await;
+    }
+
+    /// Answers those of the requests that still wait.
+    async fn fail(&self, ids: &[RequestId], fault: &Fault) {
+        for id in ids {
+            let waits = self.waiting().client.remove(id);
+            if waits == Some(false) {
+                self.0.notes.say(&fault.to_string());
+                self.0
+                    .out
+                    .write(message::error(Some(id), &fault.to_rpc()))
+                    .await;
+            }
+        }
+    }
+
+    async fn exchange(&self, ids: &[RequestId], body: Bytes) -> Result<(), Fault> {
+        let mut has_renewed = false;
+        loop {
+            let seat = self.seat();
+            let headers = self.headers(&seat);
+            let answer = self.0.wire.ask(&seat.post, &headers, body.clone()).await?;
+            if self.is_gone(&answer, &seat) && !has_renewed {
+                has_renewed = true;
+                self.renew(seat.generation, true).await?;
+                continue;
+            }
+            return self.pass(answer, ids, &seat).await;
+        }
+    }
+
+    /// Passes on the answer to a POST.
+    async fn pass(
+        &self,
+        answer: EgressStream,
+        ids: &[RequestId],
+        seat: &Seat,
+    ) -> Result<(), Fault> {
+        let status = answer.status;
+        if status.is_success() && is_events(&answer.headers) {
+            return self.follow(answer, ids, seat).await;
+        }
+        if status.is_success() && self.0.transport == Transport::OneStream {
+            return Ok(());
+        }
+        if !is_json(&answer.headers) {
+            return Err(if status.is_success() {
+                Fault::Invalid("neither JSON nor an event stream")
+            } else {
+                Fault::Status(status.as_u16())
+            });
+        }
+        let body = answer.whole().await?.body;
+        let Ok(read) = Body::read(body) else {
+            return Err(if status.is_success() {
+                Fault::Invalid("what it sent is no message")
+            } else {
+                Fault::Status(status.as_u16())
+            });
+        };
+        let is_batch = matches!(&read, Body::Batch(_)) && ids.len() > 1;
+        let messages = read.into_messages();
+        if is_batch {
+            self.hand_batch(messages, seat.generation).await;
+            return Ok(());
+        }
+        for message in messages {
+            // An HTTP error refuses this request, whatever id it names.
+            if let (false, Sort::Response { id }, [own]) = (status.is_success(), &message.sort, ids)
+                && id.as_ref() != Some(own)
+            {
+                self.refuse(own, &message.raw).await;
+                continue;
+            }
+            self.hand(message, seat.generation, ids.first()).await;
+        }
+        Ok(())
+    }
+
+    /// Passes on an error under the id of the request that it refuses.
+    async fn refuse(&self, id: &RequestId, raw: &Raw) {
+        let Some(error) = raw.get("error") else {
+            return;
+        };
+        if self.waiting().client.remove(id) == Some(false) {
+            let mut out = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+            id.write(&mut out);
+            out.extend_from_slice(br#","error":"#);
+            out.extend_from_slice(error.as_bytes());
+            out.push(b'}');
+            self.0.out.write(out.into()).await;
+        }
+    }
+
+    /// True if one of the requests has no answer yet and was not cancelled.
+    fn is_open(&self, ids: &[RequestId]) -> bool {
+        let waiting = self.waiting();
+        ids.iter().any(|id| waiting.client.get(id) == Some(&false))
+    }
+
+    /// Reads the stream of a POST, and resumes it where that is possible.
+    async fn follow(
+        &self,
+        answer: EgressStream,
+        ids: &[RequestId],
+        seat: &Seat,
+    ) -> Result<(), Fault> {
+        let mut place = Place::default();
+        let mut events = Events::new(answer);
+        let mut tries = 0;
+        loop {
+            while let Some(event) = events.next(&mut place).await {
+                tries = 0;
+                self.hand_event(&event.event, event.data, seat.generation, ids.first())
+                    .await?;
+            }
+            if !self.is_open(ids) {
+                return Ok(());
+            }
+            events = loop {
+                let last = place.header().filter(|_| self.0.agreed.is_resumable());
+                let Some(last) = last.filter(|_| tries < TRIES) else {
+                    return Err(Fault::Lost);
+                };
+                let doubled = PAUSE.saturating_mul(1 << tries);
+                tokio::time::sleep(place.pause.unwrap_or(doubled)).await;
+                tries += 1;
+                self.0.notes.detail("a broken stream is resumed");
+                let mut headers = self.headers(seat);
+                headers.push((LAST_EVENT_ID, last));
+                let url = &self.0.wire.url;
+                match self.0.wire.listen(url, &headers, For::Client).await {
+                    Ok(answer) if answer.status.is_success() && is_events(&answer.headers) => {
+                        break Events::new(answer);
+                    }
+                    Ok(answer) if answer.status.is_server_error() => {}
+                    Err(Fault::Unreachable(_) | Fault::Limited) => {}
+                    Ok(_) => return Err(Fault::Lost),
+                    Err(fault) => return Err(fault),
+                }
+            };
+        }
+    }
+
+    /// Passes on the data of an event.
+    async fn hand_event(
+        &self,
+        name: &str,
+        data: String,
+        generation: u64,
+        during: Option<&RequestId>,
+    ) -> Result<(), Fault> {
+        if name != "message" {
+            return Ok(());
+        }
+        let read = Body::read(data).map_err(|_| Fault::Invalid("what it sent is no message"))?;
+        for message in read.into_messages() {
+            self.hand(message, generation, during).await;
+        }
+        Ok(())
+    }
+
+    /// Passes on a message of the server.
+    async fn hand(&self, message: LineMessage, generation: u64, during: Option<&RequestId>) {
+        if self.is_for_client(&message, generation, during) {
+            self.0.out.write(message.raw.bytes().clone()).await;
+        }
+    }
+
+    /// Passes on a batch of answers as a batch.
+    async fn hand_batch(&self, messages: Vec<LineMessage>, generation: u64) {
+        let mut out = b"[".to_vec();
+        for message in messages {
+            if !self.is_for_client(&message, generation, None) {
+                continue;
+            }
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            out.extend_from_slice(message.raw.as_bytes());
+        }
+        if out.len() > 1 {
+            out.push(b']');
+            self.0.out.write(out.into()).await;
+        }
+    }
+
+    /// Keeps the books about a message of the server; true if the client gets it.
+    fn is_for_client(
+        &self,
+        message: &LineMessage,
+        generation: u64,
+        during: Option<&RequestId>,
+    ) -> bool {
+        let mut waiting = self.waiting();
+        match &message.sort {
+            Sort::Request { id, .. } => {
+                let during = during.cloned();
+                let asked = Asked { generation, during };
+                waiting.server.insert(id.clone(), asked);
+                true
+            }
+            Sort::Notification { .. } => {
+                if let Some(id) = message.cancels() {
+                    waiting.server.remove(&id);
+                }
+                true
+            }
+            // Legacy errors without an id concern what could not be read.
+            Sort::Response { id: None } => false,
+            Sort::Response { id: Some(id) } => {
+                if let Some(own) = waiting.own.remove(id) {
+                    let outcome = message.raw.get("result");
+                    let _ = own.send(outcome.ok_or(Fault::Invalid("it refused its session")));
+                    return false;
+                }
+                // Late answers to cancelled requests, and doubles after a resume, end here.
+                waiting.client.remove(id) == Some(false)
+            }
+        }
+    }
+
+    /// The request on whose stream a request of the server came, if it came on one.
+    pub(crate) fn during(&self, id: &RequestId) -> Option<RequestId> {
+        self.waiting().server.get(id)?.during.clone()
+    }
+
+    /// The revision on which both sides agreed, if it is one that is known here.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.0.agreed.revision()
+    }
+
+    /// How many requests of the client wait.
+    pub(crate) fn count_open(&self) -> usize {
+        self.waiting()
+            .client
+            .values()
+            .filter(|cancelled| !**cancelled)
+            .count()
+    }
+
+    /// Ends the session at the server.
+    pub(crate) async fn end(&self) {
+        drop(lock(&self.0.reader).take());
+        let seat = self.seat();
+        if self.0.transport == Transport::Streamable && seat.id.is_some() {
+            self.0.wire.end(&seat.post, &self.headers(&seat)).await;
+        }
+    }
+}
+
+/// The id that a server gave to the session, if it can be sent back.
+fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, Fault> {
+    let Some(value) = headers.get(SESSION_ID) else {
+        return Ok(None);
+    };
+    let is_visible = value
+        .as_bytes()
+        .iter()
+        .all(|byte| (0x21..=0x7e).contains(byte));
+    if value.is_empty() || !is_visible {
+        return Err(Fault::Invalid("the id of its session is no visible ASCII"));
+    }
+    let mut value = value.clone();
+    value.set_sensitive(true);
+    Ok(Some(value))
+}

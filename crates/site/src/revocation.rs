@@ -1,0 +1,49 @@
+//! Grants and API keys that end: notification of the nodes of this process, and audit entries.
+
+use portolan_cluster::revocations::Revocation;
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::{ApiKeyId, TenantId, UserId},
+};
+use portolan_storage::oauth::{connected_apps::Ended, grants::REVOCATION_MEMORY};
+use serde_json::json;
+
+use crate::state::AuthState;
+
+/// Notifies the nodes of this process at once; the others read the revocation from the feed.
+pub fn notify_key_ended(state: &AuthState, id: ApiKeyId) {
+    state.oauth.revocations.insert(
+        Revocation::Client(id.to_string()),
+        state.now() + REVOCATION_MEMORY,
+    );
+}
+
+/// Notifies the nodes of this process at once of a transaction's revocations; the others read them
+/// from the feed.
+pub fn notify_nodes(state: &AuthState, ended: &Ended) {
+    let until = state.now() + REVOCATION_MEMORY;
+    for (id, _) in &ended.grants {
+        state
+            .oauth
+            .revocations
+            .insert(Revocation::Grant(*id), until);
+    }
+    for (id, _) in &ended.keys {
+        notify_key_ended(state, *id);
+    }
+}
+
+/// Audit entries for API keys that were revoked together with a person's apps, in the order in
+/// which logs are written.
+pub fn keys_ended(ended: &Ended, by: UserId, why: &str) -> Vec<Event> {
+    let event = |(id, tenant): &(ApiKeyId, TenantId)| Event {
+        tenant: Some(*tenant),
+        actor: Actor::User(by),
+        action: "api_key.revoked",
+        target_kind: "api_key",
+        target_id: id.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({ "why": why }),
+    };
+    ended.keys.iter().map(event).collect()
+}

@@ -1,0 +1,189 @@
+//! Revocations that must still be enforced: the source of truth and outbox of the feed (AUTH-4.2,
+//! AUTH-4.3).
+
+use portolan_model::{Timestamp, id::TenantId};
+
+use crate::{StorageError, Store, SystemTx, Tx, notification_listener::NotificationListener};
+
+/// The kind of thing that an entry revokes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// One access token, by `jti`.
+    Jti,
+    /// A grant, by id.
+    Grant,
+    /// Tokens of a user below an epoch.
+    User,
+    /// Tokens of a tenant below an epoch.
+    Tenant,
+    /// Tokens of a member below an epoch; the reference is `<tenant id>/<user id>`.
+    Member,
+    /// A blocked client, by wire id; an API key, by its id.
+    Client,
+    /// A signing key.
+    Kid,
+    /// Tokens of a service account below an epoch.
+    Service,
+}
+
+impl Kind {
+    /// The word in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jti => "jti",
+            Self::Grant => "grant",
+            Self::User => "user",
+            Self::Tenant => "tenant",
+            Self::Member => "member",
+            Self::Client => "client",
+            Self::Kid => "kid",
+            Self::Service => "service",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [
+            Self::Jti,
+            Self::Grant,
+            Self::User,
+            Self::Tenant,
+            Self::Member,
+            Self::Client,
+            Self::Kid,
+            Self::Service,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// An entry to be written.
+#[derive(Debug)]
+pub struct New<'a> {
+    /// Kind of the revoked thing.
+    pub kind: Kind,
+    /// Which one.
+    pub reference: &'a str,
+    /// The tenant, if it belongs to one.
+    pub tenant: Option<TenantId>,
+    /// For epoch kinds: tokens with a smaller number are refused.
+    pub epoch: Option<i32>,
+    /// From then on no token lives that it concerns.
+    pub expires_at: Timestamp,
+}
+
+/// An entry as read by a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revocation {
+    /// Order of writing, not of committing.
+    pub seq: i64,
+    /// Kind of the revoked thing.
+    pub kind: Kind,
+    /// Which one.
+    pub reference: String,
+    /// For epoch kinds.
+    pub epoch: Option<i32>,
+    /// When it can be forgotten.
+    pub expires_at: Timestamp,
+    /// When it was written, by the database's clock.
+    pub created_at: Timestamp,
+}
+
+/// Writes an entry in the transaction that revokes. The database sets its time, because writers'
+/// clocks differ. Readers would miss an entry that is dated in the past.
+pub async fn insert(tx: &mut SystemTx, new: &New<'_>) -> Result<(), StorageError> {
+    sqlx::query!(
+        "insert into revocations (kind, ref, tenant_id, epoch, expires_at, created_at) values ($1, $2, $3, $4, $5, clock_timestamp())",
+        new.kind.as_str(),
+        new.reference,
+        new.tenant.map(TenantId::uuid),
+        new.epoch,
+        new.expires_at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Reads entries that still matter at `now` and were written after `since`; all of them for `None`.
+/// An entry of an unknown kind, written by a newer release, is left out, so that it does not block
+/// the rest.
+///
+/// Sequence numbers commit out of order, so a reader reads the last seconds again each time.
+/// Applying an entry twice does no harm.
+pub async fn live(
+    tx: &mut impl Tx,
+    since: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<Vec<Revocation>, StorageError> {
+    let rows = sqlx::query!(
+        "select seq, kind, ref, epoch, expires_at, created_at from revocations
+         where expires_at > $1 and ($2::timestamptz is null or created_at > $2) order by seq",
+        now,
+        since,
+    )
+    .fetch_all(tx.raw())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| {
+            let Some(kind) = Kind::parse(&row.kind) else {
+                tracing::error!(row.seq, row.kind, "a revocation of an unknown kind");
+                return None;
+            };
+            Some(Revocation {
+                seq: row.seq,
+                kind,
+                reference: row.r#ref,
+                epoch: row.epoch,
+                expires_at: row.expires_at,
+                created_at: row.created_at,
+            })
+        })
+        .collect())
+}
+
+/// The database's time, by which entries are dated. A reader that continues from a mark takes the
+/// mark here, before it reads.
+pub async fn clock(tx: &mut impl Tx) -> Result<Timestamp, StorageError> {
+    let now = sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#);
+    Ok(now.fetch_one(tx.raw()).await?)
+}
+
+/// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its
+/// own.
+pub async fn names_any(
+    tx: &mut SystemTx,
+    entries: &[(Kind, String)],
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let kinds: Vec<String> = entries
+        .iter()
+        .map(|(kind, _)| kind.as_str().to_owned())
+        .collect();
+    let references: Vec<String> = entries
+        .iter()
+        .map(|(_, reference)| reference.clone())
+        .collect();
+    Ok(sqlx::query_scalar!(
+        r#"select exists (
+             select 1 from revocations r join unnest($1::text[], $2::text[]) as e(kind, ref) on r.kind = e.kind and r.ref = e.ref
+             where r.expires_at > $3) as "found!""#,
+        &kinds,
+        &references,
+        now,
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}
+
+/// The channel of revocations.
+pub const REVOKED: &str = "portolan_revocations";
+/// The channel of signing keys.
+pub const SIGNING_KEYS: &str = "portolan_signing_keys";
+
+/// Notifies when a revocation was committed on any node, or a signing key was made, moved or
+/// removed. A reader that misses a notification finds the row at the next poll.
+pub fn listener(store: &Store) -> NotificationListener {
+    NotificationListener::new(store, &[REVOKED, SIGNING_KEYS])
+}

@@ -1,0 +1,12 @@
+//! Tenants, their limits, the audit log, calls, mail and connection diagnostics.
+
+pub mod audit;
+pub mod audit_chain;
+pub mod calls;
+pub mod connect_events;
+pub mod limits;
+pub mod mails;
+pub mod operators;
+pub mod recorder;
+pub mod sealed;
+pub mod tenants;

@@ -1,0 +1,16 @@
+//! Sources, tools, prompts, resources, servers and upstream servers of a tenant.
+
+pub mod catalog;
+pub mod credential_states;
+pub mod credentials;
+pub mod offered_servers;
+pub mod prompts;
+pub mod registry_news;
+pub mod resources;
+pub mod servers;
+pub mod sources;
+pub mod tools;
+pub mod trash;
+pub mod upstream_oauth;
+pub mod upstreams;
+pub(crate) mod written;

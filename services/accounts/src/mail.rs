@@ -1,0 +1,5 @@
+//! Delivery of queued mail: SMTP, and the mailbox page of development.
+
+pub(crate) mod mailbox;
+pub mod outbox;
+pub mod smtp;

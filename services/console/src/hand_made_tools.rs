@@ -1,0 +1,233 @@
+//! Tools that are described by hand, for an API without an OpenAPI document.
+
+use axum::{Json, extract::State};
+use http::StatusCode;
+use portolan_http_tools::{HandMade, ToolDraft};
+use portolan_model::{
+    id::{SourceId, SourceKind as SourceIdKind, ToolId, ToolKind},
+    member::Action,
+    registry::SourceKind,
+};
+use portolan_site::{
+    console_error::ConsoleError, request_context::RequestContext, state::AuthState,
+};
+use portolan_storage::{
+    StorageError, TenantTx,
+    registry::{
+        servers,
+        tools::{self, Filter, Imported, Tool},
+    },
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    change,
+    hand_made_forms::HandMadeForm,
+    input::{JsonBody, PathId},
+    source_rows::{found, imported},
+    tools::{ToolView, found_tool, view},
+    workspace::Workspace,
+};
+
+/// The definition, with the switch that is not part of it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct NewHandMade {
+    #[serde(flatten)]
+    definition: HandMade,
+    #[serde(default)]
+    enabled: Option<bool>,
+}
+
+/// Checks a definition and makes the stored form.
+fn drafted(definition: &HandMade) -> Result<Imported, ConsoleError> {
+    let draft: ToolDraft = definition.draft().map_err(|error| {
+        ConsoleError::invalid("definition_invalid", error.message).field(error.field)
+    })?;
+    let stored = serde_json::to_value(definition)
+        .map_err(|error| ConsoleError::internal("definition", error))?;
+    if stored.to_string().contains("\\u0000") {
+        return Err(ConsoleError::invalid(
+            "definition_invalid",
+            "The definition has a NUL character. Remove it.",
+        ));
+    }
+    let mut imported = imported(&draft, Some(stored))?;
+    // Two tools may use one method and path; the name distinguishes them.
+    imported.operation_key = format!("{}#{}", draft.key, definition.name);
+    Ok(imported)
+}
+
+/// The tool of this source with this name, other than `except`.
+async fn named(
+    tx: &mut TenantTx,
+    source: SourceId,
+    name: &str,
+    except: Option<ToolId>,
+) -> Result<Option<Tool>, ConsoleError> {
+    let all = tools::list(
+        tx,
+        &Filter {
+            source: Some(source),
+            ..Filter::default()
+        },
+        i64::from(i32::MAX),
+    )
+    .await?;
+    Ok(all
+        .into_iter()
+        .find(|tool| tool.name().eq_ignore_ascii_case(name) && Some(tool.id) != except))
+}
+
+fn taken(name: &str) -> ConsoleError {
+    ConsoleError::conflict(
+        "name_taken",
+        format!("This source has a tool called `{name}` already."),
+    )
+    .field("name")
+}
+
+/// Creates a tool from a description. The source must be of kind `http`.
+#[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/tools", tag = "tools",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
+    request_body = HandMadeForm, responses((status = 201, description = "Made.", body = ToolView)))]
+pub(crate) async fn create_tool(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    context: RequestContext,
+    PathId(id): PathId<SourceIdKind>,
+    JsonBody(request): JsonBody<NewHandMade>,
+) -> Result<(StatusCode, Json<ToolView>), ConsoleError> {
+    workspace.require(Action::EditRegistry)?;
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let source = found(&mut tx, id).await?;
+    if source.kind != SourceKind::Http {
+        return Err(ConsoleError::conflict(
+            "not_hand_made",
+            "The tools of this source come from its document. Add a source for tools made by hand.",
+        ));
+    }
+    let tool = drafted(&request.definition)?;
+    let name = tool.wording.name.clone();
+    if named(&mut tx, id, &name, None).await?.is_some() {
+        return Err(taken(&name));
+    }
+    tools::insert_many(&mut tx, id, &[(tool, request.enabled.unwrap_or(true))], now)
+        .await
+        .map_err(|error| match error {
+            StorageError::Conflict { .. } => taken(&name),
+            error => error.into(),
+        })?;
+    let made = named(&mut tx, id, &name, None)
+        .await?
+        .ok_or_else(|| ConsoleError::internal("hand-made tool", "not found after insert"))?;
+    let detail = json!({ "name": name, "source": id });
+    change::commit(
+        tx,
+        &workspace,
+        &context,
+        now,
+        ("tool.created", "tool", made.id.to_string(), detail),
+    )
+    .await?;
+    Ok((StatusCode::CREATED, Json(view(made))))
+}
+
+/// Replaces the definition of a tool.
+#[utoipa::path(put, path = "/workspaces/{ws}/tools/{id}/definition", tag = "tools",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
+    request_body = HandMadeForm, responses((status = 200, description = "Changed.", body = ToolView)))]
+pub(crate) async fn redefine_tool(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    context: RequestContext,
+    PathId(id): PathId<ToolKind>,
+    JsonBody(request): JsonBody<NewHandMade>,
+) -> Result<Json<ToolView>, ConsoleError> {
+    workspace.require(Action::EditRegistry)?;
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let before = hand_made(&mut tx, id).await?;
+    let tool = drafted(&request.definition)?;
+    let name = tool.wording.name.clone();
+    if named(&mut tx, before.source_id, &name, Some(id))
+        .await?
+        .is_some()
+    {
+        return Err(taken(&name));
+    }
+    tools::redefine(&mut tx, id, &tool, now)
+        .await
+        .map_err(|error| match error {
+            StorageError::Conflict { .. } => taken(&name),
+            error => error.into(),
+        })?;
+    if let Some(enabled) = request.enabled {
+        tools::set_enabled(&mut tx, &[id], enabled, now).await?;
+    }
+    if before.overrides.name.is_none() && before.original.name != name {
+        servers::rename_tool(&mut tx, id, &before.original.name, &name)
+            .await
+            .map_err(|error| {
+                if error.is_conflict_on(servers::NAME_CLASH) {
+                    taken(&name)
+                } else {
+                    error.into()
+                }
+            })?;
+    }
+    let after = found_tool(&mut tx, id).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &context,
+        now,
+        (
+            "tool.redefined",
+            "tool",
+            id.to_string(),
+            json!({ "name": name }),
+        ),
+    )
+    .await?;
+    Ok(Json(view(after)))
+}
+
+/// Deletes a tool that was described by hand. Tools of a document are disabled instead.
+#[utoipa::path(delete, path = "/workspaces/{ws}/tools/{id}", tag = "tools",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
+    responses((status = 204, description = "Deleted.")))]
+pub(crate) async fn delete_tool(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    context: RequestContext,
+    PathId(id): PathId<ToolKind>,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::EditRegistry)?;
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let tool = hand_made(&mut tx, id).await?;
+    tools::delete_hand_made(&mut tx, id).await?;
+    let detail = json!({ "name": tool.name(), "source": tool.source_id });
+    change::commit(
+        tx,
+        &workspace,
+        &context,
+        now,
+        ("tool.deleted", "tool", id.to_string(), detail),
+    )
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn hand_made(tx: &mut TenantTx, id: ToolId) -> Result<Tool, ConsoleError> {
+    let tool = found_tool(tx, id).await?;
+    if tool.definition.is_none() {
+        return Err(ConsoleError::conflict(
+            "not_hand_made",
+            "This tool comes from a document. Rename, describe or disable it instead.",
+        ));
+    }
+    Ok(tool)
+}

@@ -1,0 +1,381 @@
+//! The JSON API of the console, under `/api/v1`, and its OpenAPI document.
+//!
+//! Routes and document come from one declaration. [`portolan_site::session::BrowserSession`]
+//! identifies the person by the session cookie. [`workspace::Workspace`] finds the workspace and the
+//! person's role. [`input`] reads requests, and every refusal is a [`ConsoleError`]. A module serves
+//! one noun.
+
+#![expect(
+    unused_qualifications,
+    reason = "the macros of utoipa write full paths"
+)]
+
+pub mod api_keys;
+pub mod apps;
+pub mod arguments;
+pub mod audit;
+pub mod calls;
+pub mod change;
+pub mod client_admission;
+pub mod client_limits;
+pub mod connection;
+pub mod connection_diagnostics;
+pub mod connects;
+pub mod credential_tests;
+pub mod credentials;
+pub mod default_server;
+pub mod deletion;
+pub(crate) mod hand_made_forms;
+pub mod hand_made_tools;
+pub mod imports;
+pub mod input;
+pub mod invitations;
+pub mod limits;
+pub mod listing;
+pub mod me;
+pub mod members;
+pub mod offers;
+pub mod overview;
+pub mod prompts;
+pub mod registered_clients;
+pub mod reimports;
+pub mod resources;
+pub mod security;
+pub mod server_offers;
+pub mod servers;
+pub mod service_accounts;
+pub mod sign_in;
+pub mod single_sign_on;
+pub(crate) mod source_rows;
+pub mod source_view;
+pub mod sources;
+pub mod tools;
+pub mod trash;
+pub mod trial;
+pub mod upstreams;
+pub mod workspace;
+pub mod workspaces;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    http::header,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
+use portolan_site::{
+    console_error::{ConsoleError, ErrorAnswer},
+    state::AuthState,
+};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
+        Response as DocumentedResponse, ResponseBuilder,
+        security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
+    },
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// Largest request body in bytes. Imports have their own limit.
+const BODY_LIMIT: usize = 1024 * 1024;
+
+/// Every route, with its documentation.
+fn documented() -> OpenApiRouter<AuthState> {
+    let api = OpenApiRouter::new()
+        .routes(routes!(me::show_me))
+        .routes(routes!(workspaces::create_workspace))
+        .routes(routes!(
+            workspaces::show_workspace,
+            workspaces::change_workspace,
+            deletion::delete_workspace
+        ))
+        .routes(routes!(deletion::restore_workspace))
+        .routes(routes!(members::list_members))
+        .routes(routes!(members::change_member, members::remove_member))
+        .routes(routes!(invitations::list_invitations, invitations::invite))
+        .routes(routes!(invitations::revoke_invitation))
+        .routes(routes!(apps::list_connected_apps))
+        .routes(routes!(apps::disconnect_app))
+        .routes(routes!(api_keys::list_api_keys, api_keys::create_api_key))
+        .routes(routes!(api_keys::revoke_api_key))
+        .routes(routes!(
+            service_accounts::list_service_accounts,
+            service_accounts::create_service_account
+        ))
+        .routes(routes!(
+            service_accounts::change_service_account,
+            service_accounts::delete_service_account
+        ))
+        .routes(routes!(service_accounts::replace_public_keys))
+        .routes(routes!(service_accounts::add_account_secret))
+        .routes(routes!(service_accounts::revoke_account_secret))
+        .routes(routes!(
+            client_admission::show_client_admission,
+            client_admission::allow_client
+        ))
+        .routes(routes!(client_admission::set_client_rule))
+        .routes(routes!(client_admission::decide_client))
+        .routes(routes!(client_admission::dismiss_askers))
+        .routes(routes!(
+            registered_clients::list_registered_clients,
+            registered_clients::register_client
+        ))
+        .routes(routes!(
+            registered_clients::change_registered_client,
+            registered_clients::delete_registered_client
+        ))
+        .routes(routes!(registered_clients::replace_client_keys))
+        .routes(routes!(registered_clients::add_client_secret))
+        .routes(routes!(registered_clients::revoke_client_secret))
+        .routes(routes!(connects::list_connects))
+        .routes(routes!(overview::show_overview))
+        .routes(routes!(trash::list_trash))
+        .routes(routes!(audit::list_audit_events))
+        .routes(routes!(audit::export_audit_events))
+        .routes(routes!(limits::show_limits, limits::change_limits))
+        .routes(routes!(security::show_security, security::change_security))
+        .routes(routes!(single_sign_on::show_single_sign_on))
+        .routes(routes!(
+            single_sign_on::set_identity_provider,
+            single_sign_on::delete_identity_provider
+        ))
+        .routes(routes!(single_sign_on::test_identity_provider))
+        .routes(routes!(single_sign_on::enforce_single_sign_on))
+        .routes(routes!(single_sign_on::add_domain))
+        .routes(routes!(single_sign_on::remove_domain))
+        .routes(routes!(single_sign_on::check_domain))
+        .routes(routes!(
+            sources::show_source,
+            sources::change_source,
+            sources::delete_source
+        ))
+        .routes(routes!(sources::restore_source))
+        .routes(routes!(upstreams::preview_upstream))
+        .routes(routes!(upstreams::add_upstream))
+        .routes(routes!(
+            upstreams::show_upstream,
+            upstreams::change_upstream
+        ))
+        .routes(routes!(upstreams::sync_upstream))
+        .routes(routes!(
+            sign_in::show_sign_in,
+            sign_in::set_sign_in,
+            sign_in::delete_sign_in
+        ))
+        .routes(routes!(sign_in::connect_source, sign_in::disconnect_source))
+        .routes(routes!(
+            credentials::set_credential,
+            credentials::delete_credential
+        ))
+        .routes(routes!(credential_tests::test_credential))
+        .routes(routes!(
+            tools::list_source_tools,
+            hand_made_tools::create_tool
+        ))
+        .routes(routes!(tools::list_tools))
+        .routes(routes!(tools::switch_tools))
+        .routes(routes!(
+            tools::show_tool,
+            tools::change_tool,
+            hand_made_tools::delete_tool
+        ))
+        .routes(routes!(hand_made_tools::redefine_tool))
+        .routes(routes!(trial::try_tool))
+        .routes(routes!(servers::list_servers, servers::create_server))
+        .routes(routes!(
+            servers::show_server,
+            servers::change_server,
+            servers::delete_server
+        ))
+        .routes(routes!(servers::restore_server))
+        .routes(routes!(default_server::choose_default_server))
+        .routes(routes!(servers::choose_tools))
+        .routes(routes!(offers::choose_prompts))
+        .routes(routes!(offers::choose_resources))
+        .routes(routes!(prompts::restore_prompt))
+        .routes(routes!(resources::restore_resource))
+        .routes(routes!(servers::publish_server))
+        .routes(routes!(servers::pause_server))
+        .routes(routes!(connection::show_connection))
+        .routes(routes!(calls::list_calls))
+        .routes(routes!(calls::list_server_calls));
+    // Routes whose body is a document or a file: their own limit replaces that of the whole API.
+    let documents = OpenApiRouter::new()
+        .routes(routes!(imports::preview_import))
+        .routes(routes!(sources::list_sources, sources::create_source))
+        .routes(routes!(reimports::preview_reimport))
+        .routes(routes!(reimports::apply_reimport))
+        .routes(routes!(prompts::list_prompts, prompts::create_prompt))
+        .routes(routes!(
+            prompts::show_prompt,
+            prompts::rewrite_prompt,
+            prompts::switch_prompt,
+            prompts::delete_prompt
+        ))
+        .routes(routes!(
+            resources::list_resources,
+            resources::create_resource
+        ))
+        .routes(routes!(
+            resources::show_resource,
+            resources::rewrite_resource,
+            resources::switch_resource,
+            resources::delete_resource
+        ))
+        .layer(DefaultBodyLimit::max(imports::DOCUMENT_BODY_LIMIT));
+    let api = api.merge(documents);
+    OpenApiRouter::with_openapi(frame()).nest("/api/v1", api)
+}
+
+/// The OpenAPI document of the console's API, from which the console's client is generated.
+pub fn openapi() -> OpenApi {
+    let mut document = documented().into_openapi();
+    let components = document.components.get_or_insert_with(Components::new);
+    let mut schemas = Vec::new();
+    ErrorAnswer::schemas(&mut schemas);
+    schemas.push((ErrorAnswer::name().into_owned(), ErrorAnswer::schema()));
+    components.schemas.extend(schemas);
+    for item in document.paths.paths.values_mut() {
+        let operations = [
+            &mut item.get,
+            &mut item.put,
+            &mut item.post,
+            &mut item.patch,
+            &mut item.delete,
+        ];
+        for operation in operations.into_iter().flatten() {
+            operation
+                .responses
+                .responses
+                .insert("default".to_owned(), RefOr::T(refusals()));
+        }
+    }
+    document
+}
+
+fn frame() -> OpenApi {
+    let mut components = Components::new();
+    components.add_security_scheme(
+        "session",
+        SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("__Host-sid"))),
+    );
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("Portolan console API")
+                .version("1")
+                .description(Some("What the console is made of. Signed in by the session cookie; other origins are refused."))
+                .build(),
+        )
+        .components(Some(components))
+        .security(Some([SecurityRequirement::new("session", Vec::<String>::new())]))
+        .build()
+}
+
+fn refusals() -> DocumentedResponse {
+    ResponseBuilder::new()
+        .description("A refusal: what is wrong, and what to do.")
+        .content(
+            "application/json",
+            ContentBuilder::new()
+                .schema(Some(Ref::from_schema_name(ErrorAnswer::name())))
+                .build(),
+        )
+        .build()
+}
+
+/// The guarded routes: requests of our own pages only (AUTH-S5), responses never cached, never
+/// framed.
+pub fn router(state: &AuthState) -> Router<AuthState> {
+    let (router, _) = documented().split_for_parts();
+    router
+        .route("/api/v1/openapi.json", get(document))
+        .route("/api/v1/{*rest}", axum::routing::any(unknown_path))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(Compress.layer())
+        .layer(Entrance::new(|fault| ConsoleError::from(fault).into_response()).layer())
+        .layer(FetchSite::new([state.site.origin()]).layer())
+        .layer(
+            SecurityHeaders::new(Page::Console, state.site.is_secure())
+                .no_store()
+                .layer(),
+        )
+}
+
+async fn document() -> Response {
+    match openapi().to_json() {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => ConsoleError::internal("openapi document", error).into_response(),
+    }
+}
+
+async fn unknown_path() -> ConsoleError {
+    ConsoleError::not_found("this address")
+}
+
+async fn wrong_method() -> ConsoleError {
+    ConsoleError::wrong_method()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_document_names_every_operation_once_and_every_refusal() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let mut names = BTreeSet::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            assert!(path.starts_with("/api/v1/"), "{path}");
+            for (method, operation) in item.as_object().unwrap() {
+                let name = operation["operationId"].as_str().unwrap().to_owned();
+                assert!(
+                    names.insert(name.clone()),
+                    "{name} names two operations, the generated client would have one"
+                );
+                assert!(
+                    operation["responses"]["default"].is_object(),
+                    "{method} {path}"
+                );
+            }
+        }
+        assert!(names.len() >= 6);
+        assert!(document["components"]["schemas"]["ErrorAnswer"].is_object());
+        assert_eq!(
+            document["components"]["securitySchemes"]["session"]["name"],
+            "__Host-sid"
+        );
+    }
+
+    #[test]
+    fn every_reference_of_the_document_leads_somewhere() {
+        fn references(value: &serde_json::Value, found: &mut BTreeSet<String>) {
+            match value {
+                serde_json::Value::Object(members) => {
+                    if let Some(target) = members.get("$ref").and_then(|target| target.as_str()) {
+                        found.insert(target.to_owned());
+                    }
+                    members
+                        .values()
+                        .for_each(|member| references(member, found));
+                }
+                serde_json::Value::Array(items) => {
+                    items.iter().for_each(|item| references(item, found))
+                }
+                _ => {}
+            }
+        }
+        let document = serde_json::to_value(openapi()).unwrap();
+        let mut found = BTreeSet::new();
+        references(&document, &mut found);
+        for target in found {
+            let pointer = target.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{target}");
+        }
+    }
+}
