@@ -4,6 +4,8 @@
 //! make entries stale; the next request reloads once, and concurrent requests wait for it. While
 //! the database is away, the stale entry is served (STREAM-17.4).
 
+pub(crate) mod accounts;
+pub(crate) mod backend;
 pub(crate) mod bodies;
 pub(crate) mod credential_state;
 pub(crate) mod marks;
@@ -11,6 +13,7 @@ pub(crate) mod offers;
 pub(crate) mod pages;
 pub(crate) mod renames;
 pub(crate) mod server;
+pub(crate) mod upstream;
 
 use std::{
     sync::{
@@ -36,10 +39,9 @@ use quick_cache::{Equivalent, sync::Cache};
 use tokio::sync::Mutex;
 
 use crate::{
-    backends::upstream::UpstreamSource,
-    catalog::server::Server,
+    caller::Caller,
+    catalog::{server::Server, upstream::UpstreamSource},
     error::McpError,
-    http::bearer::Caller,
     instruments,
     limits::AdmissionControl,
     target::{Target, Transport},
@@ -47,6 +49,7 @@ use crate::{
 
 /// How long an unknown server is cached without a change.
 const NEGATIVE_FOR: Duration = Duration::from_secs(5);
+
 /// How long after a failed load the next one is tried.
 const BACK_OFF: Duration = Duration::from_secs(1);
 

@@ -3,48 +3,22 @@
 //! Registry changes become `list_changed`, revocations end streams, and expired entries are
 //! removed.
 
-use std::{
-    collections::HashSet,
-    mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
 use portolan_cluster::End;
 use portolan_model::id::TenantId;
 use portolan_storage::registry::registry_news::{News, NewsListener};
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 
-use crate::{http::state::McpState, instruments, streams};
+use crate::{http::state::McpState, instruments, streams::list_changes};
 
 /// The time to collect changes: one import touches hundreds of rows in several transactions.
 const DEBOUNCE: Duration = Duration::from_millis(200);
+
 /// The retry interval for notifications, after the database did not answer.
 const AGAIN: Duration = Duration::from_secs(1);
+
 const HOUSEKEEPING: Duration = Duration::from_secs(15);
-
-/// Tenants with a stream that may have missed a notification while it was opened.
-#[derive(Debug, Default)]
-pub(crate) struct Untold {
-    tenants: Mutex<HashSet<TenantId>>,
-    bell: Notify,
-}
-
-impl Untold {
-    /// Schedules one more notification of this tenant's streams.
-    pub(crate) fn add(&self, tenant: TenantId) {
-        self.tenants().insert(tenant);
-        self.bell.notify_one();
-    }
-
-    pub(crate) fn take(&self) -> HashSet<TenantId> {
-        mem::take(&mut self.tenants())
-    }
-
-    fn tenants(&self) -> MutexGuard<'_, HashSet<TenantId>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Receives registry changes until the process stops.
 pub(crate) async fn registry(state: McpState) {
@@ -106,7 +80,7 @@ impl Changed {
             .into_iter()
             .filter(|tenant| self.everything || self.tenants.contains(tenant))
         {
-            if !streams::tell_tenant(state, tenant).await {
+            if !list_changes::tell_tenant(state, tenant).await {
                 untold.tenants.insert(tenant);
             }
         }

@@ -1,5 +1,7 @@
 //! The refusals of requests: the only place of this service with HTTP statuses and error responses.
 
+pub(crate) mod challenge;
+
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -15,7 +17,7 @@ use portolan_protocol::{
 };
 
 use crate::{
-    http::bearer::Challenge,
+    error::challenge::Challenge,
     limits::{NoPermit, OverLimit},
     payloads::About,
     target::Transport,
@@ -26,8 +28,10 @@ const WORTH_A_TRY: u64 = 30;
 
 /// The reasons of STREAM-B: the store is away.
 const REDIS: &str = "redis";
+
 /// The registry is away.
 const REGISTRY: &str = "registry";
+
 /// This node has no capacity left.
 const OVERLOAD: &str = "overload";
 
@@ -351,7 +355,7 @@ fn said(status: StatusCode, sentence: &'static str) -> Response {
     json(status, refusal.body())
 }
 
-fn with(mut answer: Response, name: http::HeaderName, value: HeaderValue) -> Response {
+pub(crate) fn with(mut answer: Response, name: http::HeaderName, value: HeaderValue) -> Response {
     answer.headers_mut().insert(name, value);
     answer
 }

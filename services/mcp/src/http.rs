@@ -20,7 +20,7 @@ pub(crate) mod state;
 
 use std::{
     convert::Infallible,
-    sync::{Arc, OnceLock},
+    sync::OnceLock,
     task::{self, Poll},
     time::Duration,
 };
@@ -33,7 +33,6 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, Method as Verb, request::Parts};
 use http_body_util::BodyExt;
-use portolan_model::Timestamp;
 use portolan_net::{
     layers::{
         Arrival,
@@ -48,104 +47,26 @@ use portolan_protocol::{
     negotiate::{self, Admitted},
     revision::{Era, Revision},
 };
-use portolan_traces::Span;
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
 use crate::{
-    catalog::server::Server,
     error::{self, McpError},
-    features::dispatch::Context,
-    http::{bearer::Caller, state::McpState},
+    http::state::McpState,
     instruments::{self, Outcome},
     limits::PACED_FOR,
-    session::{LiveSession, SessionId, event_id::EventId},
+    session::{event_id::EventId, written::SessionId},
     target::{Target, Transport},
-    transport::{self, accept::Accepted, http_sse, stateless, streamable_http},
+    transport::{
+        self, accept::Accepted, http_sse, request::RequestContext, stateless, streamable_http,
+    },
 };
-
-/// One admitted HTTP request: its caller, its server, and the accepted forms of an answer.
-#[derive(Debug)]
-pub(crate) struct RequestContext<'a> {
-    pub(crate) state: &'a McpState,
-    pub(crate) target: Target<'a>,
-    /// The slug in the path; the tenant's current slug if the path has none.
-    pub(crate) tenant_slug: &'a str,
-    pub(crate) caller: Arc<Caller>,
-    pub(crate) server: Arc<Server>,
-    pub(crate) accepted: Accepted,
-    pub(crate) now: Timestamp,
-    headers: &'a Headers<'a>,
-    arrival: Option<&'a Arrival>,
-    /// The request headers as received.
-    pub(crate) head: &'a HeaderMap,
-    /// The span of a call, if the request is a call.
-    pub(crate) trace: OnceLock<Arc<Span>>,
-}
-
-impl<'a> RequestContext<'a> {
-    /// The view of this request that a handler gets.
-    pub(crate) fn call_context<'c>(
-        &'c self,
-        revision: Revision,
-        session: Option<&'c LiveSession>,
-        draft: bool,
-        headers: Option<&'c Headers<'c>>,
-    ) -> Context<'c>
-    where
-        'a: 'c,
-    {
-        let client_name = self.state.client_names.get(&self.caller.principal);
-        Context {
-            state: self.state,
-            server: &self.server,
-            caller: &self.caller,
-            revision,
-            session,
-            draft,
-            headers: headers.unwrap_or(self.headers),
-            client_name,
-            tenant_slug: self.tenant_slug,
-            capabilities: None,
-            trace: self.trace.get(),
-            now: self.now,
-        }
-    }
-
-    /// The answer in a form that the client accepts: JSON if possible, else one event (MCP-T-7).
-    pub(crate) fn answer(&self, body: Vec<u8>) -> Response {
-        if self.accepted.json {
-            error::ok(body)
-        } else {
-            error::one_event(&body)
-        }
-    }
-
-    /// Notes the method for the request's log line.
-    pub(crate) fn note_method(&self, method: Method) {
-        if let Some(arrival) = self.arrival {
-            arrival.note_mcp_method(method.name());
-        }
-    }
-
-    /// Counts a message by its outcome.
-    pub(crate) fn count<T>(&self, era: Era, method: Option<Method>, outcome: &Result<T, McpError>) {
-        let outcome = match outcome {
-            Ok(_) => Outcome::Ok,
-            Err(McpError::Protocol(_) | McpError::Lost(_)) => Outcome::Error,
-            Err(_) => Outcome::Refused,
-        };
-        self.state.instruments.message(era, method, outcome);
-        if let (Some(trace), false) = (self.trace.get(), outcome == Outcome::Ok) {
-            trace.failed(outcome.name());
-        }
-    }
-}
 
 /// Bounds on an unwanted body that is read and discarded: bytes, and time.
 ///
 /// A client that still sends when the connection closes sees a broken connection, not the refusal.
 const DRAIN_BYTES: usize = 2 * MAX_BODY_BYTES;
+
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The route template for logs and metrics. Addresses of default servers have the same template.

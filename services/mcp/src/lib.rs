@@ -1,31 +1,28 @@
 //! The MCP endpoint: guards, sessions and methods. Its walk is `docs/walks.md`, walk A.
 //!
-//! | Module | Subject |
+//! | Module, from the top | Subject |
 //! |---|---|
 //! | [`endpoint()`], [`router`] | what is served at which path |
-//! | `endpoint` | the guards in the order of MCP-E-1: path, Origin, verb, token, body; then the era |
-//! | `http::metadata` | protected resource metadata (RFC 9728) |
-//! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
-//! | `legacy::session` | session ids that rebuild their session, and the record of a session |
-//! | `legacy::call` | a call of a session: one JSON body, or a stream that any node can resume |
-//! | `http_sse` | HTTP+SSE of 2024-11-05: a stream, and a second address for client messages |
-//! | `modern` | 2026-07-28: requests that stand alone |
-//! | `client_channel` | messages of a running call to its client: notifications, questions, suspended calls |
+//! | `lifecycle`, `changes` | start and drain; changes of the registry and revocations |
+//! | `http` | the guards in the order of MCP-E-1, tokens, metadata |
+//! | `transport` | `stateless`, `streamable_http` (sessions), `http_sse` of 2024-11-05 |
+//! | `features` | the methods, one file a method, and the dispatch to them |
+//! | `streams`, `upstream_subscriptions` | open event streams, and subscriptions for them |
+//! | `backends` | calls of HTTP APIs and upstream servers |
 //! | `tasks` | calls that continue after their first answer |
-//! | `stream` | open event streams of both eras, and the notifications on them |
-//! | `notify` | messages between nodes about tasks and questions |
-//! | `upstream_subscriptions` | subscriptions to upstream servers, for those streams |
-//! | `shutdown` | events that stop a call from outside, and the error that its client receives |
-//! | `session_quota` | workspaces that begin many sessions |
-//! | `payloads` | sealed events in the log of streams, and the error in place of a lost answer |
-//! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
-//! | `catalog` | what a URL serves, kept in memory; `bodies`: contents too large for it |
-//! | `limits`, `call_log`, `news`, `instruments`, `trace` | limits, logs, changes, metrics, spans |
+//! | `call` | the channel to the client, suspended calls, progress |
+//! | `session` | session ids that rebuild their session, records, event ids |
+//! | `catalog` | what a URL publishes, compiled |
+//! | `nodes` | this node, messages between nodes, events of the process |
 //! | `error` | the only place with HTTP statuses |
+//! | `limits`, `call_log`, `instruments`, `caller` and others | below all others |
+//!
+//! A module imports only modules below it (`README.md`).
 
 mod backends;
 mod call;
 mod call_log;
+mod caller;
 mod catalog;
 mod changes;
 mod config;
@@ -34,6 +31,7 @@ mod features;
 mod hex;
 mod http;
 mod instruments;
+mod lifecycle;
 mod limits;
 mod nodes;
 mod payloads;
@@ -47,20 +45,18 @@ mod upstream_subscriptions;
 #[cfg(test)]
 mod wire;
 
-use std::convert::Infallible;
-
 use axum::{Router, body::Body, extract::Request, response::Response, routing::any};
-use portolan_net::{
-    layers::{Cors, Origins},
-    shortcut::Answering,
-};
-use tower::{Layer, Service};
-
 pub use config::McpConfig;
 pub use http::state::{McpParts, McpState};
 pub use limits::TenantLedger;
 pub use payloads::payloads;
+use portolan_net::{
+    layers::{Cors, Origins},
+    shortcut::Answering,
+};
+use std::convert::Infallible;
 pub use target::is_endpoint;
+use tower::{Layer, Service};
 
 /// The endpoints of all servers, as one service for the paths of [`is_endpoint`].
 ///

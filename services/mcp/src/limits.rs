@@ -38,13 +38,13 @@ use portolan_model::{
 };
 use tokio::time::Instant;
 
-use crate::config::McpConfig;
 pub use crate::limits::ledger::TenantLedger;
-pub(crate) use crate::limits::ledger::calls_of;
-pub(crate) use crate::limits::refusals::keep as keep_refusals;
-use crate::limits::{
-    quota::{NodeQuota, QuotaUnit, TenantQuota},
-    refusals::Refusals,
+use crate::{
+    config::McpConfig,
+    limits::{
+        quota::{NodeQuota, QuotaUnit, TenantQuota},
+        refusals::Refusals,
+    },
 };
 
 /// Longest wait of a client that comes back for a stream.
@@ -117,7 +117,7 @@ pub(crate) struct AdmissionControl {
     calls: Arc<NodeQuota>,
     streams: Arc<NodeQuota>,
     openings: RateLimiter,
-    refusals: Refusals,
+    pub(crate) refusals: Refusals,
 }
 
 impl AdmissionControl {

@@ -26,12 +26,12 @@ use portolan_model::{Timestamp, id::ServerId};
 use portolan_protocol::{capability::ClientCapabilities, logging::Level, revision::Revision};
 use time::Duration;
 
-use crate::session::written::PAYLOAD_LEN;
-pub(crate) use crate::session::written::{SessionBody, SessionId};
 use crate::{
+    caller::Caller,
     catalog::marks::Marks,
     error::McpError,
-    http::{bearer::Caller, state::McpState},
+    nodes::context::NodeContext,
+    session::written::{PAYLOAD_LEN, SessionBody, SessionId},
 };
 
 /// The longest life of a session, in use or not.
@@ -119,6 +119,7 @@ fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
 
 /// Most resources that a session can subscribe to (STREAM-3.1).
 pub(crate) const MOST_SUBSCRIPTIONS: usize = 256;
+
 /// Most bytes of their URIs: every request of the session reads them.
 pub(crate) const MOST_SUBSCRIPTION_BYTES: usize = 16 * 1024;
 
@@ -126,6 +127,7 @@ pub(crate) const MOST_SUBSCRIPTION_BYTES: usize = 16 * 1024;
 ///
 /// A record that was lost and created again does not know.
 const SURELY_INITIALIZED: Duration = Duration::MINUTE;
+
 /// Attempts of a change that competes with others.
 const TRIES: usize = 4;
 
@@ -145,7 +147,7 @@ impl LiveSession {
     ///
     /// `None` if the session was ended.
     pub(crate) async fn find(
-        state: &McpState,
+        state: &NodeContext,
         id: SessionId,
         caller: &Caller,
         marks: Marks,
@@ -183,7 +185,7 @@ impl LiveSession {
     /// Changes the record, and retries if others change it meanwhile.
     pub(crate) async fn change(
         &self,
-        state: &McpState,
+        state: &NodeContext,
         caller: &Caller,
         now: Timestamp,
         change: impl Fn(&mut SessionBody),

@@ -12,7 +12,7 @@ use portolan_net::egress::MOMENT;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::{bearer::Caller, state::McpState};
+use crate::caller::Caller;
 
 /// The moment at which a stopping process ends its waiting requests.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Shutdown {
     }
 
     /// Ends the waiting requests now.
-    pub(crate) fn ask(&self) {
+    pub(crate) fn begin(&self) {
         self.is_now.store(true, Ordering::Release);
         self.told.cancel();
     }
@@ -83,10 +83,10 @@ pub(crate) async fn in_time_under<T>(
 /// Completes with the reason when work under a token must stop.
 ///
 /// It takes locks, so it is for long waits.
-pub(crate) async fn stopped(state: &McpState, caller: &Caller) -> Lost {
+pub(crate) async fn stopped(shutdown: &Shutdown, caller: &Caller) -> Lost {
     tokio::select! {
         () = caller.revoked.cancelled() => Lost::Revoked,
-        () = state.shutdown.told.cancelled() => Lost::Draining,
+        () = shutdown.told.cancelled() => Lost::Draining,
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(in_time(&words, ready(1)).await, Some(1));
         let mut waiting = pin!(in_time(&words, pending::<u8>()));
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        words.ask();
+        words.begin();
         assert!(words.told.is_cancelled(), "who sleeps is woken");
         assert_eq!(futures_util::poll!(&mut waiting), Poll::Ready(None));
         assert_eq!(in_time(&words, ready(2)).await, Some(2));

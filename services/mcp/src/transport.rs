@@ -2,6 +2,8 @@
 
 pub(crate) mod accept;
 pub(crate) mod http_sse;
+pub(crate) mod request;
+pub(crate) mod services;
 pub(crate) mod stateless;
 pub(crate) mod streamable_http;
 pub(crate) mod trace;

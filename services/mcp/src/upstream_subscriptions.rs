@@ -31,34 +31,38 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::upstream_subscriptions::{
-    leader::{LeaderConversation, LeaderEvent},
-    lease::{BEAT, Lease},
-    note::{Note, parts, without},
-};
 use crate::{
-    backends::upstream::UpstreamSource,
-    catalog::{offers::ResourceBackend, server::Server},
-    http::state::McpState,
-    streams,
+    backends::services::Backends,
+    catalog::{offers::ResourceBackend, server::Server, upstream::UpstreamSource},
+    nodes::events::{Event, UpstreamChange},
+    upstream_subscriptions::{
+        leader::{LeaderConversation, LeaderEvent},
+        lease::{BEAT, Lease},
+        note::{Note, parts, without},
+    },
 };
 
 /// The interval at which a node repeats its URIs to the leader, and how long they are valid there.
 const REFRESH: Duration = Duration::from_secs(20);
+
 const HOLDS: Duration = Duration::from_secs(60);
+
 /// How long a watch continues after its last stream, because clients come back.
 const LINGER: Duration = Duration::from_secs(15);
+
 /// Most URIs that a node subscribes to at one server.
 const MOST_URIS: usize = 1024;
+
 /// MCP-X-40: how long a subscribing client waits for the server.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
+
 /// Most notifications of the server that wait.
 const WORDS: usize = 256;
 
 /// The watched servers of this node.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct UpstreamSubscriptions {
-    by_place: Mutex<HashMap<String, Arc<ServerSubscriptions>>>,
+    by_place: Arc<Mutex<HashMap<String, Arc<ServerSubscriptions>>>>,
 }
 
 /// The subscriptions of this node at one server.
@@ -130,7 +134,7 @@ impl UpstreamSubscriptions {
     /// resources.
     pub(crate) fn want<'u>(
         &self,
-        state: &McpState,
+        state: &Backends,
         server: &Server,
         uris: impl Iterator<Item = &'u str>,
     ) -> Vec<Subscription> {
@@ -155,7 +159,7 @@ impl UpstreamSubscriptions {
     /// A subscription at a server, without resources yet.
     pub(crate) fn subscription(
         &self,
-        state: &McpState,
+        state: &Backends,
         source: &Arc<UpstreamSource>,
     ) -> Subscription {
         let mut by_place = lock(&self.by_place);
@@ -171,7 +175,7 @@ impl UpstreamSubscriptions {
             by_place.insert(source.place.clone(), Arc::clone(&server));
             // Subscribed here, and not in the task, so that no early message is lost.
             let notes = state.node.subscribe(server.key);
-            let running = SubscriptionTask::new(state.clone(), Arc::clone(&server));
+            let running = SubscriptionTask::new(self.clone(), state.clone(), Arc::clone(&server));
             state.tracker.spawn(running.run(notes));
             server
         });
@@ -187,7 +191,7 @@ impl UpstreamSubscriptions {
     /// The caller sends the result with [`Subscription::send`] once the session's record holds it.
     pub(crate) async fn subscribe(
         &self,
-        state: &McpState,
+        state: &Backends,
         (source, own): (&Arc<UpstreamSource>, String),
         uri: &str,
     ) -> Result<Subscription, NotSubscribed> {
@@ -201,7 +205,12 @@ impl UpstreamSubscriptions {
 impl Subscription {
     /// True if it is at this very server.
     pub(crate) fn is_of(&self, source: &UpstreamSource) -> bool {
-        self.server.source.place == source.place
+        self.is_at(&source.place)
+    }
+
+    /// True if it is at the server with this place.
+    pub(crate) fn is_at(&self, place: &str) -> bool {
+        self.server.source.place == place
     }
 
     /// Adds one resource.
@@ -263,7 +272,7 @@ impl Subscription {
     /// Notifies all nodes that a session's record has changed for `uri` (MCP-RE-7).
     ///
     /// The session's stream may be on any node.
-    pub(crate) async fn send(self, state: &McpState, session: SessionKey, uri: &str) {
+    pub(crate) async fn send(self, state: &Backends, session: SessionKey, uri: &str) {
         let own = self.uris.iter().find(|(_, known)| known == uri);
         let note = match own {
             Some((own, _)) => Note::Subscribed(session, own.clone(), uri.to_owned()),
@@ -345,7 +354,7 @@ impl ServerSubscriptions {
         lock(&self.wanted).streams > 0
     }
 
-    async fn send(&self, state: &McpState, node: NodeId, note: &Note) {
+    async fn send(&self, state: &Backends, node: NodeId, note: &Note) {
         if let Some(sealed) = note.seal(state, self.key) {
             // A failure is ignored: important messages are repeated.
             let _ = state.node.notify(self.key, node, sealed).await;
@@ -355,7 +364,7 @@ impl ServerSubscriptions {
     /// Sends a message to all live nodes.
     ///
     /// It is rare, so it reads the live nodes from the store: a new node may have a stream already.
-    async fn send_all(&self, state: &McpState, note: &Note) {
+    async fn send_all(&self, state: &Backends, note: &Note) {
         for node in state.node.live_now().await {
             self.send(state, node, note).await;
         }
@@ -364,7 +373,9 @@ impl ServerSubscriptions {
 
 /// The task of a [`ServerSubscriptions`].
 struct SubscriptionTask {
-    state: McpState,
+    /// The subscriptions of the node, where it is entered.
+    all: UpstreamSubscriptions,
+    state: Backends,
     server: Arc<ServerSubscriptions>,
     lease: Lease,
     /// Set if this node has the lease.
@@ -397,8 +408,9 @@ async fn next_event(leading: Option<&mut Leading>) -> Option<LeaderEvent> {
 }
 
 impl SubscriptionTask {
-    fn new(state: McpState, server: Arc<ServerSubscriptions>) -> Self {
+    fn new(all: UpstreamSubscriptions, state: Backends, server: Arc<ServerSubscriptions>) -> Self {
         Self {
+            all,
             lease: Lease::new(server.key),
             state,
             server,
@@ -450,7 +462,7 @@ impl SubscriptionTask {
         if since.elapsed() < LINGER {
             return false;
         }
-        let mut by_place = lock(&self.state.upstream_subscriptions.by_place);
+        let mut by_place = lock(&self.all.by_place);
         // Checked again under the lock that every new subscription takes.
         if self.server.is_wanted() {
             return false;
@@ -589,7 +601,7 @@ impl SubscriptionTask {
             Note::Acknowledged(uris) => {
                 for uri in &uris {
                     if self.missed.remove(uri) {
-                        streams::tell_updated(&self.state, &self.server.source, uri);
+                        self.publish(UpstreamChange::Updated(uri.clone()));
                     }
                 }
                 self.server.standing.send_modify(|standing| {
@@ -607,7 +619,7 @@ impl SubscriptionTask {
             }),
             Note::Updated(uris) => {
                 for uri in uris {
-                    streams::tell_updated(&self.state, &self.server.source, &uri);
+                    self.publish(UpstreamChange::Updated(uri.clone()));
                 }
             }
             Note::Subscribed(session, own, uri) => {
@@ -617,15 +629,20 @@ impl SubscriptionTask {
                         leading.fresh.insert(own.clone(), Instant::now());
                     }
                 }
-                let source = &self.server.source;
-                streams::subscribed(&self.state, source, session, Some(&own), &uri);
+                self.publish(UpstreamChange::Subscribed {
+                    session,
+                    own: Some(own),
+                    uri,
+                });
             }
             Note::Unsubscribed(session, uri) => {
-                streams::subscribed(&self.state, &self.server.source, session, None, &uri);
+                self.publish(UpstreamChange::Subscribed {
+                    session,
+                    own: None,
+                    uri,
+                });
             }
-            Note::ReadRecord(session) => {
-                streams::read_record(&self.state, &self.server.source, session)
-            }
+            Note::ReadRecord(session) => self.publish(UpstreamChange::ReadRecord(session)),
         }
     }
 
@@ -662,7 +679,7 @@ impl SubscriptionTask {
                 }
             }
             LeaderEvent::Updated(uri) => {
-                streams::tell_updated(&self.state, &self.server.source, &uri);
+                self.publish(UpstreamChange::Updated(uri.clone()));
                 let mut nodes: BTreeSet<NodeId> = self.others().into_iter().collect();
                 let fresh = self.leading.as_ref().map(|leading| &leading.fresh);
                 let since = fresh.and_then(|fresh| fresh.get(&uri));
@@ -679,7 +696,7 @@ impl SubscriptionTask {
             LeaderEvent::Again => {
                 let uris = self.server.standing.borrow().acknowledged.clone();
                 for uri in &uris {
-                    streams::tell_updated(&self.state, &self.server.source, uri);
+                    self.publish(UpstreamChange::Updated(uri.clone()));
                 }
                 for node in self.others() {
                     for part in parts(&uris) {
@@ -690,6 +707,16 @@ impl SubscriptionTask {
                 }
             }
         }
+    }
+
+    /// Publishes a change to the open streams of this node.
+    fn publish(&self, change: UpstreamChange) {
+        let source = &self.server.source;
+        self.state.events.publish(&Event::Upstream {
+            tenant: source.tenant,
+            place: source.place.clone(),
+            change,
+        });
     }
 
     fn others(&self) -> Vec<NodeId> {

@@ -54,7 +54,12 @@ use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 
-use crate::{McpConfig, McpParts, McpState, catalog::server::Server, target::Target};
+use crate::{
+    catalog::server::Server,
+    config::McpConfig,
+    http::state::{McpParts, McpState},
+    target::Target,
+};
 
 const ISSUER: &str = "https://mcp.example.com";
 const PATH: &str = "/t/acme/pets/mcp";
@@ -242,7 +247,7 @@ impl Node {
     fn routes(&self) -> Router {
         let endpoint = crate::endpoint(self.state.clone());
         let rest = crate::router(self.state.clone());
-        Router::new().fallback_service(Shortcut::new(crate::is_endpoint, endpoint, rest))
+        Router::new().fallback_service(Shortcut::new(crate::target::is_endpoint, endpoint, rest))
     }
 
     /// Another node of the same installation.

@@ -13,13 +13,19 @@ use portolan_upstream::oauth::Challenge;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::backends::account::{Linking, NoPerson, console_page};
-use crate::{http::state::McpState, transport::streamable_http::call::Working};
+use crate::{
+    backends::{
+        account::{Linking, console_page},
+        services::Backends,
+    },
+    call::progress::Working,
+    catalog::accounts::NoPerson,
+};
 
 /// A call of such an API.
 #[derive(Debug)]
 pub(crate) struct Opened<'a> {
-    pub(crate) state: &'a McpState,
+    pub(crate) state: &'a Backends,
     pub(crate) linking: Linking<'a>,
     /// The request without the token.
     pub(crate) calling: Calling<'a>,

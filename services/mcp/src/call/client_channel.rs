@@ -50,13 +50,14 @@ use tokio::{
     time::sleep,
 };
 
-use crate::hex::hex;
-pub(crate) use crate::{
-    call::request_state::RequestScope, limits::suspended_calls::SuspendedCalls,
+use crate::{
+    call::request_state::{Continued, RequestScope},
+    hex::hex,
 };
 
 /// Most messages of a call that wait for the carrier to its client.
 const UNSAID: usize = 32;
+
 /// MCP-X-21: first and longest wait before a call is repeated whose upstream only requested a
 /// retry.
 const COME_BACK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
@@ -147,17 +148,6 @@ impl From<Unanswered> for Visible {
             Unanswered::Gone => Self::Lost,
         }
     }
-}
-
-/// The state from an earlier round of a repeated call (MCP-MR-5, MCP-X-29).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Continued {
-    /// The client's answers by key, an object; absent if it sent none.
-    pub(crate) responses: Option<Raw>,
-    /// The upstream's own state, unchanged.
-    pub(crate) state: Option<String>,
-    /// Rounds so far.
-    pub(crate) round: u8,
 }
 
 /// The next step after a result that asks.

@@ -24,33 +24,35 @@ use portolan_model::Digest;
 use portolan_protocol::{
     error::ErrorKind,
     input_required::{InputRequired, LONGEST_STATE},
-    jsonrpc::{self, Params, RequestId},
+    jsonrpc::{self, Params, Raw, RequestId},
     method::Method,
     revision::Revision,
     visible::Visible,
 };
 use serde_json::Value;
 
-use crate::call::client_channel::Continued;
-use crate::call::request_state::plain::{About, Plain};
 use crate::{
+    call::request_state::plain::{About, Plain},
+    caller::Caller,
     catalog::server::Server,
     error::McpError,
-    features::dispatch::Context,
-    http::{bearer::Caller, state::McpState},
+    nodes::context::NodeContext,
 };
 
 /// MCP-MR-6: not ours, changed, or of another caller. The error does not reveal the reason.
 const INVALID: &str = "Invalid requestState";
+
 const EXPIRED: &str = "requestState expired";
+
 const OTHER_REQUEST: &str = "requestState belongs to another request";
+
 /// MCP-X-27: the state was used before.
 pub(crate) const USED: &str = "requestState already used";
 
 /// A modern request that may ask: the contents of its `requestState` and its answers.
 #[derive(Debug)]
 pub(crate) struct RequestScope {
-    pub(crate) state: McpState,
+    pub(crate) state: NodeContext,
     pub(crate) caller: Arc<Caller>,
     pub(crate) server: Arc<Server>,
     pub(crate) revision: Revision,
@@ -79,12 +81,19 @@ pub(crate) enum Opened {
 
 impl RequestScope {
     /// Collects the parts from a request.
-    pub(crate) fn new(cx: &Context<'_>, method: Method, id: &RequestId, params: &Params) -> Self {
+    pub(crate) fn new(
+        state: &NodeContext,
+        (caller, server): (&Arc<Caller>, &Arc<Server>),
+        revision: Revision,
+        method: Method,
+        id: &RequestId,
+        params: &Params,
+    ) -> Self {
         Self {
-            state: cx.state.clone(),
-            caller: Arc::clone(cx.caller),
-            server: Arc::clone(cx.server),
-            revision: cx.revision,
+            state: state.clone(),
+            caller: Arc::clone(caller),
+            server: Arc::clone(server),
+            revision,
             id: id.clone(),
             method,
             digest: digest_of(params),
@@ -228,4 +237,15 @@ fn digest_of(params: &Params) -> Digest {
     let mut tree = Value::Object(members.into_iter().collect());
     tree.sort_all_objects();
     digest(tree.to_string().as_bytes())
+}
+
+/// The state from an earlier round of a repeated call (MCP-MR-5, MCP-X-29).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Continued {
+    /// The client's answers by key, an object; absent if it sent none.
+    pub(crate) responses: Option<Raw>,
+    /// The upstream's own state, unchanged.
+    pub(crate) state: Option<String>,
+    /// Rounds so far.
+    pub(crate) round: u8,
 }

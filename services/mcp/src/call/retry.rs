@@ -20,11 +20,13 @@ use portolan_protocol::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::call::{
-    request_state::{RequestScope, SuspendedAt, USED},
-    suspended::{Frame, RPC, UNKNOWN, answered, record},
+use crate::{
+    call::{
+        request_state::{RequestScope, SuspendedAt, USED},
+        suspended::{Frame, RPC, UNKNOWN, answered, record},
+    },
+    error::McpError,
 };
-use crate::error::McpError;
 
 /// A request that continues a suspended call.
 #[derive(Debug)]

@@ -9,11 +9,14 @@ use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 use portolan_model::id::TenantId;
 use tokio::time::{Instant, sleep};
 
-use crate::catalog::server::Server;
-use crate::limits::{AdmissionControl, Permit};
+use crate::{
+    catalog::server::Server,
+    limits::{AdmissionControl, Permit},
+};
 
 /// The interval of attempts to get a permit.
 const AGAIN: Duration = Duration::from_millis(500);
+
 /// The longest wait. After it the connection ends cleanly, and the client can come back at no loss.
 const LONGEST: Duration = Duration::from_secs(60);
 

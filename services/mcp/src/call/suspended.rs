@@ -32,24 +32,32 @@ use tokio::{
 
 use crate::{
     call::{
-        client_channel::{ChannelMessage, Question, RequestScope, Unanswered},
+        Running,
+        client_channel::{ChannelMessage, Question, Unanswered},
         notices::{self, Paced},
+        request_state::RequestScope,
         retry::Follow,
     },
+    error::McpError,
     limits::suspended_calls,
+    payloads::About,
 };
-use crate::{error::McpError, features::tools::Running, payloads::About};
 
 /// MCP-X-22: questions within this time are one round.
 const TOGETHER: Duration = Duration::from_millis(100);
+
 /// The longest time in all of a call that asks (MCP-X-24).
 pub(crate) const AT_MOST: Duration = Duration::from_secs(3600);
+
 /// MCP-X-25: how often a question is repeated that has no fitting answer.
 const TRIES: u8 = 3;
+
 /// The time for a call to end by itself after its client did not come back (MCP-X-26).
 const GRACE: Duration = Duration::from_secs(2);
+
 /// The key of the suspended call among the running requests of its session.
 pub(crate) const RPC: &str = "parked";
+
 /// Most questions of one round (STREAM-7).
 const AT_ONCE: usize = 8;
 

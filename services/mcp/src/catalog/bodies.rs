@@ -19,6 +19,7 @@ use crate::{
 
 /// Most bytes in the cache.
 const ROOM: u64 = 64 * 1024 * 1024;
+
 /// The expected number of entries at that size.
 const ENTRIES: usize = 1_000;
 

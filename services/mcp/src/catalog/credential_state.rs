@@ -1,7 +1,10 @@
 //! The state of sources' credentials, as calls show it. A call compares two numbers; what changed goes to the
 //! writer of the log of calls, which batches.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use portolan_http_tools::{CredentialSlot, Proof};
 use portolan_model::{
@@ -10,7 +13,7 @@ use portolan_model::{
 };
 use portolan_storage::registry::credential_states::{Seen, State};
 
-use crate::{catalog::server::Access, http::state::McpState};
+use crate::{catalog::accounts::Accounts, nodes::context::NodeContext};
 
 /// A source's credential, and what this node last noted of it.
 #[derive(Debug)]
@@ -70,13 +73,26 @@ impl KnownCredential {
 
 impl Access {
     /// Notes what an answer showed of the credential. Never waits.
-    pub(crate) fn note(&self, state: &McpState, proof: Option<Proof>) {
+    pub(crate) fn note(&self, state: &NodeContext, proof: Option<Proof>) {
         if let (Self::With(known), Some(proof)) = (self, proof)
             && let Some(seen) = known.news(proof, state.clock.now())
         {
             state.call_log.note_credential(known.tenant, seen);
         }
     }
+}
+
+/// The credential that calls of a source use.
+#[derive(Debug, Clone)]
+pub(crate) enum Access {
+    /// No credential: the API is open.
+    Open,
+    /// A fixed credential.
+    With(Arc<KnownCredential>),
+    /// Connected accounts instead of a fixed credential.
+    Account(Arc<Accounts>),
+    /// A credential that cannot be opened: no call is sent without it.
+    Broken,
 }
 
 #[cfg(test)]

@@ -24,14 +24,13 @@ use portolan_protocol::{
 use portolan_storage::registry::{prompts, resources};
 use serde_json::json;
 
-use crate::{
-    backends::upstream::{UpstreamPlace, UpstreamSource},
-    catalog::{
-        marks::Marks,
-        pages::{List, Listed, Pages},
-        renames::Renames,
-        server::{Access, Source, dress, others},
-    },
+use crate::catalog::{
+    credential_state::Access,
+    marks::Marks,
+    pages::{List, Listed, Pages},
+    renames::Renames,
+    server::{Source, dress, others},
+    upstream::{UpstreamPlace, UpstreamSource},
 };
 
 /// A prompt, ready to be read.

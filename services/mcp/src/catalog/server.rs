@@ -31,33 +31,18 @@ use portolan_storage::registry::catalog::{PublishedServer, PublishedSource, Publ
 use portolan_upstream::OfferedIn;
 
 use crate::{
-    backends::{
-        Backend, HttpTool,
-        account::{Accounts, Sharing},
-        upstream::{UpstreamSource, UpstreamTool},
-    },
     catalog::{
-        credential_state::KnownCredential,
+        accounts::{Accounts, Sharing},
+        backend::{Backend, HttpTool},
+        credential_state::{Access, KnownCredential},
         marks::Marks,
         offers::{Offers, mark},
         pages::{List, Pages},
         renames::{Renamed, Renames},
+        upstream::{UpstreamSource, UpstreamTool},
     },
-    limits::{TenantLimits, calls_of},
+    limits::{TenantLimits, ledger::calls_of},
 };
-
-/// The credential that calls of a source use.
-#[derive(Debug, Clone)]
-pub(crate) enum Access {
-    /// No credential: the API is open.
-    Open,
-    /// A fixed credential.
-    With(Arc<KnownCredential>),
-    /// Connected accounts instead of a fixed credential.
-    Account(Arc<Accounts>),
-    /// A credential that cannot be opened: no call is sent without it.
-    Broken,
-}
 
 /// A tool, ready to be called.
 #[derive(Debug)]

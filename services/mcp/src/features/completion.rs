@@ -1,16 +1,25 @@
 //! `completion/complete` (`docs/revisions.md`, section 12): completes from the declared values.
 
+use std::sync::Arc;
+
 use portolan_model::prompt::Argument;
 use portolan_protocol::{
     completion::{self, CompleteParams, Reference},
-    jsonrpc::{self, Misfit, Raw, Request},
+    jsonrpc::{self, Misfit, Raw, Request, Request as PeerRequest},
+    method::Method,
 };
 
 use crate::{
-    backends::upstream::{self, UpstreamPlace},
-    catalog::offers::{Offers, PromptBackend, ResourceBackend},
+    backends::upstream::{
+        forward::{forward, renamed},
+        request::Forward,
+    },
+    catalog::{
+        offers::{Offers, PromptBackend, ResourceBackend},
+        upstream::{UpstreamPlace, UpstreamSource},
+    },
     error::McpError,
-    features::dispatch::Context,
+    features::context::Context,
 };
 
 /// The upstream server of a reference, with the reference's names there.
@@ -42,7 +51,7 @@ pub(crate) async fn complete(cx: &Context<'_>, request: &Request) -> Result<Vec<
     if let Some((place, kind, member)) = of_upstream(offers, &params.reference) {
         let reference = format!(r#"{{"type":"{kind}","{member}":{}}}"#, place.own.as_str());
         let reference = Raw::parse(reference).unwrap_or_else(|_| Raw::empty_object());
-        return upstream::complete(cx, request, &place.source, &reference).await;
+        return complete_upstream(cx, request, &place.source, &reference).await;
     }
     let declared: Option<&[Argument]> = match &params.reference {
         Reference::Prompt { name } => offers.prompt(name).map(|prompt| &*prompt.arguments),
@@ -69,4 +78,35 @@ pub(crate) async fn complete(cx: &Context<'_>, request: &Request) -> Result<Vec<
         .collect();
     let result = completion::result(cx.revision, &cx.server.identity, &values, total, false);
     Ok(jsonrpc::response(&request.id, &result))
+}
+
+/// `completion/complete` through an upstream server; `reference` is the server's own. It cannot
+/// ask.
+async fn complete_upstream(
+    cx: &Context<'_>,
+    request: &PeerRequest,
+    source: &Arc<UpstreamSource>,
+    reference: &Raw,
+) -> Result<Vec<u8>, McpError> {
+    cx.limit_read(&request.id).await?;
+    let _room = cx.enter_call(&request.id).await?;
+    let _running = cx.state.call_log.begin();
+    let params = request.params.raw().cloned();
+    let params = params.unwrap_or(Raw::empty_object());
+    let ask = Forward {
+        method: Method::Complete,
+        params: renamed(&params, ("ref", reference)),
+        id: &request.id,
+        revision: cx.revision,
+        who: &cx.who(),
+        mirrored: &[],
+        tool: None,
+        progress: false,
+        level: None,
+        channel: None,
+        traceparent: cx.trace.map(|trace| trace.context().traceparent()),
+        identity: &cx.server.identity,
+        renamed: None,
+    };
+    forward(cx.state, source, &ask).await.into_body()
 }

@@ -10,12 +10,14 @@ use portolan_protocol::{
     revision::Era,
 };
 
-use crate::call::{
-    client_channel::{Continued, RequestScope},
-    request_state::Opened,
-    retry::Retry,
+use crate::{
+    call::{
+        request_state::{Continued, Opened},
+        retry::Retry,
+    },
+    error::McpError,
+    features::context::Context,
 };
-use crate::{error::McpError, features::dispatch::Context};
 
 /// The position of a request among the rounds of its call.
 #[derive(Debug)]
@@ -51,7 +53,7 @@ pub(crate) fn earlier(
             }))
         }));
     };
-    let scope = RequestScope::new(cx, method, &request.id, &request.params);
+    let scope = cx.scope(method, &request.id, &request.params);
     Ok(match scope.open(&state)? {
         Opened::Suspended(at) => Earlier::Suspended(Box::new(Retry {
             scope: Arc::new(scope),

@@ -8,13 +8,13 @@ use portolan_protocol::{
 };
 
 use crate::{
+    caller::Caller,
     catalog::{
         pages::{List, ListParams, Listed, Page, Pages},
         server::Server,
     },
     error::McpError,
-    features::dispatch::Context,
-    http::bearer::Caller,
+    features::context::Context,
 };
 
 /// Answers one of the lists.

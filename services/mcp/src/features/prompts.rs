@@ -18,10 +18,9 @@ use portolan_protocol::{
 };
 
 use crate::{
-    backends::upstream::Pass,
     catalog::offers::PromptBackend,
     error::McpError,
-    features::dispatch::{Context, Work},
+    features::{context::Context, upstream_read::Pass, work::Work},
 };
 
 /// Answers `prompts/get`.

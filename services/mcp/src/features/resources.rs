@@ -24,14 +24,13 @@ use crate::{
         account::Linking,
         http::{Called, Opened},
         said,
-        upstream::Pass,
     },
     catalog::{
+        credential_state::Access,
         offers::{HttpRead, Resource, ResourceBackend},
-        server::Access,
     },
     error::McpError,
-    features::dispatch::{Context, Work},
+    features::{context::Context, upstream_read::Pass, work::Work},
     session::{MOST_SUBSCRIPTION_BYTES, MOST_SUBSCRIPTIONS},
     upstream_subscriptions::{self, NotSubscribed},
 };
@@ -265,7 +264,7 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
                 Err(NotSubscribed::Late) => return Err(not_found(cx, request, uri)),
             }
         }
-        let change = |body: &mut crate::session::SessionBody| {
+        let change = |body: &mut crate::session::written::SessionBody| {
             body.subscriptions.retain(|(own, _)| *own != uri);
             body.subscriptions.push((uri.clone(), version));
         };
@@ -284,7 +283,7 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
 pub(crate) async fn unsubscribe(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
     let uri = uri(cx, request)?;
     if let Some(session) = cx.session {
-        let change = |body: &mut crate::session::SessionBody| {
+        let change = |body: &mut crate::session::written::SessionBody| {
             body.subscriptions.retain(|(own, _)| *own != uri);
         };
         session.change(cx.state, cx.caller, cx.now, change).await?;

@@ -17,19 +17,19 @@ use portolan_protocol::{
     jsonrpc::{self, Raw, RequestId},
     progress,
     revision::Revision,
-    task,
+    task::{self, TaskParams},
 };
 use tokio::time::sleep;
 
 use crate::{
-    call::client_channel::{ClientChannel, Unanswered},
+    call::{
+        Running,
+        client_channel::{ClientChannel, Unanswered},
+        facts::Facts,
+    },
     error::McpError,
     payloads::About,
-    transport::streamable_http::call::{Facts, Work},
-};
-use crate::{
-    features::tasks::unknown,
-    tasks::{CallerTasks, record::Record},
+    tasks::{caller_tasks::CallerTasks, record::Record},
 };
 
 /// The poll interval of a task that runs on another node.
@@ -65,7 +65,7 @@ impl Wait {
     }
 
     /// Waits for the task.
-    pub(crate) fn run(self: Box<Self>, channel: Option<ClientChannel>) -> Work {
+    pub(crate) fn run(self: Box<Self>, channel: Option<ClientChannel>) -> Running {
         Box::pin(async move { self.wait(channel.as_ref()).await })
     }
 
@@ -176,4 +176,9 @@ fn failed(id: &RequestId, error: &Raw) -> Vec<u8> {
     out.extend_from_slice(error.as_bytes());
     out.push(b'}');
     out
+}
+
+/// MCP-TK-11, MCP-TX-11: unknown, expired and foreign tasks get the same error.
+pub(crate) fn unknown(revision: Revision, id: &RequestId) -> McpError {
+    McpError::of(&TaskParams::unknown().into(), revision, Some(id))
 }

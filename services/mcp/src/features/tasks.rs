@@ -7,26 +7,29 @@ use portolan_protocol::{
     jsonrpc::{self, Misfit, Request, RequestId},
     method::Method,
     result::ListParams,
-    revision::{Era, Revision},
+    revision::Era,
     task::{self, Detail, TaskParams},
 };
 
 use crate::{
+    call::client_channel::ClientChannel,
     error::McpError,
-    features::dispatch::{Context, Work},
-};
-use crate::{
-    features::task_result::wrapped,
-    tasks::{CallerTasks, Wait, record::Record},
+    features::{
+        context::Context,
+        task_result::{Wait, unknown, wrapped},
+        tools::PreparedCall,
+        work::Work,
+    },
+    session::LiveSession,
+    tasks::{
+        caller_tasks::{CallerTasks, TTL, TTL_AT_LEAST, TTL_AT_MOST},
+        record::Record,
+        run::Opened,
+    },
 };
 
 /// Most bytes of answers in one request (STREAM-4).
 const MOST_ANSWER_BYTES: usize = 256 * 1024;
-
-/// MCP-TK-11, MCP-TX-11: unknown, expired and foreign tasks get the same error.
-pub(crate) fn unknown(revision: Revision, id: &RequestId) -> McpError {
-    McpError::of(&TaskParams::unknown().into(), revision, Some(id))
-}
 
 /// Answers a method of tasks.
 pub(crate) async fn answer(
@@ -38,7 +41,7 @@ pub(crate) async fn answer(
         let required = task::required();
         return Err(cx.fail(&ErrorKind::MissingCapability { required }, &request.id));
     }
-    let caller_tasks = CallerTasks::of(cx);
+    let caller_tasks = CallerTasks::new(cx.state, cx.caller, cx.server);
     if method == Method::TasksList {
         return list(cx, &caller_tasks, request).await.map(Work::Done);
     }
@@ -214,4 +217,28 @@ async fn list(
     }
     let result = task::listed(&shown, cursor.as_deref(), &cx.server.identity);
     Ok(jsonrpc::response(id, &result))
+}
+
+/// MCP-TK-15: the client's wish, within the bounds.
+pub(crate) fn ttl(wish: Option<u64>) -> u64 {
+    wish.map_or(TTL, |wish| wish.clamp(TTL_AT_LEAST, TTL_AT_MOST))
+}
+
+/// A call of a session that is to be a task (MCP-TK-3): it is made, announced, and only then
+/// begins.
+pub(crate) async fn begin(
+    cx: &Context<'_>,
+    session: &LiveSession,
+    mut call: Box<PreparedCall>,
+) -> Result<Vec<u8>, McpError> {
+    let revision = session.id.revision;
+    let wish = call.task.take().and_then(|task| task.ttl);
+    let caller_tasks = CallerTasks::new(cx.state, cx.caller, cx.server);
+    let opened = Opened::new(caller_tasks, revision, ttl(wish), Some(session.id.key)).await;
+    let opened = opened.map_err(|why| why.refuse(revision, &call.id))?;
+    let body = jsonrpc::response(&call.id, &opened.created());
+    let (channel, said) = ClientChannel::of_task(revision, session.id.capabilities());
+    let notifications = opened.notifications(session.id.key, call.progress.clone(), call.talks());
+    opened.start(call.run(Some(channel)), said, Some(notifications));
+    Ok(body)
 }

@@ -1,7 +1,6 @@
 //! `tools/call` (`docs/revisions.md`, section 9).
 
 use std::{
-    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -27,29 +26,42 @@ use serde_json::Value;
 
 use crate::{
     backends::{
-        Backend, HttpTool,
-        account::{Accounts, Linking},
+        account::Linking,
         http::{Called, Opened},
         said,
-        upstream::{Forward, LONGEST_CALL, UpstreamTool, Who, forward, renamed},
+        upstream::{
+            conversation::{LONGEST_CALL, Who},
+            forward::{forward, renamed},
+            request::Forward,
+        },
     },
-    call::client_channel::{ClientChannel, Continued},
-    catalog::server::{Access, Server, Tool},
+    call::{Running, client_channel::ClientChannel, request_state::Continued, trace},
+    caller::Caller,
+    catalog::{
+        accounts::Accounts,
+        backend::{Backend, HttpTool},
+        credential_state::Access,
+        server::{Server, Tool},
+        upstream::UpstreamTool,
+    },
     error::McpError,
     features::{
-        dispatch::{Context, Work},
+        context::Context,
         earlier::{Earlier, earlier},
+        work::Work,
     },
-    http::{bearer::Caller, state::McpState},
     limits::Permit,
     payloads::About,
-    transport::trace,
+    streams::services::StreamServices,
 };
+
+#[cfg(test)]
+use crate::call::Script;
 
 /// A call with a known tool and valid parameters; its arguments are not yet checked. Owns its data.
 #[derive(Debug)]
 pub(crate) struct PreparedCall {
-    state: McpState,
+    state: StreamServices,
     server: Arc<Server>,
     tool: usize,
     arguments: Value,
@@ -83,13 +95,6 @@ pub(crate) struct AsTask {
     /// The lifetime that the client wants, in milliseconds.
     pub(crate) ttl: Option<u64>,
 }
-
-/// A call that runs.
-pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>;
-
-/// A backend of a test: the work of the tool with that name.
-#[cfg(test)]
-pub(crate) type Script = Arc<dyn Fn(RequestId, ClientChannel) -> Running + Send + Sync>;
 
 /// The time of a call beyond its source's deadline, before another node may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);

@@ -13,24 +13,28 @@ use portolan_protocol::{
     revision::Revision,
 };
 
-use crate::backends::upstream::{Forward, UpstreamSource, Who, forward, renamed};
 use crate::{
-    call::client_channel::{ClientChannel, Continued},
-    catalog::server::Server,
+    backends::upstream::{
+        conversation::Who,
+        forward::{forward, renamed},
+        request::Forward,
+    },
+    call::{Running, client_channel::ClientChannel, request_state::Continued},
+    catalog::{server::Server, upstream::UpstreamSource},
     error::McpError,
     features::{
-        dispatch::{Context, Work},
+        context::Context,
         earlier::{Earlier, earlier},
-        tools::Running,
+        work::Work,
     },
-    http::state::McpState,
     limits::Permit,
+    streams::services::StreamServices,
 };
 
 /// Such a request. Owns its data.
 #[derive(Debug)]
 pub(crate) struct Pass {
-    state: McpState,
+    state: StreamServices,
     server: Arc<Server>,
     source: Arc<UpstreamSource>,
     method: Method,

@@ -6,7 +6,7 @@
 //! within a second. Unknown keys are cached for a short time, so that a program with an old key
 //! does not query the database each time. An unavailable database is cached for one second.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use portolan_keys::{AccessClaims, Epochs, SecretToken, TokenForm};
@@ -24,17 +24,22 @@ use quick_cache::sync::Cache;
 use time::Duration;
 use tokio::time::Instant;
 
-use crate::http::bearer::Caller;
+use crate::caller::Caller;
 
 /// How long the access of a key is cached.
 const REMEMBERED: Duration = Duration::minutes(5);
+
 /// How long an unknown key is cached.
 const UNKNOWN_FOR: Duration = Duration::seconds(30);
+
 /// How long the failure of a database query is cached.
 const UNAVAILABLE_FOR: Duration = Duration::SECOND;
+
 /// Most keys in the cache of good keys, and of refused keys.
 const KEYS: usize = 4096;
+
 const REFUSED: usize = 1024;
+
 /// Longest lifetime of a key's access. Revocations are remembered a little longer than this.
 const LONGEST: Duration = Duration::hours(8);
 
@@ -162,7 +167,7 @@ impl ApiKeys {
     }
 }
 
-fn networks(opened: &Opened) -> Option<Box<[IpNet]>> {
+pub(crate) fn networks(opened: &Opened) -> Option<Box<[IpNet]>> {
     let read = |text: &String| text.parse::<IpNet>().ok();
     (!opened.networks.is_empty()).then(|| opened.networks.iter().filter_map(read).collect())
 }
@@ -194,12 +199,6 @@ fn claims(site: &Site, opened: Opened, now: Timestamp) -> AccessClaims {
     }
 }
 
-/// Whether an address is in one of the networks. An IPv4 address may be mapped into IPv6.
-pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    networks.iter().any(|network| network.contains(&address))
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -210,6 +209,7 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::*;
+    use crate::caller::is_within;
 
     #[test]
     fn c17_a_network_holds_its_addresses_in_both_spellings() {

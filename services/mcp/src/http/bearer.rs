@@ -3,262 +3,28 @@
 
 use std::{
     net::IpAddr,
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use http::{HeaderMap, HeaderValue, header};
-use ipnet::IpNet;
-use portolan_cluster::{Revocations, TokenFacts, node::LimitKey, store::Principal};
-use portolan_keys::{AccessClaims, Verifier, VerifyError, digest};
-use portolan_model::{
-    Digest, Timestamp,
-    resource::{Resource, Site},
-    scope,
-};
+use http::{HeaderMap, header};
+use portolan_cluster::Revocations;
+use portolan_keys::{Verifier, VerifyError, digest};
+use portolan_model::{Digest, Timestamp, resource::Site};
 use quick_cache::sync::Cache;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
+    caller::Caller,
     catalog::Entry,
-    error::McpError,
+    error::{McpError, challenge::Challenge},
     http::api_key::{self, ApiKeys, KeyRefused},
     target::Target,
 };
 
-/// How long a stream stays open after a revocation, so that a call can send its final error.
-///
-/// This is well within the second that a revocation may take (AUTH-R9).
-const LAST_WORD: Duration = Duration::from_millis(400);
 /// The size at which the list of callers is first purged of dropped callers.
 const LIVING: usize = 1024;
+
 /// Longest `Authorization` header that is read, in bytes (AUTH-4.5.1).
 const MAX_HEADER_BYTES: usize = 4096;
-
-/// The holder of a good token.
-#[derive(Debug)]
-pub(crate) struct Caller {
-    /// The claims as verified.
-    pub(crate) claims: AccessClaims,
-    /// The resource in `aud`; `None` for a resource of an earlier shape, which gives no access.
-    granted: Option<Resource>,
-    /// Digest of tenant, person and client: the owner of sessions and limits.
-    pub(crate) principal: Digest,
-    /// The bucket of its requests.
-    pub(crate) requests: LimitKey,
-    /// The bucket of the streams that it opens.
-    pub(crate) stream_opens: LimitKey,
-    /// The bucket of its progress notifications about questions.
-    pub(crate) progress: LimitKey,
-    /// Cancelled when the token is revoked: its running calls stop, and its streams close.
-    pub(crate) revoked: CancellationToken,
-    key_id: String,
-    has_scope: bool,
-    /// Unix time in seconds until which it is not checked again.
-    ///
-    /// This is the end of a token, or a few minutes after the lookup of an API key.
-    remembered_until: i64,
-    /// The networks from which an API key may be used; `None` allows every address.
-    networks: Option<Box<[IpNet]>>,
-    /// The minute, since the epoch, in which this node last noted a use of the grant.
-    noted: AtomicI64,
-}
-
-impl Caller {
-    fn new(site: &Site, token: &str, claims: AccessClaims) -> Self {
-        let mut principal = Vec::with_capacity(32 + claims.client_id.len());
-        principal.extend_from_slice(claims.tid.uuid().as_bytes());
-        principal.extend_from_slice(claims.sub.uuid().as_bytes());
-        principal.extend_from_slice(claims.client_id.as_bytes());
-        let principal = digest(&principal);
-        let bucket = |kind: char| LimitKey {
-            shard: claims.tid.uuid().simple().to_string(),
-            bucket: format!(
-                "{kind}{}",
-                URL_SAFE_NO_PAD.encode(&principal.as_bytes()[..16])
-            ),
-        };
-        Self {
-            granted: site.read_canonical(&claims.aud),
-            requests: bucket('p'),
-            stream_opens: bucket('s'),
-            progress: bucket('q'),
-            principal,
-            revoked: CancellationToken::new(),
-            key_id: key_id(token).unwrap_or_default(),
-            has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
-            remembered_until: claims.exp,
-            networks: None,
-            noted: AtomicI64::new(i64::MIN),
-            claims,
-        }
-    }
-
-    /// The holder of an API key, which is looked up again after `remembered_until`.
-    pub(crate) fn of_key(
-        site: &Site,
-        claims: AccessClaims,
-        remembered_until: Timestamp,
-        networks: Option<Box<[IpNet]>>,
-    ) -> Self {
-        let until = remembered_until.unix_timestamp().min(claims.exp);
-        Self {
-            remembered_until: until,
-            networks,
-            ..Self::new(site, "", claims)
-        }
-    }
-
-    /// Whether the caller needs no new check at `now`.
-    pub(crate) const fn is_fresh(&self, now: Timestamp) -> bool {
-        now.unix_timestamp() < self.remembered_until
-    }
-
-    /// Whether requests may come from this address (AUTH-C17).
-    pub(crate) fn may_come_from(&self, address: Option<IpAddr>) -> bool {
-        match (&self.networks, address) {
-            (None, _) => true,
-            (Some(networks), Some(address)) => api_key::is_within(networks, address),
-            (Some(_), None) => false,
-        }
-    }
-
-    /// Whether this use is the first in its minute on this node, and is therefore noted.
-    pub(crate) fn begins_a_minute(&self, now: Timestamp) -> bool {
-        let minute = now.unix_timestamp() / 60;
-        self.noted.load(Ordering::Relaxed) != minute
-            && self.noted.swap(minute, Ordering::Relaxed) != minute
-    }
-
-    /// The facts that a revocation can name.
-    pub(crate) fn facts(&self) -> TokenFacts<'_> {
-        let claims = &self.claims;
-        TokenFacts {
-            token: claims.jti,
-            grant: claims.gid,
-            subject: claims.sub,
-            tenant: claims.tid,
-            client: &claims.client_id,
-            key: &self.key_id,
-            user_epoch: claims.ep.user,
-            tenant_epoch: claims.ep.tenant,
-            member_epoch: claims.ep.member,
-        }
-    }
-
-    /// The owner of its sessions, in the form that the cluster compares.
-    pub(crate) fn session_principal(&self) -> Principal {
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&self.principal.as_bytes()[..16]);
-        Principal(bytes)
-    }
-
-    /// Completes when everything open under the token must close.
-    ///
-    /// The token is revoked by then, and running calls have had a moment to send their final error.
-    pub(crate) async fn over(self: Arc<Self>) {
-        self.revoked.cancelled().await;
-        tokio::time::sleep(LAST_WORD).await;
-    }
-
-    /// When the token expires.
-    pub(crate) fn expires_at(&self) -> Timestamp {
-        Timestamp::from_unix_timestamp(self.claims.exp).unwrap_or(Timestamp::UNIX_EPOCH)
-    }
-
-    /// AUTH-4.5.8: whether the token is for this resource or for a wider one.
-    ///
-    /// The caller has compared the tenant already.
-    pub(crate) fn may_use(
-        &self,
-        target: &Resource,
-        names_tenant: impl Fn(&str) -> bool,
-        workspace_tokens: bool,
-    ) -> bool {
-        self.granted
-            .as_ref()
-            .is_some_and(|granted| target.admits(granted, names_tenant, workspace_tokens))
-    }
-}
-
-/// The key id in the header of a token whose signature was verified.
-fn key_id(token: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Header {
-        kid: String,
-    }
-    let bytes = URL_SAFE_NO_PAD.decode(token.split('.').next()?).ok()?;
-    serde_json::from_slice::<Header>(&bytes)
-        .ok()
-        .map(|header| header.kid)
-}
-
-/// The contents of a `WWW-Authenticate` header.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Challenge {
-    metadata: String,
-    error: Option<(&'static str, &'static str)>,
-}
-
-impl Challenge {
-    /// The challenge without credentials, and therefore without `error` (MCP-AR-4).
-    ///
-    /// It links to the metadata of the path as the client wrote it (AUTH-E3).
-    pub(crate) fn bare(site: &Site, target: &Target<'_>) -> Self {
-        Self {
-            metadata: format!(
-                "{}/.well-known/oauth-protected-resource{}",
-                site.issuer(),
-                target.described()
-            ),
-            error: None,
-        }
-    }
-
-    /// The challenge for a token that is not valid here.
-    pub(crate) fn invalid(site: &Site, target: &Target<'_>, description: &'static str) -> Self {
-        Self {
-            error: Some(("invalid_token", description)),
-            ..Self::bare(site, target)
-        }
-    }
-
-    /// The challenge for a token that lacks the scope. It names all required scopes (MCP-AR-6).
-    pub(crate) fn insufficient(site: &Site, target: &Target<'_>) -> Self {
-        Self {
-            error: Some(("insufficient_scope", "")),
-            ..Self::bare(site, target)
-        }
-    }
-
-    /// The sentence in the body, for human readers.
-    pub(crate) fn sentence(&self) -> &'static str {
-        match self.error {
-            None => "Authorization required",
-            Some(("insufficient_scope", _)) => "The token lacks the scope mcp",
-            Some((_, description)) => description,
-        }
-    }
-
-    /// The header value. All parts are our own, or were checked to need no escape.
-    pub(crate) fn value(&self) -> HeaderValue {
-        let (metadata, scope) = (&self.metadata, scope::MCP);
-        let text = match self.error {
-            None => format!("Bearer resource_metadata=\"{metadata}\", scope=\"{scope}\""),
-            Some((error, "")) => format!(
-                "Bearer error=\"{error}\", scope=\"{scope}\", resource_metadata=\"{metadata}\""
-            ),
-            Some((error, description)) => format!(
-                "Bearer error=\"{error}\", error_description=\"{description}\", resource_metadata=\"{metadata}\", scope=\"{scope}\""
-            ),
-        };
-        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("Bearer"))
-    }
-}
 
 /// Verifies bearer tokens and caches their holders.
 #[derive(Debug)]
@@ -473,6 +239,7 @@ fn token_of(value: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use portolan_keys::AccessClaims;
     use portolan_keys::Epochs;
     use portolan_model::{Id, id::TenantId, id::UserId};
 

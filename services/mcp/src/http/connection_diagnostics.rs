@@ -13,7 +13,7 @@ use portolan_storage::platform::{
 };
 use quick_cache::sync::Cache;
 
-use crate::{error::McpError, http::bearer::Caller, target::Target};
+use crate::{caller::Caller, error::McpError, target::Target};
 
 /// Records the steps of new clients.
 #[derive(Debug)]

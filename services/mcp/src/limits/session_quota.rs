@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 /// How long a session counts.
 const PERIOD: Duration = Duration::from_secs(3600);
+
 /// Workspaces with at most this many sessions are never refused.
 const FEW: u64 = 50;
 

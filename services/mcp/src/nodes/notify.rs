@@ -4,100 +4,55 @@
 //! and a client's progress with a question (MCP-X-7J). A lost message does no harm, because nodes
 //! also poll.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use bytes::Bytes;
-use portolan_cluster::{
-    SessionKey,
-    node::Membership,
-    store::{NodeId, Nonce, StreamKey},
-};
+use portolan_cluster::{SessionKey, node::Membership, store::NodeId};
 use portolan_keys::{Purpose, random};
-use portolan_model::{Id, id::TenantId};
-use portolan_protocol::{jsonrpc::Raw, logging::Level};
+use portolan_model::id::TenantId;
+use portolan_protocol::jsonrpc::Raw;
 use tokio::{
     sync::mpsc,
     time::{MissedTickBehavior, interval},
 };
 
-pub(crate) use crate::nodes::outgoing::Outgoing;
 use crate::{
     hex::{hex, unhex},
-    http::state::McpState,
-    streams::{self, tasks::ROUNDS},
+    nodes::{
+        context::NodeContext,
+        events::{Event, ROUNDS},
+        message::NodeMessage,
+    },
 };
 
 /// The key that all nodes subscribe to. It is not a session's.
 const CHANGES: SessionKey = SessionKey(*b"bells of a node.");
+
 /// The key for notifications of tasks. Its queue is its own, so that they displace no other
 /// message.
 const NOTICES: SessionKey = SessionKey(*b"words of a task.");
+
 /// Most messages that wait to be processed: short ones, and notifications of up to 16 KiB.
 const MOST_MESSAGES: usize = 4_096;
+
 const MOST_TASK_NOTICES: usize = 256;
+
 /// The interval between two groups of streams that poll their named tasks.
 const STEP: Duration = Duration::from_secs(1);
+
 /// Longest message to other nodes, in bytes; longer ones are delivered on this node only.
 const LONGEST: usize = 16 * 1024;
+
 /// Most progress notifications of a client that wait for one question.
 const MOST_WAITING: usize = 8;
+
 /// Longest progress token that is verified, in bytes.
 const LONGEST_TOKEN: usize = 256;
-
-/// A message between nodes.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum NodeMessage {
-    /// A task has changed. `session` is the session that made it, if one did.
-    Task {
-        item: StreamKey,
-        session: Option<SessionKey>,
-    },
-    /// A whole notification of a task to the session that made it.
-    ChannelMessage {
-        session: SessionKey,
-        item: StreamKey,
-        what: MessageKind,
-        notice: Bytes,
-    },
-    /// A client's progress with a question: the nonce of the question, and the parameters.
-    Progress { nonce: [u8; 8], params: Bytes },
-}
-
-/// The kind of a task's notification.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum MessageKind {
-    /// Progress.
-    Progress(f64),
-    /// A log message.
-    Log(Level),
-    Other,
-}
-
-/// Questions whose askers want their client's progress.
-#[derive(Debug, Default)]
-pub(crate) struct Awaited(Mutex<HashMap<[u8; 8], mpsc::Sender<Raw>>>);
-
-impl Awaited {
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 8], mpsc::Sender<Raw>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn deliver(&self, nonce: [u8; 8], params: Raw) {
-        if let Some(channel) = self.lock().get(&nonce) {
-            // If the channel is full, the asker has progress to read already.
-            let _ = channel.try_send(params);
-        }
-    }
-}
 
 /// A question with a progress token of ours, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct AwaitedProgress {
-    state: McpState,
+    state: NodeContext,
     nonce: [u8; 8],
     /// The progress token for the client.
     pub(crate) token: String,
@@ -108,7 +63,7 @@ impl AwaitedProgress {
     /// Makes a token for a question to the client of a session.
     ///
     /// Nodes read this node's id from the token; the client reads nothing.
-    pub(crate) fn new(state: &McpState, session: SessionKey) -> Option<Self> {
+    pub(crate) fn new(state: &NodeContext, session: SessionKey) -> Option<Self> {
         let nonce: [u8; 8] = random::bytes().ok()?;
         let place = [&state.node.id().0[..], &nonce].concat();
         let sealed = state.keys.seal(Purpose::StreamPayload, &place, &session.0);
@@ -146,7 +101,7 @@ pub(crate) struct Asked {
 }
 
 /// Opens a token that a client sends in its session. `None` for tokens that are not ours.
-pub(crate) fn asked(state: &McpState, session: SessionKey, token: &str) -> Option<Asked> {
+pub(crate) fn asked(state: &NodeContext, session: SessionKey, token: &str) -> Option<Asked> {
     if token.len() > LONGEST_TOKEN {
         return None;
     }
@@ -164,7 +119,7 @@ pub(crate) fn asked(state: &McpState, session: SessionKey, token: &str) -> Optio
 }
 
 /// Forwards a client's progress with a question to the asker, on any node.
-pub(crate) async fn progress(state: &McpState, tenant: TenantId, asked: Asked, params: &Raw) {
+pub(crate) async fn progress(state: &NodeContext, tenant: TenantId, asked: Asked, params: &Raw) {
     let Asked { node, nonce } = asked;
     if node == state.node.id() {
         return state.awaited.deliver(nonce, params.clone());
@@ -180,7 +135,7 @@ pub(crate) async fn progress(state: &McpState, tenant: TenantId, asked: Asked, p
 }
 
 /// Delivers a message on this node at once, and sends it to the others in order.
-pub(crate) fn publish(state: &McpState, tenant: TenantId, message: NodeMessage) {
+pub(crate) fn publish(state: &NodeContext, tenant: TenantId, message: NodeMessage) {
     received(state, tenant, message.clone());
     if others(state).is_empty() || !state.outgoing.push(tenant, message) {
         return;
@@ -198,7 +153,7 @@ pub(crate) fn publish(state: &McpState, tenant: TenantId, message: NodeMessage) 
     });
 }
 
-fn others(state: &McpState) -> Vec<NodeId> {
+fn others(state: &NodeContext) -> Vec<NodeId> {
     let me = state.node.id();
     let members = state.node.members();
     let members = members.borrow();
@@ -207,7 +162,12 @@ fn others(state: &McpState) -> Vec<NodeId> {
 }
 
 /// Sends a message to `nodes`. False if a node did not get it.
-async fn send(state: &McpState, nodes: &[NodeId], tenant: TenantId, message: &NodeMessage) -> bool {
+async fn send(
+    state: &NodeContext,
+    nodes: &[NodeId],
+    tenant: TenantId,
+    message: &NodeMessage,
+) -> bool {
     let text = message.to_bytes(tenant);
     if text.len() > LONGEST {
         return true;
@@ -232,7 +192,7 @@ async fn send(state: &McpState, nodes: &[NodeId], tenant: TenantId, message: &No
 }
 
 /// Receives messages until the process stops, and polls where one may have been lost.
-pub(crate) async fn listen(state: McpState) {
+pub(crate) async fn listen(state: NodeContext) {
     let mut notes = state.node.subscribe_with_capacity(CHANGES, MOST_MESSAGES);
     let mut notices = state
         .node
@@ -255,14 +215,14 @@ pub(crate) async fn listen(state: McpState) {
                 let now = members.borrow_and_update().clone();
                 if has_lost_one(&known, &now) {
                     // The lost node's tasks are lost, and so are its messages.
-                    streams::tasks::look_again(&state, None);
+                    state.events.publish(&Event::PollTasks(None));
                 }
                 known = now;
                 continue;
             }
             _ = steps.tick() => {
                 round = round.wrapping_add(1);
-                streams::tasks::look_again(&state, Some(round % ROUNDS));
+                state.events.publish(&Event::PollTasks(Some(round % ROUNDS)));
                 continue;
             }
         };
@@ -285,17 +245,27 @@ fn has_lost_one(before: &Membership, now: &Membership) -> bool {
             .any(|node| !before.suspected.contains(node))
 }
 
-fn received(state: &McpState, tenant: TenantId, message: NodeMessage) {
+fn received(state: &NodeContext, tenant: TenantId, message: NodeMessage) {
     match message {
         NodeMessage::Task { item, session } => {
-            streams::tasks::changed(state, tenant, item, session)
+            state.events.publish(&Event::TaskChanged {
+                tenant,
+                item,
+                session,
+            });
         }
         NodeMessage::ChannelMessage {
             session,
             item,
             what,
             notice,
-        } => streams::tasks::said(state, tenant, session, (item, what), &notice),
+        } => state.events.publish(&Event::TaskNotice {
+            tenant,
+            session,
+            item,
+            kind: what,
+            notice,
+        }),
         NodeMessage::Progress { nonce, params } => {
             if let Ok(params) = Raw::parse(params) {
                 state.awaited.deliver(nonce, params);
@@ -304,115 +274,13 @@ fn received(state: &McpState, tenant: TenantId, message: NodeMessage) {
     }
 }
 
-impl MessageKind {
-    fn to_bytes(self) -> [u8; 9] {
-        let (tag, value) = match self {
-            Self::Progress(progress) => (b'p', progress.to_be_bytes()),
-            Self::Log(level) => {
-                let place = Level::ALL.iter().position(|known| *known == level);
-                (b'l', (place.unwrap_or(0) as u64).to_be_bytes())
-            }
-            Self::Other => (b'o', [0; 8]),
-        };
-        let mut bytes = [tag; 9];
-        bytes[1..].copy_from_slice(&value);
-        bytes
-    }
-
-    fn from_bytes([tag, value @ ..]: [u8; 9]) -> Option<Self> {
-        match tag {
-            b'p' => Some(Self::Progress(f64::from_be_bytes(value))),
-            b'l' => {
-                let place = usize::try_from(u64::from_be_bytes(value)).ok()?;
-                Level::ALL.get(place).copied().map(Self::Log)
-            }
-            b'o' => Some(Self::Other),
-            _ => None,
-        }
-    }
-}
-
-impl NodeMessage {
-    fn to_bytes(&self, tenant: TenantId) -> Vec<u8> {
-        let with = |tag: u8, parts: &[&[u8]]| {
-            [&[tag], &tenant.uuid().as_bytes()[..], &parts.concat()].concat()
-        };
-        match self {
-            Self::Task { item, session } => {
-                let session = session.map(|session| session.0);
-                let session = session.as_ref().map_or(&[][..], |session| &session[..]);
-                with(b'T', &[&item.session.0, &item.nonce.0, session])
-            }
-            Self::ChannelMessage {
-                session,
-                item,
-                what,
-                notice,
-            } => with(
-                b'S',
-                &[
-                    &session.0,
-                    &item.session.0,
-                    &item.nonce.0,
-                    &what.to_bytes(),
-                    notice,
-                ],
-            ),
-            Self::Progress { nonce, params } => with(b'P', &[nonce, params]),
-        }
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<(TenantId, Self)> {
-        let (tag, rest) = bytes.split_first()?;
-        let (tenant, rest) = rest.split_first_chunk::<16>()?;
-        let tenant = Id::from_uuid(uuid::Uuid::from_bytes(*tenant));
-        let message = match tag {
-            b'T' => {
-                let (caller_tasks, rest) = rest.split_first_chunk::<16>()?;
-                let (nonce, rest) = rest.split_first_chunk::<8>()?;
-                let session = match rest {
-                    [] => None,
-                    rest => Some(SessionKey(rest.try_into().ok()?)),
-                };
-                Self::Task {
-                    item: StreamKey {
-                        session: SessionKey(*caller_tasks),
-                        nonce: Nonce(*nonce),
-                    },
-                    session,
-                }
-            }
-            b'S' => {
-                let (session, rest) = rest.split_first_chunk::<16>()?;
-                let (caller_tasks, rest) = rest.split_first_chunk::<16>()?;
-                let (nonce, rest) = rest.split_first_chunk::<8>()?;
-                let (what, notice) = rest.split_first_chunk::<9>()?;
-                Self::ChannelMessage {
-                    session: SessionKey(*session),
-                    item: StreamKey {
-                        session: SessionKey(*caller_tasks),
-                        nonce: Nonce(*nonce),
-                    },
-                    what: MessageKind::from_bytes(*what)?,
-                    notice: Bytes::copy_from_slice(notice),
-                }
-            }
-            b'P' => {
-                let (nonce, params) = rest.split_first_chunk::<8>()?;
-                Self::Progress {
-                    nonce: *nonce,
-                    params: Bytes::copy_from_slice(params),
-                }
-            }
-            _ => return None,
-        };
-        Some((tenant, message))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nodes::message::MessageKind;
+    use portolan_cluster::store::{Nonce, StreamKey};
+    use portolan_model::Id;
+    use portolan_protocol::logging::Level;
 
     #[test]
     fn every_bell_reads_back_and_others_are_nothing() {

@@ -11,11 +11,11 @@ use std::{
 
 use portolan_model::id::TenantId;
 
-use crate::instruments;
-use crate::nodes::notify::NodeMessage;
+use crate::{instruments, nodes::message::NodeMessage};
 
 /// Most messages that wait.
 const MOST: usize = 1_024;
+
 /// Most notifications of tasks of one tenant among them.
 const MOST_NOTICES: usize = 64;
 
@@ -105,7 +105,7 @@ mod tests {
     use portolan_model::Id;
 
     use super::*;
-    use crate::nodes::notify::MessageKind;
+    use crate::nodes::message::MessageKind;
 
     fn item(number: u64) -> StreamKey {
         StreamKey {

@@ -11,9 +11,12 @@ use uuid::Uuid;
 use crate::catalog::marks::Marks;
 
 const VERSION: u8 = 1;
+
 /// The partition byte of sessions of this process; other values will name shards.
 const LANE: u8 = 0;
+
 pub(crate) const PAYLOAD_LEN: usize = 40;
+
 /// Set beside the six bits of the capabilities when the session uses the draft profile (MCP-D-1).
 const DRAFT: u8 = 1 << 6;
 

@@ -9,11 +9,14 @@ use portolan_net::sse_body::SseBody;
 use portolan_protocol::sse;
 use tokio::time::Instant;
 
-use crate::streams::{
-    APART, Tag, reconnect_after,
-    tasks::{Attendance, attend},
+use crate::{
+    call::stream_permit::StreamPermit,
+    streams::{
+        services::StreamServices,
+        tag::{APART, Tag, reconnect_after},
+        tasks::{Attendance, attend},
+    },
 };
-use crate::{call::stream_permit::StreamPermit, http::state::McpState};
 
 /// The last frame of a stream.
 #[derive(Debug, Clone)]
@@ -28,7 +31,7 @@ pub(crate) enum Farewell {
 
 struct Reader {
     open: OpenStream<Tag>,
-    state: McpState,
+    state: StreamServices,
     first: VecDeque<Bytes>,
     /// Notifications of tasks may wait.
     tells_tasks: bool,
@@ -50,7 +53,7 @@ pub(crate) struct Holding {
 }
 
 pub(crate) fn respond(
-    state: &McpState,
+    state: &StreamServices,
     open: OpenStream<Tag>,
     first: VecDeque<Bytes>,
     life: time::Duration,

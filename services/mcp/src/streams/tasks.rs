@@ -6,10 +6,7 @@
 //! time of sending: of two changes in a second only the second is seen. No contents of a task wait
 //! here; they are read when they are sent.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use portolan_cluster::{Doorway, OpenStream, SessionKey, store::StreamKey};
@@ -17,195 +14,30 @@ use portolan_model::id::TenantId;
 use portolan_protocol::{
     jsonrpc::RequestId,
     logging::Level,
-    progress::Gate,
     revision::{Revision, Tasks},
-    task::Status,
 };
 
-use crate::streams::{DOORBELL, Kind, Tag};
 use crate::{
-    http::state::McpState,
-    nodes::notify::MessageKind,
+    nodes::{events::ROUNDS, message::MessageKind},
     session::LiveSession,
-    tasks::{CallerTasks, MOST_NAMED, Shown},
+    streams::{
+        audience::leave,
+        services::StreamServices,
+        tag::{DOORBELL, Kind, Tag},
+        task_news::{Next, TaskNews},
+    },
+    tasks::caller_tasks::{CallerTasks, Shown},
 };
-
-/// Most messages of tasks that wait for one stream; newer ones replace the oldest.
-const MOST_WORDS: usize = 32;
-/// Most tasks whose last notification one stream remembers.
-const MOST_KNOWN: usize = 2 * MOST_NAMED;
-/// The number of groups in which open streams poll their tasks, one after the other.
-pub(crate) const ROUNDS: u64 = 30;
-
-/// The waiting notifications of tasks, and the last ones that were sent.
-#[derive(Debug, Default)]
-pub(crate) struct TaskNews {
-    changed: VecDeque<StreamKey>,
-    said: VecDeque<(StreamKey, MessageKind, Bytes)>,
-    known: VecDeque<Known>,
-    /// The session's log level, while messages are sent.
-    level: Option<Level>,
-}
-
-/// The last notification of a task.
-#[derive(Debug)]
-struct Known {
-    item: StreamKey,
-    /// Named by the listen request: it is polled, with or without a message between nodes.
-    is_named: bool,
-    standing: Option<[u8; 16]>,
-    is_over: bool,
-    progress: Gate,
-}
-
-/// The next notification.
-enum Next {
-    MessageKind(StreamKey, MessageKind, Bytes),
-    Changed(StreamKey),
-}
-
-impl TaskNews {
-    fn note(&mut self, item: StreamKey) {
-        if self.changed.contains(&item) {
-            return;
-        }
-        if self.changed.len() == MOST_NAMED {
-            self.changed.pop_front();
-        }
-        self.changed.push_back(item);
-    }
-
-    fn say(&mut self, item: StreamKey, what: MessageKind, notice: Bytes) {
-        if self.said.len() == MOST_WORDS {
-            self.said.pop_front();
-        }
-        self.said.push_back((item, what, notice));
-    }
-
-    fn next(&mut self) -> Option<Next> {
-        let word = self.said.pop_front();
-        let word = word.map(|(item, what, notice)| Next::MessageKind(item, what, notice));
-        word.or_else(|| self.changed.pop_front().map(Next::Changed))
-    }
-
-    fn known(&mut self, item: StreamKey, is_named: bool) -> &mut Known {
-        let at = self.known.iter().position(|known| known.item == item);
-        let at = at.unwrap_or_else(|| {
-            if self.known.len() == MOST_KNOWN {
-                self.known.pop_front();
-            }
-            self.known.push_back(Known {
-                item,
-                is_named,
-                standing: None,
-                is_over: false,
-                progress: Gate::default(),
-            });
-            self.known.len() - 1
-        });
-        &mut self.known[at]
-    }
-
-    /// MCP-PP-1, MCP-PP-2: whether this progress is greater than the last one of a task that still
-    /// runs.
-    ///
-    /// Messages from other nodes have no order.
-    fn goes_on(&mut self, item: StreamKey, progress: f64) -> bool {
-        let known = self.known(item, false);
-        !known.is_over && known.progress.passes(progress)
-    }
-
-    /// Whether a status is a change. A stream that names a working task is not notified of that.
-    fn is_news(&mut self, item: StreamKey, standing: [u8; 16], status: Status) -> bool {
-        let known = self.known(item, false);
-        known.is_over = status.is_terminal();
-        match known.standing.replace(standing) {
-            Some(told) => told != standing,
-            None => !(known.is_named && status == Status::Working),
-        }
-    }
-
-    /// Forgets a task that does not exist any more.
-    fn is_gone(&mut self, item: StreamKey) {
-        self.known.retain(|known| known.item != item);
-    }
-
-    /// Notes all named tasks that are not over. True if there are any.
-    fn look_again(&mut self) -> bool {
-        let open = self
-            .known
-            .iter()
-            .filter(|known| known.is_named && !known.is_over);
-        let open: Vec<StreamKey> = open.map(|known| known.item).collect();
-        for item in &open {
-            self.note(*item);
-        }
-        !open.is_empty()
-    }
-}
-
-/// The streams of this node that subscribe to tasks, by session and by task.
-#[derive(Debug, Default)]
-pub(crate) struct Audience(Mutex<Index>);
-
-type Streams = Vec<(u64, Doorway<Tag>)>;
-
-#[derive(Debug, Default)]
-struct Index {
-    next: u64,
-    /// Streams of sessions whose revision has tasks; the newest last.
-    sessions: HashMap<SessionKey, Streams>,
-    /// Listen streams that named the task.
-    items: HashMap<StreamKey, Streams>,
-}
-
-fn leave<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Streams>, key: &K, number: u64) {
-    if let Some(streams) = map.get_mut(key) {
-        streams.retain(|(known, _)| *known != number);
-        if streams.is_empty() {
-            map.remove(key);
-        }
-    }
-}
-
-impl Audience {
-    fn lock(&self) -> MutexGuard<'_, Index> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The newest stream of a session.
-    fn newest(&self, session: SessionKey) -> Option<Doorway<Tag>> {
-        let index = self.lock();
-        let streams = index.sessions.get(&session)?;
-        streams.last().map(|(_, door)| door.clone())
-    }
-
-    fn of_task(&self, item: StreamKey) -> Vec<Doorway<Tag>> {
-        let index = self.lock();
-        let streams = index.items.get(&item).into_iter().flatten();
-        streams.map(|(_, door)| door.clone()).collect()
-    }
-
-    /// The streams that named a task, each once.
-    fn of_any(&self, which: impl Fn(u64) -> bool) -> HashMap<u64, Doorway<Tag>> {
-        let index = self.lock();
-        let streams = index.items.values().flatten();
-        let wanted = streams.filter(|(number, _)| which(*number));
-        wanted
-            .map(|(number, door)| (*number, door.clone()))
-            .collect()
-    }
-}
 
 /// The subscription of a stream to tasks, until it is dropped.
 pub(crate) struct Attendance {
-    state: McpState,
-    number: u64,
-    tag: Arc<Tag>,
+    pub(crate) state: StreamServices,
+    pub(crate) number: u64,
+    pub(crate) tag: Arc<Tag>,
 }
 
 /// Subscribes a stream to tasks, if its kind has them. The named tasks are read first.
-pub(crate) fn attend(state: &McpState, open: &OpenStream<Tag>) -> Option<Attendance> {
+pub(crate) fn attend(state: &StreamServices, open: &OpenStream<Tag>) -> Option<Attendance> {
     let mut index = state.audience.lock();
     let number = index.next;
     match &open.tag.kind {
@@ -267,7 +99,7 @@ fn tell(
 
 /// Notifies the streams of this node that subscribe to a changed task.
 pub(crate) fn changed(
-    state: &McpState,
+    state: &StreamServices,
     tenant: TenantId,
     item: StreamKey,
     session: Option<SessionKey>,
@@ -279,7 +111,7 @@ pub(crate) fn changed(
 
 /// Forwards a task's message to the session that made it.
 pub(crate) fn said(
-    state: &McpState,
+    state: &StreamServices,
     tenant: TenantId,
     session: SessionKey,
     (item, what): (StreamKey, MessageKind),
@@ -292,7 +124,7 @@ pub(crate) fn said(
 /// Notes the named tasks that are not over for a new read, as messages between nodes may be lost.
 ///
 /// `round` is one group of streams; `None` is all.
-pub(crate) fn look_again(state: &McpState, round: Option<u64>) {
+pub(crate) fn look_again(state: &StreamServices, round: Option<u64>) {
     let which = |number: u64| round.is_none_or(|round| number % ROUNDS == round);
     for door in state.audience.of_any(which).into_values() {
         if door.tag.seen().tasks().look_again() {
@@ -310,7 +142,7 @@ impl Tag {
     }
 
     /// The next frame with a notification of a task. Its contents are read now.
-    pub(crate) async fn next_of_tasks(&self, state: &McpState) -> Option<Bytes> {
+    pub(crate) async fn next_of_tasks(&self, state: &StreamServices) -> Option<Bytes> {
         loop {
             let next = self.seen().tasks.as_mut().and_then(|news| news.next());
             let next = next?;
@@ -332,7 +164,7 @@ impl Tag {
 
     async fn word(
         &self,
-        state: &McpState,
+        state: &StreamServices,
         (item, what): (StreamKey, MessageKind),
         notice: &Bytes,
     ) -> Option<Bytes> {
@@ -346,7 +178,7 @@ impl Tag {
     }
 
     /// MCP-LG-4: the session's current log level, not that at the begin of the task.
-    async fn level(&self, state: &McpState) -> Option<Level> {
+    async fn level(&self, state: &StreamServices) -> Option<Level> {
         let known = self.seen().tasks().level;
         if known.is_some() {
             return known;
@@ -361,7 +193,7 @@ impl Tag {
         Some(level)
     }
 
-    async fn change(&self, state: &McpState, item: StreamKey) -> Option<Bytes> {
+    async fn change(&self, state: &StreamServices, item: StreamKey) -> Option<Bytes> {
         let entry = state.catalog.resolve_again(&self.place).await.ok();
         let server = entry.and_then(|entry| entry.server.clone());
         let server = server.filter(|server| server.id == self.server)?;
@@ -393,8 +225,13 @@ impl Tag {
 #[cfg(test)]
 mod tests {
     use portolan_cluster::store::Nonce;
+    use portolan_protocol::task::Status;
 
     use super::*;
+    use crate::{
+        streams::task_news::{MOST_KNOWN, MOST_WORDS},
+        tasks::caller_tasks::MOST_NAMED,
+    };
 
     fn item(number: u8) -> StreamKey {
         StreamKey {

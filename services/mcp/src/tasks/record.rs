@@ -30,6 +30,7 @@ use crate::hex::{hex, unhex};
 
 /// MCP-TK-15: the poll interval for clients, in milliseconds.
 const POLL_MS: u64 = 1_000;
+
 /// Characters of an error that become the status message of a task.
 const LONGEST_MESSAGE: usize = 300;
 

@@ -2,6 +2,7 @@
 
 use std::{future::pending, time::Duration};
 
+use portolan_cluster::SessionKey;
 use portolan_protocol::{
     ask::{self, AskMethod},
     error::RpcError,
@@ -14,29 +15,33 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until},
 };
 
-use portolan_cluster::SessionKey;
-
-use crate::tasks::{
-    CallerTasks, NoTask, Place,
-    record::{Record, raw_error},
-    runner_key,
-    session_notifications::{self, SessionNotifications, TaskOrigin},
-};
 use crate::{
-    call::client_channel::{ChannelMessage, Question, Unanswered},
+    call::{
+        Running,
+        client_channel::{ChannelMessage, Question, Unanswered},
+    },
     error::McpError,
-    features::tools::Running,
+    tasks::{
+        caller_tasks::{CallerTasks, NoTask, Place, runner_key},
+        record::{Record, raw_error},
+        session_notifications::{self, SessionNotifications, TaskOrigin},
+    },
 };
 
 /// The poll interval of the record, for answers and cancellations whose notification was lost.
 const LOOK: Duration = Duration::from_secs(5);
+
 /// MCP-X-25: how often a question is repeated that has no fitting answer.
 const TRIES: u8 = 3;
+
 /// How long, and at which interval, the write of an outcome is retried while the store is away.
 const GRACE: Duration = Duration::from_secs(60);
+
 const AGAIN: Duration = Duration::from_secs(1);
+
 /// Most bytes of an outcome that is kept (STREAM-10).
 const LARGEST: usize = 1024 * 1024;
+
 /// Most open questions of a task (STREAM-7).
 const MOST_QUESTIONS: usize = 8;
 

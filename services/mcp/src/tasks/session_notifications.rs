@@ -17,14 +17,17 @@ use portolan_protocol::{
 use tokio::time::Instant;
 
 use crate::{
-    call::notices::Paced,
-    http::state::McpState,
-    nodes::notify::{self, MessageKind, NodeMessage},
-    transport::streamable_http::call::ProgressReporter,
+    call::{notices::Paced, progress::ProgressReporter},
+    nodes::{
+        message::{MessageKind, NodeMessage},
+        notify,
+    },
+    tasks::services::TaskServices,
 };
 
 /// MCP-PP-3: most progress notifications in a second. A stream sends no more.
 const PROGRESS: usize = 1;
+
 /// Most other notifications of a task in a second: each goes to every node.
 const WORDS: usize = 10;
 
@@ -38,7 +41,7 @@ pub(crate) struct TaskOrigin {
 
 /// The channel of a running task to its session.
 pub(crate) struct SessionNotifications {
-    state: McpState,
+    state: TaskServices,
     origin: TaskOrigin,
     /// The client's id of the task.
     id: String,
@@ -59,7 +62,7 @@ impl std::fmt::Debug for SessionNotifications {
 
 impl SessionNotifications {
     pub(crate) fn new(
-        state: &McpState,
+        state: &TaskServices,
         origin: TaskOrigin,
         id: String,
         (revision, token): (Revision, Option<ProgressToken>),
@@ -113,7 +116,7 @@ impl SessionNotifications {
 }
 
 impl TaskOrigin {
-    fn send(self, state: &McpState, said: Option<(MessageKind, Bytes)>) {
+    fn send(self, state: &TaskServices, said: Option<(MessageKind, Bytes)>) {
         let Some((what, notice)) = said else { return };
         let Self {
             tenant,

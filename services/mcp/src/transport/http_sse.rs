@@ -10,6 +10,7 @@
 //! receives the name of that stream and reads it, so only the name passes between the nodes.
 
 pub(crate) mod connection;
+pub(crate) mod connections;
 
 use std::time::Duration;
 
@@ -34,17 +35,16 @@ use portolan_protocol::{
     revision::{Era, Revision},
 };
 
-pub(crate) use crate::transport::http_sse::connection::Connections;
-use crate::transport::http_sse::connection::{Arrival, Connection};
 use crate::{
     error::{self, McpError},
-    features::dispatch::{Work, dispatch},
-    http::RequestContext,
+    features::{dispatch::dispatch, work::Work},
     payloads::About,
-    session::{LiveSession, SessionId},
-    streams,
+    session::{LiveSession, written::SessionId},
+    streams::open,
     transport::{
         accept,
+        http_sse::{connection::Connection, connections::Arrival},
+        request::{RequestContext, shown_name},
         streamable_http::{
             self,
             call::{self, Begun},
@@ -54,9 +54,12 @@ use crate::{
 
 /// How long a connection may take to accept an answer.
 const ROOM_WITHIN: Duration = Duration::from_secs(10);
+
 /// How often the node with the connection is notified, and how long each acknowledgement may take.
 const RINGS: usize = 5;
+
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
+
 /// How long an answer that is ready may wait for its reader.
 const FETCHED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -105,7 +108,7 @@ pub(crate) async fn open(
     if !context.accepted.events {
         return Err(McpError::NotAcceptable);
     }
-    let pass = streams::let_in(context, revision, false).await?;
+    let pass = open::let_in(&context.opening(), revision, false).await?;
     let id = SessionId::new(
         caller,
         revision,
@@ -129,7 +132,7 @@ pub(crate) async fn open(
         .await;
     begun.map_err(|_| McpError::Unavailable)?;
     // Notifications, and the end of session, token and grant: as on every stream of a session.
-    let news = streams::open_for_session(context, &session, None, pass)?;
+    let news = open::open_for_session(&context.opening(), &session, None, pass)?;
     let wire = id.to_wire(&state.keys, caller, context.server.id);
     Ok(Connection::open(
         context,
@@ -283,7 +286,7 @@ async fn initialize(
         let params = InitializeParams::read(&request.params).map_err(refuse)?;
         let cx = context.call_context(params.revision, None, false, None);
         cx.limit_request(&request.id).await?;
-        if let Some(name) = streamable_http::shown_name(&params.client_info.name) {
+        if let Some(name) = shown_name(&params.client_info.name) {
             state.client_names.insert(caller.principal, name);
         }
         let card = Card {

@@ -23,22 +23,18 @@ use portolan_protocol::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    call::client_channel::RequestScope,
+    call::{Running, progress::ProgressReporter},
+    caller::Caller,
     error::McpError,
-    features::{
-        dispatch::{Context, Work, dispatch},
-        tools::{PreparedCall, Running},
-    },
-    http::{RequestContext, bearer::Caller, state::McpState},
+    features::{context::Context, dispatch::dispatch, tools::PreparedCall, work::Work},
     payloads::About,
     shutdown::{in_time, in_time_under, stopped},
-    streams::{self, open_for_listen},
+    streams::open::{self, open_for_listen},
     transport::{
+        request::{RequestContext, shown_name},
+        services::TransportServices,
         stateless::call::StatelessCall,
-        streamable_http::{
-            call::{ProgressReporter, QUICK},
-            shown_name,
-        },
+        streamable_http::call::QUICK,
         trace,
     },
 };
@@ -78,7 +74,7 @@ pub(crate) async fn request(
                     Duration::from_secs(context.state.config.task_after_secs)
                 });
                 let client_call = StatelessCall {
-                    scope: RequestScope::new(&cx, method, &request.id, &request.params),
+                    scope: cx.scope(method, &request.id, &request.params),
                     capabilities: meta.client_capabilities.clone(),
                     continued: call.continued.take(),
                     progress: call.progress.clone(),
@@ -92,7 +88,7 @@ pub(crate) async fn request(
             Ok(Work::Pass(mut pass)) => {
                 pass.level = meta.log_level;
                 let client_call = StatelessCall {
-                    scope: RequestScope::new(&cx, method, &request.id, &request.params),
+                    scope: cx.scope(method, &request.id, &request.params),
                     capabilities: meta.client_capabilities.clone(),
                     continued: pass.continued.take(),
                     progress: pass.progress.clone(),
@@ -155,7 +151,7 @@ async fn run(
 /// A call whose client receives progress.
 struct SlowCall {
     work: Running,
-    state: McpState,
+    state: TransportServices,
     caller: Arc<Caller>,
     about: About,
     reporter: ProgressReporter,
@@ -169,7 +165,7 @@ impl SlowCall {
                 let body = outcome.map_or_else(McpError::into_message, Some)?;
                 Some((sse::message(None, &body).into(), None))
             }
-            why = stopped(&self.state, &self.caller) => {
+            why = stopped(&self.state.shutdown, &self.caller) => {
                 let body = self.about.lost_in(Era::Modern, why);
                 Some((sse::message(None, &body).into(), None))
             }
@@ -193,6 +189,6 @@ async fn listen(
     }
     let filter = Filter::read(&request.params, &meta.client_capabilities)
         .map_err(|kind: ErrorKind| cx.fail(&kind, &request.id))?;
-    let pass = streams::pass(context, cx.revision, Some(&request.id)).await?;
-    open_for_listen(context, &request.id, cx.revision, &filter, pass).await
+    let pass = open::pass(&context.opening(), cx.revision, Some(&request.id)).await?;
+    open_for_listen(&context.opening(), &request.id, cx.revision, &filter, pass).await
 }

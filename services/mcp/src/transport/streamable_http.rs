@@ -7,8 +7,6 @@ pub(crate) mod call;
 pub(crate) mod messages;
 pub(crate) mod unbroken;
 
-use std::sync::Arc;
-
 use axum::response::Response as Answer;
 use http::{HeaderName, HeaderValue};
 use portolan_protocol::{
@@ -23,32 +21,27 @@ use portolan_protocol::{
 };
 
 use crate::{
-    backends::upstream::{OfSession, end_sessions, roots_changed},
+    backends::{
+        services::Backends,
+        upstream::{
+            conversation::OfSession,
+            sessions::{end_sessions, roots_changed},
+        },
+    },
     error::{self, McpError},
-    features::dispatch::{Context, Work, dispatch},
-    http::RequestContext,
+    features::{context::Context, dispatch::dispatch, tasks, work::Work},
     instruments,
     nodes::notify,
-    session::{LiveSession, SessionId, event_id::EventId},
-    streams, tasks,
-    transport::{streamable_http::call::Reply, trace},
+    session::{LiveSession, event_id::EventId, written::SessionId},
+    streams::open,
+    transport::{
+        request::{RequestContext, shown_name},
+        streamable_http::call::Reply,
+        trace,
+    },
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
-
-/// Longest name of a client that is kept for the log of calls, in characters.
-const CLIENT_NAME_CHARS: usize = 64;
-
-/// A client's name in the form for the log: printable and short, or nothing.
-pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
-    let shown: String = name
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(CLIENT_NAME_CHARS)
-        .collect();
-    let shown = shown.trim();
-    (!shown.is_empty()).then(|| shown.into())
-}
 
 /// Verifies a session id without the store, or returns the 404 for it (MCP-T-43, MCP-T-44).
 pub(crate) fn read_id(context: &RequestContext<'_>, text: &str) -> Result<SessionId, McpError> {
@@ -245,7 +238,7 @@ async fn answer(
         Some(method) => match dispatch(cx, method, &request).await {
             Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
             Ok(Work::Call(call)) if call.task.is_some() => {
-                Box::pin(tasks::begin(context, session, call))
+                Box::pin(tasks::begin(cx, session, call))
                     .await
                     .map(Reply::Whole)
             }
@@ -338,6 +331,7 @@ pub(crate) async fn notified(
         Some(Method::RootsListChanged) => {
             let sources = context.server.upstreams();
             if !sources.is_empty() {
+                let state: &Backends = state;
                 let state = state.clone();
                 let of_session = of_session(context, session);
                 let tracker = state.tracker.clone();
@@ -388,7 +382,7 @@ pub(crate) async fn get(
             Some(known.ok_or_else(unknown)?)
         }
     };
-    let pass = streams::let_in(context, revision, resumed.is_some()).await?;
+    let pass = open::let_in(&context.opening(), revision, resumed.is_some()).await?;
     let session = match live(context, id).await {
         // The store is away, and this node does not know the session. A client that is refused
         // twice gives up, so its connection is held (STREAM-9). It gets no event before the
@@ -407,9 +401,9 @@ pub(crate) async fn get(
             _,
         ) => call::resume(context, id, nonce, cursor, request, pass).await,
         (Some(EventId::News { stream, marks, .. }), Some(session)) => {
-            streams::open_for_session(context, &session, Some((stream, marks)), pass)
+            open::open_for_session(&context.opening(), &session, Some((stream, marks)), pass)
         }
-        (None, Some(session)) => streams::open_for_session(context, &session, None, pass),
+        (None, Some(session)) => open::open_for_session(&context.opening(), &session, None, pass),
         (_, None) => Err(McpError::Unavailable),
     }
 }
@@ -431,7 +425,8 @@ pub(crate) async fn delete(
     let sources = context.server.upstreams();
     if !sources.is_empty() {
         let over = of_session(context, &session);
-        let state = context.state.clone();
+        let state: &Backends = context.state;
+        let state = state.clone();
         let tracker = state.tracker.clone();
         tracker.spawn(end_sessions(state, sources, over));
     }

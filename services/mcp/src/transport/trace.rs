@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use portolan_model::registry::CallOutcome;
 use portolan_protocol::{jsonrpc::Message, meta::RequestMeta, method::Method, revision::Revision};
-use portolan_traces::{Context, Span};
+use portolan_traces::Context;
 
-use crate::http::RequestContext;
+use crate::transport::request::RequestContext;
 
 /// Begins the trace of a message of a session, if it is a call.
 pub(crate) fn message(context: &RequestContext<'_>, message: &Message, revision: Revision) {
@@ -48,12 +47,4 @@ fn client(context: &RequestContext<'_>, meta: &RequestMeta) -> Option<Context> {
     }
     let header = |name| context.head.get(name)?.to_str().ok();
     Context::read(header("traceparent")?, header("tracestate"))
-}
-
-/// Ends the trace of a call.
-pub(crate) fn ran(span: &Span, outcome: CallOutcome) {
-    span.set("portolan.outcome", outcome.as_str());
-    if outcome != CallOutcome::Ok {
-        span.failed(outcome.as_str());
-    }
 }

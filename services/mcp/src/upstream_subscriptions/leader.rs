@@ -19,24 +19,36 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::upstream_subscriptions::note::without;
 use crate::{
-    backends::upstream::{NoClient, NoConversation, Spoken, UpstreamSource, request_refresh},
-    http::state::McpState,
+    backends::{
+        services::Backends,
+        upstream::{
+            conversation::{NoClient, NoConversation, Spoken},
+            refresh::request_refresh,
+        },
+    },
+    catalog::upstream::UpstreamSource,
+    upstream_subscriptions::note::without,
 };
 
 /// The silence after which the stream is opened anew: the connection may be dead unnoticed.
 const SILENCE: Duration = Duration::from_secs(900);
+
 /// The lifetime of a stream, after which it is opened anew.
 const TOTAL: Duration = Duration::from_secs(3600);
+
 /// The first and the longest pause before a broken stream is opened again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
 /// The interval of attempts at a server without streams. Its lists are polled meanwhile (MCP-X-43).
 const ASK_AGAIN: Duration = Duration::from_secs(300);
+
 /// The duration after which a conversation counts as successful.
 const GOOD: Duration = Duration::from_secs(60);
+
 /// How long the end of a session at a server may take.
 const FAREWELL: Duration = Duration::from_secs(5);
+
 /// MCP-X-40: how long a modern server may take to acknowledge.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 
@@ -59,7 +71,7 @@ pub(crate) enum LeaderEvent {
 
 /// The inputs and outputs of a conversation.
 pub(crate) struct LeaderConversation {
-    pub(crate) state: McpState,
+    pub(crate) state: Backends,
     pub(crate) source: Arc<UpstreamSource>,
     /// The token that opened the conversation, if the server requires one.
     pub(crate) token: Option<Token>,
@@ -406,7 +418,7 @@ impl LeaderConversation {
 }
 
 /// Waits until the account of the conversation is disconnected or replaced.
-async fn is_disconnected(state: &McpState, source: &UpstreamSource, opened_by: Option<Uuid>) {
+async fn is_disconnected(state: &Backends, source: &UpstreamSource, opened_by: Option<Uuid>) {
     if opened_by.is_none() {
         return std::future::pending().await;
     }

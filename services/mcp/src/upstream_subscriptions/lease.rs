@@ -13,15 +13,17 @@ use portolan_cluster::{
 };
 use tokio::time::Instant;
 
-use crate::http::state::McpState;
+use crate::backends::services::Backends;
 
 /// The interval at which nodes read the record.
 ///
 /// With [`SILENT`] another node takes over 4 s after the leader's death, so that clients are
 /// notified of a change within 5 s (REVIEW-Q14).
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
+
 /// The time without a heartbeat after which the leader counts as dead.
 const SILENT: Duration = Duration::from_millis(2_500);
+
 /// The lifetime of the record, after which it is created again.
 const LIFE: Duration = Duration::from_secs(24 * 3600);
 
@@ -68,7 +70,7 @@ impl Lease {
     /// Reads the record, and writes a heartbeat or takes the lease if due.
     ///
     /// While the store does not answer, nothing changes.
-    pub(crate) async fn beat(&mut self, state: &McpState) {
+    pub(crate) async fn beat(&mut self, state: &Backends) {
         let me = state.node.id();
         let fresh = Fresh {
             body: FREE,
@@ -111,7 +113,7 @@ impl Lease {
     }
 
     /// Releases the lease, if it is this node's.
-    pub(crate) async fn release(&mut self, state: &McpState) {
+    pub(crate) async fn release(&mut self, state: &Backends) {
         if self.leader != Some(state.node.id()) {
             return;
         }

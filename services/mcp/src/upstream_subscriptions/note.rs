@@ -7,7 +7,7 @@ use bytes::Bytes;
 use portolan_cluster::{SessionKey, store::NodeId};
 use portolan_keys::Purpose;
 
-use crate::http::state::McpState;
+use crate::backends::services::Backends;
 
 /// Most bytes of URIs in one message; the rest goes in further ones.
 const PART: usize = 8 * 1024;
@@ -90,14 +90,14 @@ impl Note {
     }
 
     /// The sealed form for other nodes; `None` if it cannot be sealed.
-    pub(crate) fn seal(&self, state: &McpState, key: SessionKey) -> Option<Bytes> {
+    pub(crate) fn seal(&self, state: &Backends, key: SessionKey) -> Option<Bytes> {
         let text = self.to_bytes();
         let sealed = state.keys.seal(Purpose::StreamPayload, &text, &key.0);
         sealed.ok().map(Bytes::from)
     }
 
     /// Reads the output of [`Note::seal`] for the same watch.
-    pub(crate) fn open(state: &McpState, key: SessionKey, sealed: &[u8]) -> Option<Self> {
+    pub(crate) fn open(state: &Backends, key: SessionKey, sealed: &[u8]) -> Option<Self> {
         let now = state.clock.now();
         let opened = state
             .keys

@@ -15,8 +15,8 @@ use portolan_protocol::{
 
 use crate::wire::{answers_wire::event, *};
 use crate::{
+    call::Running,
     call::client_channel::{ClientChannel, Round, Unanswered},
-    features::tools::Running,
 };
 
 pub(crate) const R5: Revision = Revision::V2026_07_28;
@@ -54,7 +54,7 @@ impl Node {
                 }))
             })
         };
-        let run: crate::features::tools::Script = Arc::new(run);
+        let run: crate::call::Script = Arc::new(run);
         self.state
             .scripts
             .lock()

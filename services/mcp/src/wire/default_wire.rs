@@ -3,7 +3,7 @@
 
 use portolan_storage::platform::tenants::Reach;
 
-use crate::streams::tell_tenant;
+use crate::streams::list_changes::tell_tenant;
 use crate::wire::*;
 
 /// A workspace's own URL, and the one whose tenant is the token's.

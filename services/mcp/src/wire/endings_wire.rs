@@ -6,7 +6,7 @@ use portolan_protocol::progress::Progress;
 use portolan_storage::platform::tenants::Reach;
 use tokio::{sync::Semaphore, time::Instant};
 
-use crate::streams::tell_tenant;
+use crate::streams::list_changes::tell_tenant;
 use crate::wire::{answers_wire::event, modern_wire::modern, *};
 
 async fn called(node: &Node, session: &str, name: &str) -> Body {

@@ -6,7 +6,7 @@ use portolan_model::{
 };
 use portolan_storage::registry::{prompts, resources};
 
-use crate::streams::tell_tenant;
+use crate::streams::list_changes::tell_tenant;
 use crate::wire::*;
 
 const LEGACY: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];

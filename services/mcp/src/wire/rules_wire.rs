@@ -731,7 +731,7 @@ async fn l_5_sd_2_sd_4_the_older_name_of_initialized_is_taken_without_accept() {
         202
     );
     node.publish(&["zebra"]);
-    crate::streams::tell_tenant(&node.state, node.tenant).await;
+    crate::streams::list_changes::tell_tenant(&node.state, node.tenant).await;
     let news = frame(&mut stream).await.unwrap();
     assert_eq!(
         data(&news)["method"],

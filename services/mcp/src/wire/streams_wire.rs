@@ -1,6 +1,6 @@
 //! Streams that stay open, and their notifications.
 
-use crate::streams::tell_tenant;
+use crate::streams::list_changes::tell_tenant;
 use crate::wire::*;
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;

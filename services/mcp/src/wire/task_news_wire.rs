@@ -14,7 +14,8 @@ use crate::wire::{
     answers_wire::event,
     modern_wire::modern,
     tasks_wire::{R4, last},
-    upstream_tasks_wire::{Heard, heard_of, with},
+    upstream_tasks_wire::with,
+    upstream_tasks_wire::{Heard, heard_of},
     *,
 };
 
@@ -173,7 +174,8 @@ pub(crate) fn servers(heard: &Heard) -> Router {
 impl Node {
     /// Receives messages of other nodes, once they know this node.
     pub(crate) async fn among(&self, other: &Self) {
-        TaskTracker::new().spawn(notify::listen(self.state.clone()));
+        let state: &crate::nodes::context::NodeContext = &self.state;
+        TaskTracker::new().spawn(notify::listen(state.clone()));
         let mut members = other.state.node.members();
         let me = self.state.node.id();
         let known = members.wait_for(|members| members.live.contains(&me));
@@ -345,7 +347,7 @@ async fn sb_10_nothing_of_a_task_is_told_to_who_may_not_hear_it_any_more() {
         NOW + time::Duration::HOUR,
     );
     let revoked =
-        |tag: &crate::streams::Tag| node.state.revocations.is_revoked(&tag.caller.facts());
+        |tag: &crate::streams::tag::Tag| node.state.revocations.is_revoked(&tag.caller.facts());
     let ended = node
         .state
         .streams

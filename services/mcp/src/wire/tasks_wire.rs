@@ -100,7 +100,7 @@ impl Node {
 }
 
 /// The response, alone or as the last event of a stream.
-pub(crate) fn last(answer: &Answer) -> Value {
+pub(super) fn last(answer: &Answer) -> Value {
     let text = std::str::from_utf8(&answer.body).unwrap();
     if text.starts_with('{') {
         return answer.json();

@@ -3,44 +3,27 @@
 //!
 //! The caller's token of this platform is never sent there (MCP-AU-1).
 
-use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
 use portolan_model::id::UserId;
 use portolan_protocol::{error::RpcError, visible::Visible};
-use portolan_upstream::{Client, UpstreamError, oauth::Challenge};
+use portolan_upstream::{UpstreamError, oauth::Challenge};
 use uuid::Uuid;
 
-use crate::backends::upstream::{
-    NoClient, UpstreamSource, forward::Forward, sessions::NoConversation,
-};
 use crate::{
-    backends::account::{Accounts, Linking, NoPerson},
-    catalog::server::Access,
-    http::state::McpState,
+    backends::{
+        account::Linking,
+        services::Backends,
+        upstream::{
+            conversation::{NoClient, NoConversation},
+            request::Forward,
+        },
+    },
+    catalog::{
+        accounts::{Accounts, NoPerson},
+        credential_state::Access,
+        upstream::UpstreamSource,
+    },
 };
-
-/// A client for a server, and the token that opens the server, if one does.
-pub(crate) struct SignedIn {
-    pub(crate) client: Client,
-    pub(crate) token: Option<Token>,
-}
-
-impl SignedIn {
-    /// The account that opened it. A conversation belongs to one account.
-    pub(crate) fn account(&self) -> Option<Uuid> {
-        self.token.as_ref().map(Token::connection)
-    }
-}
-
-/// `Authorization` with a token of the server's own authorization server.
-pub(crate) fn bearer(token: &Token) -> Result<HeaderMap, NoClient> {
-    let value = HeaderValue::try_from(format!("Bearer {}", token.access));
-    let mut value = value.map_err(|_| NoClient::Broken)?;
-    value.set_sensitive(true);
-    let mut headers = HeaderMap::with_capacity(1);
-    headers.insert(header::AUTHORIZATION, value);
-    Ok(headers)
-}
 
 impl UpstreamSource {
     /// The account that calls of a person use; `None` if the server needs no account.
@@ -68,7 +51,7 @@ impl UpstreamSource {
     /// It fetches no token: there may have been no conversation with the server yet.
     pub(crate) async fn account_of(
         &self,
-        state: &McpState,
+        state: &Backends,
         person: Option<UserId>,
     ) -> Result<Option<Uuid>, NoClient> {
         let Some(account) = self.account(person)? else {
@@ -84,7 +67,7 @@ impl UpstreamSource {
     /// The account that opens the server now, with a valid token.
     pub(crate) async fn opened_by(
         &self,
-        state: &McpState,
+        state: &Backends,
         account: Option<Account>,
     ) -> Result<Option<Uuid>, NoClient> {
         let Some(account) = account else {
@@ -97,7 +80,7 @@ impl UpstreamSource {
     /// MCP-X-86: gets other tokens for the account of subscriptions after a refusal.
     pub(crate) async fn renew_listening(
         &self,
-        state: &McpState,
+        state: &Backends,
         refused: &Token,
     ) -> Result<(), NoClient> {
         if let Some(account) = self.listening_account() {
@@ -111,7 +94,7 @@ impl UpstreamSource {
     /// already.
     pub(crate) async fn renew(
         &self,
-        state: &McpState,
+        state: &Backends,
         person: Option<UserId>,
         refused: &Token,
         renewed: bool,
@@ -131,7 +114,7 @@ impl UpstreamSource {
     /// MCP-X-87: stores the scope that the server requires beyond the granted one.
     pub(crate) async fn note_scope(
         &self,
-        state: &McpState,
+        state: &Backends,
         person: Option<UserId>,
         refused: Option<&Token>,
         error: &UpstreamError,
@@ -177,7 +160,7 @@ impl Forward<'_> {
     /// The page where the caller connects their own account, if that would resolve the error.
     pub(crate) fn connect_page(
         &self,
-        state: &McpState,
+        state: &Backends,
         source: &UpstreamSource,
         error: &NoConversation,
     ) -> Option<String> {
@@ -190,7 +173,7 @@ impl Forward<'_> {
     /// False if the client cannot be asked.
     pub(crate) async fn ask_to_connect(
         &self,
-        state: &McpState,
+        state: &Backends,
         source: &UpstreamSource,
         error: &NoConversation,
     ) -> Result<bool, Visible> {

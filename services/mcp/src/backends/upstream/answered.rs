@@ -21,16 +21,19 @@ use portolan_protocol::{
 };
 use portolan_upstream::UpstreamError;
 
-use crate::backends::upstream::{
-    NoClient, UpstreamSource,
-    forward::{Answered, Forward},
-    sessions::NoConversation,
-};
 use crate::{
-    backends::{account::console_page, said},
+    backends::{
+        account::console_page,
+        said,
+        services::Backends,
+        upstream::{
+            conversation::{NoClient, NoConversation},
+            request::{Answered, Forward},
+        },
+    },
     call::client_channel::{ClientChannel, Round},
+    catalog::upstream::UpstreamSource,
     error::McpError,
-    http::state::McpState,
 };
 
 impl Forward<'_> {
@@ -205,7 +208,7 @@ impl Forward<'_> {
     /// form*).
     pub(crate) fn failed(
         &self,
-        state: &McpState,
+        state: &Backends,
         error: &NoConversation,
         source: &UpstreamSource,
     ) -> Answered {

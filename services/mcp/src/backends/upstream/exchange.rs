@@ -18,18 +18,23 @@ use portolan_protocol::{
 };
 use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
-use crate::backends::upstream::{
-    UpstreamSource, forward::Forward, get_streams::Subscriber, questions::answer,
-    refresh_requests::request_refresh, sessions::NoConversation,
+use crate::{
+    backends::{
+        services::Backends,
+        upstream::{
+            conversation::NoConversation, get_streams::Subscriber, questions::answer,
+            refresh::request_refresh, request::Forward,
+        },
+    },
+    catalog::upstream::UpstreamSource,
 };
-use crate::http::state::McpState;
 
 pub(crate) type Reply = (Revision, Result<Raw, RpcError>);
 
 /// Cancels the request at a legacy server, if the exchange is dropped before its answer (MCP-X-77,
 /// MCP-X-79).
 struct Cancelling<'a> {
-    state: &'a McpState,
+    state: &'a Backends,
     running: Option<(Connection, RequestId)>,
 }
 
@@ -50,7 +55,7 @@ impl Drop for Cancelling<'_> {
 
 /// Sends one request to the server. `as_task`: the server may answer with a task.
 pub(crate) async fn exchange(
-    state: &McpState,
+    state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     params: Raw,
@@ -183,7 +188,7 @@ impl Rounds {
 }
 
 async fn follow(
-    state: &McpState,
+    state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     (connection, mut exchange): (Connection, Exchange),

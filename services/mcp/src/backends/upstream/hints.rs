@@ -12,8 +12,6 @@ use portolan_model::id::SourceId;
 use portolan_protocol::jsonrpc::Raw;
 use tokio::sync::Notify;
 
-use crate::http::state::McpState;
-
 type Name = (SourceId, String);
 
 /// The notifiers of awaited tasks.
@@ -51,21 +49,22 @@ impl TaskListeners {
 
 /// The permit for a listen request, until it is dropped.
 pub(crate) struct ListenPermit {
-    state: McpState,
+    listeners: Arc<TaskListeners>,
     source: SourceId,
 }
 
 impl ListenPermit {
     /// Takes a permit. `None`: the server has reached the limit.
-    pub(crate) fn take(state: &McpState, source: SourceId) -> Option<Self> {
-        let mut task_listeners = state.task_listeners.lock();
+    pub(crate) fn take(listeners: &Arc<TaskListeners>, source: SourceId) -> Option<Self> {
+        let mut task_listeners = listeners.lock();
         let open = task_listeners.entry(source).or_default();
         if *open >= MOST_LISTENERS {
             return None;
         }
         *open += 1;
+        drop(task_listeners);
         Some(Self {
-            state: state.clone(),
+            listeners: Arc::clone(listeners),
             source,
         })
     }
@@ -73,7 +72,7 @@ impl ListenPermit {
 
 impl Drop for ListenPermit {
     fn drop(&mut self) {
-        let mut task_listeners = self.state.task_listeners.lock();
+        let mut task_listeners = self.listeners.lock();
         if let Some(open) = task_listeners.get_mut(&self.source) {
             *open -= 1;
             if *open == 0 {
@@ -85,18 +84,18 @@ impl Drop for ListenPermit {
 
 /// An awaited task, until it is dropped.
 pub(crate) struct Hint {
-    state: McpState,
+    hints: Arc<Hints>,
     name: Name,
     moved: Arc<Notify>,
 }
 
 impl Hint {
-    pub(crate) fn new(state: &McpState, source: SourceId, id: &str) -> Self {
+    pub(crate) fn new(hints: &Arc<Hints>, source: SourceId, id: &str) -> Self {
         let name = (source, id.to_owned());
         let moved = Arc::<Notify>::default();
-        state.hints.lock().insert(name.clone(), Arc::clone(&moved));
+        hints.lock().insert(name.clone(), Arc::clone(&moved));
         Self {
-            state: state.clone(),
+            hints: Arc::clone(hints),
             name,
             moved,
         }
@@ -110,7 +109,7 @@ impl Hint {
 
 impl Drop for Hint {
     fn drop(&mut self) {
-        let mut hints = self.state.hints.lock();
+        let mut hints = self.hints.lock();
         // Other code may await a task of the same name, since servers choose the names.
         if hints
             .get(&self.name)

@@ -6,45 +6,35 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{MutexGuard, PoisonError},
 };
 
-use portolan_cluster::{SessionKey, store::Principal};
-use portolan_model::{
-    Timestamp,
-    id::{TenantId, UserId},
-};
+use portolan_cluster::SessionKey;
+use portolan_model::{Timestamp, id::TenantId};
 use portolan_upstream::{Connection, Legacy, Ticket};
-use uuid::Uuid;
 
-use crate::backends::upstream::{UpstreamSource, tickets::peek};
-use crate::http::state::McpState;
+use crate::backends::{
+    services::Backends,
+    upstream::{
+        pool::{OrphanedSession, OrphanedSessions},
+        tickets::peek,
+    },
+};
 
 /// Most sessions that a node remembers; others are not ended.
 const MOST: usize = 10_000;
+
 /// Most sessions of one tenant; the oldest are forgotten.
 const MOST_OF_A_TENANT: usize = 1_000;
+
 /// Sessions that are checked concurrently.
 const AT_ONCE: usize = 16;
+
 /// A record expires after a day without use; after this time it certainly has.
 const IDLE: time::Duration = time::Duration::hours(24).saturating_add(time::Duration::MINUTE);
+
 /// The time until the next check of a session in use, or of one whose record could not be read.
 const AGAIN: time::Duration = time::Duration::HOUR;
-
-/// The remembered sessions of a node.
-#[derive(Debug, Default)]
-pub(crate) struct OrphanedSessions(Mutex<HashMap<SessionKey, OrphanedSession>>);
-
-#[derive(Debug, Clone)]
-pub(crate) struct OrphanedSession {
-    pub(crate) source: Arc<UpstreamSource>,
-    pub(crate) principal: Principal,
-    pub(crate) person: Option<UserId>,
-    /// The account that began it.
-    pub(crate) account: Option<Uuid>,
-    pub(crate) ticket: Ticket,
-    pub(crate) due: Timestamp,
-}
 
 impl OrphanedSessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, OrphanedSession>> {
@@ -99,7 +89,7 @@ impl OrphanedSessions {
     }
 
     /// Ends the sessions that are due by now, a few at a time.
-    pub(crate) fn look(&self, state: &McpState) {
+    pub(crate) fn look(&self, state: &Backends) {
         self.make_room();
         let now = state.clock.now();
         let due: Vec<(SessionKey, OrphanedSession)> = {
@@ -130,7 +120,7 @@ impl OrphanedSessions {
 }
 
 impl OrphanedSession {
-    async fn take_leave(self, state: &McpState) {
+    async fn take_leave(self, state: &Backends) {
         // The source as published now: no request goes to a moved or deleted source, or with an old
         // credential.
         let (tenant, id) = (self.source.tenant, self.source.id);

@@ -13,11 +13,13 @@ use portolan_protocol::{
 };
 use portolan_upstream::{Connection, UpstreamError};
 
-use crate::backends::upstream::{Forward, UpstreamSource};
 use crate::{
-    backends::upstream::meter::Meter,
+    backends::{
+        services::Backends,
+        upstream::{meter::Meter, request::Forward},
+    },
     call::client_channel::{ClientChannel, Unanswered},
-    http::state::McpState,
+    catalog::upstream::UpstreamSource,
     nodes::notify::AwaitedProgress,
 };
 
@@ -28,7 +30,7 @@ const A_SECOND: u32 = 10;
 ///
 /// A question that the client does not support is refused (MCP-X-30, MCP-X-3A, MCP-X-3F).
 pub(crate) async fn answer(
-    state: &McpState,
+    state: &Backends,
     source: &UpstreamSource,
     ask: &Forward<'_>,
     connection: &Connection,
@@ -71,7 +73,7 @@ pub(crate) async fn answer(
 /// If the server wants progress, it receives that of a client with a session. Other clients have no
 /// way to send it (MCP-X-7J).
 async fn put(
-    (state, ask, channel): (&McpState, &Forward<'_>, &ClientChannel),
+    (state, ask, channel): (&Backends, &Forward<'_>, &ClientChannel),
     connection: &Connection,
     method: AskMethod,
     params: &Raw,

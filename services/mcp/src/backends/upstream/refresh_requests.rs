@@ -5,17 +5,9 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
-use portolan_model::id::{SourceId, TenantId};
-use tokio::time::sleep;
-
-use crate::backends::upstream::UpstreamSource;
-use crate::http::state::McpState;
-
-/// The shortest time between two requests for the same server.
-const APART: Duration = Duration::from_millis(250);
+use portolan_model::id::SourceId;
 
 /// Requests for refreshes of upstream servers.
 ///
@@ -28,12 +20,12 @@ pub(crate) struct RefreshRequests {
 }
 
 impl RefreshRequests {
-    fn running(&self) -> MutexGuard<'_, HashMap<SourceId, bool>> {
+    pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<SourceId, bool>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if the caller has to send the request. Else a running task sends it once more.
-    fn begin(&self, source: SourceId) -> bool {
+    pub(crate) fn begin(&self, source: SourceId) -> bool {
         match self.running().entry(source) {
             Entry::Occupied(mut again) => {
                 again.insert(true);
@@ -47,50 +39,13 @@ impl RefreshRequests {
     }
 
     /// True if the caller has to send the request once more. Else it is done.
-    fn again(&self, source: SourceId) -> bool {
+    pub(crate) fn again(&self, source: SourceId) -> bool {
         let mut running = self.running();
         let again = running.get_mut(&source).is_some_and(std::mem::take);
         if !again {
             running.remove(&source);
         }
         again
-    }
-}
-
-/// Requests a refresh after a server's notification of a changed list.
-pub(crate) fn request_refresh(state: &McpState, source: &UpstreamSource) {
-    let (tenant, id) = (source.tenant, source.id);
-    if !state.refresh_requests.begin(id) {
-        return;
-    }
-    let state = state.clone();
-    let tracker = state.tracker.clone();
-    tracker.spawn(async move {
-        loop {
-            send(&state, tenant, id).await;
-            tokio::select! {
-                () = state.stopping.cancelled() => return,
-                () = sleep(APART) => {}
-            }
-            if !state.refresh_requests.again(id) {
-                return;
-            }
-        }
-    });
-}
-
-async fn send(state: &McpState, tenant: TenantId, source: SourceId) {
-    let now = state.clock.now();
-    let asked = async {
-        let mut tx = state.store.node(tenant).await?;
-        portolan_storage::registry::upstreams::ask_for_a_look(&mut tx, source, now).await?;
-        tx.commit().await
-    };
-    if let Err(error) = asked.await {
-        tracing::debug!(
-            error = &error as &dyn std::error::Error,
-            "cannot ask for a look at an upstream server"
-        );
     }
 }
 

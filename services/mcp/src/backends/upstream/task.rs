@@ -25,18 +25,20 @@ use portolan_protocol::{
 use portolan_upstream::{Event, Request, Standing, UpstreamError};
 use tokio::time::{Instant, sleep_until};
 
-use crate::backends::upstream::{
-    LONGEST_CALL, UpstreamSource,
-    exchange::{Reply, exchange},
-    forward::{Answered, Forward},
-    hints::{Hint, ListenPermit},
-    sessions::{NoConversation, Who},
-};
 use crate::{
+    backends::{
+        services::Backends,
+        upstream::{
+            conversation::{LONGEST_CALL, NoConversation, Who},
+            exchange::{Reply, exchange},
+            hints::{Hint, ListenPermit},
+            request::{Answered, Forward},
+        },
+    },
     call::client_channel::{ClientChannel, Unanswered},
+    catalog::upstream::UpstreamSource,
     error::McpError,
-    http::state::McpState,
-    tasks::TTL,
+    tasks::caller_tasks::TTL,
 };
 
 /// The poll interval: shortest, longest, and default.
@@ -45,6 +47,7 @@ const POLL: [Duration; 3] = [
     Duration::from_secs(5),
     Duration::from_secs(1),
 ];
+
 /// Failed polls in a row after which the server counts as gone.
 const MOST_FAILURES: u32 = 5;
 
@@ -77,7 +80,7 @@ impl From<Violation> for Ended {
 
 /// Cancels the task at its server if it is dropped before its end (MCP-X-5A, MCP-X-5B).
 struct Abandon {
-    state: McpState,
+    state: Backends,
     source: Arc<UpstreamSource>,
     who: Who,
     /// The era in which the task was begun: it is only known there.
@@ -116,7 +119,7 @@ impl Drop for Abandon {
 
 /// Awaits the task that `created` announces.
 pub(crate) async fn follow(
-    state: &McpState,
+    state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     from: Revision,
@@ -146,7 +149,7 @@ pub(crate) async fn follow(
         state,
         source,
         ask,
-        hint: Hint::new(state, source.id, &task.id),
+        hint: Hint::new(&state.hints, source.id, &task.id),
         listener: Listener::Deaf,
         params,
         asked: HashSet::new(),
@@ -206,7 +209,7 @@ impl Forward<'_> {
     /// The answer for the end of a server's task (MCP-X-56, MCP-X-57).
     pub(crate) fn ended(
         &self,
-        state: &McpState,
+        state: &Backends,
         ended: Ended,
         source: &UpstreamSource,
     ) -> Answered {
@@ -230,7 +233,7 @@ impl Forward<'_> {
 }
 
 struct Following<'a> {
-    state: &'a McpState,
+    state: &'a Backends,
     source: &'a Arc<UpstreamSource>,
     ask: &'a Forward<'a>,
     params: Raw,
@@ -369,7 +372,7 @@ impl Following<'_> {
         if self.ask.tool.is_none_or(|tool| tool.tasks.is_none()) {
             return;
         }
-        let Some(place) = ListenPermit::take(self.state, self.source.id) else {
+        let Some(place) = ListenPermit::take(&self.state.task_listeners, self.source.id) else {
             return;
         };
         let (state, source) = (self.state.clone(), Arc::clone(self.source));

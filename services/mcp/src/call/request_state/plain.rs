@@ -3,7 +3,9 @@
 //! This module depends on no other one, because the fuzz target `request_state` reads it too.
 
 const VERSION: u8 = 1;
+
 const PARKED: u8 = 1;
+
 const HANDED_ON: u8 = 2;
 
 /// The plaintext.

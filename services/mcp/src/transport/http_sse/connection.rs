@@ -1,9 +1,6 @@
 //! The stream of a client, on the node that holds its connection.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, BodyDataStream},
@@ -18,49 +15,30 @@ use portolan_cluster::{
 };
 use portolan_net::sse_body::{self, SseSender};
 use portolan_protocol::sse;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
-use crate::transport::http_sse::{Card, Note};
 use crate::{
-    http::{RequestContext, bearer::Caller, state::McpState},
-    session::SessionId,
-    transport::streamable_http::call,
+    caller::Caller,
+    session::written::SessionId,
+    transport::{
+        http_sse::{Card, Note, connections::Arrival},
+        request::RequestContext,
+        services::TransportServices,
+        streamable_http::call,
+    },
 };
 
 /// Most frames that wait for the connection, and most answers that wait for a frame.
 const FRAMES: usize = 16;
+
 const INBOX: usize = 64;
+
 /// Stream names that are remembered, so that a repeated message is not followed twice.
 const REMEMBERED: usize = 256;
 
-/// A message of this node for the client.
-#[derive(Debug)]
-pub(crate) enum Arrival {
-    /// One message.
-    Whole(Bytes),
-    /// The messages of a call.
-    Stream(StreamReader),
-}
-
-/// The connections of this node.
-#[derive(Debug, Default)]
-pub(crate) struct Connections(Mutex<HashMap<SessionKey, mpsc::Sender<Arrival>>>);
-
-impl Connections {
-    fn all(&self) -> MutexGuard<'_, HashMap<SessionKey, mpsc::Sender<Arrival>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The channel to the connection of a session.
-    pub(crate) fn sender(&self, session: SessionKey) -> Option<mpsc::Sender<Arrival>> {
-        self.all().get(&session).cloned()
-    }
-}
-
 /// One connection, as its task sees it.
 pub(crate) struct Connection {
-    state: McpState,
+    state: TransportServices,
     session: SessionKey,
     caller: Arc<Caller>,
     principal: Principal,

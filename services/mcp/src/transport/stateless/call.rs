@@ -20,23 +20,29 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use crate::call::{
-    client_channel::{ChannelMessage, ClientChannel, Continued, RequestScope},
-    notices::Notices,
-    retry::{Follow, Retry, Step},
-    suspended,
-};
 use crate::{
+    call::{
+        Running,
+        client_channel::{ChannelMessage, ClientChannel},
+        notices::Notices,
+        request_state::{Continued, RequestScope},
+        retry::{Follow, Retry, Step},
+        suspended,
+    },
     error::McpError,
-    features::tools::Running,
-    http::RequestContext,
     payloads::About,
     shutdown::stopped,
-    tasks::{self, CallerTasks, Opened},
+    tasks::{
+        caller_tasks::{CallerTasks, TTL},
+        run::Opened,
+        services::TaskServices,
+    },
+    transport::request::RequestContext,
 };
 
 /// A call that runs for its request.
 struct RunningCall {
+    services: TaskServices,
     scope: Arc<RequestScope>,
     notices: Notices,
     /// Taken when the call is suspended.
@@ -78,7 +84,9 @@ impl StatelessCall {
         let continued = self.continued.map(|continued| *continued);
         let (channel, said) =
             ClientChannel::of_request(Arc::clone(&scope), self.capabilities, continued);
+        let services: &TaskServices = context.state;
         let running = RunningCall {
+            services: services.clone(),
             notices: Notices::new(scope.revision, self.progress),
             scope,
             call: Some((begin(channel), said)),
@@ -118,7 +126,7 @@ async fn answer(context: &RequestContext<'_>, source: MessageSource) -> Result<R
             let step = tokio::select! {
                 biased;
                 step = source.step() => step,
-                why = stopped(&state, &caller) => Step::Done(Err(McpError::lost(why, &about, Revision::V2026_07_28))),
+                why = stopped(&state.shutdown, &caller) => Step::Done(Err(McpError::lost(why, &about, Revision::V2026_07_28))),
             };
             // The error may go out in a stream, where only its own id identifies it.
             let step = match step {
@@ -242,8 +250,8 @@ impl RunningCall {
     /// The answer that makes a task of the call. If that fails, the call is awaited as before.
     async fn become_task(&mut self) -> Option<Vec<u8>> {
         let scope = &self.scope;
-        let caller_tasks = CallerTasks::new(&scope.state, &scope.caller, &scope.server);
-        let opened = Opened::new(caller_tasks, scope.revision, tasks::TTL, None).await;
+        let caller_tasks = CallerTasks::new(&self.services, &scope.caller, &scope.server);
+        let opened = Opened::new(caller_tasks, scope.revision, TTL, None).await;
         let opened = opened.ok()?;
         let (work, said) = self.call.take()?;
         let body = jsonrpc::response(&scope.id, &opened.created());

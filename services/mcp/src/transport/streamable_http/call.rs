@@ -14,38 +14,42 @@ use portolan_keys::{Keys, random};
 use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     error::ErrorKind,
-    jsonrpc::{ProgressToken, Raw, RequestId},
+    jsonrpc::{Raw, RequestId},
     logging::{self, Level},
-    progress::{self, Gate, Progress},
-    revision::Revision,
     sse,
 };
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    backends::upstream::{LONGEST_CALL, Pass},
-    call::{client_channel::ClientChannel, stream_permit::StreamPermit},
+    backends::upstream::conversation::LONGEST_CALL,
+    call::{
+        client_channel::ClientChannel, facts::Facts, progress::ProgressReporter,
+        stream_permit::StreamPermit,
+    },
+    caller::Caller,
     error::{self, McpError},
-    features::tools::PreparedCall,
-    http::{RequestContext, bearer::Caller},
+    features::{tools::PreparedCall, upstream_read::Pass},
     payloads::About,
-    session::{LiveSession, SessionId, event_id::EventId},
+    session::{LiveSession, event_id::EventId, written::SessionId},
     shutdown::stopped as stopped_from_outside,
-    streams::reconnect_after,
-    transport::streamable_http::{messages::CallMessages, unbroken::Unbroken},
+    streams::tag::reconnect_after,
+    transport::{
+        request::RequestContext,
+        streamable_http::{messages::CallMessages, unbroken::Unbroken},
+    },
 };
 
 /// How long a call may take before its answer becomes a stream that is resumable from its first
 /// byte.
 pub(crate) const QUICK: Duration = Duration::from_secs(1);
+
 /// The same for a stream whose first event has no id (MCP-T-24).
 ///
 /// A break before that event loses the answer. JSON is preferred for as long as no middlebox cuts a
 /// silent connection.
 const QUICK_UNPRIMED: Duration = Duration::from_secs(10);
-/// The interval of progress notifications.
-const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+
 /// Longest id of a running request, in bytes (STREAM-4).
 const LONGEST_ID: usize = 256;
 
@@ -67,20 +71,9 @@ pub(crate) fn rpc_key(id: &RequestId) -> String {
 }
 
 type Outcome = Result<Vec<u8>, McpError>;
+
 /// The work of a call.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
-
-/// The properties of a call beside its work.
-#[derive(Debug)]
-pub(crate) struct Facts {
-    pub(crate) id: RequestId,
-    pub(crate) deadline: Duration,
-    pub(crate) about: About,
-    /// The token under which the client wants progress.
-    pub(crate) progress: Option<ProgressToken>,
-    /// The call may send messages before its answer.
-    pub(crate) talks: bool,
-}
 
 /// Runs a call. A disconnect of the client does not end it (MCP-T-29).
 pub(crate) async fn run(
@@ -257,7 +250,7 @@ async fn begin_with(
         let (outcome, _running) = tokio::select! {
             biased;
             done = &mut work => done,
-            why = stopped_from_outside(state, &context.caller) => {
+            why = stopped_from_outside(&state.shutdown, &context.caller) => {
                 drop(work.into_work());
                 return Err(McpError::lost(why, &about, revision));
             }
@@ -325,65 +318,8 @@ fn is_primed(session: &SessionId) -> bool {
     session.revision.facts().priming_event || session.draft
 }
 
-/// Progress of a call of an API: the seconds since its begin, as an API reports none.
-pub(crate) struct Working {
-    begun: Instant,
-    ticks: Interval,
-}
-
-impl Working {
-    /// Starts the interval. `begun` is the begin of the call.
-    pub(crate) fn new(begun: Instant) -> Self {
-        let mut ticks = interval_at(Instant::now(), PROGRESS_EVERY);
-        // A suspended process does not catch up on missed ticks.
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { begun, ticks }
-    }
-
-    /// The next progress, when it is due.
-    pub(crate) async fn next(&mut self) -> Progress {
-        self.ticks.tick().await;
-        let seconds = self.begun.elapsed().as_secs_f64();
-        Progress {
-            progress: (seconds * 10.0).round() / 10.0,
-            total: None,
-            message: Some(format!("The API has been working for {seconds:.0} s")),
-        }
-    }
-}
-
-/// Sends the progress of a call to its client.
-pub(crate) struct ProgressReporter {
-    token: ProgressToken,
-    revision: Revision,
-    gate: Gate,
-    working: Working,
-}
-
-impl ProgressReporter {
-    /// Starts the interval. `begun` is the begin of the call.
-    pub(crate) fn new(token: ProgressToken, revision: Revision, begun: Instant) -> Self {
-        Self {
-            token,
-            revision,
-            gate: Gate::default(),
-            working: Working::new(begun),
-        }
-    }
-
-    /// The next notification, when it is due.
-    pub(crate) async fn next(&mut self) -> Bytes {
-        loop {
-            let progress = self.working.next().await;
-            if self.gate.passes(progress.progress) {
-                return progress::notification(self.revision, &self.token, &progress).into();
-            }
-        }
-    }
-}
-
 /// The next progress notification. Without a reporter: never.
-async fn progress(reporter: Option<&mut ProgressReporter>) -> Bytes {
+pub(crate) async fn progress(reporter: Option<&mut ProgressReporter>) -> Bytes {
     match reporter {
         Some(reporter) => reporter.next().await,
         None => std::future::pending().await,

@@ -17,14 +17,14 @@ use portolan_protocol::{
 };
 use tokio::{sync::mpsc, time::timeout};
 
-use crate::call::{
-    client_channel::{ChannelMessage, ClientChannel, Question, Unanswered, random_name},
-    notices::Notices,
-};
 use crate::{
+    call::{
+        client_channel::{ChannelMessage, ClientChannel, Question, Unanswered, random_name},
+        notices::Notices,
+    },
     config::McpConfig,
-    http::{RequestContext, state::McpState},
     session::LiveSession,
+    transport::{request::RequestContext, services::TransportServices},
 };
 
 /// How long to wait for an answer (MCP-X-24): longer for people than for programs.
@@ -41,7 +41,7 @@ pub(crate) struct CallMessages {
     /// A received message that is not yet forwarded.
     waiting: Option<ChannelMessage>,
     notices: Notices,
-    state: McpState,
+    state: TransportServices,
     asking: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
