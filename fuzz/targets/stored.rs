@@ -49,7 +49,7 @@ fn answer(data: &[u8]) {
     });
     let whole = ::redis::Value::Array(values.collect());
     assert!(answers::int("read", &whole).is_err());
-    let mut answer = answers::Answer::list("read", whole).expect("a list");
+    let mut answer = answers::ScriptReply::list("read", whole).expect("a list");
     if let Ok(view) = answer.view() {
         let bytes: usize = view.events.iter().map(|event| event.payload.len()).sum();
         assert!(bytes < data.len());
@@ -62,10 +62,10 @@ fn one(data: &[u8]) {
         .ok()
         .and_then(|text| text.parse().ok());
     assert_eq!(answers::int("beat", &value(data)).ok(), number);
-    assert!(answers::Answer::list("beat", value(data)).is_err());
+    assert!(answers::ScriptReply::list("beat", value(data)).is_err());
     let version = |text: &[u8]| {
         let one = ::redis::Value::Array(vec![bulk(text)]);
-        let mut answer = answers::Answer::list("beat", one).expect("a list");
+        let mut answer = answers::ScriptReply::list("beat", one).expect("a list");
         answer.version().ok()
     };
     if let Some(read) = version(data) {

@@ -22,9 +22,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::standstill::Standstill;
 use crate::{
-    lock,
-    node::rng,
-    spawn,
+    lock, rng, spawn,
     store::{
         Append, Appended, Attached, Begin, Cursor, Fresh, Held, HoldWanted, Lease, LeaseWanted,
         Members, NodeId, NodeMessage, Nonce, Partition, Principal, PutRecord, Read, ReadWanted,
@@ -68,11 +66,11 @@ pub struct Rates {
 /// A store with faults, as one node sees it. Give each node its own.
 pub struct FaultStore {
     inner: Arc<dyn Store>,
-    shared: Arc<Shared>,
+    shared: Arc<FaultState>,
     tracker: TaskTracker,
 }
 
-struct Shared {
+struct FaultState {
     rates: Mutex<Rates>,
     /// Faults of the next operations, before random ones.
     next: Mutex<VecDeque<Fault>>,
@@ -99,7 +97,7 @@ impl FaultStore {
     pub fn new(inner: Arc<dyn Store>, seed: u64, tracker: TaskTracker) -> Self {
         Self {
             inner,
-            shared: Arc::new(Shared {
+            shared: Arc::new(FaultState {
                 rates: Mutex::default(),
                 next: Mutex::default(),
                 rng: AtomicU64::new(seed),
@@ -191,7 +189,7 @@ impl FaultStore {
     }
 }
 
-impl Shared {
+impl FaultState {
     fn draw(&self) -> u64 {
         rng::next(&self.rng)
     }
@@ -230,7 +228,7 @@ impl Shared {
 async fn pass_on(
     mut from: mpsc::Receiver<NodeMessage>,
     to: mpsc::Sender<NodeMessage>,
-    shared: Arc<Shared>,
+    shared: Arc<FaultState>,
 ) {
     let mut late: Option<NodeMessage> = None;
     let mut cut = shared.cut_messages.subscribe();

@@ -27,6 +27,7 @@ pub mod node;
 pub mod redis;
 pub mod revocation_freshness;
 pub mod revocations;
+mod rng;
 mod shown;
 pub mod store;
 pub mod streams;

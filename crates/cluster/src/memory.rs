@@ -47,9 +47,9 @@ type Buckets = HashMap<(String, String), u64>;
 
 /// The store in one process. Cheap to clone; clones share the data.
 #[derive(Clone)]
-pub struct MemoryStore(Arc<Inner>);
+pub struct MemoryStore(Arc<MemoryState>);
 
-struct Inner {
+struct MemoryState {
     clock: Clock,
     bounds: Bounds,
     partitions: Vec<Mutex<Shelf>>,
@@ -90,7 +90,7 @@ impl fmt::Debug for Snapshot {
 impl MemoryStore {
     /// An empty store.
     pub fn new(bounds: Bounds, clock: Clock) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(MemoryState {
             clock,
             bounds,
             partitions: (0..PARTITIONS).map(|_| Mutex::default()).collect(),

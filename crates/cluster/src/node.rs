@@ -11,8 +11,12 @@
 //! | `membership`, `takeover` | live and suspected nodes; streams of dead nodes |
 //! | `limits` | rates with leased tokens, and leased permits for simultaneous use |
 //! | `guarded_store`, `breaker`, `slowness`, `deferred_writes` | access to the store |
+//! | `payload` | what a seal is bound to, and what stands for a lost response |
 //! | `stream_metrics` | measured values for operators |
 //! | `instruments` | metrics that every call updates |
+//!
+//! `inner` holds the state of all of them. A module with state does not use `inner`; its tasks and
+//! operations do, in a module below it (`answers::deliver`, `running::call`, `limits::take`).
 //!
 //! Tasks, timers and subscriptions exist once per node. The exception is the writer task of each
 //! running stream.
@@ -23,6 +27,7 @@ mod by_session;
 mod deferred_writes;
 mod envelope;
 mod guarded_store;
+mod inner;
 mod instruments;
 #[cfg(test)]
 mod interleavings;
@@ -30,11 +35,11 @@ mod limits;
 mod membership;
 mod messages;
 mod partitions;
+mod payload;
 mod position;
 mod questions;
 mod reader;
 mod records;
-pub(crate) mod rng;
 mod running;
 mod sessions;
 mod settings;
@@ -46,7 +51,6 @@ mod unacked_buffer;
 mod writer;
 
 use std::{
-    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -57,183 +61,53 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    answers::{Answer, Answers},
+    answers::{Answers, ClientAnswer},
     by_session::BySession,
     deferred_writes::DeferredWrites,
     guarded_store::GuardedStore,
+    inner::{Inner, Settled},
     limits::{Buckets, permits::Concurrency},
     membership::Watcher,
-    messages::SessionSubscribers,
     partitions::Partitions,
     position::Position,
     questions::Questions,
-    reader::{Connection, Phase},
-    rng::NodeRng,
+    reader::Connection,
     running::RunningCalls,
     sessions::KnownSessions,
     stream_metrics::StreamMetrics,
-    supervisor::{Attachment, Supervisor},
-    takeover::Takeovers,
+    supervisor::{Attachment, held::Supervisor},
+    takeover::claims::Takeovers,
 };
 pub use self::{
-    limits::{ClusterPermit, ClusterPermits, Limit, LimitKey, Limits, Rate, RetryAfter},
+    limits::{
+        LimitKey, Rate, RetryAfter,
+        decisions::Limit,
+        permits::{ClusterPermit, ClusterPermits},
+        take::Limits,
+    },
     membership::Membership,
     messages::SessionMessages,
-    reader::{Delivery, StreamReader},
-    running::Running,
+    payload::{Lost, PayloadPart, PayloadPlace, Payloads},
+    reader::{Delivery, deliveries::StreamReader},
+    running::call::Running,
     sessions::{SessionError, SessionState, Unavailable},
     settings::NodeSettings,
     writer::{NewStream, Over, StreamWriter},
 };
 use crate::{
-    lock, spawn,
+    rng::NodeRng,
     store::{
-        self, Class, Cursor, Event, Fresh, NodeId, Nonce, Principal, Routed, SessionKey, Store,
-        StoreError, StreamKey, Update, Version,
+        self, Cursor, Fresh, NodeId, Principal, Routed, SessionKey, Store, StoreError, StreamKey,
+        Update, Version,
     },
 };
 
-/// Time after a roll-back or an outage of the store for which a missing stream may still be made by
-/// its owner. The owner needs one beat to notice, one call to check, and one call to write.
-const COMES_BACK: Duration = Duration::from_secs(5);
 /// Number of attempts to attach to a stream that its owner may be about to make, and the pause
 /// between them.
 const YOUNG: usize = 3;
 const SOON: Duration = Duration::from_millis(100);
 /// Time for which `drain` waits until the final responses are in the log.
 const DRAIN: Duration = Duration::from_secs(5);
-
-/// Reason why a request has no proper result. Each reason becomes a JSON-RPC error
-/// (STREAM-B).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lost {
-    /// The node that ran it was lost: -32010 `node_lost`.
-    Node,
-    /// The node that ran it had to stop: -32010 `draining`.
-    Draining,
-    /// The work ended without an answer: a defect, or a panic. -32603.
-    Stopped,
-    /// The log lost events that cannot be made again: -32011 `stream_lost`.
-    Stream,
-    /// Events that may not be dropped fill the log: -32015.
-    Overflow,
-    /// The deadline of the request has passed: -32016.
-    Deadline,
-    /// The token under which it ran was revoked: -32010 `revoked`.
-    Revoked,
-}
-
-impl Lost {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Node => "node_lost",
-            Self::Draining => "draining",
-            Self::Stopped => "stopped",
-            Self::Stream => "stream_lost",
-            Self::Overflow => "overflow",
-            Self::Deadline => "deadline",
-            Self::Revoked => "revoked",
-        }
-    }
-
-    /// Whether the call took effect at the API: `no`, `yes` or `unknown` (STREAM-B).
-    /// A stream is opened only for a call that was sent. When the stream is lost, the outcome of
-    /// the call is unknown.
-    pub const fn executed(self) -> &'static str {
-        match self {
-            Self::Node
-            | Self::Draining
-            | Self::Stopped
-            | Self::Stream
-            | Self::Overflow
-            | Self::Deadline
-            | Self::Revoked => "unknown",
-        }
-    }
-}
-
-/// Location to which the seal of a payload is bound. An attacker with write access to the store can
-/// move a payload, so the payload must not open anywhere else (STREAM-3.1, STREAM-11).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PayloadPlace<'a> {
-    /// Tenant of the payload.
-    pub tenant: TenantId,
-    /// Session of the payload.
-    pub session: SessionKey,
-    /// Role of the payload in its session.
-    pub part: PayloadPart<'a>,
-}
-
-/// Role of a payload in its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PayloadPart<'a> {
-    /// An event of a stream. Its number is bound too, because takeovers and repairs keep it.
-    Event {
-        /// The stream.
-        nonce: Nonce,
-        /// Number of the event.
-        seq: u64,
-        /// Kind of the event.
-        class: Class,
-    },
-    /// The client's answer to a question.
-    Answer {
-        /// The question's id.
-        question: &'a str,
-    },
-    /// A record. Its list takes the place of the session.
-    RecordPut {
-        /// Name of the record.
-        nonce: Nonce,
-        /// True for the head, which is listed; false for the rest.
-        is_head: bool,
-    },
-}
-
-impl PayloadPlace<'_> {
-    pub(crate) const fn event(tenant: TenantId, stream: StreamKey, seq: u64, class: Class) -> Self {
-        Self {
-            tenant,
-            session: stream.session,
-            part: PayloadPart::Event {
-                nonce: stream.nonce,
-                seq,
-                class,
-            },
-        }
-    }
-
-    pub(crate) const fn record_put(tenant: TenantId, item: StreamKey, is_head: bool) -> Self {
-        Self {
-            tenant,
-            session: item.session,
-            part: PayloadPart::RecordPut {
-                nonce: item.nonce,
-                is_head,
-            },
-        }
-    }
-}
-
-impl<'a> PayloadPlace<'a> {
-    pub(crate) const fn answer(tenant: TenantId, session: SessionKey, question: &'a str) -> Self {
-        Self {
-            tenant,
-            session,
-            part: PayloadPart::Answer { question },
-        }
-    }
-}
-
-/// Operations on payloads, which the node carries and never reads.
-pub trait Payloads: Send + Sync + fmt::Debug + 'static {
-    /// Seals a payload for its location.
-    fn seal(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Bytes;
-    /// Opens a sealed payload; `None` if it was sealed for another location or with another key.
-    fn open(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Option<Bytes>;
-    /// Builds the final response of a request that has none, from [`NewStream::about`].
-    fn lost(&self, about: &Bytes, why: Lost) -> Bytes;
-}
 
 /// Result of [`Node::resume`].
 #[derive(Debug)]
@@ -247,126 +121,6 @@ pub enum Resumed {
     Finished,
     /// The client's connection.
     Reader(StreamReader),
-}
-
-pub(crate) struct Inner {
-    id: NodeId,
-    settings: NodeSettings,
-    rng: NodeRng,
-    guarded_store: GuardedStore,
-    payloads: Arc<dyn Payloads>,
-    tracker: TaskTracker,
-    stop: CancellationToken,
-    /// Cancelled when the node has left the members.
-    left: CancellationToken,
-    sessions: KnownSessions,
-    running: RunningCalls,
-    questions: Questions,
-    answers: Answers,
-    session_subscribers: SessionSubscribers,
-    connections: BySession<Arc<Connection>>,
-    writers: BySession<Arc<writer::Shared>>,
-    partitions: Partitions,
-    supervisor: Supervisor,
-    takeovers: Takeovers,
-    deferred_writes: DeferredWrites,
-    watcher: Watcher,
-    buckets: Buckets,
-    concurrency: Concurrency,
-    stream_metrics: StreamMetrics,
-    settled: Mutex<Settled>,
-}
-
-/// Time at which the store last lost data, as far as this node knows.
-#[derive(Debug, Default)]
-struct Settled {
-    incarnation: u64,
-    rolled_back: Option<Instant>,
-}
-
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Inner {
-    /// Opens an event of a log for its client; `None` if the event was not written by Portolan.
-    fn opened(&self, connection: &Connection, event: &Event) -> Option<Bytes> {
-        let Connection { tenant, stream, .. } = *connection;
-        let place = PayloadPlace::event(tenant, stream, event.seq, event.class);
-        self.payloads.open(&place, event.payload.clone())
-    }
-
-    /// Starts a task of this node.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        match &self.settings.standstill {
-            None => spawn(&self.tracker, task),
-            Some(standstill) => spawn(&self.tracker, standstill.around(task)),
-        }
-    }
-
-    /// Number of nodes that share a limit.
-    fn nodes(&self) -> u64 {
-        self.watcher.members.borrow().count()
-    }
-
-    /// Number of nodes for prefetching. While the store is slow the number is huge, so that no
-    /// node's share of a bucket is worth a prefetch (STREAM-17.1).
-    fn sharers(&self) -> u64 {
-        if self.guarded_store.slowness.is_slow() {
-            u64::MAX / 4
-        } else {
-            self.nodes()
-        }
-    }
-
-    /// Whether the owner may still make, or make again, a stream that the store does not know. A
-    /// wrong "no" gives the returning client an error (-32011). A wrong "yes" makes it wait.
-    fn may_come_back(&self, connection: &Connection) -> bool {
-        if self.has_writer(connection.stream) {
-            return true;
-        }
-        let standing = connection.standing();
-        if standing.phase == Phase::Ended {
-            // The stream has ended, and this client has no event to receive.
-            return false;
-        }
-        match standing.owner.flatten() {
-            // The stream had a writer on this node, which has finished.
-            Some(owner) if owner == self.id => false,
-            // An owner that sends beats has noticed the loss and writes again. No quarantine is
-            // needed, because nothing is taken over here.
-            Some(owner) => {
-                !self.watcher.is_missing(owner)
-                    && standing
-                        .gone_since
-                        .is_none_or(|since| since.elapsed() < self.settings.suspect_quarantine)
-            }
-            None => {
-                self.rolled_back()
-                    .is_some_and(|at| at.elapsed() < COMES_BACK)
-                    || self
-                        .guarded_store
-                        .recovered_at()
-                        .is_some_and(|at| at.elapsed() < COMES_BACK)
-            }
-        }
-    }
-
-    /// Time at which the store last lost data. Reads the incarnation from the store itself: a
-    /// caller may hold a reply that is newer than the last notification.
-    fn rolled_back(&self) -> Option<Instant> {
-        let incarnation = *self.guarded_store.store.incarnation().borrow();
-        let mut settled = lock(&self.settled);
-        if settled.incarnation != incarnation {
-            settled.incarnation = incarnation;
-            settled.rolled_back = Some(Instant::now());
-        }
-        settled.rolled_back
-    }
 }
 
 /// A node of the cluster. Cheap to clone. A process has one; tests start several over one store.
@@ -398,7 +152,7 @@ impl Node {
             running: RunningCalls::new(&rng),
             questions: Questions::default(),
             answers: Answers::default(),
-            session_subscribers: SessionSubscribers::default(),
+            session_subscribers: Arc::default(),
             connections: BySession::new(&rng),
             writers: BySession::new(&rng),
             partitions: Partitions::default(),
@@ -424,20 +178,20 @@ impl Node {
             .await?;
         inner.watcher.heard(&members);
         inner.spawn(supervisor::listen(Arc::clone(&inner), messages));
-        inner.spawn(membership::beat(Arc::clone(&inner)));
-        inner.spawn(partitions::read(Arc::clone(&inner)));
+        inner.spawn(membership::beat::beat(Arc::clone(&inner)));
+        inner.spawn(partitions::read::read(Arc::clone(&inner)));
         inner.spawn(supervisor::attach_waiting(Arc::clone(&inner)));
         inner.spawn(supervisor::anti_entropy(Arc::clone(&inner)));
         inner.spawn(supervisor::check_owner(Arc::clone(&inner)));
         inner.spawn(takeover::take_over(Arc::clone(&inner)));
         inner.spawn(takeover::janitor(Arc::clone(&inner)));
-        inner.spawn(running::register(Arc::clone(&inner)));
-        inner.spawn(answers::try_again(Arc::clone(&inner)));
-        inner.spawn(deferred_writes::run(Arc::clone(&inner)));
-        inner.spawn(sessions::forget_idle(Arc::clone(&inner)));
-        inner.spawn(limits::refill(Arc::clone(&inner)));
-        inner.spawn(limits::permits::keep(Arc::clone(&inner)));
-        inner.spawn(stream_metrics::measure(Arc::clone(&inner)));
+        inner.spawn(running::call::register(Arc::clone(&inner)));
+        inner.spawn(answers::deliver::try_again(Arc::clone(&inner)));
+        inner.spawn(deferred_writes::run::run(Arc::clone(&inner)));
+        inner.spawn(sessions::operations::forget_idle(Arc::clone(&inner)));
+        inner.spawn(limits::take::refill(Arc::clone(&inner)));
+        inner.spawn(limits::permits::enter::keep(Arc::clone(&inner)));
+        inner.spawn(stream_metrics::measure::measure(Arc::clone(&inner)));
         Ok(Self { inner })
     }
 
@@ -472,7 +226,7 @@ impl Node {
 
     /// The limits of this node.
     pub fn limits(&self) -> Limits {
-        Limits(Arc::clone(&self.inner))
+        Limits::new(Arc::clone(&self.inner))
     }
 
     /// Checks the session of a request whose id is authentic. One round trip. While the store is
@@ -483,7 +237,7 @@ impl Node {
         principal: Principal,
         fresh: &Fresh,
     ) -> Result<SessionState, SessionError> {
-        sessions::begin(&self.inner, session, principal, fresh).await
+        sessions::operations::begin(&self.inner, session, principal, fresh).await
     }
 
     /// Reports that [`Node::begin`] made a session record for a client with an unlimited number of
@@ -521,7 +275,7 @@ impl Node {
         expect: Version,
         body: Bytes,
     ) -> Result<Update, Unavailable> {
-        sessions::update(&self.inner, session, principal, expect, body).await
+        sessions::operations::update(&self.inner, session, principal, expect, body).await
     }
 
     /// Ends a session on every node. `life` is the rest of its absolute life.
@@ -531,7 +285,7 @@ impl Node {
         principal: Principal,
         life: Duration,
     ) -> Result<(), Unavailable> {
-        sessions::end(&self.inner, session, principal, life).await?;
+        sessions::operations::end(&self.inner, session, principal, life).await?;
         self.inner.session_ended(session);
         Ok(())
     }
@@ -540,7 +294,7 @@ impl Node {
     /// runs longer than [`NodeSettings::register_after`]. `None` if a request with this key already
     /// runs here.
     pub fn run(&self, session: SessionKey, rpc: &str, deadline: Duration) -> Option<Running> {
-        RunningCalls::run(&self.inner, session, rpc, deadline)
+        running::call::run(&self.inner, session, rpc, deadline)
     }
 
     /// Cancels a request on the node that runs it. The caller must have checked that the session id
@@ -556,7 +310,7 @@ impl Node {
             metrics::counter!("cancels_total", "outcome" => "local").increment(1);
             return Ok(Routed::Notified);
         }
-        let routed = sessions::patiently(inner, "cancel", || {
+        let routed = sessions::operations::patiently(inner, "cancel", || {
             inner.guarded_store.store.cancel(session, principal, rpc)
         })
         .await?;
@@ -578,25 +332,25 @@ impl Node {
         let inner = &self.inner;
         let place = PayloadPlace::answer(tenant, session, question);
         let sealed = inner.payloads.seal(&place, payload);
-        let answer = Answer {
+        let answer = ClientAnswer {
             tenant,
             session,
             principal,
             question: question.to_owned(),
             payload: sealed,
         };
-        answers::give(inner, answer).await
+        answers::deliver::give(inner, answer).await
     }
 
     /// Subscribes to the messages for a session whose connection is on this node, from now on.
     pub fn subscribe(&self, session: SessionKey) -> SessionMessages {
-        messages::subscribe(&self.inner, session, messages::QUEUE)
+        messages::subscribe(&self.inner.session_subscribers, session, messages::QUEUE)
     }
 
     /// Like [`Node::subscribe`], with a queue of `capacity` messages, for a receiver of the messages
     /// of many sessions.
     pub fn subscribe_with_capacity(&self, session: SessionKey, capacity: usize) -> SessionMessages {
-        messages::subscribe(&self.inner, session, capacity)
+        messages::subscribe(&self.inner.session_subscribers, session, capacity)
     }
 
     /// Sends a message to the node that holds a session's connection. Delivery is not confirmed.
@@ -611,7 +365,7 @@ impl Node {
             self.inner.session_subscribers.deliver(session, message);
             return Ok(());
         }
-        sessions::patiently(&self.inner, "ring", || {
+        sessions::operations::patiently(&self.inner, "ring", || {
             self.inner
                 .guarded_store
                 .store
@@ -625,7 +379,7 @@ impl Node {
     pub fn open(&self, new: NewStream) -> (StreamWriter, StreamReader) {
         let inner = &self.inner;
         let connection = Arc::new(Connection::new(
-            inner,
+            inner.settings.outbound,
             new.tenant,
             new.stream,
             new.principal,
@@ -657,7 +411,7 @@ impl Node {
         }
         let began = portolan_traces::now();
         let connection = Arc::new(Connection::new(
-            inner,
+            inner.settings.outbound,
             tenant,
             stream,
             principal,

@@ -35,11 +35,11 @@ use tokio_util::{
 
 pub use self::options::RedisOptions;
 use self::{
-    answers::{Answer, int},
+    answers::{ScriptReply, int},
     connection::Common,
-    keys::{Keys, Place},
+    keys::{KeySlot, Keys},
     messages::{Wish, subscribe},
-    scripts::{Scripts, Source},
+    scripts::{Scripts, ScriptSource},
     shards::{Job, Shards},
 };
 use crate::{
@@ -140,7 +140,7 @@ impl RedisStore {
     }
 
     /// Sends a plain command.
-    async fn send(&self, place: impl Into<Place>, command: &Cmd) -> Result<Value> {
+    async fn send(&self, place: impl Into<KeySlot>, command: &Cmd) -> Result<Value> {
         self.shards
             .run(place.into(), Job::Command(command), &self.commands)
             .await
@@ -149,8 +149,8 @@ impl RedisStore {
     /// Runs a script. `fill` writes the number of keys, the keys and the arguments.
     async fn run(
         &self,
-        place: impl Into<Place>,
-        script: &Source,
+        place: impl Into<KeySlot>,
+        script: &ScriptSource,
         fill: impl Fn(&mut Cmd) + Send + Sync,
     ) -> Result<Value> {
         let mut by_name = redis::cmd("EVALSHA");
@@ -172,17 +172,17 @@ impl RedisStore {
 
     async fn run_list(
         &self,
-        place: impl Into<Place>,
-        script: &Source,
+        place: impl Into<KeySlot>,
+        script: &ScriptSource,
         fill: impl Fn(&mut Cmd) + Send + Sync,
-    ) -> Result<Answer> {
-        Answer::list(script.name, self.run(place, script, fill).await?)
+    ) -> Result<ScriptReply> {
+        ScriptReply::list(script.name, self.run(place, script, fill).await?)
     }
 
     async fn run_int(
         &self,
-        place: impl Into<Place>,
-        script: &Source,
+        place: impl Into<KeySlot>,
+        script: &ScriptSource,
         fill: impl Fn(&mut Cmd) + Send + Sync,
     ) -> Result<i64> {
         int(script.name, &self.run(place, script, fill).await?)

@@ -13,8 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Revocations,
-    node::rng,
+    Revocations, rng,
     store::{HoldWanted, NodeId, Store},
 };
 

@@ -92,20 +92,20 @@ pub struct TokenFacts<'a> {
 
 /// Value with the time at which it may be removed.
 #[derive(Debug, Clone, Copy)]
-struct Kept<T> {
+struct Expiring<T> {
     value: T,
     until: Timestamp,
 }
 
 #[derive(Debug, Default)]
 struct Sets {
-    tokens: HashMap<TokenId, Kept<()>>,
-    grants: HashMap<GrantId, Kept<()>>,
-    clients: HashMap<String, Kept<()>>,
-    keys: HashMap<String, Kept<()>>,
-    subjects: HashMap<Subject, Kept<i32>>,
-    tenants: HashMap<TenantId, Kept<i32>>,
-    members: HashMap<(TenantId, UserId), Kept<i32>>,
+    tokens: HashMap<TokenId, Expiring<()>>,
+    grants: HashMap<GrantId, Expiring<()>>,
+    clients: HashMap<String, Expiring<()>>,
+    keys: HashMap<String, Expiring<()>>,
+    subjects: HashMap<Subject, Expiring<i32>>,
+    tenants: HashMap<TenantId, Expiring<i32>>,
+    members: HashMap<(TenantId, UserId), Expiring<i32>>,
 }
 
 /// Revocations that a node knows. Cheap to clone; clones share the data. A request needs six
@@ -188,8 +188,9 @@ impl Revocations {
     /// True if the token must be refused in spite of a valid signature.
     pub fn is_revoked(&self, token: &TokenFacts<'_>) -> bool {
         let sets = self.read();
-        let before =
-            |known: Option<&Kept<i32>>, epoch: i32| known.is_some_and(|known| epoch < known.value);
+        let before = |known: Option<&Expiring<i32>>, epoch: i32| {
+            known.is_some_and(|known| epoch < known.value)
+        };
         sets.tokens.contains_key(&token.token)
             || sets.grants.contains_key(&token.grant)
             || sets.clients.contains_key(token.client)
@@ -243,7 +244,7 @@ impl Revocations {
 
 /// Stores a value. Returns whether more tokens are refused than before.
 fn keep<K: Eq + Hash, T: Copy + Ord>(
-    map: &mut HashMap<K, Kept<T>>,
+    map: &mut HashMap<K, Expiring<T>>,
     key: K,
     value: T,
     until: Timestamp,
@@ -252,20 +253,20 @@ fn keep<K: Eq + Hash, T: Copy + Ord>(
         Entry::Occupied(mut known) => {
             let kept = known.get_mut();
             let is_news = value > kept.value;
-            *kept = Kept {
+            *kept = Expiring {
                 value: kept.value.max(value),
                 until: kept.until.max(until),
             };
             is_news
         }
         Entry::Vacant(place) => {
-            place.insert(Kept { value, until });
+            place.insert(Expiring { value, until });
             true
         }
     }
 }
 
-fn forget<K: Eq + Hash, T>(map: &mut HashMap<K, Kept<T>>, now: Timestamp) -> usize {
+fn forget<K: Eq + Hash, T>(map: &mut HashMap<K, Expiring<T>>, now: Timestamp) -> usize {
     map.retain(|_, kept| kept.until > now);
     map.len()
 }

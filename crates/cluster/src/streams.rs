@@ -32,7 +32,7 @@ pub enum End {
 #[error("too many open streams")]
 pub struct TooManyStreams;
 
-struct Entry<T> {
+struct StreamEntry<T> {
     group: Digest,
     tag: Arc<T>,
     slot: Arc<Slot>,
@@ -74,7 +74,7 @@ impl Slot {
 struct Table<T> {
     /// Streams of a tenant in the order of their opening. Frames are sent in this order, so that a
     /// simulation is reproducible.
-    tenants: HashMap<TenantId, BTreeMap<u64, Entry<T>>>,
+    tenants: HashMap<TenantId, BTreeMap<u64, StreamEntry<T>>>,
     groups: HashMap<Digest, usize>,
 }
 
@@ -173,7 +173,7 @@ impl<T> Streams<T> {
         *count += 1;
         table.tenants.entry(tenant).or_default().insert(
             number,
-            Entry {
+            StreamEntry {
                 group,
                 tag: Arc::clone(&tag),
                 slot: Arc::clone(&slot),
@@ -248,7 +248,7 @@ impl<T> Streams<T> {
     /// during the sends.
     fn of(&self, tenant: Option<TenantId>) -> Vec<(Arc<T>, Arc<Slot>)> {
         let table = lock(&self.table);
-        let entries = |streams: &BTreeMap<u64, Entry<T>>| {
+        let entries = |streams: &BTreeMap<u64, StreamEntry<T>>| {
             let copied = streams
                 .values()
                 .map(|entry| (Arc::clone(&entry.tag), Arc::clone(&entry.slot)));

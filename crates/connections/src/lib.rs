@@ -163,7 +163,7 @@ impl From<OpenError> for NoToken {
 }
 
 #[derive(Debug)]
-enum Known {
+enum KnownToken {
     Token {
         token: Token,
         until: Timestamp,
@@ -176,7 +176,7 @@ enum Known {
 }
 
 /// One question at a time.
-type Slot = Arc<tokio::sync::Mutex<Option<Known>>>;
+type Slot = Arc<tokio::sync::Mutex<Option<KnownToken>>>;
 
 #[derive(Debug)]
 struct Parts {
@@ -253,19 +253,19 @@ impl Connections {
         let slot = self.slot(&account);
         let mut known = slot.lock().await;
         // The source moved, or came back: what is remembered is of its other address.
-        if matches!(&*known, Some(Known::Token { token, .. }) if *token.address != *at) {
+        if matches!(&*known, Some(KnownToken::Token { token, .. }) if *token.address != *at) {
             *known = None;
         }
         let now = self.0.clock.now();
         match &*known {
-            Some(Known::Token {
+            Some(KnownToken::Token {
                 token,
                 until,
                 asked,
             }) if refused != Some(token.name) && *until > now && asked.elapsed() < FRESH => {
                 return Ok(token.clone());
             }
-            Some(Known::Failure { error, until }) if *until > Instant::now() => {
+            Some(KnownToken::Failure { error, until }) if *until > Instant::now() => {
                 return Err(error.clone());
             }
             _ => {}
@@ -274,7 +274,7 @@ impl Connections {
         let this = self.clone();
         let address: Arc<str> = at.into();
         let remembered = match &*known {
-            Some(Known::Token { token, .. }) => Some(token.clone()),
+            Some(KnownToken::Token { token, .. }) => Some(token.clone()),
             _ => None,
         };
         let asking = self
@@ -283,7 +283,7 @@ impl Connections {
             .spawn(async move { this.ask(account, address, refused, remembered).await });
         match asking.await.unwrap_or(Err(NoToken::Broken)) {
             Ok((token, until)) => {
-                *known = Some(Known::Token {
+                *known = Some(KnownToken::Token {
                     token: token.clone(),
                     until,
                     asked: Instant::now(),
@@ -291,7 +291,7 @@ impl Connections {
                 Ok(token)
             }
             Err(error) => {
-                *known = matches!(error, NoToken::Server(_)).then(|| Known::Failure {
+                *known = matches!(error, NoToken::Server(_)).then(|| KnownToken::Failure {
                     error: error.clone(),
                     until: Instant::now() + FAILURE_LIFE,
                 });

@@ -152,11 +152,14 @@ pub(crate) async fn create(
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedBooking {
     port_id: Option<String>,
 }
 
-pub(crate) async fn list(State(desk): State<Desk>, Query(wanted): Query<Wanted>) -> Json<Value> {
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    Query(wanted): Query<WantedBooking>,
+) -> Json<Value> {
     let ledger = lock(&desk.ledger);
     let found: Vec<&Booking> = ledger
         .bookings

@@ -26,7 +26,7 @@ fn known(id: &str) -> Result<&'static Port, Problem> {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedPort {
     country: Option<String>,
     min_draught_m: Option<f64>,
     limit: Option<usize>,
@@ -49,7 +49,7 @@ fn wanted_facilities(query: Option<&str>) -> Result<Vec<Facility>, Problem> {
 }
 
 pub(crate) async fn list(
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<WantedPort>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, Problem> {
     let facilities = wanted_facilities(query.as_deref())?;

@@ -11,7 +11,7 @@ use crate::harbours::{SHIPS, Ship, ShipKind, ship_by_imo};
 use crate::ports::LengthUnit;
 
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedShips {
     name: Option<String>,
     kind: Option<ShipKind>,
     #[serde(rename = "length[min]")]
@@ -46,7 +46,7 @@ fn shown(ship: &Ship, unit: LengthUnit) -> Value {
 
 pub(crate) async fn search(
     headers: HeaderMap,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<WantedShips>,
 ) -> Result<Json<Value>, Problem> {
     let unit = unit(&headers)?;
     let part = wanted.name.unwrap_or_default().to_lowercase();

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    effort::{self, Bounds, Counted, Seen, pattern::Pattern},
+    effort::{self, Bounds, Counted, SeenNode, pattern::Pattern},
     plan::RequestPlan,
     survey,
     tree::{Tree, Trees},
@@ -57,7 +57,7 @@ impl<F: Json> Checker<F> {
     /// `None`: it takes too long to find out.
     fn is_valid(&self, node: F::Node<'_>) -> Option<bool> {
         effort::check(MOST_LOOKS, self.names, || {
-            self.validator.is_valid(Seen(node))
+            self.validator.is_valid(SeenNode(node))
         })
     }
 }
@@ -262,7 +262,7 @@ fn check(checker: &OfValues, instance: &Value) -> Result<(), ArgumentFaults> {
     let mut truncated = false;
     // If there are too many to find them all, that it does not fit is what is known.
     let errors = effort::check(MOST_LOOKS_FOR_FAULTS, checker.names, || {
-        checker.validator.iter_errors(Seen(instance))
+        checker.validator.iter_errors(SeenNode(instance))
     });
     for error in errors.into_iter().flatten() {
         if faults.len() >= MAX_FAULTS {

@@ -226,31 +226,31 @@ pub(crate) struct Counted<F>(PhantomData<F>);
 
 /// A value whose looks are counted.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen<N>(pub(crate) N);
+pub(crate) struct SeenNode<N>(pub(crate) N);
 
 /// The members of an object, likewise.
 #[derive(Debug)]
-pub(crate) struct Members<O>(O);
+pub(crate) struct CountedMembers<O>(O);
 
 /// The items of a list, likewise.
 #[derive(Debug)]
 pub(crate) struct Items<A>(A);
 
-type OfMember<M, N> = fn((M, N)) -> (M, Seen<N>);
-type OfItem<N> = fn(N) -> Seen<N>;
+type OfMember<M, N> = fn((M, N)) -> (M, SeenNode<N>);
+type OfItem<N> = fn(N) -> SeenNode<N>;
 
-fn member<M: AsRef<str>, N>((name, value): (M, N)) -> (M, Seen<N>) {
+fn member<M: AsRef<str>, N>((name, value): (M, N)) -> (M, SeenNode<N>) {
     spend(1 + name.as_ref().len().saturating_mul(NAMES.get()) / TEXT);
-    (name, Seen(value))
+    (name, SeenNode(value))
 }
 
-fn item<N>(value: N) -> Seen<N> {
+fn item<N>(value: N) -> SeenNode<N> {
     look();
-    Seen(value)
+    SeenNode(value)
 }
 
 impl<F: Json> Json for Counted<F> {
-    type Node<'a> = Seen<F::Node<'a>>;
+    type Node<'a> = SeenNode<F::Node<'a>>;
     type PreparedKey = F::PreparedKey;
     type StringBuffer = F::StringBuffer;
 
@@ -265,18 +265,18 @@ impl<F: Json> Json for Counted<F> {
         string: &str,
         f: impl FnOnce(Self::Node<'_>) -> T,
     ) -> T {
-        F::with_string_node(buffer, string, |node| f(Seen(node)))
+        F::with_string_node(buffer, string, |node| f(SeenNode(node)))
     }
 }
 
-impl<'a, F: Json, N: Node<'a, F>> Node<'a, Counted<F>> for Seen<N> {
-    type Object = Members<N::Object>;
+impl<'a, F: Json, N: Node<'a, F>> Node<'a, Counted<F>> for SeenNode<N> {
+    type Object = CountedMembers<N::Object>;
     type Array = Items<N::Array>;
     type Number = N::Number;
 
     fn as_object(&self) -> Option<Self::Object> {
         look();
-        self.0.as_object().map(Members)
+        self.0.as_object().map(CountedMembers)
     }
 
     fn as_array(&self) -> Option<Self::Array> {
@@ -345,8 +345,8 @@ impl<'a, F: Json, N: Node<'a, F>> Node<'a, Counted<F>> for Seen<N> {
     }
 }
 
-impl<'a, F: Json, O: Object<'a, F>> Object<'a, Counted<F>> for Members<O> {
-    type Node = Seen<O::Node>;
+impl<'a, F: Json, O: Object<'a, F>> Object<'a, Counted<F>> for CountedMembers<O> {
+    type Node = SeenNode<O::Node>;
     type MemberName = O::MemberName;
     type MembersIter = iter::Map<O::MembersIter, OfMember<O::MemberName, O::Node>>;
 
@@ -356,7 +356,7 @@ impl<'a, F: Json, O: Object<'a, F>> Object<'a, Counted<F>> for Members<O> {
 
     fn get(&self, key: &F::PreparedKey) -> Option<Self::Node> {
         look();
-        self.0.get(key).map(Seen)
+        self.0.get(key).map(SeenNode)
     }
 
     fn members(&self) -> Self::MembersIter {
@@ -365,7 +365,7 @@ impl<'a, F: Json, O: Object<'a, F>> Object<'a, Counted<F>> for Members<O> {
 }
 
 impl<'a, F: Json, A: Array<'a, F>> Array<'a, Counted<F>> for Items<A> {
-    type Node = Seen<A::Node>;
+    type Node = SeenNode<A::Node>;
     type ElementsIter = iter::Map<A::ElementsIter, OfItem<A::Node>>;
 
     fn len(&self) -> usize {

@@ -91,7 +91,7 @@ pub(crate) fn weight_of_names(schema: &Value) -> usize {
 
 /// Where the schemas of a keyword apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SchemaPlace {
     /// Where the keyword stands.
     Here,
     /// Further down, or nowhere unless something refers to them.
@@ -99,10 +99,10 @@ enum Place {
 }
 
 /// Where the schemas of a keyword apply, and whether they have names.
-fn known(keyword: &str) -> Option<(Place, bool)> {
+fn known(keyword: &str) -> Option<(SchemaPlace, bool)> {
     Some(match keyword {
-        "not" | "if" | "then" | "else" | "allOf" | "anyOf" | "oneOf" => (Place::Here, false),
-        "dependentSchemas" | "dependencies" => (Place::Here, true),
+        "not" | "if" | "then" | "else" | "allOf" | "anyOf" | "oneOf" => (SchemaPlace::Here, false),
+        "dependentSchemas" | "dependencies" => (SchemaPlace::Here, true),
         "items"
         | "prefixItems"
         | "additionalItems"
@@ -111,14 +111,14 @@ fn known(keyword: &str) -> Option<(Place, bool)> {
         | "additionalProperties"
         | "unevaluatedProperties"
         | "propertyNames"
-        | "contentSchema" => (Place::Below, false),
-        "properties" | "patternProperties" | "$defs" | "definitions" => (Place::Below, true),
+        | "contentSchema" => (SchemaPlace::Below, false),
+        "properties" | "patternProperties" | "$defs" | "definitions" => (SchemaPlace::Below, true),
         _ => return None,
     })
 }
 
 /// The schemas inside of one, and where they apply.
-fn inside(schema: &Value) -> impl Iterator<Item = (Place, &Value)> {
+fn inside(schema: &Value) -> impl Iterator<Item = (SchemaPlace, &Value)> {
     let members = schema.as_object().into_iter().flatten();
     let of_keywords = members.filter_map(|(keyword, value)| Some((known(keyword)?, value)));
     of_keywords.flat_map(|((place, has_names), value)| {
@@ -155,7 +155,7 @@ impl<'s> Survey<'s> {
         self.costs.insert(address, None);
         let mut cost = 1;
         for (place, other) in inside(part) {
-            if place == Place::Here {
+            if place == SchemaPlace::Here {
                 cost += self.cost(other, chain + 1)?;
             }
         }

@@ -64,12 +64,12 @@ impl TokenError {
     }
 }
 
-enum State {
+enum TokenState {
     Token { token: Arc<str>, until: Timestamp },
     Failure { error: TokenError, until: Timestamp },
 }
 
-type Slot = Arc<tokio::sync::Mutex<Option<State>>>;
+type Slot = Arc<tokio::sync::Mutex<Option<TokenState>>>;
 
 /// Fetches and keeps access tokens. One request at a time for one credential; the others wait for its result.
 /// Share one for the whole process: cloning shares.
@@ -102,7 +102,7 @@ impl TokenSource {
             slots.retain(|_, slot| {
                 slot.try_lock().map_or(
                     true,
-                    |state| matches!(&*state, Some(State::Token { until, .. }) if *until > now),
+                    |state| matches!(&*state, Some(TokenState::Token { until, .. }) if *until > now),
                 )
             });
             if slots.len() >= MAX_SLOTS {
@@ -132,10 +132,10 @@ impl TokenSource {
         let mut state = shared.lock().await;
         let now = self.clock.now();
         match &*state {
-            Some(State::Token { token, until }) if *until > now => {
+            Some(TokenState::Token { token, until }) if *until > now => {
                 return Ok(Some(Arc::clone(token)));
             }
-            Some(State::Failure { error, until }) if *until > now => return Err(error.clone()),
+            Some(TokenState::Failure { error, until }) if *until > now => return Err(error.clone()),
             _ => {}
         }
         match fetch(
@@ -149,14 +149,14 @@ impl TokenSource {
         .await
         {
             Ok((token, life)) => {
-                *state = Some(State::Token {
+                *state = Some(TokenState::Token {
                     token: Arc::clone(&token),
                     until: self.clock.now() + life,
                 });
                 Ok(Some(token))
             }
             Err(error) => {
-                *state = Some(State::Failure {
+                *state = Some(TokenState::Failure {
                     error: error.clone(),
                     until: self.clock.now() + FAILURE_LIFE,
                 });
@@ -169,7 +169,7 @@ impl TokenSource {
     pub async fn forget(&self, slot: &CredentialSlot, refused: &str) {
         let shared = self.slot(&slot.key);
         let mut state = shared.lock().await;
-        if matches!(&*state, Some(State::Token { token, .. }) if &**token == refused) {
+        if matches!(&*state, Some(TokenState::Token { token, .. }) if &**token == refused) {
             *state = None;
         }
     }

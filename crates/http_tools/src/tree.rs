@@ -174,13 +174,13 @@ impl Json for Trees {
 }
 
 impl<'a> Node<'a, Trees> for &'a Tree<'a> {
-    type Object = Members<'a>;
+    type Object = TreeMembers<'a>;
     type Array = Items<'a>;
     type Number = &'a Number;
 
-    fn as_object(&self) -> Option<Members<'a>> {
+    fn as_object(&self) -> Option<TreeMembers<'a>> {
         match self {
-            Tree::Object(members) => Some(Members(members)),
+            Tree::Object(members) => Some(TreeMembers(members)),
             _ => None,
         }
     }
@@ -259,9 +259,9 @@ impl<'a> Node<'a, Trees> for &'a Tree<'a> {
 
 /// The members of an object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Members<'a>(&'a [(Text<'a>, Tree<'a>)]);
+pub(crate) struct TreeMembers<'a>(&'a [(Text<'a>, Tree<'a>)]);
 
-impl<'a> Object<'a, Trees> for Members<'a> {
+impl<'a> Object<'a, Trees> for TreeMembers<'a> {
     type Node = &'a Tree<'a>;
     type MemberName = &'a str;
     type MembersIter = MembersIter<'a>;

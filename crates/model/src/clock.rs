@@ -17,10 +17,10 @@ pub type Timestamp = OffsetDateTime;
 /// Reads the time: the system's, or one that a test moves by hand. Cheap to clone; all clones share
 /// the same time.
 #[derive(Debug, Clone)]
-pub struct Clock(Source);
+pub struct Clock(ClockSource);
 
 #[derive(Clone)]
-enum Source {
+enum ClockSource {
     System,
     /// Microseconds since the epoch.
     Test(Arc<AtomicI64>),
@@ -28,7 +28,7 @@ enum Source {
     Other(Arc<dyn Fn() -> i64 + Send + Sync>),
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for ClockSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::System => "System",
@@ -41,18 +41,18 @@ impl fmt::Debug for Source {
 impl Clock {
     /// The machine's clock.
     pub const fn system() -> Self {
-        Self(Source::System)
+        Self(ClockSource::System)
     }
 
     /// A clock that stands at `at` until [`Clock::advance`] moves it.
     pub fn test(at: Timestamp) -> Self {
-        Self(Source::Test(Arc::new(AtomicI64::new(micros(at)))))
+        Self(ClockSource::Test(Arc::new(AtomicI64::new(micros(at)))))
     }
 
     /// A clock that shows what another one shows, in microseconds since the epoch: a simulation has
     /// a time of its own.
     pub fn following(micros: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
-        Self(Source::Other(Arc::new(micros)))
+        Self(ClockSource::Other(Arc::new(micros)))
     }
 
     /// The present time, with the resolution of Postgres (microseconds), so that a value survives a
@@ -68,19 +68,19 @@ impl Clock {
     )]
     pub fn unix_micros(&self) -> i64 {
         match &self.0 {
-            Source::System => SystemTime::now()
+            ClockSource::System => SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .ok()
                 .and_then(|since| i64::try_from(since.as_micros()).ok())
                 .unwrap_or_default(),
-            Source::Test(at) => at.load(Ordering::SeqCst),
-            Source::Other(micros) => micros(),
+            ClockSource::Test(at) => at.load(Ordering::SeqCst),
+            ClockSource::Other(micros) => micros(),
         }
     }
 
     /// Moves a test clock. Does nothing on other clocks.
     pub fn advance(&self, by: Duration) {
-        if let Source::Test(at) = &self.0 {
+        if let ClockSource::Test(at) = &self.0 {
             at.fetch_add(
                 i64::try_from(by.whole_microseconds()).unwrap_or(i64::MAX),
                 Ordering::SeqCst,

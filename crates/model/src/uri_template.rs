@@ -19,7 +19,7 @@ const MOST_VARIABLES: usize = 16;
 pub struct InvalidTemplate(pub String);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     Variable { name: String, reserved: bool },
 }
@@ -27,7 +27,7 @@ enum Part {
 /// A template that can be matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 impl UriTemplate {
@@ -65,20 +65,20 @@ impl UriTemplate {
                 literal.push('#');
             }
             if !literal.is_empty() {
-                parts.push(Part::Literal(literal));
+                parts.push(TemplatePart::Literal(literal));
             } else if !parts.is_empty() {
                 return refuse("Two variables of the template have nothing between them.");
             }
             names.push(name);
             let name = name.to_owned();
-            parts.push(Part::Variable { name, reserved });
+            parts.push(TemplatePart::Variable { name, reserved });
             rest = after;
         }
         if rest.contains('}') {
             return refuse("A `}` of the template has no `{`.");
         }
         if !rest.is_empty() {
-            parts.push(Part::Literal(rest.to_owned()));
+            parts.push(TemplatePart::Literal(rest.to_owned()));
         }
         if names.is_empty() {
             return refuse("A template has at least one variable, such as `{id}`.");
@@ -100,8 +100,8 @@ impl UriTemplate {
         self.parts
             .iter()
             .map(|part| match part {
-                Part::Literal(text) => text.as_str(),
-                Part::Variable { .. } => "1",
+                TemplatePart::Literal(text) => text.as_str(),
+                TemplatePart::Variable { .. } => "1",
             })
             .collect()
     }
@@ -109,8 +109,8 @@ impl UriTemplate {
     /// The names of the variables, in the order in which they stand.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Variable { name, .. } => Some(name.as_str()),
-            Part::Literal(_) => None,
+            TemplatePart::Variable { name, .. } => Some(name.as_str()),
+            TemplatePart::Literal(_) => None,
         })
     }
 
@@ -130,8 +130,8 @@ impl UriTemplate {
         let mut made = String::with_capacity(uri.len());
         for part in &to.parts {
             match part {
-                Part::Literal(text) => made.push_str(text),
-                Part::Variable { name, .. } => made.push_str(values.get(name.as_str())?),
+                TemplatePart::Literal(text) => made.push_str(text),
+                TemplatePart::Variable { name, .. } => made.push_str(values.get(name.as_str())?),
             }
         }
         (to.read(&made)? == self.read(uri)?).then_some(made)
@@ -155,7 +155,7 @@ impl UriTemplate {
         let mut values = Vec::new();
         for (part, begins) in self.parts.iter().zip(&ends).rev() {
             let begin = begins[at]?;
-            if let Part::Variable { name, .. } = part {
+            if let TemplatePart::Variable { name, .. } = part {
                 values.push((name.as_str(), uri.get(begin..at)?));
             }
             at = begin;
@@ -165,10 +165,10 @@ impl UriTemplate {
 }
 
 /// For each byte where a part can end, the first one where it can begin.
-fn step(part: &Part, uri: &[u8], reached: &[bool]) -> Vec<Option<usize>> {
+fn step(part: &TemplatePart, uri: &[u8], reached: &[bool]) -> Vec<Option<usize>> {
     let mut begins = vec![None; uri.len() + 1];
     match part {
-        Part::Literal(text) => {
+        TemplatePart::Literal(text) => {
             let text = text.as_bytes();
             for begin in (0..=uri.len()).filter(|begin| reached[*begin]) {
                 if uri[begin..].starts_with(text) {
@@ -176,7 +176,7 @@ fn step(part: &Part, uri: &[u8], reached: &[bool]) -> Vec<Option<usize>> {
                 }
             }
         }
-        Part::Variable { reserved, .. } => {
+        TemplatePart::Variable { reserved, .. } => {
             let mut first = None;
             for (at, byte) in uri.iter().enumerate() {
                 if !fits(*byte, *reserved) {

@@ -220,7 +220,7 @@ pub(crate) enum Destination<'a> {
 
 /// Decision of the guard about a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum AddressVerdict {
     /// Named by an allowance.
     Allowed,
     /// To be held to the general rules.
@@ -243,7 +243,7 @@ pub(crate) enum Refusal {
 }
 
 impl AddressRules {
-    pub(crate) fn verdict(&self, destination: Destination<'_>, port: u16) -> Verdict {
+    pub(crate) fn verdict(&self, destination: Destination<'_>, port: u16) -> AddressVerdict {
         let allowed = match destination {
             Destination::Address(address) => {
                 self.allow.iter().any(|a| a.matches_address(address, port))
@@ -252,9 +252,9 @@ impl AddressRules {
             Destination::Name(name) => self.allow.iter().any(|a| a.matches_name(name, port)),
         };
         if allowed {
-            Verdict::Allowed
+            AddressVerdict::Allowed
         } else {
-            Verdict::General
+            AddressVerdict::General
         }
     }
 
@@ -285,7 +285,7 @@ impl AddressRules {
         port: u16,
         plain: bool,
     ) -> Result<(), Refusal> {
-        if self.verdict(destination, port) == Verdict::Allowed {
+        if self.verdict(destination, port) == AddressVerdict::Allowed {
             return Ok(());
         }
         let private = match destination {
@@ -327,8 +327,8 @@ impl AddressRules {
             return Ok(());
         }
         let passes = match self.verdict(Destination::Name(name), port) {
-            Verdict::Allowed => addresses.iter().all(|address| !is_never_allowed(*address)),
-            Verdict::General => addresses.iter().all(|address| is_global_unicast(*address)),
+            AddressVerdict::Allowed => addresses.iter().all(|address| !is_never_allowed(*address)),
+            AddressVerdict::General => addresses.iter().all(|address| is_global_unicast(*address)),
         };
         if passes {
             Ok(())
@@ -391,5 +391,43 @@ mod tests {
         ] {
             assert!(!is_local_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_persons_own_program_calls_every_place_and_the_internet_by_tls_alone() {
+        let rules = AddressRules {
+            any_destination: true,
+            ..AddressRules::default()
+        };
+        let check = |rules: &AddressRules, url: &str| rules.check_url(&Url::parse(url).unwrap());
+        for url in [
+            "http://localhost:3000/mcp",
+            "http://127.0.0.1:22/mcp",
+            "http://[::1]:5432/mcp",
+            "http://nas.local/mcp",
+            "http://192.168.1.2/mcp",
+            "https://10.0.0.1/mcp",
+            "https://mcp.example.com:25/mcp",
+        ] {
+            assert_eq!(check(&rules, url), Ok(()), "{url}");
+            assert!(check(&AddressRules::default(), url).is_err(), "{url}");
+        }
+        let plain = Err(Refusal::Url(UrlFault::PlainHttp));
+        for url in ["http://mcp.example.com/mcp", "http://93.184.216.34/mcp"] {
+            assert_eq!(check(&rules, url), plain, "{url}");
+            let open = AddressRules {
+                allow_plain_http: true,
+                ..rules.clone()
+            };
+            assert_eq!(check(&open, url), Ok(()), "{url}");
+        }
+        for url in ["ftp://localhost/x", "https://me:secret@mcp.example.com/mcp"] {
+            assert!(check(&rules, url).is_err(), "{url}");
+        }
+        let inside = ["10.0.0.1".parse().unwrap()];
+        assert_eq!(
+            rules.check_resolved("mcp.example.com", 443, &inside),
+            Ok(())
+        );
     }
 }

@@ -160,10 +160,10 @@ pub fn parse_url(text: &str) -> Result<Url, EgressError> {
 /// The guarded client. Cloning shares connections.
 #[derive(Clone)]
 pub struct Egress {
-    inner: Arc<Inner>,
+    inner: Arc<EgressState>,
 }
 
-struct Inner {
+struct EgressState {
     rules: Arc<AddressRules>,
     pool: Pool,
     user_agent: HeaderValue,
@@ -208,7 +208,7 @@ impl Egress {
         let user_agent =
             HeaderValue::try_from(policy.user_agent).map_err(EgressSetupError::UserAgent)?;
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(EgressState {
                 rules,
                 pool: Pool::new(connector),
                 user_agent,
@@ -502,20 +502,20 @@ fn not_connected(failure: NoConnection, url: &Url) -> EgressError {
         NoConnection::Handshake(error) => return EgressError::broken(error),
     };
     match failure.kind() {
-        connect::Kind::Refused(refusal) => EgressError::refused(refusal, url),
-        connect::Kind::Dns => EgressError::Dns {
+        connect::FailureKind::Refused(refusal) => EgressError::refused(refusal, url),
+        connect::FailureKind::Dns => EgressError::Dns {
             host: host(),
             source: Box::new(failure),
         },
-        connect::Kind::Tcp => EgressError::Connect {
+        connect::FailureKind::Tcp => EgressError::Connect {
             host: host(),
             source: Box::new(failure),
         },
-        connect::Kind::Tls => EgressError::Tls {
+        connect::FailureKind::Tls => EgressError::Tls {
             host: host(),
             source: Box::new(failure),
         },
-        connect::Kind::Timeout(after) => EgressError::Timeout {
+        connect::FailureKind::Timeout(after) => EgressError::Timeout {
             phase: Phase::Connect,
             after,
         },

@@ -48,10 +48,10 @@ impl fmt::Debug for Dependency {
 /// The state of a node as its surroundings see it. Cloning shares it.
 #[derive(Clone)]
 pub struct Health {
-    inner: Arc<Inner>,
+    inner: Arc<HealthState>,
 }
 
-struct Inner {
+struct HealthState {
     ready: AtomicBool,
     watched: Mutex<Vec<Watched>>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -75,7 +75,7 @@ impl Health {
     /// Not ready yet. `metrics` renders the Prometheus text.
     pub fn new(metrics: Arc<dyn Fn() -> String + Send + Sync>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(HealthState {
                 ready: AtomicBool::new(false),
                 watched: Mutex::default(),
                 metrics,

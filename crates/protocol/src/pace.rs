@@ -23,14 +23,14 @@ pub enum Queue {
 
 /// One queue: the times of its last notifications, and the notification that waits.
 #[derive(Debug)]
-struct Kept<T> {
+struct QueueState<T> {
     queue: Queue,
     /// The last times, oldest first: as many as there may be in the window.
     told: VecDeque<Instant>,
     waits: Option<T>,
 }
 
-impl<T> Kept<T> {
+impl<T> QueueState<T> {
     /// Time from which the next notification may be sent; `None` if it may be sent at once.
     fn opens(&self, most: usize) -> Option<Instant> {
         let first = self.told.front().filter(|_| self.told.len() >= most)?;
@@ -53,7 +53,7 @@ impl<T> Kept<T> {
 #[derive(Debug)]
 pub struct Pace<T> {
     most: usize,
-    queues: Vec<Kept<T>>,
+    queues: Vec<QueueState<T>>,
     dropped: u64,
 }
 
@@ -91,7 +91,7 @@ impl<T> Pace<T> {
     /// Takes a waiting notification that may be sent now.
     pub fn next(&mut self, now: Instant) -> Option<T> {
         let most = self.most;
-        let is_due = |kept: &&mut Kept<T>| kept.waits.is_some() && kept.is_open(most, now);
+        let is_due = |kept: &&mut QueueState<T>| kept.waits.is_some() && kept.is_open(most, now);
         let kept = self.queues.iter_mut().find(is_due)?;
         kept.tell(most, now);
         kept.waits.take()
@@ -108,9 +108,10 @@ impl<T> Pace<T> {
         std::mem::take(&mut self.dropped)
     }
 
-    fn queue(&mut self, queue: Queue) -> &mut Kept<T> {
-        let find =
-            |queues: &[Kept<T>], queue: &Queue| queues.iter().position(|kept| kept.queue == *queue);
+    fn queue(&mut self, queue: Queue) -> &mut QueueState<T> {
+        let find = |queues: &[QueueState<T>], queue: &Queue| {
+            queues.iter().position(|kept| kept.queue == *queue)
+        };
         let mut queue = queue;
         let mut known = find(&self.queues, &queue);
         // Loggers beyond the limit share one queue, so that a new logger for each message does not
@@ -120,7 +121,7 @@ impl<T> Pace<T> {
             known = find(&self.queues, &queue);
         }
         let at = known.unwrap_or_else(|| {
-            self.queues.push(Kept {
+            self.queues.push(QueueState {
                 queue,
                 told: VecDeque::new(),
                 waits: None,

@@ -55,13 +55,13 @@ impl BatchConnection {
 /// Collects the queries of one kind into messages.
 pub(crate) struct QueryBatcher<Q: BatchQuery> {
     pool: PgPool,
-    waiting: Mutex<Waiting<Q>>,
+    waiting: Mutex<WaitingQueries<Q>>,
 }
 
 /// The sender of the answer to a waiting caller.
 type Reply<Q> = oneshot::Sender<Result<<Q as BatchQuery>::Answer, StorageError>>;
 
-struct Waiting<Q: BatchQuery> {
+struct WaitingQueries<Q: BatchQuery> {
     queries: Vec<(Q, Reply<Q>)>,
     /// A task is sending queries, and will send these too.
     is_sending: bool,
@@ -75,7 +75,7 @@ impl<Q: BatchQuery> fmt::Debug for QueryBatcher<Q> {
 
 impl<Q: BatchQuery> QueryBatcher<Q> {
     pub(crate) fn new(pool: PgPool) -> Arc<Self> {
-        let waiting = Mutex::new(Waiting {
+        let waiting = Mutex::new(WaitingQueries {
             queries: Vec::new(),
             is_sending: false,
         });
@@ -99,7 +99,7 @@ impl<Q: BatchQuery> QueryBatcher<Q> {
             .unwrap_or(Err(StorageError::Unavailable(sqlx::Error::WorkerCrashed)))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting<Q>> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingQueries<Q>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

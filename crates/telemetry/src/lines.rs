@@ -14,39 +14,39 @@ const WAITING_BYTES: usize = 4 * 1024 * 1024;
 const COLLECT_FOR: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingLines {
     text: Vec<u8>,
     lost: u64,
     stop: bool,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
+struct LineQueue {
+    waiting: Mutex<WaitingLines>,
     changed: Condvar,
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl LineQueue {
+    fn lock(&self) -> MutexGuard<'_, WaitingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Destination of the lines.
 #[derive(Debug, Clone)]
-pub(crate) struct Lines(Arc<Queue>);
+pub(crate) struct Lines(Arc<LineQueue>);
 
 /// The thread; stopping it writes what is waiting.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    queue: Arc<Queue>,
+    queue: Arc<LineQueue>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
     /// Starts the thread over `out`.
     pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<(Self, Lines)> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(LineQueue::default());
         let theirs = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
@@ -68,10 +68,10 @@ impl Drop for Writer {
     }
 }
 
-fn write_all(mut out: impl Write, queue: &Queue) {
+fn write_all(mut out: impl Write, queue: &LineQueue) {
     let mut batch = Vec::with_capacity(64 * 1024);
     loop {
-        let idle = |waiting: &mut Waiting| waiting.text.is_empty() && !waiting.stop;
+        let idle = |waiting: &mut WaitingLines| waiting.text.is_empty() && !waiting.stop;
         let waiting = queue.changed.wait_while(queue.lock(), idle);
         let waiting = waiting.unwrap_or_else(PoisonError::into_inner);
         let collecting = queue

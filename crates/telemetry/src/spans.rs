@@ -109,7 +109,7 @@ impl Traces {
         })
         .map_err(TracesError::Client)?;
         egress.check(&endpoint).map_err(|_| wrong())?;
-        let client = Client {
+        let client = CollectorClient {
             egress,
             runtime: Handle::current(),
             requests: TaskTracker::new(),
@@ -207,7 +207,7 @@ fn data(span: Finished) -> SpanData {
 }
 
 /// HTTP client of the exporter.
-struct Client {
+struct CollectorClient {
     egress: Egress,
     /// The exporter has no runtime.
     runtime: Handle,
@@ -215,13 +215,13 @@ struct Client {
     is_failing: AtomicBool,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for CollectorClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").finish_non_exhaustive()
     }
 }
 
-impl Client {
+impl CollectorClient {
     /// One line when the collector goes, and one when it is back.
     fn note(&self, fault: Option<&dyn fmt::Display>) {
         let was_failing = self.is_failing.swap(fault.is_some(), Ordering::Relaxed);
@@ -236,7 +236,7 @@ impl Client {
 }
 
 #[async_trait::async_trait]
-impl HttpClient for Client {
+impl HttpClient for CollectorClient {
     async fn send_bytes(
         &self,
         request: http::Request<Bytes>,

@@ -85,10 +85,10 @@ struct Record {
 /// Work that is under way. It ends when it is dropped.
 #[derive(Debug)]
 #[must_use = "a span ends when it is dropped"]
-pub struct Span(Box<Inner>);
+pub struct Span(Box<SpanState>);
 
 #[derive(Debug)]
-struct Inner {
+struct SpanState {
     context: Context,
     /// `None`: the trace is not recorded, and this only passes that on.
     record: Option<Mutex<Record>>,
@@ -101,7 +101,7 @@ impl Span {
 
     pub(crate) fn under(parent: &Context, is_remote: bool, name: &'static str, kind: Kind) -> Self {
         if !parent.is_sampled() {
-            return Self(Box::new(Inner {
+            return Self(Box::new(SpanState {
                 context: parent.clone(),
                 record: None,
             }));
@@ -125,7 +125,7 @@ impl Span {
             attributes: Vec::new(),
             failure: None,
         };
-        Self(Box::new(Inner {
+        Self(Box::new(SpanState {
             context,
             record: Some(Mutex::new(record)),
         }))

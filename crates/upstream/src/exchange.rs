@@ -62,7 +62,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const OUTSIDE: &str = "Not available outside a request";
 
 #[derive(Debug)]
-enum Source {
+enum AnswerSource {
     /// All that will come is in the queue.
     Whole,
     /// An event stream.
@@ -81,7 +81,7 @@ enum Source {
 pub struct Exchange {
     peer: Arc<dyn Peer>,
     id: RequestId,
-    source: Source,
+    source: AnswerSource,
     queue: VecDeque<Incoming>,
     last_event: Option<String>,
     pause: Option<Duration>,
@@ -109,7 +109,7 @@ impl Exchange {
         let mut this = Self {
             peer,
             id,
-            source: Source::Whole,
+            source: AnswerSource::Whole,
             queue: VecDeque::new(),
             last_event: None,
             pause: None,
@@ -120,7 +120,7 @@ impl Exchange {
         };
         let status = answer.status;
         if status.is_success() && is_events(&answer.headers) {
-            this.source = Source::Stream {
+            this.source = AnswerSource::Stream {
                 body: Box::new(answer),
                 decoder: Decoder::new(limits.answer_bytes),
             };
@@ -184,7 +184,7 @@ impl Exchange {
         Self {
             peer,
             id,
-            source: Source::Link(receiver),
+            source: AnswerSource::Link(receiver),
             queue: VecDeque::new(),
             last_event: None,
             pause: None,
@@ -266,7 +266,7 @@ impl Exchange {
                     self.check(result)?;
                 }
                 self.over = true;
-                self.source = Source::Whole;
+                self.source = AnswerSource::Whole;
                 Event::Answer(outcome)
             }
             Incoming::Request { id, method, params } => {
@@ -329,17 +329,17 @@ impl Exchange {
         let patience = silence.min(left);
         let silent = |_| UpstreamError::Timeout(patience);
         match &mut self.source {
-            Source::Whole => {
+            AnswerSource::Whole => {
                 self.over = true;
                 Err(UpstreamError::violation("its answer holds no answer"))
             }
-            Source::Link(receiver) => {
+            AnswerSource::Link(receiver) => {
                 let next = timeout(patience, receiver.recv()).await.map_err(silent)?;
                 self.queue
                     .push_back(next.ok_or(UpstreamError::Interrupted)?);
                 Ok(())
             }
-            Source::Stream { body, decoder } => {
+            AnswerSource::Stream { body, decoder } => {
                 let piece = timeout(patience, body.piece()).await.map_err(silent)?;
                 let client = self.peer.client();
                 match piece {
@@ -363,13 +363,13 @@ impl Exchange {
                         Ok(())
                     }
                     Ok(None) | Err(EgressError::Protocol { .. }) => {
-                        self.source = Source::Broken;
+                        self.source = AnswerSource::Broken;
                         Ok(())
                     }
                     Err(error) => Err(error.into()),
                 }
             }
-            Source::Broken => self.resume().await,
+            AnswerSource::Broken => self.resume().await,
         }
     }
 
@@ -399,7 +399,7 @@ impl Exchange {
         let client = self.peer.client();
         match client.get(client.url(), &headers).await {
             Ok(answer) if answer.status.is_success() && is_events(&answer.headers) => {
-                self.source = Source::Stream {
+                self.source = AnswerSource::Stream {
                     body: Box::new(answer),
                     decoder: Decoder::new(client.limits().answer_bytes),
                 };

@@ -39,7 +39,7 @@ const WAITING: usize = 256;
 
 /// Requests that wait for an answer from the stream.
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingCalls {
     by_id: HashMap<RequestId, (u64, mpsc::Sender<Incoming>)>,
     made: u64,
     /// Receiver of messages that belong to no request.
@@ -56,11 +56,11 @@ pub struct Link {
     /// Address to which messages are posted.
     pub(crate) post: Url,
     revision: OnceLock<Revision>,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<WaitingCalls>>,
     _stop: DropGuard,
 }
 
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+fn lock(waiting: &Mutex<WaitingCalls>) -> MutexGuard<'_, WaitingCalls> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -99,7 +99,7 @@ impl Link {
             ));
         }
         let stop = CancellationToken::new();
-        let waiting = Arc::<Mutex<Waiting>>::default();
+        let waiting = Arc::<Mutex<WaitingCalls>>::default();
         let link = Arc::new(Self {
             client: client.clone(),
             post,
@@ -107,7 +107,7 @@ impl Link {
             waiting: Arc::clone(&waiting),
             _stop: stop.clone().drop_guard(),
         });
-        let reader = Reader {
+        let reader = LinkReader {
             client: client.clone(),
             link: Arc::downgrade(&link),
             waiting,
@@ -226,13 +226,13 @@ async fn endpoint_event(
     }
 }
 
-struct Reader {
+struct LinkReader {
     client: Client,
     link: std::sync::Weak<Link>,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<WaitingCalls>>,
 }
 
-impl Reader {
+impl LinkReader {
     async fn read(&self, mut body: EgressStream, mut decoder: Decoder, first: Vec<Frame>) {
         let mut frames = first;
         loop {

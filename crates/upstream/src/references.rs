@@ -18,9 +18,9 @@ const SHOWN: usize = 200;
 
 /// The first reference to what is not in the schema, as the words of a sentence.
 pub(crate) fn foreign_reference(schema: &Value) -> Option<String> {
-    let mut found = Found::default();
+    let mut found = FoundReference::default();
     found.schema(schema, None);
-    let Found { ids, references } = found;
+    let FoundReference { ids, references } = found;
     let foreign = references.into_iter().find(|reference| {
         !ids.contains(reference.address.as_str()) && !KNOWN.contains(&reference.address.as_str())
     })?;
@@ -29,7 +29,7 @@ pub(crate) fn foreign_reference(schema: &Value) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundReference {
     /// Addresses of the schema and of schemas within.
     ids: HashSet<String>,
     references: Vec<Reference>,
@@ -41,7 +41,7 @@ struct Reference {
     address: String,
 }
 
-impl Found {
+impl FoundReference {
     fn schema(&mut self, schema: &Value, base: Option<&Url>) {
         match schema {
             Value::Array(list) => list.iter().for_each(|one| self.schema(one, base)),

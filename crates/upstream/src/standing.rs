@@ -35,12 +35,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Standing {
     connection: Connection,
-    source: Source,
+    source: StreamSource,
     queue: VecDeque<Incoming>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum StreamSource {
     /// The GET stream of a session.
     Get(Box<Get>),
     /// A listen request.
@@ -69,13 +69,13 @@ impl Connection {
         let source = match self {
             Self::Modern(_) => {
                 let listen = Request::new(Method::SubscriptionsListen.name(), wanted(uris));
-                Source::Listen(Box::new(self.call(&listen).await?))
+                StreamSource::Listen(Box::new(self.call(&listen).await?))
             }
             Self::Legacy(legacy) => match legacy.stand().await? {
-                Some(get) => Source::Get(Box::new(get)),
+                Some(get) => StreamSource::Get(Box::new(get)),
                 None => return Ok(None),
             },
-            Self::Link(link) => Source::Link(link.stand()),
+            Self::Link(link) => StreamSource::Link(link.stand()),
         };
         Ok(Some(Standing {
             connection: self.clone(),
@@ -102,7 +102,7 @@ impl Connection {
         let listen = Request::new(Method::SubscriptionsListen.name(), params);
         Ok(Standing {
             connection: self.clone(),
-            source: Source::Listen(Box::new(self.call(&listen).await?)),
+            source: StreamSource::Listen(Box::new(self.call(&listen).await?)),
             queue: VecDeque::new(),
         })
     }
@@ -166,19 +166,19 @@ impl Standing {
                 }
             }
             match &mut self.source {
-                Source::Listen(exchange) => match exchange.next().await? {
+                StreamSource::Listen(exchange) => match exchange.next().await? {
                     // The server ends the stream. A caller that needs more messages opens another
                     // one.
                     Event::Answer(Ok(_)) => return Err(UpstreamError::Interrupted),
                     Event::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
                     event => return Ok(event),
                 },
-                Source::Link(receiver) => {
+                StreamSource::Link(receiver) => {
                     let next = receiver.recv().await;
                     self.queue
                         .push_back(next.ok_or(UpstreamError::Interrupted)?);
                 }
-                Source::Get(get) => {
+                StreamSource::Get(get) => {
                     let Connection::Legacy(legacy) = &self.connection else {
                         return Err(UpstreamError::Interrupted);
                     };

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
+    task::JoinSet,
     time::timeout,
 };
 
@@ -69,6 +70,7 @@ pub(super) struct Bridge {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     notes: Arc<Mutex<String>>,
+    _readers: JoinSet<()>,
     /// What came while an answer was awaited.
     pub(super) others: Vec<Value>,
     next: i64,
@@ -81,7 +83,8 @@ impl Bridge {
         let mut errors = BufReader::new(child.stderr.take().context("a pipe")?).lines();
         let notes = Arc::<Mutex<String>>::default();
         let written = Arc::clone(&notes);
-        tokio::spawn(async move {
+        let mut readers = JoinSet::new();
+        readers.spawn(async move {
             while let Ok(Some(line)) = errors.next_line().await {
                 let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
                 written.push_str(&line);
@@ -93,6 +96,7 @@ impl Bridge {
             child,
             output,
             notes,
+            _readers: readers,
             others: Vec::new(),
             next: 1,
         })

@@ -180,7 +180,7 @@ async fn x_40_x_73_x_76_x_78_changes_logs_progress_and_cancellation_pass() -> Re
     bridge
         .notify("notifications/cancelled", json!({"requestId": call}))
         .await?;
-    ensure!(text(&bridge.call("test_simple_text", json!({})).await?) != "");
+    ensure!(!text(&bridge.call("test_simple_text", json!({})).await?).is_empty());
     ensure!(bridge.others.iter().all(|message| message["id"] != call));
     ensure!(bridge.close().await?.success());
     Ok(())
@@ -218,7 +218,7 @@ async fn x_65_x_66_a_client_of_2026_07_28_alone_uses_a_server_with_sessions() ->
             answer["result"]["resultType"] == "complete",
             "{fixture:?}: {answer}"
         );
-        ensure!(text(&answer) != "", "{fixture:?}: {answer}");
+        ensure!(!text(&answer).is_empty(), "{fixture:?}: {answer}");
         if fixture == Fixture::TypeScript1 {
             let missing = bridge
                 .modern("resources/read", json!({"uri": "test://nothing"}))

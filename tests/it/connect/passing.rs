@@ -86,7 +86,10 @@ async fn a_message_reaches_the_server_byte_for_byte_and_the_session_is_deleted_i
     let line = r#"{ "jsonrpc":"2.0","method":"tools/call","id":"Ä-1","params":{"name":"test_simple_text","arguments":{"x":1.0e2},"_meta":{"a.b/c":[1]}}}"#;
     bridge.write(line).await?;
     let answer = bridge.receive().await?;
-    ensure!(answer["id"] == "Ä-1" && text(&answer) != "", "{answer}");
+    ensure!(
+        answer["id"] == "Ä-1" && !text(&answer).is_empty(),
+        "{answer}"
+    );
     let calls = upstream.seen_of("tools/call");
     ensure!(
         calls.len() == 1 && calls[0].body == line.as_bytes(),
@@ -267,7 +270,8 @@ async fn an_expired_session_is_opened_again_without_the_client() -> Result<()> {
         .await?;
     bridge.call("test_count", json!({})).await?;
     let old = session_of(&upstream)?;
-    let ended = reqwest::Client::new()
+    let ended = reqwest::Client::builder()
+        .build()?
         .delete(upstream.direct_url())
         .header("mcp-session-id", &old)
         .header("mcp-protocol-version", LEGACY)
@@ -320,7 +324,7 @@ async fn a_session_of_one_stream_that_breaks_is_opened_again() -> Result<()> {
     ensure!(answer["error"]["code"] == -31004, "{answer}");
     bridge.until("notifications/tools/list_changed").await?;
     let answer = bridge.call("test_simple_text", json!({})).await?;
-    ensure!(text(&answer) != "", "{answer}");
+    ensure!(!text(&answer).is_empty(), "{answer}");
     // The first of all was a POST to the address of the stream, which refused it.
     let opened = upstream.seen_of("initialize");
     ensure!(opened.iter().filter(|one| one.path != "/sse").count() == 2);
@@ -438,7 +442,7 @@ async fn a_probe_of_2026_07_28_at_a_server_with_sessions_leads_the_client_to_the
     let opened = bridge.initialize(LEGACY, json!({})).await?;
     ensure!(opened["protocolVersion"] == LEGACY, "{opened}");
     let answer = bridge.call("test_simple_text", json!({})).await?;
-    ensure!(text(&answer) != "", "{answer}");
+    ensure!(!text(&answer).is_empty(), "{answer}");
     Ok(())
 }
 
@@ -484,7 +488,7 @@ async fn lines_that_are_no_messages_are_answered_and_the_conversation_goes_on() 
     let early = bridge.request("tools/list", json!({})).await?;
     ensure!(early["error"]["code"] == -32600, "{early}");
     bridge.initialize(LEGACY, json!({})).await?;
-    ensure!(text(&bridge.call("test_simple_text", json!({})).await?) != "");
+    ensure!(!text(&bridge.call("test_simple_text", json!({})).await?).is_empty());
     Ok(())
 }
 

@@ -11,10 +11,10 @@ use crate::lock;
 /// Suspends the tasks that it wraps, and continues them. Time goes on meanwhile, so all timers of a
 /// suspended task fire at once later. Cheap to clone; clones share the state.
 #[derive(Debug, Clone, Default)]
-pub struct Standstill(Arc<Mutex<State>>);
+pub struct Standstill(Arc<Mutex<StandstillState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct StandstillState {
     is_stopped: bool,
     /// Suspended tasks, in the order in which they were woken.
     waiting: Vec<Waker>,

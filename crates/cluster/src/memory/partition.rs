@@ -44,7 +44,7 @@ pub(super) struct Session {
     /// End of the tombstone.
     pub(super) ended_until: Option<u64>,
     pub(super) streams: Map<Nonce, Stream>,
-    pub(super) running: Map<String, Running>,
+    pub(super) running: Map<String, RegisteredCall>,
     pub(super) questions: Map<String, Question>,
     /// No entry expires before this time.
     earliest: u64,
@@ -78,7 +78,7 @@ pub(super) struct Stream {
 
 /// Entry of the running requests.
 #[derive(Debug, Clone)]
-pub(super) enum Running {
+pub(super) enum RegisteredCall {
     Request {
         node: NodeId,
         stream: Option<Nonce>,
@@ -89,7 +89,7 @@ pub(super) enum Running {
     Tombstone { until: u64 },
 }
 
-impl Running {
+impl RegisteredCall {
     pub(super) const fn until(&self) -> u64 {
         match self {
             Self::Request { until, .. } | Self::Tombstone { until } => *until,
@@ -141,7 +141,7 @@ impl Session {
             .streams
             .values()
             .map(|stream| stream.until)
-            .chain(self.running.values().map(Running::until))
+            .chain(self.running.values().map(RegisteredCall::until))
             .chain(self.ended_until)
             .chain(self.record.as_ref().map(|record| record.until))
             .min()
@@ -316,7 +316,7 @@ impl Partition {
             nodes.extend(stream.attached);
         }
         for entry in session.running.values() {
-            if let Running::Request { node, .. } = entry {
+            if let RegisteredCall::Request { node, .. } = entry {
                 nodes.insert(*node);
             }
         }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{
     ms,
-    partition::{Moment, Partition, Running},
+    partition::{Moment, Partition, RegisteredCall},
 };
 use crate::store::{
     NodeId, NodeMessage, Nonce, Principal, Registered, Routed, SessionKey, StreamKey,
@@ -29,17 +29,17 @@ impl Partition {
         }
         match session.running.get(rpc) {
             Some(
-                Running::Tombstone { .. }
-                | Running::Request {
+                RegisteredCall::Tombstone { .. }
+                | RegisteredCall::Request {
                     cancelled: true, ..
                 },
             ) => return Registered::Cancelled,
-            Some(Running::Request { .. }) => {}
+            Some(RegisteredCall::Request { .. }) => {}
             None => {
                 let requests = session
                     .running
                     .values()
-                    .filter(|entry| matches!(entry, Running::Request { .. }))
+                    .filter(|entry| matches!(entry, RegisteredCall::Request { .. }))
                     .count();
                 if requests >= moment.bounds.running {
                     return Registered::Full;
@@ -49,7 +49,7 @@ impl Partition {
         let until = moment.now + ms(deadline_in);
         session.running.insert(
             rpc.to_owned(),
-            Running::Request {
+            RegisteredCall::Request {
                 node,
                 stream,
                 until,
@@ -77,7 +77,7 @@ impl Partition {
         if session.refuses(principal) {
             return Routed::Unknown;
         }
-        if let Some(Running::Request {
+        if let Some(RegisteredCall::Request {
             node,
             stream,
             cancelled,
@@ -106,14 +106,14 @@ impl Partition {
             .running
             .iter()
             .filter(|(known, entry)| {
-                matches!(entry, Running::Tombstone { .. }) && known.as_str() != rpc
+                matches!(entry, RegisteredCall::Tombstone { .. }) && known.as_str() != rpc
             })
             .count();
         if tombstones < moment.bounds.tombstones {
             let until = moment.now + ms(moment.bounds.tombstone);
             session
                 .running
-                .insert(rpc.to_owned(), Running::Tombstone { until });
+                .insert(rpc.to_owned(), RegisteredCall::Tombstone { until });
             session.ends_at(until);
         }
         Routed::Nobody

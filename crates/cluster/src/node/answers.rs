@@ -6,6 +6,8 @@
 //! node can distinguish such a question from one that never existed or has ended, so all of them
 //! are retried alike. Only the first answer to a question is kept for retries.
 
+pub(super) mod deliver;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, atomic::AtomicUsize},
@@ -13,26 +15,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use portolan_model::id::TenantId;
 use tokio::{sync::Notify, time::Instant};
 
-use super::{
-    Inner,
-    questions::OPEN_AT_MOST,
-    sessions::{Place, Unavailable},
-};
-use crate::{
-    lock,
-    store::{self, Principal, Routed, SessionKey, StoreError},
-};
+use super::questions::OPEN_AT_MOST;
+use crate::store::{Principal, Routed, SessionKey};
 
-/// Pause between two attempts of a request that waits for the store: first, and longest.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// The same for an answer whose question is unknown. A writer tries every 250 ms.
 const EARLY_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
-/// Maximum number of answers that are retried at once.
-const AT_ONCE: usize = 64;
 /// Bounds of the answers that this node keeps: in total, per tenant, per session, and in bytes. The
 /// tenant's bound leaves space for other tenants.
 const KEPT: usize = 1_000;
@@ -43,7 +33,7 @@ const BYTES_OF_TENANT: usize = BYTES / 4;
 
 /// An answer as the client sent it, sealed for its question.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ClientAnswer {
     pub(super) tenant: TenantId,
     pub(super) session: SessionKey,
     pub(super) principal: Principal,
@@ -52,8 +42,8 @@ pub(super) struct Answer {
 }
 
 #[derive(Debug)]
-struct Kept {
-    answer: Arc<Answer>,
+struct RetriedAnswer {
+    answer: Arc<ClientAnswer>,
     until: Instant,
     /// `None` during an attempt.
     next: Option<Instant>,
@@ -62,15 +52,15 @@ struct Kept {
 
 #[derive(Debug, Default)]
 struct Early {
-    kept: BTreeMap<u64, Kept>,
+    kept: BTreeMap<u64, RetriedAnswer>,
     last: u64,
     bytes: usize,
 }
 
 impl Early {
-    fn may_keep(&self, answer: &Answer) -> bool {
+    fn may_keep(&self, answer: &ClientAnswer) -> bool {
         let (mut of_tenant, mut bytes_of_tenant, mut of_one) = (0, 0_usize, 0);
-        for Kept { answer: other, .. } in self.kept.values() {
+        for RetriedAnswer { answer: other, .. } in self.kept.values() {
             if other.tenant == answer.tenant {
                 of_tenant += 1;
                 bytes_of_tenant += other.payload.len();
@@ -90,10 +80,10 @@ impl Early {
             && self.bytes.saturating_add(size) <= BYTES
     }
 
-    fn keep(&mut self, answer: Answer, now: Instant, wait: Duration) {
+    fn keep(&mut self, answer: ClientAnswer, now: Instant, wait: Duration) {
         self.last += 1;
         self.bytes += answer.payload.len();
-        let kept = Kept {
+        let kept = RetriedAnswer {
             answer: Arc::new(answer),
             until: now + wait,
             next: Some(now + EARLY_AGAIN.0),
@@ -103,8 +93,8 @@ impl Early {
     }
 
     /// Takes one answer that is due for a retry.
-    fn take_due(&mut self, now: Instant) -> Option<(u64, Arc<Answer>)> {
-        let is_due = |kept: &Kept| kept.next.is_some_and(|at| at <= now);
+    fn take_due(&mut self, now: Instant) -> Option<(u64, Arc<ClientAnswer>)> {
+        let is_due = |kept: &RetriedAnswer| kept.next.is_some_and(|at| at <= now);
         let (number, kept) = self.kept.iter_mut().find(|(_, kept)| is_due(kept))?;
         kept.next = None;
         Some((*number, Arc::clone(&kept.answer)))
@@ -139,121 +129,7 @@ pub(super) struct Answers {
     wake: Notify,
 }
 
-/// Passes an answer to the request that waits for it, on any node.
-pub(super) async fn give(inner: &Inner, answer: Answer) -> Result<Routed, Unavailable> {
-    let settings = &inner.settings;
-    let until = Instant::now() + settings.answer_wait;
-    let (mut pause, most) = AGAIN;
-    let mut place = None;
-    let routed = loop {
-        match offer(inner, &answer).await {
-            Ok(routed) => break routed,
-            Err(StoreError::Corrupt(_)) => return Err(Unavailable),
-            Err(_) if Instant::now() >= until => return Err(Unavailable),
-            Err(_) => {}
-        }
-        if place.is_none() {
-            place = Place::take(&inner.answers.waiting, settings.waiters);
-            if place.is_none() {
-                return Err(Unavailable);
-            }
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(most);
-    };
-    if routed == Routed::Unasked {
-        let mut early = lock(&inner.answers.early);
-        if early.may_keep(&answer) {
-            early.keep(answer, Instant::now(), settings.answer_wait);
-            drop(early);
-            inner.answers.wake.notify_one();
-            // The outcome is counted when it is known.
-            return Ok(routed);
-        }
-    }
-    count(outcome(routed));
-    Ok(routed)
-}
-
-/// Makes one attempt. While the store cannot decide which answer is the first, a question that is
-/// open on this node takes the answer.
-async fn offer(inner: &Inner, answer: &Answer) -> store::Result<Routed> {
-    let Answer {
-        session,
-        principal,
-        question,
-        payload,
-        ..
-    } = answer;
-    let guarded_store = &inner.guarded_store;
-    let reply = if guarded_store.is_open() && inner.questions.is_open(*session, question) {
-        Err(StoreError::Down("the breaker is open".to_owned()))
-    } else {
-        let offer = guarded_store
-            .store
-            .answer(*session, *principal, question, payload.clone());
-        guarded_store
-            .call("answer", inner.settings.call_within, offer)
-            .await
-    };
-    let has_no_say = matches!(
-        reply,
-        Ok(Routed::Unasked) | Err(StoreError::Down(_) | StoreError::Refused(_))
-    );
-    if has_no_say
-        && inner
-            .questions
-            .answered(*session, question, payload.clone())
-    {
-        return Ok(Routed::Notified);
-    }
-    reply
-}
-
-/// Retries answers whose questions were unknown, until the node stops.
-pub(super) async fn try_again(inner: Arc<Inner>) {
-    let mut flight = FuturesUnordered::new();
-    loop {
-        let next = {
-            let mut early = lock(&inner.answers.early);
-            while flight.len() < AT_ONCE {
-                let Some((number, answer)) = early.take_due(Instant::now()) else {
-                    break;
-                };
-                flight.push(try_one(&inner, number, answer));
-            }
-            early.next().filter(|_| flight.len() < AT_ONCE)
-        };
-        let sleep = async {
-            match next {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            Some(()) = flight.next() => {}
-            () = inner.answers.wake.notified() => {}
-            () = sleep => {}
-        }
-    }
-}
-
-async fn try_one(inner: &Inner, number: u64, answer: Arc<Answer>) {
-    let came_of_it = match offer(inner, &answer).await {
-        Ok(Routed::Unasked) | Err(StoreError::Down(_) | StoreError::Refused(_)) => None,
-        Ok(Routed::Notified) => Some("late"),
-        Ok(routed) => Some(outcome(routed)),
-        Err(StoreError::Corrupt(_)) => Some(outcome(Routed::Unasked)),
-    };
-    let is_over = lock(&inner.answers.early).tried(number, came_of_it.is_some(), Instant::now());
-    if is_over {
-        count(came_of_it.unwrap_or(outcome(Routed::Unasked)));
-    }
-}
-
-fn count(outcome: &'static str) {
+pub(super) fn count(outcome: &'static str) {
     metrics::counter!("answers_total", "outcome" => outcome).increment(1);
 }
 
@@ -280,7 +156,7 @@ mod tests {
         let answer = |tenant, number: usize, payload: &'static [u8]| {
             let mut key = [0; 16];
             key[..8].copy_from_slice(&number.to_be_bytes());
-            Answer {
+            ClientAnswer {
                 tenant,
                 session: SessionKey(key),
                 principal: Principal(key),

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Mutex};
 
 use foldhash::fast::SeedableRandomState;
 
-use super::rng::NodeRng;
+use crate::rng::NodeRng;
 use crate::{lock, store::SessionKey};
 
 /// Number of locks, large enough that few sessions share one.

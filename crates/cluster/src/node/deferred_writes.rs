@@ -1,22 +1,17 @@
 //! Small store operations that run in the background. A lost one only occupies memory until it
 //! expires.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
+pub(super) mod run;
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use std::{collections::VecDeque, sync::Mutex};
+
 use tokio::sync::Notify;
 
-use super::{Inner, sessions};
 use crate::{
     lock,
     store::{Principal, SessionKey, StreamKey},
 };
 
-/// Maximum number of operations in flight.
-const AT_ONCE: usize = 64;
 /// Queue length from which operations are dropped.
 const AT_MOST: usize = 100_000;
 
@@ -54,48 +49,6 @@ impl DeferredWrites {
         if queue.len() < AT_MOST {
             queue.push_back(write);
             self.wake.notify_one();
-        }
-    }
-}
-
-/// Runs the operations until the node stops.
-pub(super) async fn run(inner: Arc<Inner>) {
-    let mut flight = FuturesUnordered::new();
-    loop {
-        while flight.len() < AT_ONCE {
-            let Some(write) = lock(&inner.deferred_writes.queue).pop_front() else {
-                break;
-            };
-            flight.push(run_one(&inner, write));
-        }
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            Some(()) = flight.next() => {}
-            () = inner.deferred_writes.wake.notified() => {}
-        }
-    }
-}
-
-async fn run_one(inner: &Inner, write: DeferredWrite) {
-    let (guarded_store, within) = (&inner.guarded_store, inner.settings.call_within);
-    match write {
-        DeferredWrite::Unregister { session, rpc } => {
-            let unregister = guarded_store.store.unregister(session, &rpc);
-            let _ = guarded_store.call("unregister", within, unregister).await;
-        }
-        DeferredWrite::Detach { stream, generation } => {
-            let detach = guarded_store.store.detach(stream, inner.id, generation);
-            let _ = guarded_store.call("detach", within, detach).await;
-        }
-        DeferredWrite::Remember { session, principal } => {
-            sessions::keep_few(inner, session, principal).await;
-        }
-        DeferredWrite::TakeAnswer { session, question } => {
-            let take = guarded_store.store.take_answer(session, &question);
-            if let Ok(Some(payload)) = guarded_store.call("take_answer", within, take).await {
-                inner.questions.answered(session, &question, payload);
-            }
         }
     }
 }

@@ -7,9 +7,9 @@ use metrics::Histogram;
 
 /// Instruments of one metric by label value. Start the metrics recorder first; earlier instruments
 /// record nothing.
-pub(super) struct Kept<K, I, const N: usize>([OnceLock<(K, I)>; N]);
+pub(super) struct InstrumentCache<K, I, const N: usize>([OnceLock<(K, I)>; N]);
 
-impl<K: Copy + PartialEq, I, const N: usize> Kept<K, I, N> {
+impl<K: Copy + PartialEq, I, const N: usize> InstrumentCache<K, I, N> {
     /// Applies `act` to the instrument of `key`. Beyond `N` keys, the instrument is created on each
     /// use.
     fn with(&self, key: K, make: impl Fn() -> I, act: impl Fn(&I)) {
@@ -24,20 +24,20 @@ impl<K: Copy + PartialEq, I, const N: usize> Kept<K, I, N> {
     }
 }
 
-impl<K, I, const N: usize> Default for Kept<K, I, N> {
+impl<K, I, const N: usize> Default for InstrumentCache<K, I, N> {
     fn default() -> Self {
         Self(std::array::from_fn(|_| OnceLock::new()))
     }
 }
 
-impl<K, I, const N: usize> fmt::Debug for Kept<K, I, N> {
+impl<K, I, const N: usize> fmt::Debug for InstrumentCache<K, I, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").finish_non_exhaustive()
     }
 }
 
 /// `redis_rtt_seconds` by operation.
-pub(super) type RoundTrips = Kept<&'static str, Histogram, 24>;
+pub(super) type RoundTrips = InstrumentCache<&'static str, Histogram, 24>;
 
 impl RoundTrips {
     pub(super) fn record(&self, op: &'static str, seconds: f64) {

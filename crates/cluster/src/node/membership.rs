@@ -1,6 +1,8 @@
 //! Live nodes, and nodes that are suspected to be dead (STREAM-12.1). A wrong suspicion
 //! wastes an epoch, which is fenced; it never breaks safety.
 
+pub(super) mod beat;
+
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
@@ -15,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Inner, settings::NodeSettings};
+use super::settings::NodeSettings;
 use crate::{
     lock,
     store::{Members, NodeId, PARTITIONS, Partition},
@@ -266,34 +268,6 @@ impl Watcher {
     /// Whether a node was not alive on the last three beats, also during quarantine.
     pub(super) fn is_missing(&self, node: NodeId) -> bool {
         lock(&self.suspicion).is_missing(Instant::now(), node)
-    }
-}
-
-/// Renews this node's membership until the node stops or leaves.
-pub(super) async fn beat(inner: Arc<Inner>) {
-    let settings = &inner.settings;
-    let mut ticks = tokio::time::interval(settings.beat);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    ticks.tick().await;
-    loop {
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            () = inner.left.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        let beat = inner.guarded_store.store.beat(inner.id, settings.ttl);
-        let members = inner
-            .guarded_store
-            .call_always("beat", settings.call_within, beat);
-        let members = tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            members = members => members,
-        };
-        if let Ok(members) = members {
-            inner.watcher.heard(&members);
-        }
     }
 }
 

@@ -1,12 +1,11 @@
-//! Notes from other nodes for sessions whose connections are on this node (MCP-O-6). A
-//! message is a message: it may be lost, repeated or late.
+//! Messages from other nodes for sessions whose connections are on this node (MCP-O-6). A message
+//! may be lost, repeated or late.
 
 use std::{collections::HashMap, fmt, sync::Arc, sync::Mutex};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::Inner;
 use crate::{lock, store::SessionKey};
 
 /// Maximum number of messages that wait for a connection. Further messages are dropped; their
@@ -30,12 +29,14 @@ impl SessionSubscribers {
 pub struct SessionMessages {
     session: SessionKey,
     messages: mpsc::Receiver<Bytes>,
-    inner: Arc<Inner>,
+    subscribers: Arc<SessionSubscribers>,
 }
 
 impl fmt::Debug for SessionMessages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Listening").field(&self.session).finish()
+        f.debug_tuple("SessionMessages")
+            .field(&self.session)
+            .finish()
     }
 }
 
@@ -53,7 +54,7 @@ impl SessionMessages {
 impl Drop for SessionMessages {
     fn drop(&mut self) {
         self.messages.close();
-        let mut receivers = lock(&self.inner.session_subscribers.0);
+        let mut receivers = lock(&self.subscribers.0);
         if receivers
             .get(&self.session)
             .is_some_and(mpsc::Sender::is_closed)
@@ -64,15 +65,15 @@ impl Drop for SessionMessages {
 }
 
 pub(super) fn subscribe(
-    inner: &Arc<Inner>,
+    subscribers: &Arc<SessionSubscribers>,
     session: SessionKey,
     capacity: usize,
 ) -> SessionMessages {
     let (sender, messages) = mpsc::channel(capacity);
-    lock(&inner.session_subscribers.0).insert(session, sender);
+    lock(&subscribers.0).insert(session, sender);
     SessionMessages {
         session,
         messages,
-        inner: Arc::clone(inner),
+        subscribers: Arc::clone(subscribers),
     }
 }

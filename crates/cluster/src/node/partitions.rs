@@ -1,19 +1,17 @@
 //! All reads of logs on a node. Connections with unread events are collected by partition and read
 //! together (STREAM-8).
 
+pub(super) mod read;
+
 use std::{
     collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex},
 };
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 
-use super::{Inner, reader::Connection, reader::Next};
-use crate::{
-    lock,
-    store::{Partition, Read, ReadWanted},
-};
+use super::reader::Connection;
+use crate::{lock, store::Partition};
 
 /// Maximum number of partitions that are read at once (STREAM-17.6).
 const AT_ONCE: usize = 64;
@@ -91,122 +89,5 @@ impl Partitions {
             && lock(&self.dirty)
                 .keys()
                 .any(|partition| !busy.contains(partition))
-    }
-}
-
-/// Runs the reads of the node until it stops. Each partition has at most one `read` in flight.
-pub(super) async fn read(inner: Arc<Inner>) {
-    let mut busy = HashSet::new();
-    let mut flight = FuturesUnordered::new();
-    let mut start_at = None;
-    loop {
-        let gather = async {
-            match start_at {
-                // A timer is up to a millisecond late.
-                Some(at) if at <= Instant::now() => {}
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            () = gather => {
-                start_at = None;
-                for (partition, batch) in inner.partitions.take(&mut busy, inner.settings.read_batch) {
-                    flight.push(read_partition(Arc::clone(&inner), partition, batch));
-                }
-            }
-            Some(partition) = flight.next() => {
-                busy.remove(&partition);
-                // More connections were marked during the read, or too many partitions were busy.
-                // Every page but the last marks its connection again.
-                if inner.partitions.has(partition) || start_at.is_none() && inner.partitions.has_any(&busy) {
-                    start_at = Some(Instant::now());
-                }
-            }
-            () = inner.partitions.at_once.notified() => start_at = Some(Instant::now()),
-            () = inner.partitions.wake.notified(), if start_at.is_none() => {
-                start_at = Some(Instant::now() + inner.settings.gather);
-            }
-        }
-    }
-}
-
-async fn read_partition(
-    inner: Arc<Inner>,
-    partition: Partition,
-    batch: Vec<Arc<Connection>>,
-) -> Partition {
-    let (mut asked, mut wanted) = (Vec::new(), Vec::new());
-    for connection in batch {
-        if let Some((generation, position, owner, epoch)) = connection.taken() {
-            wanted.push(ReadWanted {
-                stream: connection.stream,
-                generation,
-                position,
-                seen: (owner, epoch),
-            });
-            asked.push(connection);
-        }
-    }
-    if wanted.is_empty() {
-        return partition;
-    }
-    let read = inner.guarded_store.store.read(partition, &wanted);
-    let replies = inner
-        .guarded_store
-        .call("read", inner.settings.call_within, read)
-        .await;
-    // After a failure, all connections are read again when the store returns, and by anti-entropy.
-    let Ok(replies) = replies else {
-        return partition;
-    };
-    for ((connection, wanted), reply) in asked.iter().zip(&wanted).zip(replies) {
-        connection.answered();
-        match reply {
-            Read::Unchanged => {}
-            Read::Gone => {
-                connection.is_gone();
-                // A local writer makes the stream again, or learns that its session has ended. For
-                // a remote writer, the connection attaches again until the stream exists or cannot
-                // come back.
-                match inner.writer(connection.stream) {
-                    Some(writer) => writer.audit(),
-                    None => inner.follow(connection, Next::Attach),
-                }
-            }
-            Read::View(view, _) => {
-                let open = |event: &_| inner.opened(connection, event);
-                let next = connection.read(wanted.generation, view, open);
-                inner.follow(connection, next);
-            }
-        }
-        inner.tend(connection);
-    }
-    partition
-}
-
-impl Inner {
-    /// Starts the next step of a connection. Never waits.
-    pub(super) fn follow(&self, connection: &Arc<Connection>, next: Next) {
-        match next {
-            Next::Rest => {}
-            Next::Read => self.partitions.mark(connection),
-            Next::Attach => {
-                connection.hold();
-                self.supervisor.hold(Arc::clone(connection));
-            }
-            Next::LastWord => self.supervisor.hold(Arc::clone(connection)),
-            Next::TakeOver => {
-                let standing = connection.standing();
-                self.takeovers.claim(super::takeover::Claim {
-                    stream: connection.stream,
-                    from: standing.owner.flatten(),
-                    shown: standing.shown,
-                    why: super::Lost::Node,
-                });
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! A client's connection to a stream: its position, its queue, and whether it still holds the
 //! stream (STREAM-8). No I/O.
 
-mod deliveries;
+pub(super) mod deliveries;
 
 use std::{
     collections::VecDeque,
@@ -15,9 +15,7 @@ use portolan_model::{Timestamp, id::TenantId};
 use portolan_traces::{Context, Span};
 use tokio::time::Instant;
 
-pub use self::deliveries::StreamReader;
 use super::{
-    Inner,
     position::{Judgement, Position},
     stream_metrics::Since,
 };
@@ -79,7 +77,7 @@ pub(super) enum Phase {
 
 /// Next step for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// No step.
     Rest,
     /// Read the log.
@@ -94,14 +92,14 @@ pub(super) enum Next {
 
 /// An event from a local writer or a message.
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct OfferedEvent {
     pub(super) seq: u64,
     pub(super) class: Class,
     pub(super) payload: Bytes,
 }
 
 /// A client's connection.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// Tenant of the stream. Payloads are sealed with its key.
     pub(super) tenant: TenantId,
     pub(super) stream: StreamKey,
@@ -222,7 +220,7 @@ impl Inside {
 
 /// State of a connection, as the node needs it to supervise the stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Standing {
+pub(super) struct ConnectionStatus {
     pub(super) phase: Phase,
     pub(super) since: Instant,
     pub(super) generation: u64,
@@ -239,7 +237,7 @@ pub(super) struct Standing {
 
 impl Connection {
     pub(super) fn new(
-        inner: &Inner,
+        bounds: (usize, usize),
         tenant: TenantId,
         stream: StreamKey,
         principal: Principal,
@@ -262,7 +260,7 @@ impl Connection {
                 deadline: None,
                 out: VecDeque::new(),
                 bytes: 0,
-                bounds: inner.settings.outbound,
+                bounds,
                 is_queued: false,
                 is_unread: false,
                 is_looked_at: false,
@@ -289,9 +287,9 @@ impl Connection {
         inside.deadline = Some(deadline);
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> ConnectionStatus {
         let inside = lock(&self.state);
-        Standing {
+        ConnectionStatus {
             phase: inside.phase,
             since: inside.since,
             generation: inside.generation,
@@ -353,7 +351,7 @@ impl Connection {
         tail: u64,
         state: State,
         since: Since,
-        events: impl IntoIterator<Item = Offer>,
+        events: impl IntoIterator<Item = OfferedEvent>,
     ) -> Next {
         let mut inside = lock(&self.state);
         match inside.phase {

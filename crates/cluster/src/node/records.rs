@@ -3,8 +3,10 @@
 use portolan_model::id::TenantId;
 
 use super::{
-    Inner, Node, PayloadPlace,
-    sessions::{Unavailable, patiently},
+    Node,
+    inner::Inner,
+    payload::PayloadPlace,
+    sessions::{Unavailable, operations::patiently},
 };
 use crate::store::{NodeId, PutRecord, Record, RecordPut, RecordSummary, SessionKey, StreamKey};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tokio::time::Duration;
 
-use super::{Inner, settings::NodeSettings};
+use super::settings::NodeSettings;
 use crate::store::NEARLY_FULL;
 
 /// Interval of the checks.
@@ -82,27 +82,6 @@ impl Slowness {
             } else {
                 tracing::info!("the store is as fast as usual");
             }
-        }
-    }
-}
-
-impl Inner {
-    /// Interval of anti-entropy, doubled while the store is slow.
-    pub(super) fn anti_entropy(&self) -> Duration {
-        self.settings.anti_entropy
-            * if self.guarded_store.slowness.is_slow() {
-                2
-            } else {
-                1
-            }
-    }
-
-    /// Running time after which a request is registered for other nodes.
-    pub(super) fn register_after(&self) -> Duration {
-        if self.guarded_store.slowness.is_slow() {
-            self.settings.register_after_if_slow
-        } else {
-            self.settings.register_after
         }
     }
 }

@@ -2,16 +2,15 @@
 //! It reads all of them at intervals, which bounds the effect of a lost message
 //! (STREAM-8, STREAM-9).
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+pub(super) mod held;
+
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
-use tokio::sync::Notify;
 
 use super::{
-    Inner, envelope,
+    envelope,
+    inner::Inner,
     reader::{Connection, Next, Phase},
     slowness,
     stream_metrics::Since,
@@ -28,13 +27,6 @@ const AT_ONCE: usize = 64;
 /// Maximum number of pages of a finished log.
 const PAGES: usize = 64;
 
-/// Connections to be attached.
-#[derive(Debug, Default)]
-pub(super) struct Supervisor {
-    held: Mutex<Vec<Arc<Connection>>>,
-    wake: Notify,
-}
-
 /// Result of an `attach`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attachment {
@@ -46,22 +38,6 @@ pub(super) enum Attachment {
     Attached,
     /// The store did not reply.
     Unanswered,
-}
-
-impl Supervisor {
-    /// Attaches the connection as soon as possible.
-    pub(super) fn hold(&self, connection: Arc<Connection>) {
-        let mut held = lock(&self.held);
-        if !held.iter().any(|other| Arc::ptr_eq(other, &connection)) {
-            held.push(connection);
-        }
-        drop(held);
-        self.wake.notify_one();
-    }
-
-    pub(super) fn count(&self) -> usize {
-        lock(&self.held).len()
-    }
 }
 
 /// Attaches a connection. If the stream has ended on another branch, delivers only its final
@@ -311,7 +287,7 @@ fn hear(inner: &Arc<Inner>, message: NodeMessage) {
                     // The event is sealed as in the log. If it cannot be opened, the reader ends
                     // the stream.
                     let offers = event.take().and_then(|event| {
-                        Some(super::reader::Offer {
+                        Some(super::reader::OfferedEvent {
                             payload: inner.opened(&connection, &event)?,
                             seq: event.seq,
                             class: event.class,

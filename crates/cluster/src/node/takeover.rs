@@ -1,20 +1,29 @@
 //! Takeover of streams whose owner is gone. They end with an error for the client
 //! (STREAM-12.2, STREAM-12.3).
 
+pub(super) mod claims;
+
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use futures_util::{StreamExt, stream};
 use portolan_traces::Span;
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 
-use super::{Inner, Lost, envelope, reader::Connection, reader::Phase, writer, writer::Ending};
+use self::claims::Claim;
+use super::{
+    envelope,
+    inner::Inner,
+    payload::Lost,
+    reader::{Connection, Phase},
+    writer::{
+        self,
+        shared::{Ending, WriterState},
+    },
+};
 use crate::{
     lock,
     store::{Cursor, NodeId, PARTITIONS, Partition, StoreError, StreamKey, TakeOver, TakenOver},
@@ -29,50 +38,11 @@ const EMPTY: u8 = 2;
 /// Interval of the reads of streams without an owner, and of own streams without a writer.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// Stream to be taken over.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Claim {
-    pub(super) stream: StreamKey,
-    /// Owner that is thought to be gone. If it is not the owner, the takeover succeeds only for an
-    /// overdue stream.
-    pub(super) from: Option<NodeId>,
-    /// The highest cursor that a client showed.
-    pub(super) shown: Cursor,
-    /// Reason for the error that the client receives.
-    pub(super) why: Lost,
-}
-
 /// Cursor for the janitor, which knows no cursor of a client.
 const NOTHING_SHOWN: Cursor = Cursor {
     seq: 0,
     epoch: None,
 };
-
-#[derive(Debug, Default)]
-struct Claims {
-    waiting: VecDeque<Claim>,
-    /// Streams whose takeover waits or is in flight.
-    streams: HashSet<StreamKey>,
-}
-
-/// Takeovers of this node.
-#[derive(Debug, Default)]
-pub(super) struct Takeovers {
-    claims: Mutex<Claims>,
-    wake: Notify,
-    /// A takeover may have been applied although its reply was lost.
-    is_in_doubt: AtomicBool,
-}
-
-impl Takeovers {
-    pub(super) fn claim(&self, claim: Claim) {
-        let mut claims = lock(&self.claims);
-        if claims.streams.insert(claim.stream) {
-            claims.waiting.push_back(claim);
-            self.wake.notify_one();
-        }
-    }
-}
 
 impl Inner {
     /// Checks whether the stream of a connection needs a new owner.
@@ -121,7 +91,7 @@ impl Inner {
     }
 
     /// The writer of a stream on this node.
-    pub(super) fn writer(&self, stream: StreamKey) -> Option<Arc<writer::Shared>> {
+    pub(super) fn writer(&self, stream: StreamKey) -> Option<Arc<WriterState>> {
         self.writers
             .find(stream.session, |writer| writer.stream == stream)
     }

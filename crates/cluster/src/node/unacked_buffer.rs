@@ -10,7 +10,7 @@ use crate::store::{Append, Appended, Class, Create, Epoch, NewEvent, NodeId, Sta
 
 /// Event with its number.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct UnackedEvent {
     pub(super) seq: u64,
     /// Sealed form, as in the log.
     pub(super) event: NewEvent,
@@ -33,7 +33,7 @@ pub(super) struct UnackedBuffer {
     /// Number of the next event.
     next: u64,
     /// Events with dense numbers up to `next`.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<UnackedEvent>,
     bytes: usize,
     close: Option<State>,
     is_closed: bool,
@@ -47,7 +47,7 @@ pub(super) struct Sent {
 
 /// Meaning of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AppendVerdict {
     /// The log has the sent events, or more. `healed`: an earlier reply was lost or partly applied.
     Acked {
         /// An earlier reply was lost, but the log has the events.
@@ -146,7 +146,7 @@ impl UnackedBuffer {
         let seq = self.next;
         self.next += 1;
         self.bytes += event.payload.len();
-        self.entries.push_back(Entry {
+        self.entries.push_back(UnackedEvent {
             seq,
             event,
             plain: Some(plain),
@@ -161,7 +161,7 @@ impl UnackedBuffer {
     }
 
     /// Unacknowledged events in order.
-    pub(super) fn unacked(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn unacked(&self) -> impl Iterator<Item = &UnackedEvent> {
         let skip = self
             .entries
             .front()
@@ -209,17 +209,17 @@ impl UnackedBuffer {
     }
 
     /// Applies a reply to the sent `append`.
-    pub(super) fn answered(&mut self, sent: &Sent, reply: &Appended) -> Verdict {
+    pub(super) fn answered(&mut self, sent: &Sent, reply: &Appended) -> AppendVerdict {
         match reply {
             Appended::Done { tail, .. } => {
                 if *tail != sent.append.expect + sent.append.events.len() as u64 {
-                    return Verdict::Broken;
+                    return AppendVerdict::Broken;
                 }
                 self.ack(*tail);
                 self.is_closed |= sent.append.close.is_some();
-                Verdict::Acked { healed: false }
+                AppendVerdict::Acked { healed: false }
             }
-            Appended::Fenced => Verdict::Fenced,
+            Appended::Fenced => AppendVerdict::Fenced,
             Appended::Tail {
                 tail,
                 state: State::Open,
@@ -229,34 +229,34 @@ impl UnackedBuffer {
                     let healed = !self.is_closed;
                     self.ack(*tail);
                     self.is_closed = true;
-                    Verdict::Acked { healed }
+                    AppendVerdict::Acked { healed }
                 } else {
-                    Verdict::Ended
+                    AppendVerdict::Ended
                 }
             }
             Appended::Gone => {
                 self.is_created = false;
                 self.is_closed = false;
                 self.acked = self.first() - 1;
-                Verdict::Rewound
+                AppendVerdict::Rewound
             }
         }
     }
 
-    fn found_open(&mut self, tail: u64) -> Verdict {
+    fn found_open(&mut self, tail: u64) -> AppendVerdict {
         if tail > self.last() {
-            return Verdict::Broken;
+            return AppendVerdict::Broken;
         }
         if tail >= self.acked {
             self.ack(tail);
-            return Verdict::Acked { healed: true };
+            return AppendVerdict::Acked { healed: true };
         }
         if tail + 1 < self.first() {
-            return Verdict::Broken;
+            return AppendVerdict::Broken;
         }
         self.acked = tail;
         self.is_closed = false;
-        Verdict::Rewound
+        AppendVerdict::Rewound
     }
 
     fn ack(&mut self, tail: u64) {
@@ -356,14 +356,14 @@ mod tests {
         assert_eq!(sent.append.events.len(), 32);
         assert_eq!(
             unacked.answered(&sent, &done(32)),
-            Verdict::Acked { healed: false }
+            AppendVerdict::Acked { healed: false }
         );
         unacked.close(State::Closed);
         let sent = send(&unacked);
         assert!(sent.append.create.is_none() && sent.append.close == Some(State::Closed));
         assert_eq!(
             unacked.answered(&sent, &done(40)),
-            Verdict::Acked { healed: false }
+            AppendVerdict::Acked { healed: false }
         );
         assert!(unacked.is_closed() && !unacked.has_news());
     }
@@ -383,7 +383,7 @@ mod tests {
         };
         assert_eq!(
             unacked.answered(&again, &reply),
-            Verdict::Acked { healed: true }
+            AppendVerdict::Acked { healed: true }
         );
         assert_eq!(send(&unacked).append.events.len(), 2);
     }
@@ -400,7 +400,7 @@ mod tests {
         };
         assert_eq!(
             unacked.answered(&sent, &reply),
-            Verdict::Acked { healed: true }
+            AppendVerdict::Acked { healed: true }
         );
         assert!(unacked.is_closed());
         let audit = send(&unacked);
@@ -411,7 +411,7 @@ mod tests {
         };
         assert_eq!(
             unacked.answered(&audit, &reply),
-            Verdict::Acked { healed: false }
+            AppendVerdict::Acked { healed: false }
         );
     }
 
@@ -430,7 +430,7 @@ mod tests {
             tail: 2,
             state: State::Open,
         };
-        assert_eq!(unacked.answered(&audit, &reply), Verdict::Rewound);
+        assert_eq!(unacked.answered(&audit, &reply), AppendVerdict::Rewound);
         let sent = send(&unacked);
         assert_eq!((sent.append.expect, sent.append.events.len()), (2, 3));
         assert_eq!(sent.append.close, Some(State::Closed));
@@ -448,7 +448,10 @@ mod tests {
         unacked.answered(&sent, &done(10));
         unacked.take_plain();
         let audit = send(&unacked);
-        assert_eq!(unacked.answered(&audit, &Appended::Gone), Verdict::Rewound);
+        assert_eq!(
+            unacked.answered(&audit, &Appended::Gone),
+            AppendVerdict::Rewound
+        );
         let sent = send(&unacked);
         assert_eq!(sent.append.create.as_ref().map(|c| c.start), Some(6));
         assert_eq!((sent.append.expect, sent.append.events.len()), (6, 4));
@@ -457,7 +460,7 @@ mod tests {
             tail: 3,
             state: State::Open,
         };
-        assert_eq!(unacked.answered(&sent, &reply), Verdict::Broken);
+        assert_eq!(unacked.answered(&sent, &reply), AppendVerdict::Broken);
     }
 
     #[test]
@@ -482,16 +485,19 @@ mod tests {
         let mut unacked = unacked(&NodeSettings::default());
         add(&mut unacked, 1);
         let sent = send(&unacked);
-        assert_eq!(unacked.answered(&sent, &Appended::Fenced), Verdict::Fenced);
+        assert_eq!(
+            unacked.answered(&sent, &Appended::Fenced),
+            AppendVerdict::Fenced
+        );
         let reply = Appended::Closed {
             state: State::Cancelled,
             tail: 0,
         };
-        assert_eq!(unacked.answered(&sent, &reply), Verdict::Ended);
+        assert_eq!(unacked.answered(&sent, &reply), AppendVerdict::Ended);
         let reply = Appended::Tail {
             tail: 9,
             state: State::Open,
         };
-        assert_eq!(unacked.answered(&sent, &reply), Verdict::Broken);
+        assert_eq!(unacked.answered(&sent, &reply), AppendVerdict::Broken);
     }
 }

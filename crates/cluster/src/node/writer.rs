@@ -1,24 +1,22 @@
 //! Writer of a stream, as its request uses it. Its task (`task`) does the I/O.
 
+pub(super) mod shared;
 mod task;
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use portolan_model::id::TenantId;
 use portolan_traces::Span;
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Inner, Lost, PayloadPlace, envelope};
+use self::shared::{Ending, Item, WriterState};
+use super::{
+    envelope,
+    inner::Inner,
+    payload::{Lost, PayloadPlace},
+};
 use crate::{
     lock,
     store::{Class, Epoch, Principal, StreamKey},
@@ -58,109 +56,8 @@ pub enum Over {
     TooManyQuestions,
 }
 
-/// End of a stream.
-#[derive(Debug)]
-pub(super) enum Ending {
-    Final(Bytes),
-    Cancelled,
-    Lost(Lost),
-    /// The log already has the final response.
-    Logged,
-}
-
-#[derive(Debug)]
-struct Item {
-    class: Class,
-    question: Option<String>,
-    payload: Bytes,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    items: VecDeque<Item>,
-    bytes: usize,
-    ending: Option<Ending>,
-    /// The queue takes no more items.
-    is_over: bool,
-    /// The task stops without a final response.
-    is_abandoned: bool,
-    /// A reader did not find the stream in the store.
-    must_audit: bool,
-}
-
-/// State that the handle and the task share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) stream: StreamKey,
-    /// Tenant of the stream.
-    pub(super) tenant: TenantId,
-    /// Bytes in the buffer and the queue.
-    pub(super) held: AtomicUsize,
-    /// Bytes that were appended to the log.
-    pub(super) logged: AtomicU64,
-    queue: Mutex<Queue>,
-    work: Notify,
-    room: Notify,
-    /// Cancelled when the work has to stop.
-    fenced: CancellationToken,
-    /// Cancelled when the end is in the log, or another node writes it.
-    pub(super) done: CancellationToken,
-}
-
-impl Shared {
-    fn new(stream: StreamKey, tenant: TenantId) -> Self {
-        Self {
-            stream,
-            tenant,
-            held: AtomicUsize::new(0),
-            logged: AtomicU64::new(0),
-            queue: Mutex::default(),
-            work: Notify::new(),
-            room: Notify::new(),
-            fenced: CancellationToken::new(),
-            done: CancellationToken::new(),
-        }
-    }
-
-    /// Ends the stream after the queued events. The first ending counts.
-    pub(super) fn finish(&self, ending: Ending) {
-        let mut queue = lock(&self.queue);
-        if !queue.is_over {
-            queue.is_over = true;
-            queue.ending = Some(ending);
-        }
-        drop(queue);
-        self.work.notify_one();
-        self.room.notify_waiters();
-    }
-
-    /// Ends the stream and stops the work.
-    pub(super) fn cut(&self, lost: Lost) {
-        self.finish(Ending::Lost(lost));
-        self.fenced.cancel();
-    }
-
-    /// Requests an audit: whether the stream exists and still belongs to this writer.
-    pub(super) fn audit(&self) {
-        lock(&self.queue).must_audit = true;
-        self.work.notify_one();
-    }
-
-    /// Stops the writer without a final response.
-    pub(super) fn abandon(&self) {
-        {
-            let mut queue = lock(&self.queue);
-            queue.is_over = true;
-            queue.is_abandoned = true;
-        }
-        self.fenced.cancel();
-        self.work.notify_one();
-        self.room.notify_waiters();
-    }
-}
-
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     inner: Arc<Inner>,
 }
 
@@ -279,7 +176,7 @@ impl StreamWriter {
 
 /// Starts the writer of a stream that a request opens on this node.
 pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
-    let shared = Arc::new(Shared::new(new.stream, new.tenant));
+    let shared = Arc::new(WriterState::new(new.stream, new.tenant));
     let trace = new.trace.clone().filter(|span| span.is_recorded());
     if let Some(span) = &trace {
         span.set("portolan.node.owner", inner.id.to_string());
@@ -317,7 +214,7 @@ pub(super) fn finish_taken_over(
 ) {
     // Long enough for the end to reach the log.
     let deadline = Instant::now() + inner.settings.hold * 10;
-    let shared = Arc::new(Shared::new(stream, envelope::open(&envelope).tenant));
+    let shared = Arc::new(WriterState::new(stream, envelope::open(&envelope).tenant));
     shared.finish(ending);
     task::start(inner, &shared, epoch, tail, envelope, trace, deadline);
 }

@@ -10,12 +10,12 @@ use crate::store::{Epoch, Event, NodeId, Result, State, StoreError, Version, Vie
 
 /// Elements of a reply, which are taken one after the other.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ScriptReply {
     script: &'static str,
     values: std::vec::IntoIter<Value>,
 }
 
-impl Answer {
+impl ScriptReply {
     /// Reads a reply that is a list.
     pub(super) fn list(script: &'static str, value: Value) -> Result<Self> {
         match value {

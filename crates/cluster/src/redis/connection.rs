@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::{
     keys::Keys,
-    scripts::{Scripts, Source},
+    scripts::{Scripts, ScriptSource},
 };
 use crate::{
     lock,
@@ -64,7 +64,7 @@ impl Common {
 
 /// Server, with the state that every connection to it needs.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct RedisServer {
     client: Client,
     pub(super) common: Arc<Common>,
     is_cluster: AtomicBool,
@@ -83,7 +83,7 @@ struct Greeting {
     policy: String,
 }
 
-impl Server {
+impl RedisServer {
     pub(super) fn new(client: Client, common: Arc<Common>) -> Self {
         Self {
             client,
@@ -222,8 +222,8 @@ impl Greeting {
 
 /// One connection for commands.
 #[derive(Debug)]
-pub(super) struct Link {
-    server: Arc<Server>,
+pub(super) struct RedisConnection {
+    server: Arc<RedisServer>,
     live: Mutex<Option<Live>>,
     /// Time and error of the last failed connect. Locked during a connect, so that a thousand
     /// callers make one attempt.
@@ -244,8 +244,8 @@ impl std::fmt::Debug for Live {
     }
 }
 
-impl Link {
-    pub(super) fn new(server: Arc<Server>) -> Self {
+impl RedisConnection {
+    pub(super) fn new(server: Arc<RedisServer>) -> Self {
         Self {
             server,
             live: Mutex::default(),
@@ -307,7 +307,7 @@ impl Link {
     /// text.
     pub(super) async fn script(
         &self,
-        script: &Source,
+        script: &ScriptSource,
         command: &Cmd,
         by_text: &(dyn Fn() -> Cmd + Sync),
         count: &AtomicU64,

@@ -9,14 +9,14 @@ pub(super) const SLOTS: u16 = 16384;
 
 /// Location of an operation's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct KeySlot {
     /// Slot of the keys.
     pub(super) slot: u16,
     /// Operations of the same turn keep their order.
     pub(super) turn: u8,
 }
 
-impl Place {
+impl KeySlot {
     /// Location of the list of nodes.
     pub(super) fn of_nodes() -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Place {
     }
 }
 
-impl From<Partition> for Place {
+impl From<Partition> for KeySlot {
     fn from(partition: Partition) -> Self {
         Self {
             slot: partition_slots()[usize::from(partition.0)],
@@ -292,7 +292,7 @@ mod tests {
         );
         assert_eq!(slot(all.as_bytes()), PINNED_SUM, "of all tags, joined");
         for (partition, tag) in tags.iter().enumerate() {
-            let place = Place::from(Partition(u8::try_from(partition).expect("256")));
+            let place = KeySlot::from(Partition(u8::try_from(partition).expect("256")));
             assert_eq!(place.slot, slot(tag.as_bytes()));
             assert_eq!(usize::from(slot(tag.as_bytes()) / 64), partition);
             assert!(tag.len() <= 3);
@@ -357,7 +357,7 @@ mod tests {
             "no tenant reaches another slot"
         );
         assert_eq!(
-            Place::of_shard("a}b{c%").slot,
+            KeySlot::of_shard("a}b{c%").slot,
             slot(b"q:a%7db%7bc%25"),
             "sent where it is"
         );

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::text::parse;
 use super::{
-    connection::{RESPONSE, Server, classify},
+    connection::{RESPONSE, RedisServer, classify},
     shards::Shards,
 };
 use crate::{
@@ -101,7 +101,7 @@ impl Hearing {
 
 /// Runs one connection. Returns without an error if no further request can come.
 async fn listen(
-    server: &Server,
+    server: &RedisServer,
     subscribers: &Arc<Subscribers>,
     wishes: &mut mpsc::Receiver<Wish>,
     state: &mut Hearing,
@@ -148,7 +148,11 @@ async fn listen(
     }
 }
 
-async fn open(server: &Server, connection: &mut MultiplexedConnection, node: NodeId) -> Result<()> {
+async fn open(
+    server: &RedisServer,
+    connection: &mut MultiplexedConnection,
+    node: NodeId,
+) -> Result<()> {
     within(connection.subscribe(server.common.keys.channel(node))).await
 }
 

@@ -10,9 +10,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     RedisStore, SUBSCRIBE,
-    answers::{Answer, corrupt},
-    connection::Link,
-    keys::{Place, hex, member, owner, parse_member, unhex},
+    answers::{ScriptReply, corrupt},
+    connection::RedisConnection,
+    keys::{KeySlot, hex, member, owner, parse_member, unhex},
     messages::text::{attempt_text, session_message},
     server_metrics,
 };
@@ -51,7 +51,7 @@ const fn close_text(close: Option<State>) -> &'static str {
 
 impl RedisStore {
     /// Takes tokens from buckets at one location.
-    async fn lease_at(&self, place: Place, wanted: &[&LeaseWanted]) -> Result<Vec<Lease>> {
+    async fn lease_at(&self, place: KeySlot, wanted: &[&LeaseWanted]) -> Result<Vec<Lease>> {
         let mut answer = self
             .run_list(place, &self.scripts().lease, |call| {
                 call.arg(wanted.len());
@@ -155,7 +155,7 @@ impl Store for RedisStore {
         most: usize,
         gone: &[SessionKey],
     ) -> Result<Vec<SessionKey>> {
-        let place = Place::of_shard(&hex(&principal.0));
+        let place = KeySlot::of_shard(&hex(&principal.0));
         let mut answer = self
             .run_list(place, &self.scripts().remember, |call| {
                 call.arg(1)
@@ -350,7 +350,7 @@ impl Store for RedisStore {
                 Value::Int(0) => Read::Gone,
                 Value::Int(1) => Read::Unchanged,
                 value => {
-                    let mut answer = Answer::list("read", value)?;
+                    let mut answer = ScriptReply::list("read", value)?;
                     let view = answer.view()?;
                     Read::View(view, answer.owner()?)
                 }
@@ -600,7 +600,7 @@ impl Store for RedisStore {
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
         let sent = server_metrics::Sent::now();
         let mut answer = self
-            .run_list(Place::of_nodes(), &self.scripts().beat, |call| {
+            .run_list(KeySlot::of_nodes(), &self.scripts().beat, |call| {
                 call.arg(1)
                     .arg(self.keys().members())
                     .arg(&node.0[..])
@@ -610,7 +610,7 @@ impl Store for RedisStore {
             .await?;
         let now = answer.int()?;
         sent.answered(now);
-        let mut list = Answer::list("beat", answer.value()?)?;
+        let mut list = ScriptReply::list("beat", answer.value()?)?;
         let mut nodes = Vec::with_capacity(list.left() / 2);
         while list.left() > 0 {
             let name = list.bytes()?;
@@ -629,11 +629,11 @@ impl Store for RedisStore {
     async fn leave(&self, node: NodeId) -> Result<()> {
         let mut command = redis::cmd("ZREM");
         command.arg(self.keys().members()).arg(&node.0[..]);
-        self.send(Place::of_nodes(), &command).await.map(|_| ())
+        self.send(KeySlot::of_nodes(), &command).await.map(|_| ())
     }
 
     async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
-        let place = |wanted: &LeaseWanted| Place::of_shard(&wanted.shard);
+        let place = |wanted: &LeaseWanted| KeySlot::of_shard(&wanted.shard);
         let Some(first) = wanted.first().map(place) else {
             return Ok(Vec::new());
         };
@@ -642,7 +642,7 @@ impl Store for RedisStore {
             return self.lease_at(first, &all).await;
         }
         // All buckets of one script are in one slot.
-        let mut by_slot: BTreeMap<u16, (Place, Vec<usize>)> = BTreeMap::new();
+        let mut by_slot: BTreeMap<u16, (KeySlot, Vec<usize>)> = BTreeMap::new();
         for (index, wanted) in wanted.iter().enumerate() {
             let place = place(wanted);
             let (_, indexes) = by_slot.entry(place.slot).or_insert((place, Vec::new()));
@@ -662,7 +662,7 @@ impl Store for RedisStore {
         let wanted = wanted.bounded();
         let mut answer = self
             .run_list(
-                Place::of_shard(&wanted.shard),
+                KeySlot::of_shard(&wanted.shard),
                 &self.scripts().hold,
                 |call| {
                     call.arg(1)
@@ -708,7 +708,7 @@ impl Store for RedisStore {
     fn in_flight(&self) -> usize {
         let shards = self.shards.all();
         let links = shards.iter().flat_map(|shard| &shard.links);
-        links.map(Link::in_flight).sum()
+        links.map(RedisConnection::in_flight).sum()
     }
 
     async fn used_memory(&self) -> Result<Option<f64>> {
@@ -729,7 +729,7 @@ impl Store for RedisStore {
     }
 }
 
-fn record(answer: &mut Answer) -> Result<Record> {
+fn record(answer: &mut ScriptReply) -> Result<Record> {
     Ok(Record {
         version: answer.version()?,
         left: answer.millis()?,

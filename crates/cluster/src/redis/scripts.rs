@@ -7,16 +7,16 @@ macro_rules! scripts {
         /// Every script with its SHA-1, computed once.
         #[derive(Debug)]
         pub(super) struct Scripts {
-            $(pub(super) $name: Source,)*
+            $(pub(super) $name: ScriptSource,)*
         }
 
         impl Scripts {
             pub(super) fn new() -> Self {
-                Self { $($name: Source::new($file, include_str!(concat!("scripts/", $file, ".lua"))),)* }
+                Self { $($name: ScriptSource::new($file, include_str!(concat!("scripts/", $file, ".lua"))),)* }
             }
 
             /// All scripts.
-            pub(super) fn all(&self) -> Vec<&Source> {
+            pub(super) fn all(&self) -> Vec<&ScriptSource> {
                 vec![$(&self.$name,)*]
             }
         }
@@ -50,13 +50,13 @@ scripts! {
 
 /// Script with its name and digest.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct ScriptSource {
     pub(super) name: &'static str,
     pub(super) text: &'static str,
     pub(super) sha1: String,
 }
 
-impl Source {
+impl ScriptSource {
     fn new(name: &'static str, text: &'static str) -> Self {
         Self {
             name,

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use portolan_model::{Clock, Timestamp};
 
-use super::connection::{Link, text_of};
+use super::connection::{RedisConnection, text_of};
 use crate::store::Result;
 
 /// Time at which a command was sent, by this machine's clock.
@@ -37,7 +37,7 @@ fn skew(sent: Timestamp, answered: Timestamp, server: i64) -> f64 {
 }
 
 /// Reads the used share of the server's memory.
-pub(super) async fn used_memory(link: &Link) -> Result<Option<f64>> {
+pub(super) async fn used_memory(link: &RedisConnection) -> Result<Option<f64>> {
     let mut info = redis::cmd("INFO");
     info.arg("memory");
     let answer = link.send(&info, &AtomicU64::new(0)).await?;

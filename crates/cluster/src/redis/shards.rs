@@ -18,9 +18,9 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    connection::{Common, Failure, Link, Server, classify},
-    keys::{Place, SLOTS},
-    scripts::Source,
+    connection::{Common, Failure, RedisConnection, RedisServer, classify},
+    keys::{KeySlot, SLOTS},
+    scripts::ScriptSource,
 };
 use crate::store::{Result, StoreError};
 
@@ -36,13 +36,13 @@ const ASK: (Duration, Duration) = (Duration::from_secs(10), Duration::from_milli
 #[derive(Debug)]
 pub(super) struct Shard {
     address: ConnectionAddr,
-    pub(super) server: Arc<Server>,
-    pub(super) links: Vec<Link>,
+    pub(super) server: Arc<RedisServer>,
+    pub(super) links: Vec<RedisConnection>,
 }
 
 impl Shard {
     /// Connection for a location. Operations of a partition share one and so keep their order.
-    fn link(&self, place: Place) -> &Link {
+    fn link(&self, place: KeySlot) -> &RedisConnection {
         &self.links[usize::from(place.turn) % self.links.len()]
     }
 }
@@ -77,14 +77,18 @@ impl Map {
 pub(super) enum Job<'a> {
     Command(&'a Cmd),
     Script {
-        script: &'a Source,
+        script: &'a ScriptSource,
         by_name: &'a Cmd,
         by_text: &'a (dyn Fn() -> Cmd + Sync),
     },
 }
 
 impl Job<'_> {
-    async fn on(self, link: &Link, count: &AtomicU64) -> std::result::Result<Value, Failure> {
+    async fn on(
+        self,
+        link: &RedisConnection,
+        count: &AtomicU64,
+    ) -> std::result::Result<Value, Failure> {
         match self {
             Self::Command(command) => link.try_send(command, count).await,
             Self::Script {
@@ -160,9 +164,9 @@ impl Shards {
     fn shard(&self, info: ConnectionInfo) -> Result<Arc<Shard>> {
         let address = info.addr().clone();
         let client = Client::open(info).map_err(|error| classify(&error))?;
-        let server = Arc::new(Server::new(client, Arc::clone(&self.common)));
+        let server = Arc::new(RedisServer::new(client, Arc::clone(&self.common)));
         let links = (0..self.connections)
-            .map(|_| Link::new(Arc::clone(&server)))
+            .map(|_| RedisConnection::new(Arc::clone(&server)))
             .collect();
         Ok(Arc::new(Shard {
             address,
@@ -185,7 +189,7 @@ impl Shards {
 
     /// A server for the subscriber: another one each time, so that a dead server is not used
     /// forever.
-    pub(super) fn next(&self) -> Option<Arc<Server>> {
+    pub(super) fn next(&self) -> Option<Arc<RedisServer>> {
         let all = self.all();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         all.get(turn % all.len().max(1))
@@ -198,7 +202,12 @@ impl Shards {
     }
 
     /// Runs a job on the server of its slot.
-    pub(super) async fn run(&self, place: Place, job: Job<'_>, count: &AtomicU64) -> Result<Value> {
+    pub(super) async fn run(
+        &self,
+        place: KeySlot,
+        job: Job<'_>,
+        count: &AtomicU64,
+    ) -> Result<Value> {
         match &self.only {
             Some(only) => job
                 .on(only.link(place), count)
@@ -208,7 +217,7 @@ impl Shards {
         }
     }
 
-    async fn find(&self, place: Place, job: Job<'_>, count: &AtomicU64) -> Result<Value> {
+    async fn find(&self, place: KeySlot, job: Job<'_>, count: &AtomicU64) -> Result<Value> {
         let until = Instant::now() + PATIENCE;
         let mut pause = PAUSE.0;
         loop {

@@ -9,8 +9,8 @@ use loom::{
 };
 
 use self::{
-    counts::{Counts, Listed},
-    known::Known,
+    counts::{Counts, ListedFlag},
+    known::StoreKnowledge,
 };
 
 #[path = "../../src/node/limits/permits/counts.rs"]
@@ -48,12 +48,12 @@ fn a_place_that_is_given_back_while_the_store_says_full_is_taken_or_told() {
     });
 }
 
-/// Kills a store in place of the swap in [`Listed::clear`]. A permit that was returned meanwhile
+/// Kills a store in place of the swap in [`ListedFlag::clear`]. A permit that was returned meanwhile
 /// would then be neither seen nor listed.
 #[test]
 fn a_place_that_is_given_back_while_the_store_is_asked_is_seen_or_listed_again() {
     model(|| {
-        let (counts, listed) = (one_place_in_use(), Arc::new(Listed::new()));
+        let (counts, listed) = (one_place_in_use(), Arc::new(ListedFlag::new()));
         assert!(listed.set(), "the store is being asked");
         let leaving = {
             let (counts, listed) = (Arc::clone(&counts), Arc::clone(&listed));
@@ -100,7 +100,7 @@ fn no_more_places_are_used_than_held_and_none_is_forgotten() {
 #[test]
 fn no_entry_of_a_request_outlives_its_stream() {
     model(|| {
-        let (known, entry) = (Arc::new(Known::new()), Arc::new(Mutex::new(false)));
+        let (known, entry) = (Arc::new(StoreKnowledge::new()), Arc::new(Mutex::new(false)));
         let registering = {
             let (known, entry) = (Arc::clone(&known), Arc::clone(&entry));
             thread::spawn(move || register(&known, &entry))
@@ -117,7 +117,7 @@ fn no_entry_of_a_request_outlives_its_stream() {
 #[test]
 fn no_entry_of_a_request_outlives_it() {
     model(|| {
-        let (known, entry) = (Arc::new(Known::new()), Arc::new(Mutex::new(false)));
+        let (known, entry) = (Arc::new(StoreKnowledge::new()), Arc::new(Mutex::new(false)));
         let registering = {
             let (known, entry) = (Arc::clone(&known), Arc::clone(&entry));
             thread::spawn(move || register(&known, &entry))
@@ -132,7 +132,7 @@ fn no_entry_of_a_request_outlives_it() {
 }
 
 /// As `running::register_one` does.
-fn register(known: &Known, entry: &Mutex<bool>) {
+fn register(known: &StoreKnowledge, entry: &Mutex<bool>) {
     if !known.tell() {
         return;
     }

@@ -16,7 +16,7 @@ const A_STEP: usize = 64;
 
 /// Why a text is not YAML, or more than can be imported.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct YamlFault {
     pub(super) message: String,
     /// Counted from one.
     pub(super) line: Option<usize>,
@@ -24,7 +24,7 @@ pub(super) struct Fault {
     pub(super) column: Option<usize>,
 }
 
-impl Fault {
+impl YamlFault {
     fn at(marker: Marker, message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -34,7 +34,7 @@ impl Fault {
     }
 }
 
-impl From<Refused> for Fault {
+impl From<Refused> for YamlFault {
     fn from(refused: Refused) -> Self {
         Self {
             message: refused.0.to_owned(),
@@ -44,7 +44,7 @@ impl From<Refused> for Fault {
     }
 }
 
-impl From<ScanError> for Fault {
+impl From<ScanError> for YamlFault {
     fn from(error: ScanError) -> Self {
         let message = match error.info() {
             // The parser has a bound of its own, which is above ours and counts brackets ahead.
@@ -59,9 +59,9 @@ impl From<ScanError> for Fault {
 ///
 /// # Errors
 /// The text is not YAML, has more than one document, or more levels or values than can be imported.
-pub(super) fn parse(text: &str, budget: &Budget) -> Result<Value, Fault> {
+pub(super) fn parse(text: &str, budget: &Budget) -> Result<Value, YamlFault> {
     refuse_control_characters(text)?;
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         parser: Parser::new_from_iter(Counted {
             chars: text.chars(),
             read: 0,
@@ -74,14 +74,14 @@ pub(super) fn parse(text: &str, budget: &Budget) -> Result<Value, Fault> {
 }
 
 /// The parser takes NUL for the end of the text; YAML 1.2 section 5.1 allows no control character.
-fn refuse_control_characters(text: &str) -> Result<(), Fault> {
+fn refuse_control_characters(text: &str) -> Result<(), YamlFault> {
     let (mut line, mut column) = (1, 1);
     for (at, c) in text.chars().enumerate() {
         if at.is_multiple_of(A_STEP) {
             effort::spend(1);
         }
         if c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}') {
-            return Err(Fault {
+            return Err(YamlFault {
                 message: "control characters are not allowed".to_owned(),
                 line: Some(line),
                 column: Some(column),
@@ -114,7 +114,7 @@ impl Iterator for Counted<'_> {
     }
 }
 
-struct Reader<'t, 'b> {
+struct YamlReader<'t, 'b> {
     parser: Parser<'t, BufferedInput<Counted<'t>>>,
     budget: &'b Budget,
     anchors: HashMap<usize, Value>,
@@ -122,8 +122,8 @@ struct Reader<'t, 'b> {
     mark: Marker,
 }
 
-impl<'t> Reader<'t, '_> {
-    fn next(&mut self) -> Result<Event<'t>, Fault> {
+impl<'t> YamlReader<'t, '_> {
+    fn next(&mut self) -> Result<Event<'t>, YamlFault> {
         match self.parser.next() {
             Some(event) => {
                 let (event, span) = event?;
@@ -134,11 +134,11 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn fault(&self, message: &str) -> Fault {
-        Fault::at(self.mark, message)
+    fn fault(&self, message: &str) -> YamlFault {
+        YamlFault::at(self.mark, message)
     }
 
-    fn document(&mut self) -> Result<Value, Fault> {
+    fn document(&mut self) -> Result<Value, YamlFault> {
         let mut found = None;
         loop {
             match self.next()? {
@@ -156,7 +156,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// The value that begins with `event`, inside of `depth` lists and objects.
-    fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Value, Fault> {
+    fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Value, YamlFault> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.budget.spend(text.len())?;
@@ -200,7 +200,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn enter(&self, depth: usize) -> Result<(), Fault> {
+    fn enter(&self, depth: usize) -> Result<(), YamlFault> {
         self.budget.spend(0)?;
         if depth >= MAX_DEPTH {
             return Err(self.fault(TOO_DEEP));
@@ -209,7 +209,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Remembers a value for the aliases of its anchor; zero is no anchor.
-    fn keep(&mut self, anchor: usize, value: Value) -> Result<Value, Fault> {
+    fn keep(&mut self, anchor: usize, value: Value) -> Result<Value, YamlFault> {
         if anchor != 0 {
             let copy = copied(&value, self.budget, 0)?;
             self.anchors.insert(anchor, copy);
@@ -218,7 +218,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// YAML keys may be numbers or booleans: `200:` in responses.
-    fn key(&self, key: Value) -> Result<String, Fault> {
+    fn key(&self, key: Value) -> Result<String, YamlFault> {
         match key {
             Value::String(key) => Ok(key),
             Value::Number(number) => Ok(number.to_string()),
@@ -232,7 +232,7 @@ impl<'t> Reader<'t, '_> {
 }
 
 /// A copy of a value at `depth`, which costs like the value itself: aliases multiply values.
-fn copied(value: &Value, budget: &Budget, depth: usize) -> Result<Value, Fault> {
+fn copied(value: &Value, budget: &Budget, depth: usize) -> Result<Value, YamlFault> {
     if depth > MAX_DEPTH {
         return Err(Refused(TOO_DEEP).into());
     }
@@ -342,7 +342,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<Value, Fault> {
+    fn read(text: &str) -> Result<Value, YamlFault> {
         parse(text, &Budget::new())
     }
 

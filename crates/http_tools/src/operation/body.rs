@@ -18,7 +18,7 @@ pub(crate) struct Argument {
     pub required: bool,
 }
 
-pub(crate) struct Body {
+pub(crate) struct BodyDraft {
     pub plan: PlanBody,
     pub arguments: Vec<Argument>,
 }
@@ -28,7 +28,7 @@ pub(crate) fn plan(
     writer: &mut SchemaWriter<'_>,
     names: &mut ArgumentNames,
     warnings: &mut Vec<String>,
-) -> Result<Option<Body>, SchemaError> {
+) -> Result<Option<BodyDraft>, SchemaError> {
     let Some(written) = site.operation.get("requestBody") else {
         return Ok(None);
     };
@@ -132,7 +132,7 @@ pub(crate) fn plan(
             properties.push(BodyProperty { argument, name });
         }
         plan.shape = BodyShape::Properties { properties };
-        return Ok(Some(Body { plan, arguments }));
+        return Ok(Some(BodyDraft { plan, arguments }));
     }
 
     let mut converted = writer.convert(schema, &place)?;
@@ -162,13 +162,13 @@ pub(crate) fn plan(
     Ok(Some(whole(plan, converted, names)))
 }
 
-fn whole(mut plan: PlanBody, schema: Value, names: &mut ArgumentNames) -> Body {
+fn whole(mut plan: PlanBody, schema: Value, names: &mut ArgumentNames) -> BodyDraft {
     let name = names.body();
     plan.shape = BodyShape::Argument {
         argument: name.clone(),
     };
     let required = plan.required;
-    Body {
+    BodyDraft {
         plan,
         arguments: vec![Argument {
             name,

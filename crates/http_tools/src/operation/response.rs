@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[derive(Default)]
-pub(crate) struct Answer {
+pub(crate) struct DescribedAnswer {
     pub schema: Option<Value>,
     pub accept: Option<String>,
 }
@@ -19,15 +19,15 @@ pub(crate) fn plan(
     site: &Site<'_>,
     warnings: &mut Vec<String>,
     checks: &mut SchemaChecks,
-) -> Answer {
+) -> DescribedAnswer {
     let Some((status, response)) = success(site) else {
-        return Answer::default();
+        return DescribedAnswer::default();
     };
     let Some(content) = response.get("content").and_then(Value::as_object) else {
-        return Answer::default();
+        return DescribedAnswer::default();
     };
     effort::spend(content.len().saturating_mul(2));
-    let mut answer = Answer {
+    let mut answer = DescribedAnswer {
         accept: accept(content),
         schema: None,
     };

@@ -68,7 +68,7 @@ impl<'a> Value<'a> {
 
 /// The first value, and what stands behind it.
 pub(super) fn first(bytes: &[u8]) -> Result<(Value<'_>, &[u8]), Malformed> {
-    let mut reader = Reader { rest: bytes };
+    let mut reader = CborReader { rest: bytes };
     let value = reader.value(DEEPEST)?;
     Ok((value, reader.rest))
 }
@@ -81,11 +81,11 @@ pub(super) fn whole(bytes: &[u8]) -> Result<Value<'_>, Malformed> {
     }
 }
 
-struct Reader<'a> {
+struct CborReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CborReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or(Malformed)?;
         self.rest = rest;

@@ -44,7 +44,7 @@ pub(super) enum ConnectFailure {
 
 /// [`ConnectFailure`] without its source.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum FailureKind {
     Refused(Refusal),
     Dns,
     Tcp,
@@ -53,13 +53,13 @@ pub(super) enum Kind {
 }
 
 impl ConnectFailure {
-    pub(super) const fn kind(&self) -> Kind {
+    pub(super) const fn kind(&self) -> FailureKind {
         match self {
-            Self::Refused(refusal) => Kind::Refused(*refusal),
-            Self::Dns(_) => Kind::Dns,
-            Self::Tcp(_) => Kind::Tcp,
-            Self::Tls(_) => Kind::Tls,
-            Self::Timeout(after) => Kind::Timeout(*after),
+            Self::Refused(refusal) => FailureKind::Refused(*refusal),
+            Self::Dns(_) => FailureKind::Dns,
+            Self::Tcp(_) => FailureKind::Tcp,
+            Self::Tls(_) => FailureKind::Tls,
+            Self::Timeout(after) => FailureKind::Timeout(*after),
         }
     }
 }

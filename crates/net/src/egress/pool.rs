@@ -35,9 +35,9 @@ pub(super) enum NoConnection {
 
 /// All kept connections. Cloning shares them.
 #[derive(Clone)]
-pub(super) struct Pool(Arc<Inner>);
+pub(super) struct Pool(Arc<PoolState>);
 
-struct Inner {
+struct PoolState {
     connector: Connector,
     http: http1::Builder,
     idle: Mutex<Idle>,
@@ -45,17 +45,17 @@ struct Inner {
 
 #[derive(Default)]
 struct Idle {
-    by_origin: HashMap<Box<str>, Vec<Kept>, foldhash::fast::RandomState>,
+    by_origin: HashMap<Box<str>, Vec<IdleConnection>, foldhash::fast::RandomState>,
     /// True while a task closes idle connections.
     is_swept: bool,
 }
 
-struct Kept {
+struct IdleConnection {
     wire: Wire,
     since: Instant,
 }
 
-impl Kept {
+impl IdleConnection {
     fn is_young(&self, now: Instant) -> bool {
         now.duration_since(self.since) < IDLE_FOR
     }
@@ -74,7 +74,7 @@ impl Pool {
     pub(super) fn new(connector: Connector) -> Self {
         let mut http = http1::Builder::new();
         http.max_buf_size(READ_BUFFER_BYTES);
-        Self(Arc::new(Inner {
+        Self(Arc::new(PoolState {
             connector,
             http,
             idle: Mutex::default(),
@@ -109,7 +109,7 @@ impl Pool {
         if !wire.is_at_rest() {
             return;
         }
-        let kept = Kept {
+        let kept = IdleConnection {
             wire,
             since: Instant::now(),
         };
@@ -131,14 +131,14 @@ impl Pool {
     }
 }
 
-impl Inner {
+impl PoolState {
     fn idle(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Closes connections that were idle for too long, as long as there are any.
-async fn sweep(pool: Weak<Inner>) {
+async fn sweep(pool: Weak<PoolState>) {
     loop {
         tokio::time::sleep(IDLE_FOR / 2).await;
         let Some(pool) = pool.upgrade() else { return };

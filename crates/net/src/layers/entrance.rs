@@ -19,7 +19,7 @@ use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 use super::rule::{Hook, Rule};
-use super::text::{Reader, Writing};
+use super::text::{TextReader, Writing};
 
 /// How long a body may take, before what arrived gives it more: a slow phone fits, a client that
 /// sends a byte a second does not.
@@ -89,8 +89,8 @@ impl Hook for Entrance {
 
     fn before(&self, request: &mut Request<Body>) -> Result<Self::Kept, Box<Response>> {
         let query = request.uri().query().unwrap_or_default();
-        if !Reader::new(Writing::Path).admits(request.uri().path().as_bytes())
-            || !Reader::new(Writing::Form).admits(query.as_bytes())
+        if !TextReader::new(Writing::Path).admits(request.uri().path().as_bytes())
+            || !TextReader::new(Writing::Form).admits(query.as_bytes())
         {
             return Err(Box::new((self.refuse)(Fault::Characters)));
         }
@@ -98,7 +98,7 @@ impl Hook for Entrance {
             return Ok(None);
         }
         let found = Found::default();
-        let reader = writing(request.headers()).map(Reader::new);
+        let reader = writing(request.headers()).map(TextReader::new);
         let body = std::mem::take(request.body_mut());
         *request.body_mut() = Body::new(Watched {
             body,
@@ -162,7 +162,7 @@ struct Stopped(Fault);
 /// A body under watch. Its time begins when a handler begins to read.
 struct Watched {
     body: Body,
-    reader: Option<Reader>,
+    reader: Option<TextReader>,
     within: Duration,
     arrived: u64,
     /// When the reading began, and what wakes it. Most bodies came with their head and need none.

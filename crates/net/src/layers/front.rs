@@ -91,10 +91,10 @@ impl AllowedHosts {
 /// Facts about a request since it arrived. Handlers take it as an extractor; their notes appear in
 /// the request's log line.
 #[derive(Debug, Clone)]
-pub struct Arrival(Arc<Facts>);
+pub struct Arrival(Arc<RequestFacts>);
 
 #[derive(Debug)]
-struct Facts {
+struct RequestFacts {
     /// Hexadecimal digits.
     request_id: [u8; 24],
     client_ip: IpAddr,
@@ -201,10 +201,10 @@ impl Pause {
 /// below it notes the template on the [`Arrival`].
 #[derive(Clone)]
 pub struct Front {
-    shared: Arc<Shared>,
+    shared: Arc<FrontState>,
 }
 
-struct Shared {
+struct FrontState {
     hosts: AllowedHosts,
     proxies: TrustedProxies,
     observer: Option<Arc<dyn Observe>>,
@@ -227,7 +227,7 @@ impl Front {
         observer: Option<Arc<dyn Observe>>,
     ) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(FrontState {
                 hosts,
                 proxies,
                 observer,
@@ -239,14 +239,14 @@ impl Front {
     /// Answers every request with 503 and `Retry-After` while `pause` lasts.
     #[must_use]
     pub fn paused_by(self, pause: Pause) -> Self {
-        let Shared {
+        let FrontState {
             hosts,
             proxies,
             observer,
             ..
         } = &*self.shared;
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(FrontState {
                 hosts: hosts.clone(),
                 proxies: proxies.clone(),
                 observer: observer.clone(),
@@ -270,7 +270,7 @@ impl<S> Layer<S> for Front {
 /// A service behind the [`Front`].
 #[derive(Clone)]
 pub struct FrontService<S> {
-    shared: Arc<Shared>,
+    shared: Arc<FrontState>,
     inner: S,
 }
 
@@ -300,7 +300,7 @@ where
         let peer = request.extensions().get::<Peer>();
         let standing = peer.and_then(|peer| peer.standing.clone());
         let peer = peer.map_or(NOWHERE, |peer| peer.address);
-        let arrival = Arrival(Arc::new(Facts {
+        let arrival = Arrival(Arc::new(RequestFacts {
             request_id: fresh_request_id(),
             client_ip: self.shared.proxies.client_ip(peer, request.headers()),
             standing,
@@ -343,7 +343,7 @@ where
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-impl Shared {
+impl FrontState {
     fn admit(&self, request: &Request<Body>) -> Result<(), Box<Response>> {
         self.host(request)?;
         if self.pause.holds() {
@@ -413,7 +413,7 @@ fn sent_on(origin: &str, target: &http::Uri) -> Response {
 /// Notifies the observer, also when the request's future is dropped because the client
 /// disconnected.
 struct Report {
-    shared: Arc<Shared>,
+    shared: Arc<FrontState>,
     arrival: Arrival,
     begun: Instant,
     method: Method,

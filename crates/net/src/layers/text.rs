@@ -18,7 +18,7 @@ pub(super) enum Writing {
 
 /// Looks at bytes one after the other.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct TextReader {
     writing: Writing,
     at: At,
 }
@@ -38,7 +38,7 @@ enum At {
     HalfPair,
 }
 
-impl Reader {
+impl TextReader {
     pub(super) const fn new(writing: Writing) -> Self {
         Self {
             writing,
@@ -133,8 +133,8 @@ mod tests {
 
     /// Whole, and byte by byte.
     fn admits(writing: Writing, text: &str) -> bool {
-        let whole = Reader::new(writing).admits(text.as_bytes());
-        let mut reader = Reader::new(writing);
+        let whole = TextReader::new(writing).admits(text.as_bytes());
+        let mut reader = TextReader::new(writing);
         let pieces = text.as_bytes().chunks(1).all(|byte| reader.admits(byte));
         assert_eq!(whole, pieces, "{text:?}");
         whole

@@ -55,11 +55,11 @@ impl Refused {
 pub(super) struct ConnectionPermits {
     sharing: Sharing,
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<PermitState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PermitState {
     held: HashMap<IpAddr, usize>,
     /// When an address was last authorised.
     established: HashMap<IpAddr, Instant>,
@@ -154,7 +154,7 @@ impl ConnectionPermits {
         established.insert(address, Instant::now());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PermitState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -24,17 +24,17 @@ pub(super) struct Activity {
 
 impl Activity {
     /// Called when a head was complete; the request runs until the value is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Running {
+    pub(super) fn begin(self: &Arc<Self>) -> RunningConnection {
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.running.fetch_add(1, Ordering::Relaxed);
-        Running(Arc::clone(self))
+        RunningConnection(Arc::clone(self))
     }
 }
 
 /// A running request.
-pub(super) struct Running(Arc<Activity>);
+pub(super) struct RunningConnection(Arc<Activity>);
 
-impl Drop for Running {
+impl Drop for RunningConnection {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }

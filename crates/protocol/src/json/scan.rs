@@ -292,14 +292,14 @@ impl<'a> Key<'a> {
 }
 
 /// The members of a validated object text: name and range of the value within the text.
-pub(crate) struct Members<'a>(Walk<'a>);
+pub(crate) struct ScannedMembers<'a>(Walk<'a>);
 
 /// The elements of a validated array text: range of each value within the text.
 pub(crate) struct Elements<'a>(Walk<'a>);
 
 /// Walks the members of `text`, which [`validate`] has accepted. Nothing if it is not an object.
-pub(crate) fn members(text: &[u8]) -> Members<'_> {
-    Members(Walk::begin(text, b'{'))
+pub(crate) fn members(text: &[u8]) -> ScannedMembers<'_> {
+    ScannedMembers(Walk::begin(text, b'{'))
 }
 
 /// Walks the elements of `text`, which [`validate`] has accepted. Nothing if it is not an array.
@@ -307,7 +307,7 @@ pub(crate) fn elements(text: &[u8]) -> Elements<'_> {
     Elements(Walk::begin(text, b'['))
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for ScannedMembers<'a> {
     type Item = (Key<'a>, Range<usize>);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -6,7 +6,7 @@ use crate::jsonrpc::{Kind, Raw};
 
 /// Kind of a value that may contain URIs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum UriPlace {
     Result,
     Message,
     Block,
@@ -17,7 +17,7 @@ enum Place {
     Ui,
 }
 
-impl Place {
+impl UriPlace {
     fn inner(self, member: &str) -> Option<Self> {
         match (self, member) {
             // The result of a tool that a model used is a block that has blocks (MCP-SM-4).
@@ -43,7 +43,7 @@ impl Place {
 
 type Published<'p> = &'p dyn Fn(&str) -> Option<String>;
 
-fn write(value: &Raw, place: Place, published: Published<'_>, out: &mut Vec<u8>) {
+fn write(value: &Raw, place: UriPlace, published: Published<'_>, out: &mut Vec<u8>) {
     match value.kind() {
         Kind::Array => {
             out.push(b'[');
@@ -79,7 +79,7 @@ fn write(value: &Raw, place: Place, published: Published<'_>, out: &mut Vec<u8>)
     }
 }
 
-fn rewritten(value: &Raw, place: Place, published: Published<'_>) -> Raw {
+fn rewritten(value: &Raw, place: UriPlace, published: Published<'_>) -> Raw {
     let mut out = Vec::with_capacity(value.as_bytes().len() + 64);
     write(value, place, published, &mut out);
     Raw::trusted(out.into())
@@ -87,15 +87,15 @@ fn rewritten(value: &Raw, place: Place, published: Published<'_>) -> Raw {
 
 /// A result of `tools/call`, `prompts/get` or `resources/read`, under the URIs that clients know. `published` gives that of an upstream's own, if it is another.
 pub fn uris(result: &Raw, published: Published<'_>) -> Raw {
-    rewritten(result, Place::Result, published)
+    rewritten(result, UriPlace::Result, published)
 }
 
 /// Replaces the URI in an error about a resource: in its `data`.
 pub fn uri_of_error(data: &Raw, published: Published<'_>) -> Raw {
-    rewritten(data, Place::Resource, published)
+    rewritten(data, UriPlace::Resource, published)
 }
 
 /// The same of the `_meta` of a definition.
 pub fn uris_of_meta(meta: &Raw, published: Published<'_>) -> Raw {
-    rewritten(meta, Place::Meta, published)
+    rewritten(meta, UriPlace::Meta, published)
 }

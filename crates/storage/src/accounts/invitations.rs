@@ -98,7 +98,7 @@ pub async fn open(
     Ok(replaced.is_some_and(|until| until > now))
 }
 
-struct Row {
+struct InvitationRow {
     id: uuid::Uuid,
     tenant_id: uuid::Uuid,
     tenant_name: String,
@@ -112,10 +112,10 @@ struct Row {
     expires_at: Timestamp,
 }
 
-impl TryFrom<Row> for Invitation {
+impl TryFrom<InvitationRow> for Invitation {
     type Error = StorageError;
 
-    fn try_from(row: Row) -> Result<Self, StorageError> {
+    fn try_from(row: InvitationRow) -> Result<Self, StorageError> {
         Ok(Self {
             id: row.id.into(),
             tenant: row.tenant_id.into(),
@@ -139,7 +139,7 @@ pub async fn list(
     now: Timestamp,
 ) -> Result<Vec<Invitation>, StorageError> {
     let rows = sqlx::query_as!(
-        Row,
+        InvitationRow,
         "select i.id, i.tenant_id, t.name as tenant_name, s.slug, i.address, i.address_norm, i.role, i.inviter_id,
            u.display_name as inviter_name, i.created_at, i.expires_at
          from invitations i join tenants t on t.id = i.tenant_id and t.status = 'active'
@@ -161,7 +161,7 @@ pub async fn find(
     now: Timestamp,
 ) -> Result<Option<Invitation>, StorageError> {
     let row = sqlx::query_as!(
-        Row,
+        InvitationRow,
         "select i.id, i.tenant_id, t.name as tenant_name, s.slug, i.address, i.address_norm, i.role, i.inviter_id,
            u.display_name as inviter_name, i.created_at, i.expires_at
          from invitations i join tenants t on t.id = i.tenant_id and t.status = 'active'

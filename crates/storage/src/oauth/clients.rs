@@ -76,7 +76,7 @@ pub struct NewClient<'a> {
 }
 
 /// As the database gives it.
-pub(crate) struct Row {
+pub(crate) struct ClientRow {
     pub(crate) id: Uuid,
     pub(crate) client_id: String,
     pub(crate) kind: String,
@@ -90,10 +90,10 @@ pub(crate) struct Row {
     pub(crate) redirect_uris: Vec<String>,
 }
 
-impl TryFrom<Row> for Client {
+impl TryFrom<ClientRow> for Client {
     type Error = StorageError;
 
-    fn try_from(row: Row) -> Result<Self, StorageError> {
+    fn try_from(row: ClientRow) -> Result<Self, StorageError> {
         let inconsistent = |column| StorageError::Inconsistent {
             table: "oauth_clients",
             column,
@@ -121,7 +121,7 @@ impl TryFrom<Row> for Client {
 /// The client with this wire id.
 pub async fn find(tx: &mut SystemTx, client_id: &str) -> Result<Option<Client>, StorageError> {
     let row = sqlx::query_as!(
-        Row,
+        ClientRow,
         r#"select id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, grant_types, status,
              array(select uri from oauth_client_redirects where client_ref = oauth_clients.id order by uri) as "redirect_uris!"
            from oauth_clients where client_id = $1 and status <> 'deleted'"#,
@@ -135,7 +135,7 @@ pub async fn find(tx: &mut SystemTx, client_id: &str) -> Result<Option<Client>, 
 /// The client of this row.
 pub async fn get(tx: &mut SystemTx, id: ClientId) -> Result<Client, StorageError> {
     let row = sqlx::query_as!(
-        Row,
+        ClientRow,
         r#"select id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, grant_types, status,
              array(select uri from oauth_client_redirects where client_ref = oauth_clients.id order by uri) as "redirect_uris!"
            from oauth_clients where id = $1"#,
@@ -150,7 +150,7 @@ pub async fn get(tx: &mut SystemTx, id: ClientId) -> Result<Client, StorageError
 pub async fn many(tx: &mut SystemTx, ids: &[ClientId]) -> Result<Vec<Client>, StorageError> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
     let rows = sqlx::query_as!(
-        Row,
+        ClientRow,
         r#"select id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, grant_types, status,
              array(select uri from oauth_client_redirects where client_ref = oauth_clients.id order by uri) as "redirect_uris!"
            from oauth_clients where id = any($1)"#,

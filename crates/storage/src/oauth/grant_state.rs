@@ -123,7 +123,7 @@ pub(crate) async fn read_all<'a>(
     }
     let mut present: Vec<_> = ids.iter().map(|_| Ok(None)).collect();
     let rows = sqlx::query_as!(
-        Row,
+        GrantStateRow,
         r#"select place as "place!", client_ref, client_id, client_kind, client_tenant, client_name, client_metadata, client_metadata_digest,
              client_auth_method, client_grant_types, client_status, client_redirect_uris,
              family_id, family_generation, family_idle_expires_at, family_expires_at, family_revoked_at,
@@ -150,7 +150,7 @@ pub(crate) async fn read_all<'a>(
 }
 
 /// A row of the database function. A column that was not requested, or has no value, is null.
-struct Row {
+struct GrantStateRow {
     place: i64,
     client_ref: Option<Uuid>,
     client_id: Option<String>,
@@ -195,7 +195,7 @@ struct Row {
     is_active: bool,
 }
 
-fn read_row(row: Row) -> Result<Present, StorageError> {
+fn read_row(row: GrantStateRow) -> Result<Present, StorageError> {
     let standing = row
         .user_epoch
         .zip(row.member_epoch)
@@ -262,7 +262,7 @@ fn read_row(row: Row) -> Result<Present, StorageError> {
             Some(status),
             Some(redirect_uris),
         ) => Some(
-            clients::Row {
+            clients::ClientRow {
                 id,
                 client_id,
                 kind,

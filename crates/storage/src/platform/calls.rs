@@ -34,7 +34,7 @@ pub struct Call {
 
 /// One row, as the statement takes it apart.
 #[derive(Serialize)]
-struct Row<'a> {
+struct CallRow<'a> {
     at: i128,
     server_id: Option<Uuid>,
     server_slug: Option<&'a str>,
@@ -46,7 +46,7 @@ struct Row<'a> {
     duration_ms: i32,
 }
 
-impl<'a> Row<'a> {
+impl<'a> CallRow<'a> {
     fn of(call: &'a Call) -> Self {
         Self {
             at: call.at.unix_timestamp_nanos() / 1000,
@@ -65,7 +65,7 @@ impl<'a> Row<'a> {
 /// Writes many calls in one statement.
 pub async fn insert_many(tx: &mut TenantTx, calls: &[Call]) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
-    let rows: Vec<_> = calls.iter().map(Row::of).collect();
+    let rows: Vec<_> = calls.iter().map(CallRow::of).collect();
     sqlx::query!(
         "insert into tool_calls (tenant_id, at, server_id, server_slug, tool_name, client_name, user_id, outcome, status, duration_ms)
          select $1, to_timestamp(0) + r.at * interval '1 microsecond', r.server_id, r.server_slug, r.tool_name, r.client_name, r.user_id, r.outcome, r.status, r.duration_ms

@@ -215,7 +215,7 @@ impl Repeat {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct StepRow<'a> {
     at: i128,
     tenant_id: Option<Uuid>,
     step: &'static str,
@@ -299,7 +299,7 @@ pub async fn insert_many(
         .iter()
         .filter(|event| Loop::of(event).is_none())
         .map(|event| (event, None));
-    let rows: Vec<Row<'_>> = others
+    let rows: Vec<StepRow<'_>> = others
         .chain(first)
         .filter_map(|(event, repeat)| {
             let tenant = match &event.place {
@@ -382,10 +382,10 @@ pub async fn repeated(tx: &mut impl Tx, repeats: &[Repeat]) -> Result<Vec<Repeat
         .collect())
 }
 
-fn row<'a>(event: &'a NewEvent, tenant_id: Option<Uuid>, repeat: Option<&Repeat>) -> Row<'a> {
+fn row<'a>(event: &'a NewEvent, tenant_id: Option<Uuid>, repeat: Option<&Repeat>) -> StepRow<'a> {
     // The first round is the step itself.
     let again = repeat.filter(|repeat| repeat.count > 1);
-    Row {
+    StepRow {
         at: micros(event.at),
         tenant_id,
         step: event.step.as_str(),

@@ -34,10 +34,10 @@ const COUNTS: Duration = Duration::from_secs(5);
 
 /// Takes steps. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Recorder(Option<Arc<Shared>>);
+pub struct Recorder(Option<Arc<RecorderState>>);
 
 #[derive(Debug)]
-struct Shared {
+struct RecorderState {
     queue: mpsc::Sender<NewEvent>,
     gate: Arc<Mutex<Gate>>,
 }
@@ -59,7 +59,7 @@ impl Recorder {
     pub fn new(store: Store) -> (Self, RecordWriter) {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let gate = Arc::new(Mutex::new(Gate::new(Instant::now())));
-        let recorder = Self(Some(Arc::new(Shared {
+        let recorder = Self(Some(Arc::new(RecorderState {
             queue: sender,
             gate: Arc::clone(&gate),
         })));

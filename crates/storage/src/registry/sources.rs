@@ -125,7 +125,7 @@ pub async fn insert(
     Ok(())
 }
 
-struct Row {
+struct SourceRow {
     id: uuid::Uuid,
     kind: String,
     name: String,
@@ -151,9 +151,9 @@ struct Row {
     sharing: Option<String>,
 }
 
-impl TryFrom<Row> for Source {
+impl TryFrom<SourceRow> for Source {
     type Error = StorageError;
-    fn try_from(row: Row) -> Result<Self, StorageError> {
+    fn try_from(row: SourceRow) -> Result<Self, StorageError> {
         let state = row
             .state
             .and_then(|word| State::read(&word, row.state_status, row.state_reason))
@@ -201,7 +201,7 @@ impl TryFrom<Row> for Source {
 async fn select(tx: &mut TenantTx, id: Option<SourceId>) -> Result<Vec<Source>, StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query_as!(
-        Row,
+        SourceRow,
         r#"select s.id, s.kind, s.name, s.base_url, s.document_digest, s.document_url, s.spec_title, s.spec_version, s.security,
                   s.settings as "settings: Json<SourceSettings>", s.created_at, s.updated_at,
                   (select count(*) from tools t where t.tenant_id = s.tenant_id and t.source_id = s.id and t.state = 'active') as "tool_count!",

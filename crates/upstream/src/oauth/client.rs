@@ -146,7 +146,7 @@ pub async fn register(
         token_endpoint_auth_method: Option<String>,
     }
     #[derive(Deserialize)]
-    struct Fault {
+    struct RegistrationFault {
         error: String,
     }
     let endpoint = server
@@ -169,15 +169,17 @@ pub async fn register(
     let body = registration.document(wanted).to_string().into_bytes();
     let answer = post_json(egress, url, body).await?;
     if !matches!(answer.status, StatusCode::CREATED | StatusCode::OK) {
-        return Err(match serde_json::from_slice::<Fault>(&answer.body) {
-            Ok(fault) => OauthError::Refused {
-                code: shown_code(&fault.error),
+        return Err(
+            match serde_json::from_slice::<RegistrationFault>(&answer.body) {
+                Ok(fault) => OauthError::Refused {
+                    code: shown_code(&fault.error),
+                },
+                Err(_) => OauthError::Status {
+                    what: "the registration",
+                    status: answer.status,
+                },
             },
-            Err(_) => OauthError::Status {
-                what: "the registration",
-                status: answer.status,
-            },
-        });
+        );
     }
     let registered: Registered = serde_json::from_slice(&answer.body)
         .map_err(|_| OauthError::Unusable("registration answer"))?;

@@ -70,7 +70,7 @@ impl std::fmt::Debug for Tokens {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct TokenAnswer {
     access_token: String,
     #[serde(default)]
     token_type: Option<String>,
@@ -85,7 +85,7 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
-struct Fault {
+struct TokenFault {
     error: String,
 }
 
@@ -184,7 +184,7 @@ pub async fn redeem(
     let authorization = sign(&mut form, client, server, now)?;
     let answer = post_form(egress, url, form, authorization).await?;
     if !answer.status.is_success() {
-        return Err(match serde_json::from_slice::<Fault>(&answer.body) {
+        return Err(match serde_json::from_slice::<TokenFault>(&answer.body) {
             // An error of an unavailable server says nothing about the grant.
             Ok(fault) if answer.status.is_client_error() => OauthError::Refused {
                 code: shown_code(&fault.error),
@@ -195,7 +195,7 @@ pub async fn redeem(
             },
         });
     }
-    let read: Answer =
+    let read: TokenAnswer =
         serde_json::from_slice(&answer.body).map_err(|_| OauthError::Unusable("token answer"))?;
     let is_bearer = read
         .token_type

@@ -68,7 +68,7 @@ pub(super) struct Bucket {
 
 /// Immediate decision of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum TakeOutcome {
     Yes,
     No(RetryAfter),
     /// Only the store can decide.
@@ -130,26 +130,26 @@ impl Bucket {
         weight: u64,
         nodes: u64,
         is_cold: bool,
-    ) -> Taken {
+    ) -> TakeOutcome {
         self.used = now;
         self.demand.note(now, life, weight);
         if self.waiters.is_empty() && self.spend(now, weight) {
             self.note_share(now, nodes, weight);
-            return Taken::Yes;
+            return TakeOutcome::Yes;
         }
         if weight > self.rate.burst {
-            return Taken::No(self.rate.wait(weight));
+            return TakeOutcome::No(self.rate.wait(weight));
         }
         if let Some(until) = self.refused_until {
             if now < until {
-                return Taken::No(RetryAfter(until - now));
+                return TakeOutcome::No(RetryAfter(until - now));
             }
             self.refused_until = None;
         }
         if is_cold && self.take_on_credit(now, nodes, weight) {
-            return Taken::Yes;
+            return TakeOutcome::Yes;
         }
-        Taken::Ask
+        TakeOutcome::Ask
     }
 
     /// Admits a request before it is charged, if the bucket has no debt. The bound includes one
@@ -339,15 +339,15 @@ mod tests {
     fn leased_tokens_live_one_second_from_the_question() {
         let (mut bucket, now) = bucket();
         lease(&mut bucket, now, 3);
-        assert_eq!(bucket.take(now, LIFE, 1, 1, false), Taken::Yes);
+        assert_eq!(bucket.take(now, LIFE, 1, 1, false), TakeOutcome::Yes);
         let late = now + LIFE;
-        assert_eq!(bucket.take(late, LIFE, 1, 1, false), Taken::Ask);
+        assert_eq!(bucket.take(late, LIFE, 1, 1, false), TakeOutcome::Ask);
     }
 
     #[test]
     fn a_cold_key_is_admitted_once_and_pays_with_the_next_refill() {
         let (mut bucket, now) = bucket();
-        assert_eq!(bucket.take(now, LIFE, 1, 2, true), Taken::Yes);
+        assert_eq!(bucket.take(now, LIFE, 1, 2, true), TakeOutcome::Yes);
         assert!(bucket.is_due(now, 2));
         let ask = bucket.ask(now, 2);
         assert_eq!((ask.debt, ask.want), (1, 0));
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(bucket.ask(now, 2).debt, 1, "still owed");
         // The bucket is too small for this number of nodes.
         let (mut small, now) = self::bucket();
-        assert_eq!(small.take(now, LIFE, 1, 3, true), Taken::Ask);
+        assert_eq!(small.take(now, LIFE, 1, 3, true), TakeOutcome::Ask);
     }
 
     #[test]
@@ -389,13 +389,13 @@ mod tests {
         let soon = now + Duration::from_millis(30);
         assert_eq!(
             bucket.take(soon, LIFE, 1, 1, false),
-            Taken::No(RetryAfter(Duration::from_millis(40)))
+            TakeOutcome::No(RetryAfter(Duration::from_millis(40)))
         );
         let later = now + Duration::from_millis(70);
-        assert_eq!(bucket.take(later, LIFE, 1, 1, false), Taken::Ask);
+        assert_eq!(bucket.take(later, LIFE, 1, 1, false), TakeOutcome::Ask);
         assert_eq!(
             bucket.take(later, LIFE, 21, 1, false),
-            Taken::No(RetryAfter(Duration::from_millis(2100))),
+            TakeOutcome::No(RetryAfter(Duration::from_millis(2100))),
             "more than the bucket ever holds"
         );
     }
@@ -422,6 +422,6 @@ mod tests {
         let ask = bucket.ask(now, 1);
         drop(told);
         bucket.granted((now, now), LIFE, 1, ask, 1, Duration::ZERO);
-        assert_eq!(bucket.take(now, LIFE, 1, 1, false), Taken::Yes);
+        assert_eq!(bucket.take(now, LIFE, 1, 1, false), TakeOutcome::Yes);
     }
 }

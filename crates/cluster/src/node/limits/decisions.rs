@@ -43,7 +43,7 @@ impl Limit {
 
 /// Source of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum DecisionSource {
     /// Leased tokens or permits, or a refusal that is still valid.
     Token,
     /// A reply of the store.
@@ -54,7 +54,7 @@ pub(super) enum Source {
     Local,
 }
 
-impl Source {
+impl DecisionSource {
     const COUNT: usize = 4;
 
     const fn as_str(self) -> &'static str {
@@ -69,10 +69,10 @@ impl Source {
 
 /// Counters of all decisions.
 #[derive(Default)]
-pub(super) struct Decisions([[[OnceLock<Counter>; 2]; Source::COUNT]; Limit::COUNT]);
+pub(super) struct Decisions([[[OnceLock<Counter>; 2]; DecisionSource::COUNT]; Limit::COUNT]);
 
 impl Decisions {
-    pub(super) fn count(&self, limit: Limit, source: Source, is_admitted: bool) {
+    pub(super) fn count(&self, limit: Limit, source: DecisionSource, is_admitted: bool) {
         self.0[limit as usize][source as usize][usize::from(is_admitted)]
             .get_or_init(|| {
                 let result = if is_admitted { "admitted" } else { "refused" };

@@ -14,6 +14,7 @@
 //! While the store is down, each node has `limit / N`, including the calls that already run.
 
 mod counts;
+pub(crate) mod enter;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -24,26 +25,17 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::{Notify, oneshot},
-    time::{Instant, MissedTickBehavior},
+    time::Instant,
 };
 
-use self::counts::{Counts, Listed};
-use super::{Limit, LimitKey, Limits, RetryAfter, decisions::Source};
-use crate::{lock, node::Inner, store::HoldWanted};
+use self::counts::{Counts, ListedFlag};
+use super::{LimitKey, RetryAfter, decisions::Limit};
+use crate::lock;
 
 /// Time without use after which permits are returned.
 const IDLE: Duration = Duration::from_secs(5);
-/// Time for which a refusal of the store is valid. The node does not repeat the request before.
-const FULL: Duration = Duration::from_millis(50);
-/// Maximum number of calls that wait for one limit. Further calls are refused at once.
-const WAITING: usize = 1_000;
-/// Retry time for the client. The time at which a permit becomes free is unknown.
-const COME_BACK: RetryAfter = RetryAfter(Duration::from_secs(1));
-/// Maximum number of `hold` operations in flight.
-const AT_ONCE: usize = 256;
 
 /// Permits of one limit on this node, shared by all users of the key.
 #[derive(Debug)]
@@ -55,13 +47,13 @@ pub struct ClusterPermits {
     /// Permits are returned at once.
     is_tight: AtomicBool,
     /// The limit is listed for a `hold`, or a `hold` is in flight.
-    listed: Listed,
-    queue: Mutex<Queue>,
+    listed: ListedFlag,
+    queue: Mutex<PermitQueue>,
     due: Arc<Due>,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct PermitQueue {
     waiters: VecDeque<oneshot::Sender<Result<ClusterPermit, RetryAfter>>>,
     full_until: Option<Instant>,
     /// Time since which the node holds more than it needs.
@@ -93,7 +85,7 @@ struct Due {
 
 /// All limits of a node.
 #[derive(Debug, Default)]
-pub(in crate::node) struct Concurrency {
+pub(crate) struct Concurrency {
     known: Mutex<HashMap<LimitKey, Weak<ClusterPermits>>>,
     due: Arc<Due>,
 }
@@ -159,7 +151,14 @@ impl ClusterPermits {
     }
 
     /// Number of permits that this node should hold for the given need.
-    fn target(&self, need: u64, held: u64, nodes: u64, now: Instant, queue: &mut Queue) -> u64 {
+    fn target(
+        &self,
+        need: u64,
+        held: u64,
+        nodes: u64,
+        now: Instant,
+        queue: &mut PermitQueue,
+    ) -> u64 {
         let most = self.most();
         let block = if nodes == 1 {
             (most / 8).max(1)
@@ -188,133 +187,6 @@ impl ClusterPermits {
     }
 }
 
-impl Limits {
-    /// Returns the permits of a key. `most` is the new limit over all nodes.
-    pub fn permits(&self, key: LimitKey, limit: Limit, most: u64) -> Arc<ClusterPermits> {
-        let concurrency = &self.0.concurrency;
-        let mut known = lock(&concurrency.known);
-        if let Some(permits) = known.get(&key).and_then(Weak::upgrade) {
-            permits.most.store(most, Ordering::Relaxed);
-            return permits;
-        }
-        let permits = Arc::new(ClusterPermits {
-            key: key.clone(),
-            limit,
-            most: AtomicU64::new(most),
-            counts: Counts::new(),
-            is_tight: AtomicBool::new(false),
-            listed: Listed::new(),
-            queue: Mutex::default(),
-            due: Arc::clone(&concurrency.due),
-        });
-        known.insert(key, Arc::downgrade(&permits));
-        permits
-    }
-
-    /// Number of used permits of a key over all nodes, as of the last few seconds. `None` if the
-    /// store does not reply.
-    pub async fn in_use(&self, key: &LimitKey) -> Option<u64> {
-        let inner = &*self.0;
-        let known = lock(&inner.concurrency.known)
-            .get(key)
-            .and_then(Weak::upgrade);
-        if let Some(permits) = known.filter(|permits| permits.counts.get() != (0, 0)) {
-            return Some(permits.used());
-        }
-        // This node holds and uses nothing, and the operation leaves it so.
-        let wanted = HoldWanted {
-            shard: key.shard.clone(),
-            bucket: key.bucket.clone(),
-            limit: 0,
-            used: 0,
-            want: 0,
-        };
-        let hold = inner
-            .guarded_store
-            .store
-            .hold(inner.id, inner.settings.ttl, &wanted);
-        let held = inner
-            .guarded_store
-            .call("hold", inner.settings.call_within, hold);
-        Some(held.await.ok()?.used_elsewhere)
-    }
-
-    /// Takes a permit if the decision needs no store operation. `None`: call [`Limits::enter`].
-    pub fn try_enter(
-        &self,
-        permits: &Arc<ClusterPermits>,
-    ) -> Option<Result<ClusterPermit, RetryAfter>> {
-        let inner = &*self.0;
-        let decisions = &inner.buckets.decisions;
-        if inner.guarded_store.is_open() {
-            let permit = permits.enter(Some(permits.share(inner.nodes())));
-            decisions.count(permits.limit, Source::Local, permit.is_some());
-            return Some(permit.ok_or(COME_BACK));
-        }
-        let permit = permits.enter(None)?;
-        decisions.count(permits.limit, Source::Token, true);
-        Some(Ok(permit))
-    }
-
-    /// Takes a permit, and waits for the store if none is free.
-    pub async fn enter(&self, permits: &Arc<ClusterPermits>) -> Result<ClusterPermit, RetryAfter> {
-        if let Some(verdict) = self.try_enter(permits) {
-            return verdict;
-        }
-        let inner = &*self.0;
-        let decisions = &inner.buckets.decisions;
-        let (reply, verdict) = oneshot::channel();
-        {
-            let mut queue = lock(&permits.queue);
-            if queue.waiters.len() >= WAITING {
-                decisions.count(permits.limit, Source::Token, false);
-                return Err(COME_BACK);
-            }
-            queue.waiters.push_back(reply);
-        }
-        permits.list();
-        let (source, verdict) =
-            match tokio::time::timeout(inner.settings.permit_wait, verdict).await {
-                Ok(Ok(verdict)) => (Source::Refill, verdict),
-                _ if permits.is_refused(inner.settings.permit_wait) => {
-                    (Source::Refill, permits.enter(None).ok_or(COME_BACK))
-                }
-                // The store did not reply.
-                _ => {
-                    let permit = permits.enter(Some(permits.share(inner.nodes())));
-                    (Source::Local, permit.ok_or(COME_BACK))
-                }
-            };
-        decisions.count(permits.limit, source, verdict.is_ok());
-        verdict
-    }
-}
-
-/// Leases permits, renews the leases, and returns idle permits, until the node stops.
-pub(in crate::node) async fn keep(inner: Arc<Inner>) {
-    let concurrency = &inner.concurrency;
-    let mut again = tokio::time::interval(inner.settings.ttl / 3);
-    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut waiting: VecDeque<Arc<ClusterPermits>> = VecDeque::new();
-    let mut flight = FuturesUnordered::new();
-    loop {
-        while flight.len() < AT_ONCE
-            && let Some(permits) = waiting.pop_front()
-        {
-            flight.push(ask(&inner, permits));
-        }
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            _ = again.tick() => concurrency.renew(),
-            Some(()) = flight.next() => {}
-            () = concurrency.due.wake.notified() => {
-                waiting.extend(std::mem::take(&mut *lock(&concurrency.due.list)));
-            }
-        }
-    }
-}
-
 impl Concurrency {
     /// Lists the limits that hold permits, and removes the ones without users.
     fn renew(&self) {
@@ -328,84 +200,6 @@ impl Concurrency {
         for permits in living {
             permits.list();
         }
-    }
-}
-
-async fn ask(inner: &Inner, permits: Arc<ClusterPermits>) {
-    let full_until = lock(&permits.queue).full_until;
-    if let Some(until) = full_until {
-        tokio::time::sleep_until(until).await;
-    }
-    let nodes = inner.nodes();
-    let (wanted, waiters) = {
-        let now = Instant::now();
-        let mut queue = lock(&permits.queue);
-        queue.waiters.retain(|waiter| !waiter.is_closed());
-        let waiters = queue.waiters.len();
-        let (held, used) = permits.counts.get();
-        let need = used + waiters as u64;
-        let want = permits.target(need, held, nodes, now, &mut queue);
-        // Permits that are returned must not be granted again before the store has the new number.
-        let used = permits.counts.hold(|held, used| held.min(want).max(used));
-        let wanted = HoldWanted {
-            shard: permits.key.shard.clone(),
-            bucket: permits.key.bucket.clone(),
-            limit: permits.most(),
-            used,
-            want: want.max(used),
-        };
-        (wanted, waiters)
-    };
-    let hold = inner
-        .guarded_store
-        .store
-        .hold(inner.id, inner.settings.ttl, &wanted);
-    let held = inner
-        .guarded_store
-        .call("hold", inner.settings.call_within, hold)
-        .await;
-    let (mut refused, mut admitted) = (Vec::new(), Vec::new());
-    let (is_answered, mut is_short) = (held.is_ok(), false);
-    let must_list = {
-        let mut queue = lock(&permits.queue);
-        let bound = match held {
-            Ok(held) => {
-                let is_full = held.held < wanted.want;
-                permits.counts.granted(held.held, is_full);
-                queue.used_elsewhere = held.used_elsewhere;
-                None
-            }
-            Err(_) => Some(permits.share(nodes)),
-        };
-        for _ in 0..waiters {
-            let Some(waiter) = queue.waiters.pop_front() else {
-                break;
-            };
-            match permits.counts.enter(bound) {
-                Some(_) => admitted.push((waiter, ClusterPermit(Arc::clone(&permits)))),
-                None if is_answered => {
-                    queue.waiters.push_front(waiter);
-                    is_short = true;
-                    break;
-                }
-                None => refused.push(waiter),
-            }
-        }
-        queue.full_until = is_short.then(|| Instant::now() + FULL);
-        permits.listed.clear();
-        !queue.waiters.is_empty()
-    };
-    // Outside the lock: a permit that its waiter does not take returns through its drop.
-    for (waiter, permit) in admitted {
-        let _ = waiter.send(Ok(permit));
-    }
-    for waiter in refused {
-        let _ = waiter.send(Err(COME_BACK));
-    }
-    let (held, used) = permits.counts.get();
-    let is_idle = permits.is_tight.load(Ordering::Relaxed) && held > used;
-    if must_list || is_idle {
-        permits.list();
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{Connection, Delivery, Phase};
 use crate::{
     lock,
-    node::{Inner, deferred_writes::DeferredWrite},
+    node::{deferred_writes::DeferredWrite, inner::Inner},
 };
 
 /// Deliveries of one stream to a client, in order. Ends when the stream ends, or when the client
@@ -32,7 +32,7 @@ impl fmt::Debug for StreamReader {
 }
 
 impl StreamReader {
-    pub(in crate::node) fn new(connection: Arc<Connection>, inner: &Arc<Inner>) -> Self {
+    pub(crate) fn new(connection: Arc<Connection>, inner: &Arc<Inner>) -> Self {
         metrics::gauge!("mcp_streams_open", "kind" => "P").increment(1.0);
         Self {
             connection,

@@ -12,15 +12,15 @@ const OVER: u8 = 2;
 
 /// Registration state of a request.
 #[derive(Debug)]
-pub(super) struct Known(AtomicU8);
+pub(super) struct StoreKnowledge(AtomicU8);
 
-impl Known {
+impl StoreKnowledge {
     pub(super) fn new() -> Self {
         Self(AtomicU8::new(LOCAL))
     }
 
     /// Call before the registration. False if the request has ended and must not be registered.
-    /// After the registration, the caller checks [`Known::is_over`] and removes the entry if it is
+    /// After the registration, the caller checks [`StoreKnowledge::is_over`] and removes the entry if it is
     /// true.
     #[must_use]
     pub(super) fn tell(&self) -> bool {

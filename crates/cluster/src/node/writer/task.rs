@@ -10,20 +10,18 @@ use bytes::Bytes;
 use portolan_traces::Span;
 use tokio::time::Instant;
 
-use super::{
-    super::{
-        Inner, PayloadPlace,
-        envelope::{self, Envelope},
-        reader::{Connection, Offer, Phase},
-        stream_metrics::Since,
-        takeover::Claim,
-        unacked_buffer::{self, UnackedBuffer, Verdict},
-    },
-    Ending, Shared,
-};
+use super::shared::{Ending, WriterState};
 use crate::{
     lock,
-    node::Lost,
+    node::{
+        envelope::{self, Envelope},
+        inner::Inner,
+        payload::{Lost, PayloadPlace},
+        reader::{Connection, OfferedEvent, Phase},
+        stream_metrics::Since,
+        takeover::claims::Claim,
+        unacked_buffer::{self, AppendVerdict, UnackedBuffer},
+    },
     store::{Appended, Class, Cursor, Epoch, State, StoreError},
 };
 
@@ -32,7 +30,7 @@ const RETRY: Duration = Duration::from_millis(250);
 
 struct Task {
     inner: Arc<Inner>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     unacked: UnackedBuffer,
     rpc: String,
     about: Bytes,
@@ -52,7 +50,7 @@ struct Task {
 /// Starts the task.
 pub(super) fn start(
     inner: &Arc<Inner>,
-    shared: &Arc<Shared>,
+    shared: &Arc<WriterState>,
     epoch: Epoch,
     tail: u64,
     envelope: Bytes,
@@ -200,7 +198,7 @@ impl Task {
     }
 
     fn number(&mut self, class: Class, question: Option<String>, payload: Bytes) {
-        let Shared { stream, tenant, .. } = *self.shared;
+        let WriterState { stream, tenant, .. } = *self.shared;
         let place = PayloadPlace::event(tenant, stream, self.unacked.last() + 1, class);
         let sealed = self.inner.payloads.seal(&place, payload.clone());
         self.unacked
@@ -267,14 +265,14 @@ impl Task {
         self.must_audit = false;
         let verdict = self.unacked.answered(&sent, &reply);
         let outcome = match verdict {
-            Verdict::Acked { healed: false } => "ok",
+            AppendVerdict::Acked { healed: false } => "ok",
             // Only a reply was lost.
-            Verdict::Acked { healed: true } => "retry",
-            Verdict::Rewound if reply == Appended::Gone => "gone",
-            Verdict::Rewound => "repair",
-            Verdict::Fenced => "fenced",
-            Verdict::Ended => "ended",
-            Verdict::Broken => "broken",
+            AppendVerdict::Acked { healed: true } => "retry",
+            AppendVerdict::Rewound if reply == Appended::Gone => "gone",
+            AppendVerdict::Rewound => "repair",
+            AppendVerdict::Fenced => "fenced",
+            AppendVerdict::Ended => "ended",
+            AppendVerdict::Broken => "broken",
         };
         metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
         if let Some(span) = span {
@@ -284,7 +282,7 @@ impl Task {
             span.set("portolan.outcome", outcome);
         }
         match verdict {
-            Verdict::Acked { .. } => {
+            AppendVerdict::Acked { .. } => {
                 let bytes: usize = sent
                     .append
                     .events
@@ -297,15 +295,15 @@ impl Task {
                 self.committed(&reply, began);
                 Go::On
             }
-            Verdict::Rewound => {
+            AppendVerdict::Rewound => {
                 self.closed_at = None;
                 Go::On
             }
-            Verdict::Fenced | Verdict::Ended => {
+            AppendVerdict::Fenced | AppendVerdict::Ended => {
                 self.read_locally();
                 Go::Stop
             }
-            Verdict::Broken => {
+            AppendVerdict::Broken => {
                 tracing::error!("a log lost events that its owner has no more");
                 self.inner.takeovers.claim(Claim {
                     stream: self.shared.stream,
@@ -367,7 +365,7 @@ impl Task {
             if connection.stream != stream {
                 continue;
             }
-            let offers = plain.iter().map(|(seq, class, payload)| Offer {
+            let offers = plain.iter().map(|(seq, class, payload)| OfferedEvent {
                 seq: *seq,
                 class: *class,
                 payload: payload.clone(),
@@ -401,7 +399,7 @@ impl Task {
             return;
         };
         let offers = self.unacked.unacked().filter_map(|entry| {
-            Some(Offer {
+            Some(OfferedEvent {
                 seq: entry.seq,
                 class: entry.event.class,
                 payload: entry.plain.clone()?,

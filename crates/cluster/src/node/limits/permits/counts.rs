@@ -94,9 +94,9 @@ const fn split(packed: u64) -> (u64, u64) {
 
 /// Whether an entry is on a list, or is being processed.
 #[derive(Debug)]
-pub(super) struct Listed(AtomicBool);
+pub(super) struct ListedFlag(AtomicBool);
 
-impl Listed {
+impl ListedFlag {
     pub(super) fn new() -> Self {
         Self(AtomicBool::new(false))
     }

@@ -15,7 +15,7 @@ const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// Source of a node's random values.
 #[derive(Debug)]
-pub(super) enum NodeRng {
+pub(crate) enum NodeRng {
     /// The operating system's generator.
     System,
     /// A seeded generator: the same seed gives the same values.
@@ -24,7 +24,7 @@ pub(super) enum NodeRng {
 
 impl NodeRng {
     /// Creates the source for [`super::NodeSettings::seed`].
-    pub(super) fn new(seed: Option<u64>) -> Self {
+    pub(crate) fn new(seed: Option<u64>) -> Self {
         seed.map_or(Self::System, |seed| Self::Seed(AtomicU64::new(seed)))
     }
 
@@ -40,7 +40,7 @@ impl NodeRng {
     }
 
     /// A new node's id.
-    pub(super) fn node_id(&self) -> NodeId {
+    pub(crate) fn node_id(&self) -> NodeId {
         let (mut low, mut high) = (self.bits(), self.bits());
         let mut id = [b'n'; 14];
         for digit in &mut id[1..] {
@@ -52,20 +52,20 @@ impl NodeRng {
     }
 
     /// Draws the nonce of an epoch. Never 0, which is the nonce of the first epoch.
-    pub(super) fn nonce(&self) -> u16 {
+    pub(crate) fn nonce(&self) -> u16 {
         let nonce = self.bits().to_le_bytes();
         u16::from_le_bytes([nonce[0], nonce[1]]).max(1)
     }
 
     /// Shortens `period` by up to a third, so that nodes do not act in lockstep.
-    pub(super) fn spread(&self, period: Duration) -> Duration {
+    pub(crate) fn spread(&self, period: Duration) -> Duration {
         let share = u32::from(self.bits().to_le_bytes()[0]);
         period.saturating_sub(period / 3 * share / 255)
     }
 
     /// Hasher for maps that are iterated. It is random, so that a client cannot choose keys that
     /// collide. With a seed, the iteration order is reproducible.
-    pub(super) fn hashing(&self) -> SeedableRandomState {
+    pub(crate) fn hashing(&self) -> SeedableRandomState {
         match self {
             Self::System => SeedableRandomState::random(),
             Self::Seed(state) => {

@@ -1,0 +1,104 @@
+//! Measures at intervals.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use portolan_model::id::TenantId;
+use tokio::time::Instant;
+
+use super::{MOST, top};
+use crate::{lock, node::inner::Inner};
+
+/// Interval of the inexpensive measurements.
+const OFTEN: Duration = Duration::from_secs(1);
+/// Intervals between two measurements of the streams.
+const STREAMS: u32 = 5;
+/// Intervals between two reads of the store's memory.
+const MEMORY: u32 = 15;
+
+/// Measures until the node stops or leaves.
+pub(crate) async fn measure(inner: Arc<Inner>) {
+    let mut ticks = tokio::time::interval(OFTEN);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut shown = HashSet::new();
+    for round in 0_u32.. {
+        tokio::select! {
+            biased;
+            () = inner.stop.cancelled() => return,
+            () = inner.left.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        if let Some(beat) = inner.watcher.last_beat() {
+            metrics::gauge!("beat_age_seconds").set(beat.elapsed().as_secs_f64());
+        }
+        metrics::gauge!("redis_inflight").set(number(inner.guarded_store.store.in_flight()));
+        if round % STREAMS == 0 {
+            metrics::gauge!("server_requests_open").set(number(inner.questions.len()));
+            streams(&inner, &mut shown);
+        }
+        if round % MEMORY == 0 {
+            let asked = inner.guarded_store.store.used_memory();
+            let within = inner.settings.call_within;
+            tokio::select! {
+                biased;
+                () = inner.stop.cancelled() => return,
+                used = tokio::time::timeout(within, asked) => if let Ok(Ok(Some(used))) = used {
+                    metrics::gauge!("redis_used_memory_ratio").set(used);
+                    inner.guarded_store.slowness.filled(used);
+                },
+            }
+        }
+    }
+}
+
+fn streams(inner: &Inner, shown: &mut HashSet<TenantId>) {
+    let mut logged: HashMap<TenantId, u64> = HashMap::new();
+    let mut held = 0;
+    for writer in inner.writers.all() {
+        held += writer.held.load(Ordering::Relaxed);
+        let bytes = writer.logged.load(Ordering::Relaxed).min(MOST);
+        if bytes > 0 {
+            *logged.entry(writer.tenant).or_default() += bytes;
+        }
+    }
+    for connection in inner.connections.all() {
+        held += connection.held();
+    }
+    metrics::gauge!("mcp_stream_memory_bytes").set(number(held));
+    let now = Instant::now();
+    {
+        let mut closed = lock(&inner.stream_metrics.closed);
+        while closed.front().is_some_and(|(until, ..)| *until <= now) {
+            closed.pop_front();
+        }
+        for (_, tenant, bytes) in &*closed {
+            *logged.entry(*tenant).or_default() += bytes;
+        }
+    }
+    let top = top(logged);
+    // A gauge with value zero is not exported.
+    shown.retain(|tenant| {
+        let stays = top.iter().any(|(other, _)| other == tenant);
+        if !stays {
+            log_bytes(*tenant, 0);
+        }
+        stays
+    });
+    for (tenant, bytes) in top {
+        log_bytes(tenant, bytes);
+        shown.insert(tenant);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge")]
+fn log_bytes(tenant: TenantId, bytes: u64) {
+    metrics::gauge!("tenant_log_bytes", "tenant" => tenant.to_string()).set(bytes as f64);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge")]
+const fn number(count: usize) -> f64 {
+    count as f64
+}
