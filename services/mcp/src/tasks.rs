@@ -8,10 +8,10 @@
 //!
 //! | Module | Subject |
 //! |---|---|
+//! | `caller_tasks` | the tasks of a caller: their records, and changes of them |
 //! | `record` | the record of a task, in the form of each era |
 //! | `run` | a task that runs here |
-//! | `methods` | `tasks/get`, `tasks/list`, `tasks/cancel`, `tasks/update` |
-//! | `wait` | `tasks/result`: waits, and sends the task's questions to the client meanwhile |
+//! | `features::tasks`, `features::task_result` | the methods of tasks |
 //! | `session_notifications` | notifications of a running task to the session that made it |
 
 pub(crate) mod caller_tasks;

@@ -4,9 +4,9 @@
 //! The servers notify of changed lists and of changed resources.
 //!
 //! ```text
-//! stream of a client ─► Interest ─► Watch, one a server and node
-//!   Watch ─┬─ one node has the lease: `leader` subscribes at the server
-//!          └─ the others send it the URIs that they want (`note`)
+//! stream of a client ─► Subscription ─► ServerSubscriptions, one a server and node
+//!   ServerSubscriptions ─┬─ one node has the lease: `leader` subscribes at the server
+//!                        └─ the others send it the URIs that they want (`note`)
 //! list changed ─► refresh of the server ─► registry change ─► every stream
 //! resource updated ─► the nodes that subscribe ─► their streams
 //! ```

@@ -1,26 +1,27 @@
 //! Messages of a running call to its client before its answer: progress, logs and questions
 //! (MCP-X-20…MCP-X-2C).
 //!
-//! A backend talks to an [`ClientChannel`] and sees neither socket nor era. The carrier depends on the era:
+//! A backend uses a [`ClientChannel`] and sees neither socket nor era. The carrier depends on the
+//! era:
 //!
 //! | Client | A notification | A question |
 //! |---|---|---|
-//! | legacy | an event of the call's stream | a JSON-RPC request on that stream (`session_call`) |
-//! | 2026-07-28 | an event of the answer, if it may be a stream | `input_required` (`stateless_call`) |
+//! | legacy | an event of the call's stream | a JSON-RPC request on that stream |
+//! | 2026-07-28 | an event of the answer, if it may be a stream | `input_required` |
 //!
 //! Any node takes the answer of a legacy client. A call of a modern client is suspended on its node
 //! (`suspended`), and any node takes the retry (`retry`).
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | `session_call` | questions of legacy clients |
+//! | `transport::streamable_http::messages` | questions of legacy clients |
 //! | `notices` | how often a client receives progress and logs |
-//! | `stateless_call` | the first connection of a modern request |
+//! | `transport::stateless::call` | the first connection of a modern request |
 //! | `suspended` | a suspended call, on its node |
 //! | `retry` | the rest of a suspended call, on any node |
-//! | `earlier` | what a modern request brings from an earlier round |
-//! | `state` | `requestState`: sealed, and verified before use |
-//! | `places` | the limits on suspended calls |
+//! | `features::earlier` | the state of an earlier round in a modern request |
+//! | `request_state` | `requestState`: sealed, and verified before use |
+//! | `limits::suspended_calls` | the limits on suspended calls |
 
 use std::{
     sync::{

@@ -6,7 +6,7 @@
 //!
 //! The session is the stream: it ends with it, and its running calls are cancelled. It has no log
 //! and no event ids. A POST may reach any node, which does the work. The answer of a call is a
-//! stream of the cluster as in the session era ([`call::start`]). The node with the connection
+//! stream of the cluster as in the session era ([`call::run_apart`]). The node with the connection
 //! receives the name of that stream and reads it, so only the name passes between the nodes.
 
 pub(crate) mod connection;
