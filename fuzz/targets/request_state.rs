@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use portolan_keys::{Keys, MasterSecret, Purpose};
 use portolan_model::Timestamp;
 
-#[path = "../../services/mcp/src/ask/state/plain.rs"]
+#[path = "../../services/mcp/src/call/request_state/plain.rs"]
 mod plain;
 
 use plain::Plain;

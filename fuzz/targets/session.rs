@@ -8,11 +8,11 @@ use libfuzzer_sys::fuzz_target;
 use portolan_cluster::SessionKey;
 use portolan_keys::{Keys, MasterSecret, Purpose};
 
-#[path = "../../services/mcp/src/legacy/event_id.rs"]
+#[path = "../../services/mcp/src/session/event_id.rs"]
 mod event_id;
 #[path = "../../services/mcp/src/catalog/marks.rs"]
 pub(crate) mod marks;
-#[path = "../../services/mcp/src/legacy/session/written.rs"]
+#[path = "../../services/mcp/src/session/written.rs"]
 mod written;
 
 /// Where the files look for it, in a program of its own.

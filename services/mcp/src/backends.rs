@@ -2,11 +2,9 @@
 
 pub(crate) mod account;
 pub(crate) mod http;
+pub(crate) mod services;
 pub(crate) mod upstream;
 
-use std::sync::Arc;
-
-use portolan_http_tools::{CallTarget, CompiledTool};
 use portolan_protocol::{
     error::ErrorKind,
     jsonrpc::RequestId,
@@ -16,39 +14,7 @@ use portolan_protocol::{
     visible::Visible,
 };
 
-use crate::{backends::upstream::UpstreamTool, catalog::server::Access, error::McpError};
-
-/// The backend of a tool.
-#[derive(Debug)]
-pub(crate) enum Backend {
-    /// An HTTP API.
-    Http(HttpTool),
-    /// An upstream MCP server.
-    Upstream(Box<UpstreamTool>),
-}
-
-/// A tool of an HTTP API.
-#[derive(Debug)]
-pub(crate) struct HttpTool {
-    /// Schemas and plan.
-    pub(crate) compiled: CompiledTool,
-    /// The target of its calls.
-    pub(crate) target: Arc<CallTarget>,
-    /// The credential of its calls.
-    pub(crate) access: Access,
-}
-
-impl HttpTool {
-    /// True if the API needs a connected account.
-    pub(crate) fn has_accounts(&self) -> bool {
-        matches!(self.access, Access::Account(_))
-    }
-
-    /// True if its calls may ask their person to connect an account.
-    pub(crate) fn asks(&self) -> bool {
-        matches!(&self.access, Access::Account(accounts) if accounts.are_personal())
-    }
-}
+use crate::error::McpError;
 
 /// An answer with a fixed text, for work that failed.
 ///

@@ -29,8 +29,10 @@ use crate::instruments;
 
 /// Most entries of one statement.
 const BATCH: usize = 500;
+
 /// How long entries are collected.
 const COLLECT: Duration = Duration::from_millis(250);
+
 /// How long the writer waits for running calls after the process began to stop.
 const LINGER: Duration = Duration::from_secs(30);
 

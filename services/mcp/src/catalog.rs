@@ -4,11 +4,16 @@
 //! make entries stale; the next request reloads once, and concurrent requests wait for it. While
 //! the database is away, the stale entry is served (STREAM-17.4).
 
+pub(crate) mod accounts;
+pub(crate) mod backend;
+pub(crate) mod bodies;
+pub(crate) mod credential_state;
 pub(crate) mod marks;
 pub(crate) mod offers;
 pub(crate) mod pages;
 pub(crate) mod renames;
 pub(crate) mod server;
+pub(crate) mod upstream;
 
 use std::{
     sync::{
@@ -34,19 +39,17 @@ use quick_cache::{Equivalent, sync::Cache};
 use tokio::sync::Mutex;
 
 use crate::{
-    backends::upstream::UpstreamSource,
-    catalog::server::Server,
-    endpoint::{
-        bearer::Caller,
-        target::{Door, Target},
-    },
+    caller::Caller,
+    catalog::{server::Server, upstream::UpstreamSource},
     error::McpError,
     instruments,
-    limits::Gate,
+    limits::AdmissionControl,
+    target::{Target, Transport},
 };
 
 /// How long an unknown server is cached without a change.
 const NEGATIVE_FOR: Duration = Duration::from_secs(5);
+
 /// How long after a failed load the next one is tried.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
@@ -111,7 +114,7 @@ impl Place {
             tenant: self.tenant_slug.as_deref(),
             server: self.server_slug.as_deref(),
             path: "",
-            door: Door::Mcp,
+            transport: Transport::Mcp,
         }
     }
 }
@@ -164,7 +167,7 @@ pub(crate) struct Catalog {
     store: Store,
     keys: Keys,
     clock: Clock,
-    gate: Arc<Gate>,
+    admission: Arc<AdmissionControl>,
     page_size: usize,
     max_stale: Duration,
     slots: Cache<Place, Arc<Slot>>,
@@ -175,7 +178,7 @@ impl Catalog {
         store: Store,
         keys: Keys,
         clock: Clock,
-        gate: Arc<Gate>,
+        admission: Arc<AdmissionControl>,
         page_size: usize,
         max_stale: Duration,
         capacity: usize,
@@ -184,7 +187,7 @@ impl Catalog {
             store,
             keys,
             clock,
-            gate,
+            admission,
             page_size: page_size.max(1),
             max_stale,
             slots: Cache::new(capacity),
@@ -322,7 +325,7 @@ impl Catalog {
         };
         let own = limits::own(&mut tx).await?;
         tx.commit().await?;
-        let limits = self.gate.of(tenant, &own);
+        let limits = self.admission.of(tenant, &own);
         let (now, page_size) = (self.clock.now(), self.page_size);
         let server = Server::build(tenant, row, limits, &self.keys, now, page_size);
         Ok(Entry {

@@ -1,5 +1,7 @@
 //! The refusals of requests: the only place of this service with HTTP statuses and error responses.
 
+pub(crate) mod challenge;
+
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -15,9 +17,10 @@ use portolan_protocol::{
 };
 
 use crate::{
-    endpoint::{bearer::Challenge, target::Door},
-    limits::{NoRoom, OverLimit},
+    error::challenge::Challenge,
+    limits::{NoPermit, OverLimit},
     payloads::About,
+    target::Transport,
 };
 
 /// Default number of seconds until a retry.
@@ -25,17 +28,19 @@ const WORTH_A_TRY: u64 = 30;
 
 /// The reasons of STREAM-B: the store is away.
 const REDIS: &str = "redis";
+
 /// The registry is away.
 const REGISTRY: &str = "registry";
+
 /// This node has no capacity left.
 const OVERLOAD: &str = "overload";
 
 /// The verbs of an endpoint (MCP-T-5, MCP-D-6).
-const fn allow(door: Door) -> &'static str {
-    match door {
-        Door::Mcp => "POST, GET, DELETE, OPTIONS",
-        Door::Events => "GET, OPTIONS",
-        Door::Messages => "POST, OPTIONS",
+const fn allow(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Mcp => "POST, GET, DELETE, OPTIONS",
+        Transport::Events => "GET, OPTIONS",
+        Transport::Messages => "POST, OPTIONS",
     }
 }
 
@@ -47,7 +52,7 @@ pub(crate) enum McpError {
     Origin,
     /// A verb that the address does not support (MCP-T-5).
     #[error("method not allowed")]
-    Verb(Door),
+    Verb(Transport),
     /// More than one `Authorization` header (MCP-AR-11).
     #[error("several credentials")]
     SeveralCredentials,
@@ -144,10 +149,10 @@ impl McpError {
     }
 
     /// A refusal because there is no permit.
-    pub(crate) fn no_room(no: NoRoom, revision: Revision, id: Option<&RequestId>) -> Self {
+    pub(crate) fn no_permit(no: NoPermit, revision: Revision, id: Option<&RequestId>) -> Self {
         match no {
-            NoRoom::Over(over) => Self::over(over, revision, id),
-            NoRoom::NodeIsFull => Self::Overloaded,
+            NoPermit::Over(over) => Self::over(over, revision, id),
+            NoPermit::NodeIsFull => Self::Overloaded,
         }
     }
 
@@ -230,14 +235,18 @@ impl IntoResponse for McpError {
     fn into_response(self) -> Response {
         match self {
             Self::Origin => said(StatusCode::FORBIDDEN, "Origin not allowed"),
-            Self::Verb(door) => {
-                let sentence = match door {
-                    Door::Mcp => "Use POST, GET or DELETE",
-                    Door::Events => "Use GET",
-                    Door::Messages => "Use POST",
+            Self::Verb(transport) => {
+                let sentence = match transport {
+                    Transport::Mcp => "Use POST, GET or DELETE",
+                    Transport::Events => "Use GET",
+                    Transport::Messages => "Use POST",
                 };
                 let answer = said(StatusCode::METHOD_NOT_ALLOWED, sentence);
-                with(answer, header::ALLOW, HeaderValue::from_static(allow(door)))
+                with(
+                    answer,
+                    header::ALLOW,
+                    HeaderValue::from_static(allow(transport)),
+                )
             }
             Self::SeveralCredentials => {
                 said(StatusCode::BAD_REQUEST, "Send one Authorization header")
@@ -322,7 +331,7 @@ impl IntoResponse for McpError {
                 with(
                     answer,
                     header::ALLOW,
-                    HeaderValue::from_static(allow(Door::Mcp)),
+                    HeaderValue::from_static(allow(Transport::Mcp)),
                 )
             }
             Self::Lost(body) => ok(body.into()),
@@ -346,7 +355,7 @@ fn said(status: StatusCode, sentence: &'static str) -> Response {
     json(status, refusal.body())
 }
 
-fn with(mut answer: Response, name: http::HeaderName, value: HeaderValue) -> Response {
+pub(crate) fn with(mut answer: Response, name: http::HeaderName, value: HeaderValue) -> Response {
     answer.headers_mut().insert(name, value);
     answer
 }
@@ -369,11 +378,11 @@ pub(crate) fn ended() -> Response {
 }
 
 /// 204 to an `OPTIONS` request that is not a preflight.
-pub(crate) fn options(door: Door) -> Response {
+pub(crate) fn options(transport: Transport) -> Response {
     with(
         empty(StatusCode::NO_CONTENT),
         header::ALLOW,
-        HeaderValue::from_static(allow(door)),
+        HeaderValue::from_static(allow(transport)),
     )
 }
 

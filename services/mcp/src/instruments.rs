@@ -4,8 +4,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use metrics::{Counter, Histogram};
 use portolan_model::registry::{CallOutcome, SourceKind};
-use portolan_protocol::translate::Loss;
-use portolan_protocol::{method::Method, revision::Era};
+use portolan_protocol::{method::Method, revision::Era, translate::Loss};
 
 const OUTCOMES: [&str; 3] = ["ok", "error", "refused"];
 

@@ -1,77 +1,62 @@
 //! The MCP endpoint: guards, sessions and methods. Its walk is `docs/walks.md`, walk A.
 //!
-//! | Module | Subject |
+//! | Module, from the top | Subject |
 //! |---|---|
 //! | [`endpoint()`], [`router`] | what is served at which path |
-//! | `endpoint` | the guards in the order of MCP-E-1: path, Origin, verb, token, body; then the era |
-//! | `endpoint::metadata` | protected resource metadata (RFC 9728) |
-//! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
-//! | `legacy::session` | session ids that rebuild their session, and the record of a session |
-//! | `legacy::call` | a call of a session: one JSON body, or a stream that any node can resume |
-//! | `two_endpoints` | HTTP+SSE of 2024-11-05: a stream, and a second address for client messages |
-//! | `modern` | 2026-07-28: requests that stand alone |
-//! | `ask` | messages of a running call to its client: notifications, questions, suspended calls |
+//! | `lifecycle`, `changes` | start and drain; changes of the registry and revocations |
+//! | `http` | the guards in the order of MCP-E-1, tokens, metadata |
+//! | `transport` | `stateless`, `streamable_http` (sessions), `http_sse` of 2024-11-05 |
+//! | `features` | the methods, one file a method, and the dispatch to them |
+//! | `streams`, `upstream_subscriptions` | open event streams, and subscriptions for them |
+//! | `backends` | calls of HTTP APIs and upstream servers |
 //! | `tasks` | calls that continue after their first answer |
-//! | `stream` | open event streams of both eras, and the notifications on them |
-//! | `bells` | messages between nodes about tasks and questions |
-//! | `watch` | subscriptions to upstream servers, for those streams |
-//! | `last_word` | events that stop a call from outside, and the error that its client receives |
-//! | `crowd` | workspaces that begin many sessions |
-//! | `payloads` | sealed events in the log of streams, and the error in place of a lost answer |
-//! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
-//! | `catalog` | what a URL serves, kept in memory; `bodies`: contents too large for it |
-//! | `limits`, `call_log`, `news`, `instruments`, `trace` | limits, logs, changes, metrics, spans |
+//! | `call` | the channel to the client, suspended calls, progress |
+//! | `session` | session ids that rebuild their session, records, event ids |
+//! | `catalog` | what a URL publishes, compiled |
+//! | `nodes` | this node, messages between nodes, events of the process |
 //! | `error` | the only place with HTTP statuses |
+//! | `limits`, `call_log`, `instruments`, `caller` and others | below all others |
+//!
+//! A module imports only modules below it (`README.md`).
 
-mod ask;
 mod backends;
-mod bells;
-mod bodies;
+mod call;
 mod call_log;
+mod caller;
 mod catalog;
-mod complete;
+mod changes;
 mod config;
-mod credential_state;
-mod crowd;
-mod dispatch;
-mod endpoint;
 mod error;
+mod features;
 mod hex;
+mod http;
 mod instruments;
-mod last_word;
-mod legacy;
+mod lifecycle;
 mod limits;
-mod lists;
-mod meter;
-mod modern;
-mod news;
+mod nodes;
 mod payloads;
-mod prompts;
-mod resources;
-mod state;
-mod stream;
+mod session;
+mod shutdown;
+mod streams;
+mod target;
 mod tasks;
-mod tools;
-mod trace;
-mod two_endpoints;
-mod watch;
+mod transport;
+mod upstream_subscriptions;
 #[cfg(test)]
 mod wire;
 
-use std::convert::Infallible;
-
 use axum::{Router, body::Body, extract::Request, response::Response, routing::any};
+pub use config::McpConfig;
+pub use http::state::{McpParts, McpState};
+pub use limits::TenantLedger;
+pub use payloads::payloads;
 use portolan_net::{
     layers::{Cors, Origins},
     shortcut::Answering,
 };
+use std::convert::Infallible;
+pub use target::is_endpoint;
 use tower::{Layer, Service};
-
-pub use config::McpConfig;
-pub use endpoint::target::is_endpoint;
-pub use limits::TenantLedger;
-pub use payloads::payloads;
-pub use state::{McpParts, McpState};
 
 /// The endpoints of all servers, as one service for the paths of [`is_endpoint`].
 ///
@@ -86,7 +71,7 @@ pub fn endpoint(
 + Sync
 + 'static {
     let cors = Cors::mcp(Origins::Listed(state.origins.listed())).layer();
-    cors.layer(endpoint::Endpoint(state))
+    cors.layer(http::Endpoint(state))
 }
 
 /// The routes beside the endpoints: protected resource metadata.
@@ -94,15 +79,15 @@ pub fn router(state: McpState) -> Router {
     Router::new()
         .route(
             "/.well-known/oauth-protected-resource",
-            any(endpoint::metadata::document),
+            any(http::metadata::document),
         )
         .route(
             "/.well-known/oauth-protected-resource/",
-            any(endpoint::metadata::document),
+            any(http::metadata::document),
         )
         .route(
             "/.well-known/oauth-protected-resource/{*path}",
-            any(endpoint::metadata::document),
+            any(http::metadata::document),
         )
         .layer(Cors::mcp(Origins::Any).layer())
         .with_state(state)

@@ -4,22 +4,23 @@
 //! |---|---|---|
 //! | rates | tenant, person with client, tool, address | leased tokens, shared by all nodes |
 //! | running calls, open streams | tenant | leased permits, shared by all nodes |
-//! | node limits | this node, with a share for each tenant ([`share`]) | [`Gate`] |
+//! | node limits | this node, with a share for each tenant ([`quota`]) | [`AdmissionControl`] |
 //! | streams, suspended calls and tasks of one client | node, store | [`TenantLimits::at_most`] |
 //!
-//! The methods of node limits are [`Gate::run_call`], [`Gate::open_stream`] and [`Gate::pace`].
+//! The methods of node limits are [`AdmissionControl::run_call`], [`AdmissionControl::open_stream`] and [`AdmissionControl::openings`].
 //! Code that holds streams, suspended calls and tasks applies their limits itself.
 //!
 //! A client that comes back for its stream is never refused: [`entry`] lets it wait. Each refusal
 //! is counted for the workspace's owner ([`refusals`]) and for operators (`limit_refusals_total`):
-//! [`Gate::refused`].
+//! [`AdmissionControl::refused`].
 //!
 //! The limits of a tenant are computed when its catalogue is loaded; a request reads them there.
 
-pub(crate) mod entry;
-mod ledger;
-mod refusals;
-mod share;
+pub(crate) mod ledger;
+pub(crate) mod quota;
+pub(crate) mod refusals;
+pub(crate) mod session_quota;
+pub(crate) mod suspended_calls;
 
 use std::{
     net::IpAddr,
@@ -37,14 +38,14 @@ use portolan_model::{
 };
 use tokio::time::Instant;
 
-pub use self::ledger::TenantLedger;
-pub(crate) use self::ledger::calls_of;
-pub(crate) use self::refusals::keep as keep_refusals;
-use self::{
-    refusals::Refusals,
-    share::{Ceiling, Share, Taken},
+pub use crate::limits::ledger::TenantLedger;
+use crate::{
+    config::McpConfig,
+    limits::{
+        quota::{NodeQuota, QuotaUnit, TenantQuota},
+        refusals::Refusals,
+    },
 };
-use crate::config::McpConfig;
 
 /// Longest wait of a client that comes back for a stream.
 pub(crate) const PACED_FOR: Duration = Duration::from_secs(5);
@@ -72,8 +73,8 @@ pub(crate) struct TenantLimits {
     /// Open streams.
     pub(crate) streams: Option<Arc<ClusterPermits>>,
     /// The tenant's share of this node's calls and streams.
-    calls_here: Arc<Share>,
-    streams_here: Arc<Share>,
+    calls_here: Arc<TenantQuota>,
+    streams_here: Arc<TenantQuota>,
     holds: LimitSet,
 }
 
@@ -93,7 +94,7 @@ pub(crate) struct OverLimit {
 
 /// Why a call or a stream gets no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoRoom {
+pub(crate) enum NoPermit {
     /// The tenant has reached its limit.
     Over(OverLimit),
     /// This node has reached its limit, or the tenant its share of it.
@@ -102,32 +103,32 @@ pub(crate) enum NoRoom {
 
 /// A permit for an open stream or a running call, held until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
-    _place: Option<ClusterPermit>,
-    _taken: Taken,
+pub(crate) struct Permit {
+    _cluster: Option<ClusterPermit>,
+    _here: QuotaUnit,
 }
 
 /// Admits or refuses requests.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct AdmissionControl {
     limits: Limits,
     platform: PlatformLimits,
     address: Option<Rate>,
-    calls: Arc<Ceiling>,
-    streams: Arc<Ceiling>,
-    pace: Pace,
-    refusals: Refusals,
+    calls: Arc<NodeQuota>,
+    streams: Arc<NodeQuota>,
+    openings: RateLimiter,
+    pub(crate) refusals: Refusals,
 }
 
-impl Gate {
+impl AdmissionControl {
     pub(crate) fn new(limits: Limits, config: &McpConfig) -> Self {
         Self {
             limits,
             platform: config.platform_limits(),
             address: a_minute(Limit::Address, Some(config.address_requests_per_minute)),
-            calls: Ceiling::new(config.node_calls),
-            streams: Ceiling::new(config.node_streams),
-            pace: Pace::new(config.attaches_per_second, config.attaches_waiting),
+            calls: NodeQuota::new(config.node_calls),
+            streams: NodeQuota::new(config.node_streams),
+            openings: RateLimiter::new(config.attaches_per_second, config.attaches_waiting),
             refusals: Refusals::default(),
         }
     }
@@ -233,10 +234,12 @@ impl Gate {
         &self,
         tenant: TenantId,
         limits: &TenantLimits,
-    ) -> Result<Room, NoRoom> {
+    ) -> Result<Permit, NoPermit> {
         let (here, everywhere) = (&limits.calls_here, limits.running.as_ref());
-        let found = self.find_room(here, everywhere, Limit::RunningCalls).await;
-        found.inspect_err(|no| self.no_room(tenant, LimitName::RunningCalls, *no))
+        let found = self
+            .find_permit(here, everywhere, Limit::RunningCalls)
+            .await;
+        found.inspect_err(|no| self.no_permit(tenant, LimitName::RunningCalls, *no))
     }
 
     /// Takes a permit for a new stream of a client.
@@ -244,27 +247,27 @@ impl Gate {
         &self,
         tenant: TenantId,
         limits: &TenantLimits,
-    ) -> Result<Room, NoRoom> {
+    ) -> Result<Permit, NoPermit> {
         let found = self.find_stream(limits).await;
-        found.inspect_err(|no| self.no_room(tenant, LimitName::OpenStreams, *no))
+        found.inspect_err(|no| self.no_permit(tenant, LimitName::OpenStreams, *no))
     }
 
-    async fn find_stream(&self, limits: &TenantLimits) -> Result<Room, NoRoom> {
+    pub(crate) async fn find_stream(&self, limits: &TenantLimits) -> Result<Permit, NoPermit> {
         let (here, everywhere) = (&limits.streams_here, limits.streams.as_ref());
-        self.find_room(here, everywhere, Limit::OpenStreams).await
+        self.find_permit(here, everywhere, Limit::OpenStreams).await
     }
 
-    async fn find_room(
+    async fn find_permit(
         &self,
-        here: &Arc<Share>,
+        here: &Arc<TenantQuota>,
         everywhere: Option<&Arc<ClusterPermits>>,
         limit: Limit,
-    ) -> Result<Room, NoRoom> {
-        let taken = here.take().ok_or(NoRoom::NodeIsFull)?;
+    ) -> Result<Permit, NoPermit> {
+        let taken = here.take().ok_or(NoPermit::NodeIsFull)?;
         let place = self.enter(everywhere, limit).await;
-        Ok(Room {
-            _place: place.map_err(NoRoom::Over)?,
-            _taken: taken,
+        Ok(Permit {
+            _cluster: place.map_err(NoPermit::Over)?,
+            _here: taken,
         })
     }
 
@@ -273,8 +276,8 @@ impl Gate {
     ///
     /// `false` if too many wait already. A client that comes back for its stream waits in any case,
     /// for at most 5 s.
-    pub(crate) async fn pace(&self, tenant: TenantId, comes_back: bool) -> bool {
-        let has_turn = self.pace.turn(comes_back).await;
+    pub(crate) async fn wait_turn(&self, tenant: TenantId, comes_back: bool) -> bool {
+        let has_turn = self.openings.turn(comes_back).await;
         if !has_turn {
             self.refusals.add(tenant, LimitName::StreamOpens);
             count_refusal("node_resumes_waiting");
@@ -304,10 +307,10 @@ impl Gate {
         self.refusals.of(tenant)
     }
 
-    fn no_room(&self, tenant: TenantId, name: LimitName, no: NoRoom) {
+    fn no_permit(&self, tenant: TenantId, name: LimitName, no: NoPermit) {
         match no {
-            NoRoom::Over(_) => self.refused(tenant, name),
-            NoRoom::NodeIsFull => self.refused_by_node(tenant, name),
+            NoPermit::Over(_) => self.refused(tenant, name),
+            NoPermit::NodeIsFull => self.refused_by_node(tenant, name),
         }
     }
 
@@ -386,14 +389,14 @@ fn block(address: IpAddr) -> String {
 
 /// Spreads clients that open streams: a rate a second, and a limit on waiting clients.
 #[derive(Debug)]
-struct Pace {
+struct RateLimiter {
     apart: Duration,
     most_waiting: usize,
     waiting: AtomicUsize,
     next: Mutex<Option<Instant>>,
 }
 
-impl Pace {
+impl RateLimiter {
     fn new(a_second: u32, most_waiting: usize) -> Self {
         Self {
             apart: Duration::from_secs(1) / a_second.max(1),
@@ -441,10 +444,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn streams_16_3_who_comes_for_a_stream_is_spread_over_five_seconds_and_then_refused() {
-        let pace = Pace::new(100, 700);
+        let openings = RateLimiter::new(100, 700);
         let start = Instant::now();
         let mut turns: FuturesUnordered<_> = (0..900)
-            .map(|_| async { (pace.turn(false).await, start.elapsed()) })
+            .map(|_| async { (openings.turn(false).await, start.elapsed()) })
             .collect();
         let mut admitted = Vec::new();
         let mut refused = 0;
@@ -470,17 +473,20 @@ mod tests {
                 .iter()
                 .all(|at| *at <= Duration::from_millis(5_010))
         );
-        assert_eq!(pace.waiting.load(Ordering::Relaxed), 0);
+        assert_eq!(openings.waiting.load(Ordering::Relaxed), 0);
     }
 
     /// REVIEW-F1: a client that comes back for a stream waits, however many wait already.
     #[tokio::test(start_paused = true)]
     async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
-        let pace = Pace::new(100, 0);
+        let openings = RateLimiter::new(100, 0);
         let start = Instant::now();
-        assert!(pace.turn(false).await, "the first one waits for nothing");
-        assert!(!pace.turn(false).await, "there is no place to wait");
-        let mut turns: FuturesUnordered<_> = (0..900).map(|_| pace.turn(true)).collect();
+        assert!(
+            openings.turn(false).await,
+            "the first one waits for nothing"
+        );
+        assert!(!openings.turn(false).await, "there is no place to wait");
+        let mut turns: FuturesUnordered<_> = (0..900).map(|_| openings.turn(true)).collect();
         while let Some(has_turn) = turns.next().await {
             assert!(has_turn);
         }

@@ -3,25 +3,25 @@
 //! There is no database: a seeded server is served, and any other is unavailable. A node behaves
 //! like this while Postgres is away.
 
-mod admission;
-mod answers_wire;
-mod asking_wire;
-mod bridge_wire;
-mod default_wire;
-mod endings_wire;
-mod legacy_wire;
-mod limits_wire;
-mod modern_wire;
-mod offers_wire;
-mod pace_wire;
-mod parked_wire;
-mod renames_wire;
-mod rules_wire;
-mod streams_wire;
-mod task_news_wire;
-mod tasks_wire;
-mod two_endpoints_wire;
-mod upstream_tasks_wire;
+pub(crate) mod admission;
+pub(crate) mod answers_wire;
+pub(crate) mod asking_wire;
+pub(crate) mod bridge_wire;
+pub(crate) mod default_wire;
+pub(crate) mod endings_wire;
+pub(crate) mod legacy_wire;
+pub(crate) mod limits_wire;
+pub(crate) mod modern_wire;
+pub(crate) mod offers_wire;
+pub(crate) mod pace_wire;
+pub(crate) mod parked_wire;
+pub(crate) mod renames_wire;
+pub(crate) mod rules_wire;
+pub(crate) mod streams_wire;
+pub(crate) mod task_news_wire;
+pub(crate) mod tasks_wire;
+pub(crate) mod two_endpoints_wire;
+pub(crate) mod upstream_tasks_wire;
 
 use std::{sync::Arc, time::Duration};
 
@@ -54,7 +54,12 @@ use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 
-use crate::{McpConfig, McpParts, McpState, catalog::server::Server, endpoint::target::Target};
+use crate::{
+    catalog::server::Server,
+    config::McpConfig,
+    http::state::{McpParts, McpState},
+    target::Target,
+};
 
 const ISSUER: &str = "https://mcp.example.com";
 const PATH: &str = "/t/acme/pets/mcp";
@@ -242,7 +247,7 @@ impl Node {
     fn routes(&self) -> Router {
         let endpoint = crate::endpoint(self.state.clone());
         let rest = crate::router(self.state.clone());
-        Router::new().fallback_service(Shortcut::new(crate::is_endpoint, endpoint, rest))
+        Router::new().fallback_service(Shortcut::new(crate::target::is_endpoint, endpoint, rest))
     }
 
     /// Another node of the same installation.
@@ -328,7 +333,7 @@ impl Node {
         Arc::new(Server::build(
             self.tenant,
             row,
-            self.state.gate.of(self.tenant, own),
+            self.state.admission.of(self.tenant, own),
             &self.keys,
             NOW,
             self.state.config.list_page_size,
@@ -434,7 +439,7 @@ impl Node {
 
     /// The tenant's refusals by limits, as its owner will see them.
     fn counted(&self) -> Vec<(LimitName, u64)> {
-        let counts = self.state.gate.refused_so_far(self.tenant);
+        let counts = self.state.admission.refused_so_far(self.tenant);
         let all = LimitName::ALL.into_iter().zip(counts);
         all.filter(|(_, count)| *count > 0).collect()
     }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use portolan_connections::{Account, write_link};
-use portolan_model::id::{SourceId, TenantId, UserId};
+use portolan_model::id::{SourceId, UserId};
 use portolan_protocol::{
     ask::{AskMethod, Need},
     error::RpcError,
@@ -18,102 +18,20 @@ use portolan_protocol::{
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use url::Url;
 
-use crate::{ask::Asker, hex::hex, state::McpState};
+use crate::{
+    backends::services::Backends, call::client_channel::ClientChannel, catalog::accounts::Accounts,
+    hex::hex,
+};
 
 /// How long a call waits for a person who went to connect an account.
 const PATIENCE: Duration = Duration::from_secs(120);
+
 /// The poll interval for the connection.
 const STEP: Duration = Duration::from_millis(500);
 
-/// The owner of the accounts that calls use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// The workspace's.
-    Workspace,
-    /// The caller's own.
-    Person,
-}
-
-impl Sharing {
-    /// Reads the stored word; an unknown one is the narrower sharing.
-    pub(crate) fn from_word(word: &str) -> Self {
-        if word == "workspace" {
-            Self::Workspace
-        } else {
-            Self::Person
-        }
-    }
-}
-
-/// The source needs an account of a person, and the caller is not a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoPerson;
-
-/// The accounts for a source.
-#[derive(Debug)]
-pub(crate) struct Accounts {
-    tenant: TenantId,
-    pub(crate) source: SourceId,
-    sharing: Sharing,
-    /// The address that their tokens are for, as stored.
-    pub(crate) address: String,
-    /// The name of the source in questions to a person.
-    host: String,
-}
-
-impl Accounts {
-    /// The accounts of the source at an address.
-    pub(crate) fn new(tenant: TenantId, source: SourceId, sharing: Sharing, address: &str) -> Self {
-        let url = Url::parse(address).ok();
-        let host = url.as_ref().and_then(Url::host_str);
-        Self {
-            tenant,
-            source,
-            sharing,
-            host: host.unwrap_or("this service").to_owned(),
-            address: address.to_owned(),
-        }
-    }
-
-    /// The account that calls of a person use.
-    pub(crate) fn of(&self, person: Option<UserId>) -> Result<Account, NoPerson> {
-        let owner = match self.sharing {
-            Sharing::Workspace => None,
-            Sharing::Person => Some(person.ok_or(NoPerson)?),
-        };
-        Ok(Account {
-            owner,
-            ..self.of_workspace()
-        })
-    }
-
-    /// The workspace's own account, whatever account the calls use.
-    pub(crate) const fn of_workspace(&self) -> Account {
-        Account {
-            tenant: self.tenant,
-            source: self.source,
-            owner: None,
-        }
-    }
-
-    /// True if calls use accounts of persons, who can connect them on request.
-    pub(crate) fn are_personal(&self) -> bool {
-        self.sharing == Sharing::Person
-    }
-
-    fn step(&self, url: &str) -> UrlStep {
-        UrlStep {
-            message: format!("Connect your own account at {} to use this.", self.host),
-            url: url.to_owned(),
-            elicitation_id: None,
-        }
-    }
-}
-
 /// The page of the console for the credential of a source.
-pub(crate) fn console_page(state: &McpState, tenant_slug: &str, source: SourceId) -> String {
+pub(crate) fn console_page(state: &Backends, tenant_slug: &str, source: SourceId) -> String {
     let issuer = state.site().issuer();
     format!("{issuer}/w/{tenant_slug}/sources/{source}?tab=credential")
 }
@@ -125,7 +43,7 @@ pub(crate) struct Linking<'a> {
     /// The calling person, if there is one.
     pub(crate) person: Option<UserId>,
     /// The channel to the client; `None` if the answer is one body.
-    pub(crate) asker: Option<&'a Asker>,
+    pub(crate) channel: Option<&'a ClientChannel>,
     pub(crate) revision: Revision,
     /// The client declared that it opens pages for its person.
     pub(crate) opens_pages: bool,
@@ -136,7 +54,7 @@ impl Linking<'_> {
     /// person).
     ///
     /// `None` if calls use the workspace's account.
-    pub(crate) fn page(&self, state: &McpState) -> Option<(Account, String)> {
+    pub(crate) fn page(&self, state: &Backends) -> Option<(Account, String)> {
         let account = self.accounts.of(self.person).ok()?;
         let whose = (account.tenant, account.source, account.owner?);
         let link = write_link(&state.keys, whose, state.clock.now()).ok()?;
@@ -146,8 +64,8 @@ impl Linking<'_> {
 
     /// MCP-X-86: asks the person to connect the account, and waits. False if the client cannot be
     /// asked.
-    pub(crate) async fn ask(&self, state: &McpState) -> Result<bool, Visible> {
-        let Some(asker) = self.asker.filter(|asker| asker.can(Need::Url)) else {
+    pub(crate) async fn ask(&self, state: &Backends) -> Result<bool, Visible> {
+        let Some(channel) = self.channel.filter(|channel| channel.can(Need::Url)) else {
             return Ok(false);
         };
         let Some((account, url)) = self.page(state) else {
@@ -157,7 +75,7 @@ impl Linking<'_> {
         // In the form of 2026-07-28, which has no ids: one is generated for revisions that have
         // them.
         let params = self.accounts.step(&url).params();
-        let answer = asker
+        let answer = channel
             .ask(Revision::V2026_07_28, AskMethod::Elicit, &params)
             .await?;
         let action = answer.get("action").and_then(|action| action.string());
@@ -200,6 +118,8 @@ impl Linking<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::accounts::{NoPerson, Sharing};
+    use portolan_model::id::TenantId;
 
     fn accounts(sharing: Sharing) -> Accounts {
         let (tenant, source) = (TenantId::generate(), SourceId::generate());

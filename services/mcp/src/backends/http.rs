@@ -13,13 +13,19 @@ use portolan_upstream::oauth::Challenge;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::account::{Linking, NoPerson, console_page};
-use crate::{legacy::call::Working, state::McpState};
+use crate::{
+    backends::{
+        account::{Linking, console_page},
+        services::Backends,
+    },
+    call::progress::Working,
+    catalog::accounts::NoPerson,
+};
 
 /// A call of such an API.
 #[derive(Debug)]
 pub(crate) struct Opened<'a> {
-    pub(crate) state: &'a McpState,
+    pub(crate) state: &'a Backends,
     pub(crate) linking: Linking<'a>,
     /// The request without the token.
     pub(crate) calling: Calling<'a>,
@@ -35,7 +41,7 @@ pub(crate) enum Called {
     /// The API answered, or the arguments do not fit.
     Answer(ToolAnswer),
     /// No account opens the API.
-    Said(Visible),
+    ChannelMessage(Visible),
     /// The same, for a client that opens the page itself.
     Refused(RpcError),
 }
@@ -45,7 +51,7 @@ impl Called {
     pub(crate) fn outcome(&self) -> (CallOutcome, Option<u16>) {
         match self {
             Self::Answer(answer) => (answer.outcome, answer.status),
-            Self::Said(_) | Self::Refused(_) => (CallOutcome::UpstreamError, None),
+            Self::ChannelMessage(_) | Self::Refused(_) => (CallOutcome::UpstreamError, None),
         }
     }
 }
@@ -85,10 +91,10 @@ impl Opened<'_> {
                 return Called::Answer(ToolAnswer::invalid(faults));
             }
             match closed {
-                Closed::NoPerson => return Called::Said(Visible::PeopleOnly),
+                Closed::NoPerson => return Called::ChannelMessage(Visible::PeopleOnly),
                 Closed::Account(error) if !error.is_for_a_person() => {
                     tracing::debug!(source.id = %self.linking.accounts.source, reason = %error, "no token for an API");
-                    return Called::Said(Visible::Unreachable);
+                    return Called::ChannelMessage(Visible::Unreachable);
                 }
                 Closed::Account(_) | Closed::Scope => {}
             }
@@ -100,7 +106,7 @@ impl Opened<'_> {
                         continue;
                     }
                     Ok(false) => {}
-                    Err(visible) => return Called::Said(visible),
+                    Err(visible) => return Called::ChannelMessage(visible),
                 }
             }
             return self.not_linked();
@@ -112,11 +118,11 @@ impl Opened<'_> {
         let Some((_, url)) = self.linking.page(self.state) else {
             let source = self.linking.accounts.source;
             let url = console_page(self.state, self.tenant_slug, source);
-            return Called::Said(Visible::NotLinked { url });
+            return Called::ChannelMessage(Visible::NotLinked { url });
         };
         match self.linking.error(&url) {
             Some(error) => Called::Refused(error),
-            None => Called::Said(Visible::NotLinked { url }),
+            None => Called::ChannelMessage(Visible::NotLinked { url }),
         }
     }
 
@@ -170,7 +176,7 @@ impl Opened<'_> {
         arguments: &Value,
     ) -> ToolAnswer {
         let mut exchange = pin!(execute(calling, tool, arguments));
-        let Some(asker) = self.linking.asker.filter(|_| self.progress) else {
+        let Some(channel) = self.linking.channel.filter(|_| self.progress) else {
             return exchange.await;
         };
         let mut working = Working::new(Instant::now());
@@ -180,7 +186,7 @@ impl Opened<'_> {
                 answer = &mut exchange => return answer,
                 progress = working.next() => progress,
             };
-            asker.progress(progress).await;
+            channel.progress(progress).await;
         }
     }
 }

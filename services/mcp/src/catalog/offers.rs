@@ -24,14 +24,13 @@ use portolan_protocol::{
 use portolan_storage::registry::{prompts, resources};
 use serde_json::json;
 
-use crate::{
-    backends::upstream::{UpstreamPlace, UpstreamSource},
-    catalog::{
-        marks::Marks,
-        pages::{List, Listed, Pages},
-        renames::Renames,
-        server::{Access, Source, dress, others},
-    },
+use crate::catalog::{
+    credential_state::Access,
+    marks::Marks,
+    pages::{List, Listed, Pages},
+    renames::Renames,
+    server::{Source, dress, others},
+    upstream::{UpstreamPlace, UpstreamSource},
 };
 
 /// A prompt, ready to be read.
@@ -180,7 +179,7 @@ pub(crate) struct Offers {
 
 impl Offers {
     /// Builds all prompts and resources that are valid; the others are left out and logged.
-    pub(super) fn build(
+    pub(crate) fn build(
         tenant: TenantId,
         prompts: Vec<prompts::Published>,
         resources: Vec<resources::Published>,
@@ -232,7 +231,7 @@ impl Offers {
     }
 
     /// The marks of these lists; the caller gives that of the tools.
-    pub(super) fn marks(&self, tools: u64) -> Marks {
+    pub(crate) fn marks(&self, tools: u64) -> Marks {
         let mut lists = Vec::new();
         for prompt in &self.prompts {
             lists.extend(prompt.json(Revision::V2026_07_28));
@@ -254,7 +253,7 @@ impl Offers {
     }
 
     /// The upstream servers behind them, some more than once.
-    pub(super) fn upstreams(&self) -> impl Iterator<Item = &Arc<UpstreamSource>> {
+    pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Arc<UpstreamSource>> {
         let prompts = self.prompts.iter().filter_map(|one| match &one.backend {
             PromptBackend::Upstream(place) => Some(&place.source),
             PromptBackend::Written(_) => None,
@@ -312,7 +311,7 @@ impl Offers {
 }
 
 /// A number that differs when the bytes differ.
-pub(super) fn mark(bytes: &[u8]) -> u64 {
+pub(crate) fn mark(bytes: &[u8]) -> u64 {
     let mut mark = [0; 8];
     mark.copy_from_slice(&digest(bytes).as_bytes()[..8]);
     u64::from_be_bytes(mark)

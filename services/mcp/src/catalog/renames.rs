@@ -24,7 +24,7 @@ pub(crate) struct Renamed {
 }
 
 impl Renames {
-    pub(super) fn read(rows: &[resources::Published]) -> Self {
+    pub(crate) fn read(rows: &[resources::Published]) -> Self {
         let mut found: BTreeMap<SourceId, Renamed> = BTreeMap::new();
         for row in rows {
             let (Some(source), Some(own)) = (row.source, &row.upstream_uri) else {

@@ -31,33 +31,18 @@ use portolan_storage::registry::catalog::{PublishedServer, PublishedSource, Publ
 use portolan_upstream::OfferedIn;
 
 use crate::{
-    backends::{
-        Backend, HttpTool,
-        account::{Accounts, Sharing},
-        upstream::{UpstreamSource, UpstreamTool},
-    },
     catalog::{
+        accounts::{Accounts, Sharing},
+        backend::{Backend, HttpTool},
+        credential_state::{Access, KnownCredential},
         marks::Marks,
         offers::{Offers, mark},
         pages::{List, Pages},
         renames::{Renamed, Renames},
+        upstream::{UpstreamSource, UpstreamTool},
     },
-    credential_state::KnownCredential,
-    limits::{TenantLimits, calls_of},
+    limits::{TenantLimits, ledger::calls_of},
 };
-
-/// The credential that calls of a source use.
-#[derive(Debug, Clone)]
-pub(crate) enum Access {
-    /// No credential: the API is open.
-    Open,
-    /// A fixed credential.
-    With(Arc<KnownCredential>),
-    /// Connected accounts instead of a fixed credential.
-    Account(Arc<Accounts>),
-    /// A credential that cannot be opened: no call is sent without it.
-    Broken,
-}
 
 /// A tool, ready to be called.
 #[derive(Debug)]
@@ -273,14 +258,14 @@ impl Server {
 }
 
 /// A source in the form that its tools and resources need.
-pub(super) struct Source {
-    pub(super) target: Arc<CallTarget>,
-    pub(super) access: Access,
+pub(crate) struct Source {
+    pub(crate) target: Arc<CallTarget>,
+    pub(crate) access: Access,
     kind: SourceKind,
     /// Its calls may become tasks of Portolan (MCP-X-54).
     tasks: bool,
     /// The upstream server, if the source is one.
-    pub(super) upstream: Option<Arc<UpstreamSource>>,
+    pub(crate) upstream: Option<Arc<UpstreamSource>>,
 }
 
 impl Source {
@@ -472,7 +457,7 @@ fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
 }
 
 /// Members of a definition that no revision knows (MCP-J-10).
-pub(super) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
+pub(crate) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
     let members = definition.members();
     members
         .filter(|(name, _)| !known.contains(&name.as_str()))
@@ -482,7 +467,7 @@ pub(super) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
 /// The icons and metadata of an upstream definition, beside the columns of the registry.
 ///
 /// URIs in the metadata are those that clients know.
-pub(super) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Option<Raw>) {
+pub(crate) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Option<Raw>) {
     let icons = own.get("icons");
     let icons: Vec<Icon> = icons
         .and_then(|icons| serde_json::from_slice(icons.as_bytes()).ok())

@@ -9,7 +9,7 @@ use portolan_cluster::{
 };
 use portolan_model::{id::TenantId, limits::LimitName};
 
-use super::{a_minute, places_key, seconds};
+use crate::limits::{a_minute, places_key, seconds};
 
 /// Read access to the counts of the nodes. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -30,6 +30,7 @@ use crate::hex::{hex, unhex};
 
 /// MCP-TK-15: the poll interval for clients, in milliseconds.
 const POLL_MS: u64 = 1_000;
+
 /// Characters of an error that become the status message of a task.
 const LONGEST_MESSAGE: usize = 300;
 
@@ -40,25 +41,25 @@ pub(crate) type Outcome = Result<Raw, Raw>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The status as of 2026-07-28: a tool that failed is completed (MCP-TX-7).
-    pub(super) status: Status,
+    pub(crate) status: Status,
     message: Option<String>,
     /// Unix time in milliseconds.
-    pub(super) created: i64,
+    pub(crate) created: i64,
     updated: i64,
     /// Milliseconds from `created`.
-    pub(super) ttl: u64,
+    pub(crate) ttl: u64,
     /// The revision of the client that made it, in which its questions and outcome are written.
-    pub(super) revision: Revision,
+    pub(crate) revision: Revision,
     /// The session that made it, if one did: it gets notifications (MCP-TK-14).
-    pub(super) session: Option<SessionKey>,
+    pub(crate) session: Option<SessionKey>,
     /// The node that runs it.
-    pub(super) owner: NodeId,
+    pub(crate) owner: NodeId,
     /// The result has `isError` (MCP-TK-8).
     is_error: bool,
     /// The open questions.
-    pub(super) requests: Vec<(String, InputRequest)>,
+    pub(crate) requests: Vec<(String, InputRequest)>,
     /// Answers that the task's node has not read yet: `{"result":…}` or `{"error":…}`.
-    pub(super) answers: Vec<(String, Raw)>,
+    pub(crate) answers: Vec<(String, Raw)>,
     outcome: Option<Outcome>,
 }
 
@@ -80,7 +81,7 @@ struct Head {
 }
 
 /// Unix time in milliseconds.
-pub(super) fn millis(at: Timestamp) -> i64 {
+pub(crate) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }
 
@@ -92,7 +93,7 @@ fn iso(millis: i64) -> String {
 
 impl Record {
     /// A task that begins to run on `owner`.
-    pub(super) fn new(revision: Revision, ttl: u64, owner: NodeId, now: Timestamp) -> Self {
+    pub(crate) fn new(revision: Revision, ttl: u64, owner: NodeId, now: Timestamp) -> Self {
         let now = millis(now);
         Self {
             status: Status::Working,
@@ -111,7 +112,7 @@ impl Record {
     }
 
     /// Head and rest.
-    pub(super) fn to_bytes(&self) -> (Bytes, Bytes) {
+    pub(crate) fn to_bytes(&self) -> (Bytes, Bytes) {
         let head = Head {
             status: self.status,
             message: self.message.clone(),
@@ -147,7 +148,7 @@ impl Record {
     }
 
     /// Reads the head alone, for a list.
-    pub(super) fn read_head(head: &Bytes) -> Option<Self> {
+    pub(crate) fn read_head(head: &Bytes) -> Option<Self> {
         let head: Head = serde_json::from_slice(head).ok()?;
         Some(Self {
             status: head.status,
@@ -169,7 +170,7 @@ impl Record {
     }
 
     /// Reads the whole record.
-    pub(super) fn read(kept: &StoredRecord) -> Option<Self> {
+    pub(crate) fn read(kept: &StoredRecord) -> Option<Self> {
         let rest = Raw::parse(kept.rest.clone()).ok()?;
         let requests = InputRequired::requests(&rest.get("requests")?).ok()?;
         let answers = read_responses(&rest.get("answers")?).ok()?;
@@ -187,13 +188,13 @@ impl Record {
     }
 
     /// The part of the status that subscribers see: a difference is a notification.
-    pub(super) fn standing(&self) -> (Status, Vec<String>) {
+    pub(crate) fn standing(&self) -> (Status, Vec<String>) {
         let asked = self.requests.iter().map(|(key, _)| key.clone());
         (self.status, asked.collect())
     }
 
     /// The rest of its lifetime.
-    pub(super) fn left(&self, now: Timestamp) -> Duration {
+    pub(crate) fn left(&self, now: Timestamp) -> Duration {
         let until = self.created.saturating_add_unsigned(self.ttl);
         Duration::from_millis(u64::try_from(until - millis(now)).unwrap_or(0))
     }
@@ -213,7 +214,7 @@ impl Record {
 
     /// MCP-TK-13, MCP-TX-6: adds questions to its client. Each key names one question for ever
     /// (MCP-TX-9).
-    pub(super) fn ask(&mut self, asked: Vec<(String, InputRequest)>, now: Timestamp) -> bool {
+    pub(crate) fn ask(&mut self, asked: Vec<(String, InputRequest)>, now: Timestamp) -> bool {
         if self.status.is_terminal() {
             return false;
         }
@@ -228,7 +229,7 @@ impl Record {
     }
 
     /// MCP-TX-8: takes the answers to open questions. With the last one the task works again.
-    pub(super) fn answer(&mut self, answers: &[(String, Raw)], now: Timestamp) -> bool {
+    pub(crate) fn answer(&mut self, answers: &[(String, Raw)], now: Timestamp) -> bool {
         if self.status.is_terminal() {
             return false;
         }
@@ -246,7 +247,7 @@ impl Record {
     }
 
     /// Cancels the task (MCP-TK-10, MCP-TX-10). False if it ended before.
-    pub(super) fn cancel(&mut self, now: Timestamp) -> bool {
+    pub(crate) fn cancel(&mut self, now: Timestamp) -> bool {
         let is_new = self.become_status(Status::Cancelled, now);
         if is_new {
             self.message = Some("The task was cancelled.".to_owned());
@@ -255,7 +256,7 @@ impl Record {
     }
 
     /// Ends the task with the JSON-RPC response of its call.
-    pub(super) fn finish(&mut self, body: &[u8], now: Timestamp) -> bool {
+    pub(crate) fn finish(&mut self, body: &[u8], now: Timestamp) -> bool {
         let parsed = Body::parse(Bytes::copy_from_slice(body));
         let Ok(Body::Single(Message::Response(response))) = parsed else {
             return self.lose(now);
@@ -276,7 +277,7 @@ impl Record {
     }
 
     /// Ends the task with an error of the protocol (MCP-TX-7).
-    pub(super) fn fail(&mut self, error: Raw, now: Timestamp) -> bool {
+    pub(crate) fn fail(&mut self, error: Raw, now: Timestamp) -> bool {
         if !self.become_status(Status::Failed, now) {
             return false;
         }
@@ -287,12 +288,12 @@ impl Record {
     }
 
     /// MCP-X-5F: ends the task as lost: no node runs it any more, and its outcome is unknown.
-    pub(super) fn lose(&mut self, now: Timestamp) -> bool {
+    pub(crate) fn lose(&mut self, now: Timestamp) -> bool {
         self.fail(raw_error(&Visible::Lost.error()), now)
     }
 
     /// The task in the form for a client of `revision`, under its id.
-    pub(super) fn task(&self, id: String, revision: Revision) -> Task {
+    pub(crate) fn task(&self, id: String, revision: Revision) -> Task {
         Task {
             id,
             status: self.status.shaped(revision, self.is_error),
@@ -305,7 +306,7 @@ impl Record {
     }
 
     /// The additional members of `tasks/get` of 2026-07-28 (MCP-TX-6).
-    pub(super) fn detail(&self, revision: Revision, identity: &Identity) -> Detail {
+    pub(crate) fn detail(&self, revision: Revision, identity: &Identity) -> Detail {
         match (self.status, &self.outcome) {
             (Status::InputRequired, _) => Detail::Requests(self.asked(revision)),
             (Status::Completed | Status::Failed, Some(_)) => match self.outcome(revision, identity)
@@ -319,7 +320,7 @@ impl Record {
     }
 
     /// The open questions, in the form of `revision` (MCP-TX-17).
-    pub(super) fn asked(&self, revision: Revision) -> Vec<(String, InputRequest)> {
+    pub(crate) fn asked(&self, revision: Revision) -> Vec<(String, InputRequest)> {
         if revision == self.revision {
             return self.requests.clone();
         }
@@ -347,7 +348,7 @@ impl Record {
     }
 
     /// The outcome in the form of `revision` (MCP-TX-17); a JSON-RPC error if it has no such form.
-    pub(super) fn outcome(&self, revision: Revision, identity: &Identity) -> Option<Outcome> {
+    pub(crate) fn outcome(&self, revision: Revision, identity: &Identity) -> Option<Outcome> {
         let outcome = self.outcome.as_ref()?;
         let result = match outcome {
             Ok(result) if revision != self.revision => result,
@@ -368,7 +369,7 @@ impl Record {
 }
 
 /// An error as an object.
-pub(super) fn raw_error(error: &RpcError) -> Raw {
+pub(crate) fn raw_error(error: &RpcError) -> Raw {
     match task::error_detail(error) {
         Detail::Error(raw) => raw,
         _ => Raw::empty_object(),

@@ -2,6 +2,7 @@
 
 use std::{future::pending, time::Duration};
 
+use portolan_cluster::SessionKey;
 use portolan_protocol::{
     ask::{self, AskMethod},
     error::RpcError,
@@ -14,35 +15,40 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until},
 };
 
-use portolan_cluster::SessionKey;
-
-use super::{
-    NoTask, Place, Shelf, bell,
-    record::{Record, raw_error},
-    voice::{self, Speaker, Voice},
-};
 use crate::{
-    ask::{Question, Said, Unanswered},
+    call::{
+        Running,
+        client_channel::{ChannelMessage, Question, Unanswered},
+    },
     error::McpError,
-    tools::Running,
+    tasks::{
+        caller_tasks::{CallerTasks, NoTask, Place, runner_key},
+        record::{Record, raw_error},
+        session_notifications::{self, SessionNotifications, TaskOrigin},
+    },
 };
 
 /// The poll interval of the record, for answers and cancellations whose notification was lost.
 const LOOK: Duration = Duration::from_secs(5);
+
 /// MCP-X-25: how often a question is repeated that has no fitting answer.
 const TRIES: u8 = 3;
+
 /// How long, and at which interval, the write of an outcome is retried while the store is away.
-const LAST_WORDS: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(60);
+
 const AGAIN: Duration = Duration::from_secs(1);
+
 /// Most bytes of an outcome that is kept (STREAM-10).
 const LARGEST: usize = 1024 * 1024;
+
 /// Most open questions of a task (STREAM-7).
 const MOST_QUESTIONS: usize = 8;
 
 /// A task that exists and does not run yet.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    shelf: Shelf,
+    caller_tasks: CallerTasks,
     place: Place,
     record: Record,
 }
@@ -52,14 +58,14 @@ impl Opened {
     ///
     /// `session` is the session of the request, if it has one.
     pub(crate) async fn new(
-        shelf: Shelf,
+        caller_tasks: CallerTasks,
         revision: Revision,
         ttl: u64,
         session: Option<SessionKey>,
     ) -> Result<Self, NoTask> {
-        let (place, record) = shelf.make(revision, ttl, session).await?;
+        let (place, record) = caller_tasks.make(revision, ttl, session).await?;
         Ok(Self {
-            shelf,
+            caller_tasks,
             place,
             record,
         })
@@ -67,39 +73,44 @@ impl Opened {
 
     /// The result that announces it (MCP-TK-3, MCP-TX-3).
     pub(crate) fn created(&self) -> Vec<u8> {
-        let id = self.shelf.id(self.place.item);
+        let id = self.caller_tasks.id(self.place.item);
         let revision = self.record.revision;
         let task = self.record.task(id, revision);
-        task.created(revision, &self.shelf.server.identity)
+        task.created(revision, &self.caller_tasks.server.identity)
     }
 
     /// The channel to its session, with progress under `token` (MCP-TK-18).
-    pub(crate) fn voice(
+    pub(crate) fn notifications(
         &self,
         session: SessionKey,
         token: Option<ProgressToken>,
         talks: bool,
-    ) -> Voice {
+    ) -> SessionNotifications {
         let item = self.place.item;
-        let speaker = Speaker {
-            tenant: self.shelf.server.tenant,
+        let speaker = TaskOrigin {
+            tenant: self.caller_tasks.server.tenant,
             session,
             item,
         };
-        let (state, id) = (&self.shelf.state, self.shelf.id(item));
-        Voice::new(state, speaker, id, (self.record.revision, token), talks)
+        let (state, id) = (&self.caller_tasks.state, self.caller_tasks.id(item));
+        SessionNotifications::new(state, speaker, id, (self.record.revision, token), talks)
     }
 
-    /// Runs the call. Without `voice` it sends no notifications (MCP-TX-13).
-    pub(crate) fn start(self, work: Running, said: mpsc::Receiver<Said>, voice: Option<Voice>) {
+    /// Runs the call. Without `notifications` it sends no notifications (MCP-TX-13).
+    pub(crate) fn start(
+        self,
+        work: Running,
+        said: mpsc::Receiver<ChannelMessage>,
+        notifications: Option<SessionNotifications>,
+    ) {
         let until = Instant::now() + Duration::from_millis(self.record.ttl);
-        let tracker = self.shelf.state.tracker.clone();
+        let tracker = self.caller_tasks.state.tracker.clone();
         let task = Task {
-            shelf: self.shelf,
+            caller_tasks: self.caller_tasks,
             place: self.place,
             work,
             said,
-            voice,
+            notifications,
             waiting: Vec::new(),
             keys: 0,
             until,
@@ -115,11 +126,11 @@ struct Waiting {
 }
 
 struct Task {
-    shelf: Shelf,
+    caller_tasks: CallerTasks,
     place: Place,
     work: Running,
-    said: mpsc::Receiver<Said>,
-    voice: Option<Voice>,
+    said: mpsc::Receiver<ChannelMessage>,
+    notifications: Option<SessionNotifications>,
     waiting: Vec<Waiting>,
     keys: u32,
     until: Instant,
@@ -138,52 +149,61 @@ enum End {
 impl Task {
     async fn run(mut self) {
         let end = self.until_its_end().await;
-        if let (End::Done(_), Some(voice)) = (&end, &mut self.voice) {
+        if let (End::Done(_), Some(notifications)) = (&end, &mut self.notifications) {
             // Notifications from before the end are sent before it.
             while let Ok(said) = self.said.try_recv() {
                 match said {
-                    Said::Progress(progress) => voice.progress(&progress),
-                    Said::Message(notice) => voice.say(notice),
-                    Said::Question(_) | Said::Task => {}
+                    ChannelMessage::Progress(progress) => notifications.progress(&progress),
+                    ChannelMessage::Message(notice) => notifications.message(notice),
+                    ChannelMessage::Question(_) | ChannelMessage::Task => {}
                 }
             }
-            voice.last_words();
+            notifications.remaining();
         }
         let Self {
-            shelf, place, work, ..
+            caller_tasks,
+            place,
+            work,
+            ..
         } = self;
-        let (item, now) = (place.item, || shelf.state.clock.now());
+        let (item, now) = (place.item, || caller_tasks.state.clock.now());
         let outcome = match end {
             End::Done(outcome) => {
                 let body = outcome.map_or_else(McpError::into_message, Some);
                 match body {
                     Some(body) if body.len() > LARGEST => {
                         let error = raw_error(&too_large());
-                        write(&shelf, item, |record| record.fail(error.clone(), now())).await
+                        write(&caller_tasks, item, |record| {
+                            record.fail(error.clone(), now())
+                        })
+                        .await
                     }
                     Some(body) => {
-                        let written = write(&shelf, item, |record| record.finish(&body, now()));
+                        let written =
+                            write(&caller_tasks, item, |record| record.finish(&body, now()));
                         match written.await {
                             Err(NoTask::Full) => {
                                 let error = raw_error(&too_large());
-                                write(&shelf, item, |record| record.fail(error.clone(), now()))
-                                    .await
+                                write(&caller_tasks, item, |record| {
+                                    record.fail(error.clone(), now())
+                                })
+                                .await
                             }
                             other => other,
                         }
                     }
                     // The call was cancelled by the code that ran it.
-                    None => write(&shelf, item, |record| record.cancel(now())).await,
+                    None => write(&caller_tasks, item, |record| record.cancel(now())).await,
                 }
             }
             End::Over => {
                 // Dropped before the notification, so that the upstream server is cancelled too.
                 drop(work);
-                Ok(shelf.look(item).await.ok().flatten())
+                Ok(caller_tasks.look(item).await.ok().flatten())
             }
             End::Stopped => {
                 drop(work);
-                write(&shelf, item, |record| record.lose(now())).await
+                write(&caller_tasks, item, |record| record.lose(now())).await
             }
         };
         let status = match &outcome {
@@ -196,8 +216,12 @@ impl Task {
     }
 
     async fn until_its_end(&mut self) -> End {
-        let mut rung = self.shelf.state.node.subscribe(bell(self.place.item));
-        let stop = self.shelf.state.tasks.stop.clone();
+        let mut rung = self
+            .caller_tasks
+            .state
+            .node
+            .subscribe(runner_key(self.place.item));
+        let stop = self.caller_tasks.state.tasks.stop.clone();
         let mut looks = interval_at(Instant::now() + LOOK, LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -206,14 +230,14 @@ impl Task {
                 () = stop.cancelled() => return End::Stopped,
                 outcome = &mut self.work => return End::Done(outcome),
                 () = sleep_until(self.until) => return End::Over,
-                said = hear(&mut self.said) => match (said, &mut self.voice) {
-                    (Said::Question(question), _) => self.ask(question).await,
-                    (Said::Progress(progress), Some(voice)) => voice.progress(&progress),
-                    (Said::Message(notice), Some(voice)) => voice.say(notice),
+                said = hear(&mut self.said) => match (said, &mut self.notifications) {
+                    (ChannelMessage::Question(question), _) => self.ask(question).await,
+                    (ChannelMessage::Progress(progress), Some(notifications)) => notifications.progress(&progress),
+                    (ChannelMessage::Message(notice), Some(notifications)) => notifications.message(notice),
                     // MCP-TX-13: a task of that era sends neither progress nor log messages.
                     _ => {}
                 },
-                () = voice::due(self.voice.as_mut()) => {}
+                () = session_notifications::due(self.notifications.as_mut()) => {}
                 _ = rung.next() => if let Some(end) = self.look().await { return end },
                 _ = looks.tick() => if let Some(end) = self.look().await { return end },
             }
@@ -229,11 +253,11 @@ impl Task {
         if self.waiting.len() >= MOST_QUESTIONS {
             return question.give(Err(Unanswered::TooMany));
         }
-        let (key, now) = (self.name(), self.shelf.state.clock.now());
+        let (key, now) = (self.name(), self.caller_tasks.state.clock.now());
         let asked = vec![(key.clone(), question.request())];
         let item = self.place.item;
         let written = self
-            .shelf
+            .caller_tasks
             .change(item, |record| record.ask(asked.clone(), now));
         match written.await {
             Ok(_) => self.waiting.push(Waiting {
@@ -248,7 +272,7 @@ impl Task {
 
     /// Reads the record for changes by others: answers, or the end.
     async fn look(&mut self) -> Option<End> {
-        let record = match self.shelf.look(self.place.item).await {
+        let record = match self.caller_tasks.look(self.place.item).await {
             Ok(Some(record)) if !record.status.is_terminal() => record,
             Ok(_) => return Some(End::Over),
             Err(_) => return None,
@@ -283,10 +307,10 @@ impl Task {
                 }
             }
         }
-        let now = self.shelf.state.clock.now();
+        let now = self.caller_tasks.state.clock.now();
         let taken = |key: &String| record.answers.iter().any(|(known, _)| known == key);
         let gone = |key: &String| closed.iter().any(|waiting| waiting.key == *key);
-        let written = self.shelf.change(self.place.item, |record| {
+        let written = self.caller_tasks.change(self.place.item, |record| {
             record.answers.retain(|(key, _)| !taken(key));
             record.requests.retain(|(key, _)| !gone(key));
             record.ask(again.clone(), now)
@@ -302,7 +326,7 @@ impl Task {
 }
 
 /// The next message of the call. After the last one: never.
-async fn hear(said: &mut mpsc::Receiver<Said>) -> Said {
+async fn hear(said: &mut mpsc::Receiver<ChannelMessage>) -> ChannelMessage {
     match said.recv().await {
         Some(said) => said,
         None => pending().await,
@@ -335,13 +359,13 @@ fn too_large() -> RpcError {
 
 /// Writes the outcome of a task, with retries.
 async fn write(
-    shelf: &Shelf,
+    caller_tasks: &CallerTasks,
     item: portolan_cluster::store::StreamKey,
     mut change: impl FnMut(&mut Record) -> bool,
 ) -> Result<Option<Record>, NoTask> {
-    let until = Instant::now() + LAST_WORDS;
+    let until = Instant::now() + GRACE;
     loop {
-        match shelf.change(item, &mut change).await {
+        match caller_tasks.change(item, &mut change).await {
             Err(NoTask::Away) if Instant::now() < until => sleep(AGAIN).await,
             other => return other,
         }

@@ -1,6 +1,6 @@
 //! The guards, in the order of MCP-E-1.
 
-use super::*;
+use crate::wire::*;
 
 #[tokio::test]
 async fn e_1_an_unknown_server_without_a_token_is_answered_like_a_known_one() {

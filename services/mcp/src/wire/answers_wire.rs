@@ -1,6 +1,6 @@
 //! Long calls: answers that become streams, and their continuation on any node.
 
-use super::{modern_wire::modern, *};
+use crate::wire::{modern_wire::modern, *};
 
 /// A node that serves the tool `held`, and a session on it.
 async fn with_session(revision: &str) -> (Node, String) {
@@ -24,7 +24,7 @@ impl Node {
 }
 
 /// The next event that has data.
-pub(super) async fn event(body: &mut Body) -> Option<String> {
+pub(crate) async fn event(body: &mut Body) -> Option<String> {
     loop {
         let frame = frame(body).await?;
         if frame.contains("\ndata: ") {

@@ -13,23 +13,23 @@ use portolan_protocol::{
     visible::Visible,
 };
 
-use super::{answers_wire::event, *};
+use crate::wire::{answers_wire::event, *};
 use crate::{
-    ask::{Asker, Round, Unanswered},
-    tools::Running,
+    call::Running,
+    call::client_channel::{ClientChannel, Round, Unanswered},
 };
 
-pub(super) const R5: Revision = Revision::V2026_07_28;
+pub(crate) const R5: Revision = Revision::V2026_07_28;
 
 impl Node {
     /// Publishes the tool `zebra` with this backend.
-    pub(super) fn script<F>(&self, script: impl Fn(Asker) -> F + Send + Sync + 'static)
+    pub(crate) fn script<F>(&self, script: impl Fn(ClientChannel) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Result<String, Unanswered>> + Send + 'static,
     {
         let server = self.server;
-        let run = move |id: RequestId, asker: Asker| -> Running {
-            let (revision, work) = (asker.revision(), script(asker));
+        let run = move |id: RequestId, channel: ClientChannel| -> Running {
+            let (revision, work) = (channel.revision(), script(channel));
             Box::pin(async move {
                 let identity = portolan_protocol::Identity::new(
                     &portolan_protocol::initialize::Implementation::new("zebra", "1"),
@@ -54,7 +54,7 @@ impl Node {
                 }))
             })
         };
-        let run: crate::tools::Script = Arc::new(run);
+        let run: crate::call::Script = Arc::new(run);
         self.state
             .scripts
             .lock()
@@ -100,8 +100,8 @@ fn form() -> Raw {
     Raw::of(&json!({"mode": "form", "message": "Who?", "requestedSchema": schema})).unwrap()
 }
 
-pub(super) async fn who(asker: Asker) -> Result<String, Unanswered> {
-    let answer = asker
+pub(crate) async fn who(channel: ClientChannel) -> Result<String, Unanswered> {
+    let answer = channel
         .ask(Revision::V2025_11_25, AskMethod::Elicit, &form())
         .await?;
     let name = answer
@@ -244,8 +244,8 @@ async fn x_24_and_cn_3_who_does_not_answer_in_time_is_told_that_nobody_waits() {
 #[tokio::test]
 async fn x_7b_a_question_that_is_no_longer_of_use_is_withdrawn() {
     let node = Node::start().await;
-    node.script(|asker| async move {
-        let asking = who(asker.clone());
+    node.script(|channel| async move {
+        let asking = who(channel.clone());
         tokio::select! {
             answer = asking => answer,
             () = tokio::time::sleep(Duration::from_millis(50)) => {
@@ -265,11 +265,14 @@ async fn x_7b_a_question_that_is_no_longer_of_use_is_withdrawn() {
 }
 
 /// An upstream of 2026-07-28: asks, and is called again.
-pub(super) async fn modern_upstream(asker: Asker, asked: Value) -> Result<String, Unanswered> {
+pub(crate) async fn modern_upstream(
+    channel: ClientChannel,
+    asked: Value,
+) -> Result<String, Unanswered> {
     let asked = InputRequired::read(&Raw::of(&asked).unwrap()).unwrap();
-    match asker.round(asked).await? {
+    match channel.round(asked).await? {
         Round::Again(responses) => {
-            asker.settle().await;
+            channel.settle().await;
             Ok(responses.map_or("none".to_owned(), |raw| format!("got {}", raw.as_str())))
         }
         Round::Answer(body) => Ok(String::from_utf8(body).unwrap()),
@@ -279,20 +282,20 @@ pub(super) async fn modern_upstream(asker: Asker, asked: Value) -> Result<String
 #[tokio::test]
 async fn x_20_and_xt_2_entries_become_requests_at_once_and_progress_only_grows() {
     let node = Node::start().await;
-    node.script(|asker| async move {
+    node.script(|channel| async move {
         for value in [1.0, 0.5, 2.0] {
             let progress = Progress {
                 progress: value,
                 total: None,
                 message: None,
             };
-            asker.progress(progress).await;
+            channel.progress(progress).await;
         }
         let asked = json!({"requestState": "s", "inputRequests": {
             "roots": {"method": "roots/list"},
             "words": {"method": "sampling/createMessage", "params": {"maxTokens": 1, "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]}},
         }});
-        modern_upstream(asker, asked).await
+        modern_upstream(channel, asked).await
     });
     let session = node.able_session("2025-06-18", everything()).await;
     let mut stream = node.call_zebra(&session).await;
@@ -345,7 +348,7 @@ async fn x_2a_to_x_2c_el_17_el_18_and_er_12_a_clients_errors_have_their_stand_in
         ),
     ] {
         let asked = json!({"inputRequests": {"k": {"method": method, "params": params}}});
-        node.script(move |asker| modern_upstream(asker, asked.clone()));
+        node.script(move |channel| modern_upstream(channel, asked.clone()));
         let session = node.able_session("2025-11-25", everything()).await;
         // MCP-ER-12: a person declined; MCP-EL-18: a mode that the client did not declare.
         for code in [-1, -32602] {
@@ -370,10 +373,10 @@ async fn x_2a_to_x_2c_el_17_el_18_and_er_12_a_clients_errors_have_their_stand_in
 #[tokio::test]
 async fn xt_3_x_35_el_13_and_el_14_a_question_by_url_gets_an_id_and_the_word_that_it_is_done() {
     let node = Node::start().await;
-    node.script(|asker| {
+    node.script(|channel| {
         let params = json!({"mode": "url", "message": "Sign in.", "url": "https://up.example/x"});
         modern_upstream(
-            asker,
+            channel,
             json!({"inputRequests": {"k": {"method": "elicitation/create", "params": params}}}),
         )
     });
@@ -441,9 +444,9 @@ async fn sd_22_d_6_and_t_32_a_question_of_a_draft_session_goes_on_the_stream_of_
 #[tokio::test]
 async fn xt_5_and_x_7d_an_element_of_a_batch_that_must_ask_says_so_and_the_others_are_served() {
     let node = Node::start().await;
-    node.script(|asker| {
+    node.script(|channel| {
         modern_upstream(
-            asker,
+            channel,
             json!({"inputRequests": {"k": {"method": "roots/list"}}}),
         )
     });

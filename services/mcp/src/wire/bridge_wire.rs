@@ -1,6 +1,6 @@
 //! Rules of translation and of refusals that no other test file covers.
 
-use super::{asking_wire::modern_upstream, upstream_tasks_wire::heard_of, *};
+use crate::wire::{asking_wire::modern_upstream, upstream_tasks_wire::heard_of, *};
 
 /// Rule: MCP-AR-9.
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn a_refused_request_is_a_json_rpc_error_without_an_id() {
 #[tokio::test]
 async fn a_state_without_questions_is_called_again_silently() {
     let node = Node::start().await;
-    node.script(|asker| modern_upstream(asker, json!({"requestState": "s"})));
+    node.script(|channel| modern_upstream(channel, json!({"requestState": "s"})));
     let session = node.initialize("2025-11-25").await;
     let answer = node
         .call(&session, "tools/call", json!({"name": "zebra"}))

@@ -3,8 +3,8 @@
 
 use portolan_storage::platform::tenants::Reach;
 
-use super::*;
-use crate::stream::tell_tenant;
+use crate::streams::list_changes::tell_tenant;
+use crate::wire::*;
 
 /// A workspace's own URL, and the one whose tenant is the token's.
 const WORKSPACE: &str = "/t/acme/mcp";

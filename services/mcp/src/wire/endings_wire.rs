@@ -6,8 +6,8 @@ use portolan_protocol::progress::Progress;
 use portolan_storage::platform::tenants::Reach;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{answers_wire::event, modern_wire::modern, *};
-use crate::stream::tell_tenant;
+use crate::streams::list_changes::tell_tenant;
+use crate::wire::{answers_wire::event, modern_wire::modern, *};
 
 async fn called(node: &Node, session: &str, name: &str) -> Body {
     let body = json!({"jsonrpc": "2.0", "id": "long", "method": "tools/call",
@@ -36,7 +36,7 @@ async fn t_26_and_n_6_a_node_that_stops_sends_newer_clients_away_and_lets_older_
     let node = Node::start().await;
     let gate = Arc::new(Semaphore::new(0));
     let waits = Arc::clone(&gate);
-    node.script(move |asker| {
+    node.script(move |channel| {
         let gate = Arc::clone(&waits);
         async move {
             let progress = Progress {
@@ -44,7 +44,7 @@ async fn t_26_and_n_6_a_node_that_stops_sends_newer_clients_away_and_lets_older_
                 total: None,
                 message: None,
             };
-            asker.progress(progress).await;
+            channel.progress(progress).await;
             gate.acquire().await.unwrap().forget();
             Ok("done".to_owned())
         }
@@ -183,7 +183,7 @@ async fn l_13_nobody_says_that_it_shuts_down() {
 async fn ar_17_a_call_with_one_body_ends_with_its_token_and_not_with_the_patience_of_its_api() {
     let node = Node::start().await;
     node.publish(&["slow"]);
-    let watching = TaskTracker::new().spawn(crate::news::revocations(node.state.clone()));
+    let watching = TaskTracker::new().spawn(crate::changes::revocations(node.state.clone()));
     let answer = node.ask(
         "tools/call",
         json!({"name": "slow"}),

@@ -1,6 +1,6 @@
 //! Sessions over the wire.
 
-use super::*;
+use crate::wire::*;
 
 /// MCP-SD-14: the negotiated revision decides, not the examples.
 #[tokio::test]

@@ -8,7 +8,7 @@ use portolan_net::{
 };
 use tower::Layer;
 
-use super::*;
+use crate::wire::*;
 
 fn held() -> Value {
     rpc("tools/call", json!({"name": "held", "arguments": {}}))
@@ -246,10 +246,16 @@ async fn s12_a_tenant_leaves_a_quarter_of_the_node_to_the_others() {
     }
     let other = TenantId::generate();
     let own = LimitSet::default();
-    let limits = node.state.gate.of(other, &own);
+    let limits = node.state.admission.of(other, &own);
     for _ in 0..2 {
-        assert!(node.state.gate.run_call(other, &limits).await.is_ok());
-        assert!(node.state.gate.open_stream(other, &limits).await.is_ok());
+        assert!(node.state.admission.run_call(other, &limits).await.is_ok());
+        assert!(
+            node.state
+                .admission
+                .open_stream(other, &limits)
+                .await
+                .is_ok()
+        );
     }
 }
 

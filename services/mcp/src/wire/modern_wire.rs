@@ -1,10 +1,10 @@
 //! 2026-07-28 over the wire.
 
-use super::*;
+use crate::wire::*;
 
 const VERSION: &str = "2026-07-28";
 
-pub(super) fn modern(method: &str, params: Value) -> Value {
+pub(crate) fn modern(method: &str, params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": VERSION,
@@ -15,7 +15,7 @@ pub(super) fn modern(method: &str, params: Value) -> Value {
 }
 
 impl Node {
-    pub(super) async fn ask(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn ask(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Answer {
         let mut headers = vec![("mcp-protocol-version", VERSION), ("mcp-method", method)];
         headers.extend_from_slice(more);
         self.post(&headers, &modern(method, params)).await

@@ -6,8 +6,8 @@ use portolan_model::{
 };
 use portolan_storage::registry::{prompts, resources};
 
-use super::*;
-use crate::stream::tell_tenant;
+use crate::streams::list_changes::tell_tenant;
+use crate::wire::*;
 
 const LEGACY: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN: &str = "2026-07-28";

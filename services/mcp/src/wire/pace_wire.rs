@@ -4,8 +4,8 @@
 use portolan_protocol::{pace, progress::Progress};
 use tokio::time::{Instant, sleep};
 
-use super::{answers_wire::event, modern_wire::modern, tasks_wire::R4, *};
-use crate::ask::Asker;
+use crate::call::client_channel::ClientChannel;
+use crate::wire::{answers_wire::event, modern_wire::modern, tasks_wire::R4, *};
 
 /// The notifications of a call: this many of each kind, a thousand a second.
 const SAID: u32 = 3_000;
@@ -17,16 +17,18 @@ fn logged(logger: &str, number: u32) -> String {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}).to_string()
 }
 
-async fn chatter(asker: Asker) -> Result<String, crate::ask::Unanswered> {
+async fn chatter(
+    channel: ClientChannel,
+) -> Result<String, crate::call::client_channel::Unanswered> {
     for number in 1..=SAID {
         let progress = Progress {
             progress: number.into(),
             total: None,
             message: None,
         };
-        asker.progress(progress).await;
-        asker.tell(logged("one", number).into()).await;
-        asker.tell(logged("other", number).into()).await;
+        channel.progress(progress).await;
+        channel.tell(logged("one", number).into()).await;
+        channel.tell(logged("other", number).into()).await;
         sleep(Duration::from_millis(1)).await;
     }
     Ok("done".to_owned())
@@ -112,15 +114,15 @@ async fn f2_pp_3_lg_6_a_modern_client_is_told_ten_times_a_second_and_the_last_wo
 #[tokio::test]
 async fn f2_pp_3_a_task_is_heard_once_a_second_and_its_last_word_before_its_end() {
     let [node, _twin] = Node::pair(&["zebra"]).await;
-    node.script(|asker| async move {
+    node.script(|channel| async move {
         for number in 1..=500 {
             let progress = Progress {
                 progress: number.into(),
                 total: None,
                 message: None,
             };
-            asker.progress(progress).await;
-            asker.tell(logged("one", number).into()).await;
+            channel.progress(progress).await;
+            channel.tell(logged("one", number).into()).await;
         }
         Ok("done".to_owned())
     });

@@ -3,12 +3,12 @@
 
 use portolan_protocol::{input_required::InputRequired, jsonrpc::Raw};
 
-use super::{
+use crate::call::client_channel::{ClientChannel, Round, Unanswered};
+use crate::wire::{
     asking_wire::{R5, who},
     modern_wire::modern,
     *,
 };
-use crate::ask::{Asker, Round, Unanswered};
 
 const ABLE: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
 const HEADERS: [(&str, &str); 3] = [
@@ -85,9 +85,9 @@ fn refusal(answer: &Answer) -> (u16, i64, String) {
 }
 
 /// Asks twice, one after the other.
-async fn twice(asker: Asker) -> Result<String, Unanswered> {
-    let first = who(asker.clone()).await?;
-    let second = who(asker).await?;
+async fn twice(channel: ClientChannel) -> Result<String, Unanswered> {
+    let first = who(channel.clone()).await?;
+    let second = who(channel).await?;
     Ok(format!("{first}, {second}"))
 }
 
@@ -111,7 +111,7 @@ async fn x_22_xt_1_and_n_7_a_call_of_one_node_goes_on_by_retries_on_two_others()
     assert_eq!(body["id"], "three");
     assert_eq!(text(&body), "Hello Ada, Hello Bob");
     assert_eq!(body["result"]["resultType"], "complete");
-    while node.state.parking.waiting() > 0 {
+    while node.state.suspended_calls.waiting() > 0 {
         tokio::task::yield_now().await;
     }
 }
@@ -270,8 +270,8 @@ async fn mr_12_and_mr_15_answers_are_objects_and_without_a_question_they_are_not
 #[tokio::test]
 async fn x_22_questions_that_come_together_are_one_round() {
     let node = Node::start().await;
-    node.script(|asker| async move {
-        let (one, two) = tokio::join!(who(asker.clone()), who(asker));
+    node.script(|channel| async move {
+        let (one, two) = tokio::join!(who(channel.clone()), who(channel));
         Ok(format!("{}, {}", one?, two?))
     });
     let (keys, state) = node.asked("one").await;
@@ -289,10 +289,10 @@ async fn x_26_a_client_that_does_not_come_back_ends_its_call() {
     .await;
     let told = Arc::new(Notify::new());
     let refused = Arc::clone(&told);
-    node.script(move |asker| {
+    node.script(move |channel| {
         let refused = Arc::clone(&refused);
         async move {
-            let answer = who(asker).await;
+            let answer = who(channel).await;
             assert_eq!(answer, Err(Unanswered::TimedOut));
             refused.notify_one();
             std::future::pending().await
@@ -320,7 +320,7 @@ async fn mr_9_as_many_calls_wait_as_may_and_not_one_more() {
     assert_eq!(node.counted(), [(LimitName::ParkedCalls, 1)], "REVIEW-F1");
     node.zebra("three", retry(&keys, &state, &named("Ada")))
         .await;
-    while node.state.parking.waiting() > 0 {
+    while node.state.suspended_calls.waiting() > 0 {
         tokio::task::yield_now().await;
     }
     node.asked("four").await;
@@ -329,9 +329,9 @@ async fn mr_9_as_many_calls_wait_as_may_and_not_one_more() {
 #[tokio::test]
 async fn v_3_mr_10_and_sm_7_ten_rounds_are_enough() {
     let node = Node::start().await;
-    node.script(|asker| async move {
+    node.script(|channel| async move {
         loop {
-            who(asker.clone()).await?;
+            who(channel.clone()).await?;
         }
     });
     let (mut keys, mut state) = node.asked("0").await;
@@ -350,13 +350,13 @@ async fn v_3_mr_10_and_sm_7_ten_rounds_are_enough() {
 #[tokio::test]
 async fn v_2_and_mr_4_a_modern_client_is_not_asked_what_it_did_not_declare() {
     let node = Node::start().await;
-    node.script(|asker| {
+    node.script(|channel| {
         assert!(
-            asker.capabilities().roots,
+            channel.capabilities().roots,
             "MCP-X-15: what may be declared upstream"
         );
-        assert!(!asker.capabilities().sampling);
-        who(asker)
+        assert!(!channel.capabilities().sampling);
+        who(channel)
     });
     let mut body = call("one", json!({}));
     body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"roots": {}});
@@ -369,8 +369,8 @@ async fn v_2_and_mr_4_a_modern_client_is_not_asked_what_it_did_not_declare() {
 }
 
 /// An upstream of 2026-07-28, which keeps its own state with the client.
-async fn stateless(asker: Asker) -> Result<String, Unanswered> {
-    let state = match asker.continued() {
+async fn stateless(channel: ClientChannel) -> Result<String, Unanswered> {
+    let state = match channel.continued() {
         Some(earlier) => {
             let count = earlier.state.clone().unwrap_or_default();
             if let Some(responses) = &earlier.responses
@@ -384,7 +384,7 @@ async fn stateless(asker: Asker) -> Result<String, Unanswered> {
     };
     let asked = json!({"requestState": state, "inputRequests": {"k": {"method": "roots/list", "params": {}}}});
     let asked = InputRequired::read(&Raw::of(&asked).unwrap()).unwrap();
-    match asker.round(asked).await? {
+    match channel.round(asked).await? {
         Round::Answer(body) => Ok(String::from_utf8(body).unwrap()),
         Round::Again(_) => Ok("asked again".to_owned()),
     }
@@ -400,7 +400,7 @@ async fn x_29_an_upstreams_state_goes_sealed_through_the_client_and_comes_back_b
     let (keys, state) = node.asked("one").await;
     assert_eq!(keys, ["k"], "unchanged");
     assert!(!state.contains("secret"));
-    assert_eq!(node.state.parking.waiting(), 0, "nothing waits");
+    assert_eq!(node.state.suspended_calls.waiting(), 0, "nothing waits");
     let answer = second
         .zebra("two", retry(&keys, &state, &json!({"roots": []})))
         .await;
@@ -426,14 +426,14 @@ async fn x_29_an_upstreams_state_goes_sealed_through_the_client_and_comes_back_b
 #[tokio::test]
 async fn x_76_a_retry_hears_of_progress_under_its_own_token() {
     let node = Node::start().await;
-    node.script(|asker| async move {
-        let name = who(asker.clone()).await?;
+    node.script(|channel| async move {
+        let name = who(channel.clone()).await?;
         let progress = portolan_protocol::progress::Progress {
             progress: 3.0,
             total: Some(4.0),
             message: None,
         };
-        asker.progress(progress).await;
+        channel.progress(progress).await;
         Ok(name)
     });
     let [second, _] = node.party().await;

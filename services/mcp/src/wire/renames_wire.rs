@@ -5,7 +5,7 @@ use axum::{response::IntoResponse, routing::post};
 use portolan_model::registry::{ResourceBody, ResourceShape};
 use portolan_storage::registry::resources;
 
-use super::{
+use crate::wire::{
     tasks_wire::{R4, last},
     upstream_tasks_wire::{Heard, heard_of},
     *,
@@ -33,7 +33,7 @@ fn answer(request: &Value) -> Result<Value, Value> {
     })
 }
 
-pub(super) fn servers(heard: &Heard) -> Router {
+pub(crate) fn servers(heard: &Heard) -> Router {
     let heard = Arc::clone(heard);
     let linking = move |Json(request): Json<Value>| {
         let heard = Arc::clone(&heard);

@@ -1,6 +1,6 @@
 //! Rules of the protocol that no other wire test covers, revision by revision.
 
-use super::*;
+use crate::wire::*;
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const META: &str = "io.modelcontextprotocol";
@@ -731,7 +731,7 @@ async fn l_5_sd_2_sd_4_the_older_name_of_initialized_is_taken_without_accept() {
         202
     );
     node.publish(&["zebra"]);
-    crate::stream::tell_tenant(&node.state, node.tenant).await;
+    crate::streams::list_changes::tell_tenant(&node.state, node.tenant).await;
     let news = frame(&mut stream).await.unwrap();
     assert_eq!(
         data(&news)["method"],

@@ -1,13 +1,13 @@
 //! Streams that stay open, and their notifications.
 
-use super::*;
-use crate::stream::tell_tenant;
+use crate::streams::list_changes::tell_tenant;
+use crate::wire::*;
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 impl Node {
     /// A session that has sent `notifications/initialized`.
-    pub(super) async fn ready_session(&self, revision: &str) -> String {
+    pub(crate) async fn ready_session(&self, revision: &str) -> String {
         let session = self.initialize(revision).await;
         let request = self.request(
             "POST",
@@ -184,7 +184,7 @@ async fn ar_17_a_revocation_ends_the_stream() {
     let session = node.ready_session("2025-06-18").await;
     let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
     frame(&mut stream).await;
-    let watching = TaskTracker::new().spawn(crate::news::revocations(node.state.clone()));
+    let watching = TaskTracker::new().spawn(crate::changes::revocations(node.state.clone()));
     tokio::task::yield_now().await;
     node.revocations.insert(
         portolan_cluster::Revocation::User {

@@ -9,14 +9,15 @@ use axum::{
 };
 use futures_util::stream;
 
-use super::{
+use crate::nodes::notify;
+use crate::wire::{
     answers_wire::event,
     modern_wire::modern,
     tasks_wire::{R4, last},
-    upstream_tasks_wire::{Heard, heard_of, with},
+    upstream_tasks_wire::with,
+    upstream_tasks_wire::{Heard, heard_of},
     *,
 };
-use crate::bells;
 
 const AT: &str = "2026-11-21T12:00:00Z";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -132,7 +133,7 @@ fn statement(heard: Heard) -> Response {
     sse::Sse::new(open).into_response()
 }
 
-pub(super) fn servers(heard: &Heard) -> Router {
+pub(crate) fn servers(heard: &Heard) -> Router {
     let hears = |heard: &Heard, answer: fn(&Heard, &Value) -> Response| {
         let heard = Arc::clone(heard);
         move |Json(request): Json<Value>| {
@@ -172,8 +173,9 @@ pub(super) fn servers(heard: &Heard) -> Router {
 
 impl Node {
     /// Receives messages of other nodes, once they know this node.
-    pub(super) async fn among(&self, other: &Self) {
-        TaskTracker::new().spawn(bells::listen(self.state.clone()));
+    pub(crate) async fn among(&self, other: &Self) {
+        let state: &crate::nodes::context::NodeContext = &self.state;
+        TaskTracker::new().spawn(notify::listen(state.clone()));
         let mut members = other.state.node.members();
         let me = self.state.node.id();
         let known = members.wait_for(|members| members.live.contains(&me));
@@ -181,7 +183,7 @@ impl Node {
         tokio::task::yield_now().await;
     }
 
-    pub(super) async fn listen_to(&self, id: Value, tasks: &[&Value]) -> Body {
+    pub(crate) async fn listen_to(&self, id: Value, tasks: &[&Value]) -> Body {
         let mut body = modern(
             "subscriptions/listen",
             json!({"notifications": {"taskIds": tasks}}),
@@ -259,7 +261,7 @@ async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whic
     twin.among(&node).await;
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let waits = Arc::clone(&gate);
-    node.script(move |asker| {
+    node.script(move |channel| {
         let gate = Arc::clone(&waits);
         async move {
             while let Ok(permit) = gate.acquire().await {
@@ -267,7 +269,7 @@ async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whic
                 for level in ["info", "warning", "error"] {
                     let params = json!({"level": level, "data": 1});
                     let said = notice("notifications/message", params);
-                    asker.tell(said.into()).await;
+                    channel.tell(said.into()).await;
                 }
             }
             Ok(String::new())
@@ -304,11 +306,11 @@ async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whic
 #[tokio::test]
 async fn a_task_that_says_too_much_is_heard_ten_times_a_second() {
     let [node, _twin] = Node::pair(&["zebra"]).await;
-    node.script(|asker| async move {
+    node.script(|channel| async move {
         for number in 0..500 {
             let params = json!({"level": "error", "data": number});
             let said = notice("notifications/message", params);
-            asker.tell(said.into()).await;
+            channel.tell(said.into()).await;
         }
         std::future::pending().await
     });
@@ -344,7 +346,8 @@ async fn sb_10_nothing_of_a_task_is_told_to_who_may_not_hear_it_any_more() {
         },
         NOW + time::Duration::HOUR,
     );
-    let revoked = |tag: &crate::stream::Tag| node.state.revocations.is_revoked(&tag.caller.facts());
+    let revoked =
+        |tag: &crate::streams::tag::Tag| node.state.revocations.is_revoked(&tag.caller.facts());
     let ended = node
         .state
         .streams
@@ -370,10 +373,10 @@ async fn tx_13_a_bell_that_was_lost_costs_no_truth() {
     node.call(&session, "tasks/cancel", json!({"taskId": made}))
         .await;
     assert!(is_quiet(&mut stream).await, "it was not told");
-    crate::stream::tasks::look_again(&twin.state, None);
+    crate::streams::tasks::look_again(&twin.state, None);
     let told = next(&mut stream).await;
     assert_eq!(told["params"]["status"], "cancelled");
-    crate::stream::tasks::look_again(&twin.state, None);
+    crate::streams::tasks::look_again(&twin.state, None);
     assert!(is_quiet(&mut stream).await, "once");
 }
 

@@ -3,16 +3,16 @@
 
 use portolan_protocol::{ask::AskMethod, jsonrpc::Raw, revision::Revision};
 
-use super::{answers_wire::event, asking_wire::who, modern_wire::modern, *};
-use crate::ask::{Asker, Unanswered};
+use crate::call::client_channel::{ClientChannel, Unanswered};
+use crate::wire::{answers_wire::event, asking_wire::who, modern_wire::modern, *};
 
-pub(super) const R4: &str = "2025-11-25";
+pub(crate) const R4: &str = "2025-11-25";
 const ABLE: &str =
     r#"{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
 impl Node {
     /// Two nodes that serve these tools, whose calls may be tasks.
-    pub(super) async fn pair(names: &[&str]) -> [Self; 2] {
+    pub(crate) async fn pair(names: &[&str]) -> [Self; 2] {
         let node = Self::with(McpConfig {
             list_page_size: 2,
             task_after_secs: 0,
@@ -27,7 +27,7 @@ impl Node {
         [node, twin]
     }
 
-    pub(super) fn publish_as_tasks(&self, names: &[&str]) {
+    pub(crate) fn publish_as_tasks(&self, names: &[&str]) {
         let source = SourceId::generate();
         let tools = names.iter().map(|&name| {
             let path = match name {
@@ -43,7 +43,7 @@ impl Node {
         self.serve(row, &LimitSet::default());
     }
 
-    pub(super) async fn begin(&self, session: &str, name: &str, task: Value) -> Value {
+    pub(crate) async fn begin(&self, session: &str, name: &str, task: Value) -> Value {
         let answer = self
             .call(session, "tools/call", json!({"name": name, "task": task}))
             .await;
@@ -55,7 +55,7 @@ impl Node {
         self.call(session, method, json!({"taskId": id})).await
     }
 
-    pub(super) async fn status(&self, session: &str, id: &Value) -> String {
+    pub(crate) async fn status(&self, session: &str, id: &Value) -> String {
         let body = self.about(session, "tasks/get", id).await.json();
         body["result"]["status"]
             .as_str()
@@ -63,14 +63,14 @@ impl Node {
             .to_owned()
     }
 
-    pub(super) async fn until(&self, session: &str, id: &Value, status: &str) {
+    pub(crate) async fn until(&self, session: &str, id: &Value, status: &str) {
         while self.status(session, id).await != status {
             tokio::task::yield_now().await;
         }
     }
 
     /// A request of 2026-07-28 by a client that accepts tasks.
-    pub(super) async fn extended(&self, method: &str, params: Value) -> Answer {
+    pub(crate) async fn extended(&self, method: &str, params: Value) -> Answer {
         let named = params["taskId"].as_str().or(params["name"].as_str());
         let name = named.unwrap_or_default().to_owned();
         let mut body = modern(method, params);
@@ -84,14 +84,14 @@ impl Node {
         self.post(&headers, &body).await
     }
 
-    pub(super) async fn seen(&self, id: &Value) -> Value {
+    pub(crate) async fn seen(&self, id: &Value) -> Value {
         let answer = self.extended("tasks/get", json!({"taskId": id})).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()["result"].clone()
     }
 
     /// A session whose client can answer questions.
-    pub(super) async fn asked_session(&self) -> String {
+    pub(crate) async fn asked_session(&self) -> String {
         let mut body = initialize(R4);
         body["params"]["capabilities"] = json!({"elicitation": {}});
         let answer = self.post(&[], &body).await;
@@ -511,12 +511,12 @@ async fn tx_4_ex_2_tx_11_tx_12_and_tx_16_who_declares_nothing_and_who_knows_noth
 }
 
 /// The backend of a call that an upstream server made a task of.
-async fn both(asker: Asker) -> Result<String, Unanswered> {
-    asker.becomes_task().await;
+async fn both(channel: ClientChannel) -> Result<String, Unanswered> {
+    channel.becomes_task().await;
     let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}});
     let form = Raw::of(&form).unwrap();
-    let one = asker.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
-    let two = asker.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
+    let one = channel.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
+    let two = channel.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
     let (one, two) = tokio::join!(one, two);
     let name = |answer: Raw| {
         answer

@@ -1,6 +1,6 @@
 //! HTTP+SSE of 2024-11-05, on one node and on two (MCP-O-1…MCP-O-7).
 
-use super::*;
+use crate::wire::*;
 
 const EVENTS: &str = "/t/acme/pets/sse";
 
@@ -309,7 +309,7 @@ async fn tl_20_news_of_the_list_come_on_the_stream_without_an_id() {
     let node = Node::start().await;
     let mut client = node.connect_and_initialize("2024-11-05").await;
     node.publish(&["zebra"]);
-    crate::stream::tell_tenant(&node.state, node.tenant).await;
+    crate::streams::list_changes::tell_tenant(&node.state, node.tenant).await;
     assert_eq!(
         client.next().await,
         json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

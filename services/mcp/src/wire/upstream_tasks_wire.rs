@@ -8,16 +8,16 @@ use std::sync::Mutex;
 
 use axum::{response::IntoResponse, routing::post};
 
-use super::{
+use crate::wire::{
     answers_wire::event,
     tasks_wire::{R4, last},
     *,
 };
 
 /// Requests that the servers received.
-pub(super) type Heard = Arc<Mutex<Vec<Value>>>;
+pub(crate) type Heard = Arc<Mutex<Vec<Value>>>;
 
-pub(super) fn heard_of(heard: &Heard, method: &str) -> Vec<Value> {
+pub(crate) fn heard_of(heard: &Heard, method: &str) -> Vec<Value> {
     let heard = heard.lock().unwrap();
     let of = heard.iter().filter(|request| request["method"] == method);
     of.cloned().collect()
@@ -28,7 +28,7 @@ fn task(id: &str, status: &str) -> Value {
     json!({"taskId": id, "status": status, "createdAt": at, "lastUpdatedAt": at})
 }
 
-pub(super) fn with(mut task: Value, more: Value) -> Value {
+pub(crate) fn with(mut task: Value, more: Value) -> Value {
     let members = more.as_object().unwrap().clone();
     task.as_object_mut().unwrap().extend(members);
     task
@@ -122,7 +122,7 @@ fn legacy_answer(request: &Value) -> Result<Value, (i64, Value)> {
 }
 
 /// Both servers.
-pub(super) fn servers(heard: &Heard) -> Router {
+pub(crate) fn servers(heard: &Heard) -> Router {
     let answered = |request: &Value, outcome: Result<Value, (i64, Value)>| {
         if request.get("id").is_none() {
             return StatusCode::ACCEPTED.into_response();
@@ -169,7 +169,7 @@ pub(super) fn servers(heard: &Heard) -> Router {
 
 impl Node {
     /// Publishes tools of one of the upstream servers.
-    pub(super) fn publish_theirs(&self, server: &str, support: &str, names: &[&str]) {
+    pub(crate) fn publish_theirs(&self, server: &str, support: &str, names: &[&str]) {
         let source = SourceId::generate();
         let tools = names.iter().map(|&name| PublishedTool {
             plan: json!({"upstream": {"name": name, "execution": {"taskSupport": support}}}),

@@ -3,46 +3,31 @@
 //!
 //! The caller's token of this platform is never sent there (MCP-AU-1).
 
-use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
 use portolan_model::id::UserId;
 use portolan_protocol::{error::RpcError, visible::Visible};
-use portolan_upstream::{Client, UpstreamError, oauth::Challenge};
+use portolan_upstream::{UpstreamError, oauth::Challenge};
 use uuid::Uuid;
 
-use super::{NoClient, UpstreamSource, forward::Forward, sessions::NoConversation};
 use crate::{
-    backends::account::{Accounts, Linking, NoPerson},
-    catalog::server::Access,
-    state::McpState,
+    backends::{
+        account::Linking,
+        services::Backends,
+        upstream::{
+            conversation::{NoClient, NoConversation},
+            request::Forward,
+        },
+    },
+    catalog::{
+        accounts::{Accounts, NoPerson},
+        credential_state::Access,
+        upstream::UpstreamSource,
+    },
 };
-
-/// A client for a server, and the token that opens the server, if one does.
-pub(crate) struct SignedIn {
-    pub(crate) client: Client,
-    pub(crate) token: Option<Token>,
-}
-
-impl SignedIn {
-    /// The account that opened it. A conversation belongs to one account.
-    pub(crate) fn account(&self) -> Option<Uuid> {
-        self.token.as_ref().map(Token::connection)
-    }
-}
-
-/// `Authorization` with a token of the server's own authorization server.
-pub(super) fn bearer(token: &Token) -> Result<HeaderMap, NoClient> {
-    let value = HeaderValue::try_from(format!("Bearer {}", token.access));
-    let mut value = value.map_err(|_| NoClient::Broken)?;
-    value.set_sensitive(true);
-    let mut headers = HeaderMap::with_capacity(1);
-    headers.insert(header::AUTHORIZATION, value);
-    Ok(headers)
-}
 
 impl UpstreamSource {
     /// The account that calls of a person use; `None` if the server needs no account.
-    pub(super) fn account(&self, person: Option<UserId>) -> Result<Option<Account>, NoClient> {
+    pub(crate) fn account(&self, person: Option<UserId>) -> Result<Option<Account>, NoClient> {
         let account = self.accounts().map(|accounts| accounts.of(person));
         account.transpose().map_err(|NoPerson| NoClient::NoPerson)
     }
@@ -64,9 +49,9 @@ impl UpstreamSource {
     /// The account that opens the server for a person, as [`SignedIn::account`] returns it.
     ///
     /// It fetches no token: there may have been no conversation with the server yet.
-    pub(super) async fn account_of(
+    pub(crate) async fn account_of(
         &self,
-        state: &McpState,
+        state: &Backends,
         person: Option<UserId>,
     ) -> Result<Option<Uuid>, NoClient> {
         let Some(account) = self.account(person)? else {
@@ -82,7 +67,7 @@ impl UpstreamSource {
     /// The account that opens the server now, with a valid token.
     pub(crate) async fn opened_by(
         &self,
-        state: &McpState,
+        state: &Backends,
         account: Option<Account>,
     ) -> Result<Option<Uuid>, NoClient> {
         let Some(account) = account else {
@@ -95,7 +80,7 @@ impl UpstreamSource {
     /// MCP-X-86: gets other tokens for the account of subscriptions after a refusal.
     pub(crate) async fn renew_listening(
         &self,
-        state: &McpState,
+        state: &Backends,
         refused: &Token,
     ) -> Result<(), NoClient> {
         if let Some(account) = self.listening_account() {
@@ -107,9 +92,9 @@ impl UpstreamSource {
 
     /// Whether a refused request may be repeated with renewed tokens. `renewed`: these are renewed
     /// already.
-    pub(super) async fn renew(
+    pub(crate) async fn renew(
         &self,
-        state: &McpState,
+        state: &Backends,
         person: Option<UserId>,
         refused: &Token,
         renewed: bool,
@@ -127,9 +112,9 @@ impl UpstreamSource {
     }
 
     /// MCP-X-87: stores the scope that the server requires beyond the granted one.
-    pub(super) async fn note_scope(
+    pub(crate) async fn note_scope(
         &self,
-        state: &McpState,
+        state: &Backends,
         person: Option<UserId>,
         refused: Option<&Token>,
         error: &UpstreamError,
@@ -166,16 +151,16 @@ impl Forward<'_> {
         Some(Linking {
             accounts: source.accounts()?,
             person: self.who.person,
-            asker: self.asker,
+            channel: self.channel,
             revision: self.revision,
             opens_pages: self.who.declared.elicitation_url,
         })
     }
 
     /// The page where the caller connects their own account, if that would resolve the error.
-    pub(super) fn connect_page(
+    pub(crate) fn connect_page(
         &self,
-        state: &McpState,
+        state: &Backends,
         source: &UpstreamSource,
         error: &NoConversation,
     ) -> Option<String> {
@@ -186,9 +171,9 @@ impl Forward<'_> {
     /// MCP-X-86: asks the person to connect the account, if that would resolve the error.
     ///
     /// False if the client cannot be asked.
-    pub(super) async fn ask_to_connect(
+    pub(crate) async fn ask_to_connect(
         &self,
-        state: &McpState,
+        state: &Backends,
         source: &UpstreamSource,
         error: &NoConversation,
     ) -> Result<bool, Visible> {
@@ -199,7 +184,7 @@ impl Forward<'_> {
     }
 
     /// MCP-EL-15: the error by which a client opens the page itself.
-    pub(super) fn connect_error(&self, source: &UpstreamSource, url: &str) -> Option<RpcError> {
+    pub(crate) fn connect_error(&self, source: &UpstreamSource, url: &str) -> Option<RpcError> {
         self.linking(source)?.error(url)
     }
 }

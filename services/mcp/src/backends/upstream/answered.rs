@@ -21,24 +21,27 @@ use portolan_protocol::{
 };
 use portolan_upstream::UpstreamError;
 
-use super::{
-    NoClient, UpstreamSource,
-    forward::{Answered, Forward},
-    sessions::NoConversation,
-};
 use crate::{
-    ask::{Asker, Round},
-    backends::{account::console_page, said},
+    backends::{
+        account::console_page,
+        said,
+        services::Backends,
+        upstream::{
+            conversation::{NoClient, NoConversation},
+            request::{Answered, Forward},
+        },
+    },
+    call::client_channel::{ClientChannel, Round},
+    catalog::upstream::UpstreamSource,
     error::McpError,
-    state::McpState,
 };
 
 impl Forward<'_> {
     /// MCP-X-72…MCP-X-74: whether the client wants a log message.
-    pub(super) fn wants(&self, params: &Raw) -> bool {
+    pub(crate) fn wants(&self, params: &Raw) -> bool {
         let level = params.get("level").and_then(|level| level.string());
         let level = level.and_then(|level| level.parse::<Level>().ok());
-        if self.asker.is_some_and(Asker::is_task) {
+        if self.channel.is_some_and(ClientChannel::is_task) {
             // The session of a task may have changed its level; the current one applies on delivery
             // (MCP-LG-4).
             return level.is_some();
@@ -48,7 +51,7 @@ impl Forward<'_> {
 
     /// MCP-RE-12, MCP-X-6B: a result or the parameters of a question, with the URIs that the client
     /// knows.
-    pub(super) fn known_uris(&self, said: &Raw) -> Raw {
+    pub(crate) fn known_uris(&self, said: &Raw) -> Raw {
         match self.renamed {
             Some(renamed) => translate::uris(said, &|own| renamed.published(own)),
             None => said.clone(),
@@ -56,36 +59,36 @@ impl Forward<'_> {
     }
 
     /// MCP-X-20, MCP-X-29: handles a result that asks, with the server's own state.
-    pub(super) async fn round(&self, result: &Raw) -> Result<(Round, Option<String>), Visible> {
+    pub(crate) async fn round(&self, result: &Raw) -> Result<(Round, Option<String>), Visible> {
         let mut asked = InputRequired::read(result).map_err(|_| Visible::Invalid)?;
         for (_, request) in &mut asked.requests {
             request.params = self.known_uris(&request.params);
         }
-        let Some(asker) = self.asker else {
+        let Some(channel) = self.channel else {
             // The request declared that no client can be asked.
             return Err(Visible::Invalid);
         };
         let state = asked.state.clone();
-        let round = asker.round(asked).await?;
+        let round = channel.round(asked).await?;
         Ok((round, state))
     }
 
     /// MCP-X-36: steps in the browser that the client can show.
-    pub(super) fn steps(&self, error: &RpcError, from: Revision) -> Option<Vec<UrlStep>> {
-        let asker = self.asker?;
+    pub(crate) fn steps(&self, error: &RpcError, from: Revision) -> Option<Vec<UrlStep>> {
+        let channel = self.channel?;
         match translate::error(
             error,
             self.method,
             from,
             self.revision,
-            asker.capabilities(),
+            channel.capabilities(),
         ) {
             Failed::Steps(steps) => Some(steps),
             _ => None,
         }
     }
 
-    pub(super) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
+    pub(crate) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
         let body = said(visible, self.method, self.id, self.revision, self.identity);
         Answered { body, outcome }
     }
@@ -100,7 +103,7 @@ impl Forward<'_> {
         }
     }
 
-    pub(super) fn error(&self, error: &RpcError, outcome: CallOutcome) -> Answered {
+    pub(crate) fn error(&self, error: &RpcError, outcome: CallOutcome) -> Answered {
         Answered {
             body: Ok(jsonrpc::error_response(Some(self.id), error)),
             outcome,
@@ -109,7 +112,7 @@ impl Forward<'_> {
 
     /// A result, in the form of the client's revision (`docs/translation-rules.md`, *Shapes of
     /// results and definitions*).
-    pub(super) fn complete(&self, from: Revision, result: &Raw) -> Answered {
+    pub(crate) fn complete(&self, from: Revision, result: &Raw) -> Answered {
         if self.method == Method::ToolsCall && self.breaks_its_word(result) {
             let text = "Upstream result does not match its output schema.";
             return self.tool_failure(text.to_owned(), CallOutcome::UpstreamError);
@@ -158,7 +161,7 @@ impl Forward<'_> {
 
     /// An error of the protocol, in the form of the client's revision (`docs/translation-rules.md`,
     /// *Errors and authorization across legs*).
-    pub(super) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
+    pub(crate) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
         if self.method == Method::Complete && error.code == -32601 {
             // MCP-X-18: the server has no completion, so there are no suggestions.
             let result = completion::result(self.revision, self.identity, &[], None, false);
@@ -168,7 +171,7 @@ impl Forward<'_> {
             };
         }
         let nothing = ClientCapabilities::default();
-        let capabilities = self.asker.map_or(&nothing, Asker::capabilities);
+        let capabilities = self.channel.map_or(&nothing, ClientChannel::capabilities);
         match translate::error(error, self.method, from, self.revision, capabilities) {
             Failed::Error(mut error, _) | Failed::Degraded(mut error) => {
                 if let (Some(renamed), Some(data)) = (self.renamed, &error.data) {
@@ -203,9 +206,9 @@ impl Forward<'_> {
 
     /// The answer for a request without one (`docs/translation-rules.md`, *Visible results, exact
     /// form*).
-    pub(super) fn failed(
+    pub(crate) fn failed(
         &self,
-        state: &McpState,
+        state: &Backends,
         error: &NoConversation,
         source: &UpstreamSource,
     ) -> Answered {

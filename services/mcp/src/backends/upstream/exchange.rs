@@ -18,18 +18,23 @@ use portolan_protocol::{
 };
 use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
-use super::{
-    UpstreamSource, beside::Seat, forward::Forward, looks::ask_for_a_look, questions::answer,
-    sessions::NoConversation,
+use crate::{
+    backends::{
+        services::Backends,
+        upstream::{
+            conversation::NoConversation, get_streams::Subscriber, questions::answer,
+            refresh::request_refresh, request::Forward,
+        },
+    },
+    catalog::upstream::UpstreamSource,
 };
-use crate::state::McpState;
 
-pub(super) type Reply = (Revision, Result<Raw, RpcError>);
+pub(crate) type Reply = (Revision, Result<Raw, RpcError>);
 
 /// Cancels the request at a legacy server, if the exchange is dropped before its answer (MCP-X-77,
 /// MCP-X-79).
 struct Cancelling<'a> {
-    state: &'a McpState,
+    state: &'a Backends,
     running: Option<(Connection, RequestId)>,
 }
 
@@ -49,8 +54,8 @@ impl Drop for Cancelling<'_> {
 }
 
 /// Sends one request to the server. `as_task`: the server may answer with a task.
-pub(super) async fn exchange(
-    state: &McpState,
+pub(crate) async fn exchange(
+    state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     params: Raw,
@@ -58,7 +63,7 @@ pub(super) async fn exchange(
 ) -> Result<Reply, NoConversation> {
     let who = ask.who;
     // For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
-    let can = ask.asker.map(|asker| (asker.capabilities(), as_task));
+    let can = ask.channel.map(|channel| (channel.capabilities(), as_task));
     let mut gone = None;
     let (mut again, mut renewed) = (true, false);
     loop {
@@ -106,27 +111,32 @@ pub(super) async fn exchange(
                 if is_modern { &params } else { &ask.params },
                 connection.revision(),
             ),
-            progress: ask.progress && ask.asker.is_some(),
-            log_level: ask.level.filter(|_| is_modern && ask.asker.is_some()),
+            progress: ask.progress && ask.channel.is_some(),
+            log_level: ask.level.filter(|_| is_modern && ask.channel.is_some()),
             traceparent: ask.traceparent.clone(),
             mirrored: ask.mirrored,
         };
-        if let (Some(level), Connection::Legacy(_), Some(_)) = (ask.level, &connection, ask.asker) {
+        if let (Some(level), Connection::Legacy(_), Some(_)) = (ask.level, &connection, ask.channel)
+        {
             let upstreams = &state.upstreams;
             upstreams.wants_logs(source, who, &connection, level).await;
         }
         // MCP-X-23: before the server can send any message.
-        let seat = match (&connection, ask.asker) {
-            (Connection::Legacy(legacy), Some(asker)) if asker.capabilities().bits() != 0 => {
+        let subscriber = match (&connection, ask.channel) {
+            (Connection::Legacy(legacy), Some(channel)) if channel.capabilities().bits() != 0 => {
                 let whose = (who.person, account);
-                state.beside.sit(state, source, whose, legacy).await
+                state
+                    .get_streams
+                    .subscribe(state, source, whose, legacy)
+                    .await
             }
             _ => None,
         };
         match connection.call(&request).await {
             Ok(exchange) => {
                 let from = connection.revision();
-                let outcome = follow(state, source, ask, (connection, exchange), seat).await?;
+                let outcome =
+                    follow(state, source, ask, (connection, exchange), subscriber).await?;
                 return Ok((from, outcome));
             }
             // The request was not processed: repeated once, in a new session (MCP-X-7) or in the
@@ -178,11 +188,11 @@ impl Rounds {
 }
 
 async fn follow(
-    state: &McpState,
+    state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     (connection, mut exchange): (Connection, Exchange),
-    mut seat: Option<Seat>,
+    mut subscriber: Option<Subscriber>,
 ) -> Result<Result<Raw, RpcError>, NoConversation> {
     // MCP-X-24: a question while none is open begins a round. Those of modern clients are counted
     // where their call is suspended.
@@ -204,7 +214,7 @@ async fn follow(
                 }
                 continue;
             }
-            Some(event) = beside(seat.as_mut()) => event,
+            Some(event) = next_of_get_stream(subscriber.as_mut()) => event,
             event = exchange.next() => match event {
                 Ok(event) => event,
                 // The server is silent because it waits for the client.
@@ -226,17 +236,17 @@ async fn follow(
             }
             // MCP-X-76: the carrier checks token and growth.
             Event::Progress(progress) => {
-                if let Some(asker) = ask.asker.filter(|_| ask.progress) {
-                    asker.progress(progress).await;
+                if let Some(channel) = ask.channel.filter(|_| ask.progress) {
+                    channel.progress(progress).await;
                 }
             }
             Event::Log(params) => {
-                if let Some(asker) = ask.asker
+                if let Some(channel) = ask.channel
                     && ask.wants(&params)
                 {
                     let method = Method::LogMessage.name();
                     let notice = jsonrpc::notification(method, Some(params.as_bytes()));
-                    asker.tell(notice.into()).await;
+                    channel.tell(notice.into()).await;
                 }
             }
             Event::Request { id, method, params } => {
@@ -259,7 +269,7 @@ async fn follow(
                     Method::ToolsListChanged
                     | Method::PromptsListChanged
                     | Method::ResourcesListChanged,
-                ) => ask_for_a_look(state, source),
+                ) => request_refresh(state, source),
                 Some(Method::TaskStatus | Method::TaskNotification) => {
                     state.hints.moved(source.id, &params);
                 }
@@ -276,11 +286,11 @@ async fn follow(
                 }
                 // MCP-EL-14, MCP-X-32: forwarded if the client's revision has it.
                 Some(Method::ElicitationComplete) => {
-                    if let Some(asker) = ask.asker
-                        && asker.revision().facts().elicitation_ids
+                    if let Some(channel) = ask.channel
+                        && channel.revision().facts().elicitation_ids
                     {
                         let notice = jsonrpc::notification(&method, Some(params.as_bytes()));
-                        asker.tell(notice.into()).await;
+                        channel.tell(notice.into()).await;
                     }
                 }
                 _ => {}
@@ -290,9 +300,9 @@ async fn follow(
 }
 
 /// The next message on the GET stream.
-async fn beside(seat: Option<&mut Seat>) -> Option<Event> {
-    match seat {
-        Some(seat) => seat.next().await,
+async fn next_of_get_stream(subscriber: Option<&mut Subscriber>) -> Option<Event> {
+    match subscriber {
+        Some(subscriber) => subscriber.next().await,
         None => std::future::pending().await,
     }
 }

@@ -7,91 +7,43 @@ use std::sync::Arc;
 use portolan_model::registry::CallOutcome;
 use portolan_protocol::{
     ask::AskMethod,
-    capability::{ClientCapabilities, TASKS_EXTENSION},
-    header::ParamHeader,
     input_required::{InputRequired, MOST_ROUNDS},
-    jsonrpc::{Raw, Request as PeerRequest, RequestId},
-    logging::Level,
+    jsonrpc::Raw,
     method::Method,
-    result::{self, Identity},
+    result,
     revision::{Era, Revision},
     task::Task,
     translate::UrlStep,
     visible::Visible,
 };
 
-use super::{UpstreamSource, UpstreamTool, exchange::exchange, sessions::Who, task};
 use crate::{
-    ask::{Asker, Round},
-    catalog::renames::Renamed,
-    dispatch::Context,
-    error::McpError,
-    state::McpState,
+    backends::{
+        services::Backends,
+        upstream::{
+            exchange::exchange,
+            request::{Answered, Forward},
+            task,
+        },
+    },
+    call::client_channel::{ClientChannel, Round},
+    catalog::upstream::UpstreamSource,
 };
-
-/// A request to be forwarded.
-pub(crate) struct Forward<'a> {
-    pub(crate) method: Method,
-    /// The parameters for the server, without `_meta`.
-    pub(crate) params: Raw,
-    /// The id of the client's request.
-    pub(crate) id: &'a RequestId,
-    pub(crate) revision: Revision,
-    pub(crate) who: &'a Who,
-    /// Arguments that headers repeat.
-    pub(crate) mirrored: &'a [ParamHeader],
-    /// The tool, if the request is a call.
-    pub(crate) tool: Option<&'a UpstreamTool>,
-    /// The client wants progress.
-    pub(crate) progress: bool,
-    /// The lowest level of log messages that the client wants.
-    pub(crate) level: Option<Level>,
-    /// The channel to the client; `None` if the answer is one body.
-    pub(crate) asker: Option<&'a Asker>,
-    pub(crate) traceparent: Option<String>,
-    pub(crate) identity: &'a Identity,
-    /// Resources that the client knows by other URIs than the server (MCP-RE-12).
-    pub(crate) renamed: Option<&'a Renamed>,
-}
-
-impl Forward<'_> {
-    /// The era in which a server of both is spoken to: that of the client, but for a tool that it
-    /// has in one alone.
-    pub(super) fn era(&self) -> Era {
-        let of_tool = self.tool.and_then(|tool| tool.era);
-        of_tool.unwrap_or(self.revision.era())
-    }
-}
-
-/// The answer to a forwarded request.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    /// The JSON-RPC response, or a refusal with an HTTP status of its own.
-    pub(super) body: Result<Vec<u8>, McpError>,
-    pub(crate) outcome: CallOutcome,
-}
-
-impl Answered {
-    /// The answer in the form of handlers.
-    pub(crate) fn into_body(self) -> Result<Vec<u8>, McpError> {
-        self.body
-    }
-}
 
 /// Parts of a repeated request from before: answers, and the server's own state.
 type Earlier = (Option<Raw>, Option<String>);
 
 /// Forwards a request and writes the answer. Dropping the future cancels it at the server too.
 pub(crate) async fn forward(
-    state: &McpState,
+    state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
 ) -> Answered {
-    let continued = ask.asker.and_then(Asker::continued);
+    let continued = ask.channel.and_then(ClientChannel::continued);
     let mut earlier: Option<Earlier> =
         continued.map(|earlier| (earlier.responses.clone(), earlier.state.clone()));
     let mut steps_left = MOST_ROUNDS;
-    let mut as_task = ask.asker.is_some_and(Asker::takes_tasks);
+    let mut as_task = ask.channel.is_some_and(ClientChannel::takes_tasks);
     let mut asked = false;
     loop {
         let params = with_earlier(&ask.params, earlier.as_ref());
@@ -128,23 +80,23 @@ pub(crate) async fn forward(
             }
             Ok(result) if ask.method == Method::ToolsCall && Task::is(&result, from) => {
                 let ended = Box::pin(task::follow(state, source, ask, from, &result)).await;
-                if let Some(asker) = ask.asker {
-                    asker.settle().await;
+                if let Some(channel) = ask.channel {
+                    channel.settle().await;
                 }
                 return ask.ended(state, ended, source);
             }
             Ok(result) => {
-                if let Some(asker) = ask.asker {
-                    asker.settle().await;
+                if let Some(channel) = ask.channel {
+                    channel.settle().await;
                 }
                 return ask.complete(from, &result);
             }
             // MCP-X-52: a client without tasks waits instead.
             Err(error) if !as_task && ask.needs_task(&error, from) => as_task = true,
-            Err(error) => match (ask.steps(&error, from), ask.asker) {
-                (Some(steps), Some(asker)) if steps_left > 0 => {
+            Err(error) => match (ask.steps(&error, from), ask.channel) {
+                (Some(steps), Some(channel)) if steps_left > 0 => {
                     steps_left -= 1;
-                    if let Err(visible) = visit(asker, from, &steps).await {
+                    if let Err(visible) = send_to_pages(channel, from, &steps).await {
                         return ask.said(&visible, CallOutcome::UpstreamError);
                     }
                     earlier = None;
@@ -156,9 +108,13 @@ pub(crate) async fn forward(
 }
 
 /// MCP-X-36: lets the person visit the server's pages; then the call is repeated.
-async fn visit(asker: &Asker, from: Revision, steps: &[UrlStep]) -> Result<(), Visible> {
+async fn send_to_pages(
+    channel: &ClientChannel,
+    from: Revision,
+    steps: &[UrlStep],
+) -> Result<(), Visible> {
     for step in steps {
-        let answer = asker.ask(from, AskMethod::Elicit, &step.params()).await?;
+        let answer = channel.ask(from, AskMethod::Elicit, &step.params()).await?;
         let action = answer.get("action").and_then(|action| action.string());
         if action.as_deref() != Some("accept") {
             return Err(Visible::Declined);
@@ -184,56 +140,6 @@ fn with_earlier(params: &Raw, earlier: Option<&Earlier>) -> Raw {
     }
     out.push(b'}');
     Raw::parse(out).unwrap_or_else(|_| params.clone())
-}
-
-/// A client's capabilities in the form for an upstream of `revision` (MCP-X-14, MCP-X-15).
-///
-/// Only extensions that pass through are included.
-pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision, as_task: bool) -> Raw {
-    let mut carried = capabilities.clone();
-    carried
-        .extensions
-        .retain(|name, _| name == "io.modelcontextprotocol/ui");
-    if as_task {
-        // MCP-X-50: on each request that may be answered with a task, and on those about it
-        // (MCP-TX-1).
-        let extension = TASKS_EXTENSION.to_owned();
-        carried.extensions.insert(extension, Raw::empty_object());
-    }
-    let mut out = Vec::with_capacity(96);
-    carried.write(revision, &mut out);
-    Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
-}
-
-/// `completion/complete` through an upstream server; `reference` is the server's own. It cannot
-/// ask.
-pub(crate) async fn complete(
-    cx: &Context<'_>,
-    request: &PeerRequest,
-    source: &Arc<UpstreamSource>,
-    reference: &Raw,
-) -> Result<Vec<u8>, McpError> {
-    cx.limit_read(&request.id).await?;
-    let _room = cx.enter_call(&request.id).await?;
-    let _running = cx.state.call_log.begin();
-    let params = request.params.raw().cloned();
-    let params = params.unwrap_or(Raw::empty_object());
-    let ask = Forward {
-        method: Method::Complete,
-        params: renamed(&params, ("ref", reference)),
-        id: &request.id,
-        revision: cx.revision,
-        who: &cx.who(),
-        mirrored: &[],
-        tool: None,
-        progress: false,
-        level: None,
-        asker: None,
-        traceparent: cx.trace.map(|trace| trace.context().traceparent()),
-        identity: &cx.server.identity,
-        renamed: None,
-    };
-    forward(cx.state, source, &ask).await.into_body()
 }
 
 /// The parameters with the server's own name of the item.

@@ -12,8 +12,6 @@ use portolan_model::id::SourceId;
 use portolan_protocol::jsonrpc::Raw;
 use tokio::sync::Notify;
 
-use crate::state::McpState;
-
 type Name = (SourceId, String);
 
 /// The notifiers of awaited tasks.
@@ -37,80 +35,81 @@ impl Hints {
 }
 
 /// Most open listen requests for tasks of one server on a node. Other tasks are polled.
-const MOST_EARS: usize = 16;
+const MOST_LISTENERS: usize = 16;
 
 /// The number of open listen requests for tasks, by server.
 #[derive(Debug, Default)]
-pub(crate) struct Ears(Mutex<HashMap<SourceId, usize>>);
+pub(crate) struct TaskListeners(Mutex<HashMap<SourceId, usize>>);
 
-impl Ears {
+impl TaskListeners {
     fn lock(&self) -> MutexGuard<'_, HashMap<SourceId, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The permit for a listen request, until it is dropped.
-pub(super) struct EarPlace {
-    state: McpState,
+pub(crate) struct ListenPermit {
+    listeners: Arc<TaskListeners>,
     source: SourceId,
 }
 
-impl EarPlace {
+impl ListenPermit {
     /// Takes a permit. `None`: the server has reached the limit.
-    pub(super) fn take(state: &McpState, source: SourceId) -> Option<Self> {
-        let mut ears = state.ears.lock();
-        let open = ears.entry(source).or_default();
-        if *open >= MOST_EARS {
+    pub(crate) fn take(listeners: &Arc<TaskListeners>, source: SourceId) -> Option<Self> {
+        let mut task_listeners = listeners.lock();
+        let open = task_listeners.entry(source).or_default();
+        if *open >= MOST_LISTENERS {
             return None;
         }
         *open += 1;
+        drop(task_listeners);
         Some(Self {
-            state: state.clone(),
+            listeners: Arc::clone(listeners),
             source,
         })
     }
 }
 
-impl Drop for EarPlace {
+impl Drop for ListenPermit {
     fn drop(&mut self) {
-        let mut ears = self.state.ears.lock();
-        if let Some(open) = ears.get_mut(&self.source) {
+        let mut task_listeners = self.listeners.lock();
+        if let Some(open) = task_listeners.get_mut(&self.source) {
             *open -= 1;
             if *open == 0 {
-                ears.remove(&self.source);
+                task_listeners.remove(&self.source);
             }
         }
     }
 }
 
 /// An awaited task, until it is dropped.
-pub(super) struct Hint {
-    state: McpState,
+pub(crate) struct Hint {
+    hints: Arc<Hints>,
     name: Name,
     moved: Arc<Notify>,
 }
 
 impl Hint {
-    pub(super) fn new(state: &McpState, source: SourceId, id: &str) -> Self {
+    pub(crate) fn new(hints: &Arc<Hints>, source: SourceId, id: &str) -> Self {
         let name = (source, id.to_owned());
         let moved = Arc::<Notify>::default();
-        state.hints.lock().insert(name.clone(), Arc::clone(&moved));
+        hints.lock().insert(name.clone(), Arc::clone(&moved));
         Self {
-            state: state.clone(),
+            hints: Arc::clone(hints),
             name,
             moved,
         }
     }
 
     /// Completes when the server has sent a notification of the task. Cancel safe.
-    pub(super) async fn moved(&self) {
+    pub(crate) async fn moved(&self) {
         self.moved.notified().await;
     }
 }
 
 impl Drop for Hint {
     fn drop(&mut self) {
-        let mut hints = self.state.hints.lock();
+        let mut hints = self.hints.lock();
         // Other code may await a task of the same name, since servers choose the names.
         if hints
             .get(&self.name)

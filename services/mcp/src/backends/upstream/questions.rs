@@ -13,12 +13,14 @@ use portolan_protocol::{
 };
 use portolan_upstream::{Connection, UpstreamError};
 
-use super::{Forward, UpstreamSource};
 use crate::{
-    ask::{Asker, Unanswered},
-    bells::Told,
-    meter::Meter,
-    state::McpState,
+    backends::{
+        services::Backends,
+        upstream::{meter::Meter, request::Forward},
+    },
+    call::client_channel::{ClientChannel, Unanswered},
+    catalog::upstream::UpstreamSource,
+    nodes::notify::AwaitedProgress,
 };
 
 /// Most progress notifications of one question that its server receives in a second.
@@ -27,8 +29,8 @@ const A_SECOND: u32 = 10;
 /// Forwards a question of a legacy server to the client (MCP-X-22, MCP-X-28).
 ///
 /// A question that the client does not support is refused (MCP-X-30, MCP-X-3A, MCP-X-3F).
-pub(super) async fn answer(
-    state: &McpState,
+pub(crate) async fn answer(
+    state: &Backends,
     source: &UpstreamSource,
     ask: &Forward<'_>,
     connection: &Connection,
@@ -42,11 +44,11 @@ pub(super) async fn answer(
         message: format!("Method not found: {method}"),
         data: None,
     };
-    let outcome = match (known, ask.asker) {
-        (Some(known), Some(asker)) => {
+    let outcome = match (known, ask.channel) {
+        (Some(known), Some(channel)) => {
             // MCP-RE-12, MCP-X-6B: the client knows its resources by other URIs.
             let params = ask.known_uris(&params);
-            let asked = put((state, ask, asker), connection, known, &params);
+            let asked = put((state, ask, channel), connection, known, &params);
             match asked.await {
                 Ok(answer) => {
                     if known == AskMethod::ListRoots {
@@ -71,7 +73,7 @@ pub(super) async fn answer(
 /// If the server wants progress, it receives that of a client with a session. Other clients have no
 /// way to send it (MCP-X-7J).
 async fn put(
-    (state, ask, asker): (&McpState, &Forward<'_>, &Asker),
+    (state, ask, channel): (&Backends, &Forward<'_>, &ClientChannel),
     connection: &Connection,
     method: AskMethod,
     params: &Raw,
@@ -79,12 +81,12 @@ async fn put(
     let from = connection.revision();
     let theirs = progress::wanted(params);
     let session = ask.who.session.as_ref().filter(|_| theirs.is_some());
-    let told = session.and_then(|session| Told::new(state, session.key));
+    let told = session.and_then(|session| AwaitedProgress::new(state, session.key));
     let (Some(theirs), Some(mut told)) = (theirs, told) else {
-        return asker.ask(from, method, params).await;
+        return channel.ask(from, method, params).await;
     };
     let token = told.token.clone();
-    let asked = asker.ask_under(from, method, params, Some(&token));
+    let asked = channel.ask_under(from, method, params, Some(&token));
     tokio::pin!(asked);
     let mut gate = progress::Gate::default();
     let mut meter = Meter::new(A_SECOND);

@@ -11,230 +11,34 @@ use std::{
     time::Duration,
 };
 
-use portolan_cluster::{SessionKey, store::Principal};
 use portolan_keys::digest;
-use portolan_model::{Digest, id::UserId};
-use portolan_protocol::{
-    capability::ClientCapabilities,
-    initialize::Implementation,
-    jsonrpc::Raw,
-    logging::Level,
-    method::Method,
-    result::write_string,
-    revision::{Era, Revision},
-};
-use portolan_upstream::{
-    Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, UpstreamError,
-};
-use quick_cache::sync::Cache;
+use portolan_protocol::{jsonrpc::Raw, logging::Level, method::Method, revision::Era};
+use portolan_upstream::{Client, Connection, Legacy, Link, Modern, Speaker, UpstreamError};
 use tokio::time::Instant;
-use uuid::Uuid;
 
-use super::{
-    NoClient, SignedIn, UpstreamSource,
-    forward::said,
-    leftovers::{Leftover, Leftovers},
-    tickets::{Opened, of_session, peek, place},
+use crate::{
+    backends::{
+        services::Backends,
+        upstream::{
+            client::SignedIn,
+            conversation::{NoConversation, OfSession, Speaks, Spoken, Who, is_same, say_level},
+            pool::{Eras, Kept, Known, OrphanedSession, Owner, Sessions, Speaking, Upstreams},
+            tickets::{of_session, peek, place},
+        },
+    },
+    catalog::upstream::UpstreamSource,
 };
-use crate::state::McpState;
 
-/// Most servers in the cache of a node. A removed one is probed again.
-const SERVERS: usize = 10_000;
-/// Most opened tickets in the cache of a node.
-const OPENED: usize = 4_096;
 /// Most sessions of one server that a node keeps for clients without sessions, and links of old
 /// ones.
 const POOLED: usize = 1_000;
+
 /// The time without use after which they are ended.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// The time until a server of 2026-07-28 is asked again for sessions, after an unclear answer
 /// (MCP-X-4).
 const ASK_AGAIN: Duration = Duration::from_secs(60);
-
-/// The transport of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spoken {
-    /// Every request stands alone.
-    Modern,
-    /// In sessions of Streamable HTTP.
-    Sessions,
-    /// In sessions of HTTP+SSE.
-    Links,
-}
-
-/// The eras that a server supports.
-#[derive(Debug, Clone, Copy)]
-struct Eras {
-    /// The newest one that both sides support.
-    newest: Spoken,
-    /// Whether a server of 2026-07-28 supports sessions too.
-    sessions: Sessions,
-}
-
-/// Whether a server of 2026-07-28 supports sessions too.
-#[derive(Debug, Clone, Copy)]
-enum Sessions {
-    /// No client of the session era has called.
-    Unasked,
-    /// The answer was unclear (MCP-X-4): the server is asked again at this time.
-    Unsaid(Instant),
-    /// It supports them.
-    Held,
-    /// It does not support them.
-    Absent,
-}
-
-/// The owner of a conversation that a node keeps itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Owner {
-    speaker: Speaking,
-    /// The account at the server that opened it. No other account continues it.
-    account: Option<Uuid>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Speaking {
-    Session([u8; 16]),
-    /// A principal with its capabilities (MCP-X-10).
-    Principal(Digest, u8),
-}
-
-impl Speaking {
-    fn of(who: &Who) -> Self {
-        match who.session {
-            Some(session) => Self::Session(session.key.0),
-            None => Self::Principal(who.principal, who.fingerprint),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Kept {
-    connection: Connection,
-    used: Instant,
-    /// The log level that was sent to the server (MCP-X-74).
-    level: Option<Level>,
-    /// The roots that were sent to the server (MCP-X-3I).
-    roots: Option<Digest>,
-}
-
-/// The state of a server on this node.
-#[derive(Debug, Default)]
-struct Known {
-    /// The lock allows one probe at a time.
-    eras: tokio::sync::Mutex<Option<Eras>>,
-    kept: Mutex<HashMap<Owner, Kept>>,
-    /// Sessions that get no new calls, with the time of their last use.
-    left: Mutex<Vec<(Connection, Instant)>>,
-}
-
-/// The state of all servers on this node.
-#[derive(Debug)]
-pub(crate) struct Upstreams {
-    known: Cache<String, Arc<Known>>,
-    /// Recently opened tickets. A frequent caller reads the record only from time to time.
-    pub(super) opened: Cache<[u8; 16], Opened>,
-    /// The upstream sessions of client sessions.
-    pub(crate) left: Leftovers,
-}
-
-impl Default for Upstreams {
-    fn default() -> Self {
-        Self {
-            known: Cache::new(SERVERS),
-            opened: Cache::new(OPENED),
-            left: Leftovers::default(),
-        }
-    }
-}
-
-/// The session of a client.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OfSession {
-    pub(crate) key: SessionKey,
-    pub(crate) principal: Principal,
-    /// The person that owns it, if one does.
-    pub(crate) person: Option<UserId>,
-    /// The rest of its lifetime.
-    pub(crate) life: Duration,
-    /// Its log level.
-    pub(crate) level: Level,
-}
-
-/// The identity of a caller for upstream servers.
-#[derive(Debug, Clone)]
-pub(crate) struct Who {
-    /// Its session, if it has one.
-    pub(crate) session: Option<OfSession>,
-    /// The person behind it, if there is one, for accounts of their own.
-    pub(crate) person: Option<UserId>,
-    /// The digest of tenant, person and client.
-    pub(crate) principal: Digest,
-    /// For the address of the console's page for a credential.
-    pub(crate) tenant_slug: Box<str>,
-    /// The client's name.
-    pub(crate) client_name: Option<Arc<str>>,
-    /// The declared capabilities.
-    pub(crate) declared: ClientCapabilities,
-    /// The capabilities as bits: clients that differ in them do not share a session (MCP-X-10).
-    pub(crate) fingerprint: u8,
-}
-
-/// A client's capabilities on one request, and whether it accepts a task; `None` is no
-/// capabilities.
-///
-/// For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
-pub(super) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
-
-/// The caller, its capabilities on this request, and the client's era.
-///
-/// A server that supports both eras is used in that of the client (MCP-X-5).
-pub(super) type Speaks<'a> = (&'a Who, OnRequest<'a>, Era);
-
-impl Who {
-    /// The identity for servers of the session era at the begin of a session.
-    pub(super) fn speaker(&self) -> Speaker {
-        let name = self.client_name.as_deref().unwrap_or("portolan");
-        let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
-        Speaker {
-            info: Raw::of(&card).unwrap_or_else(|_| Speaker::ourselves().info),
-            capabilities: said(&self.declared, Revision::LATEST_LEGACY, false),
-        }
-    }
-
-    /// The identity for servers of 2026-07-28 on a request.
-    fn speaker_of_request(&self, can: OnRequest<'_>) -> Speaker {
-        let capabilities = match can {
-            Some((capabilities, as_task)) => said(capabilities, Revision::V2026_07_28, as_task),
-            None => Raw::empty_object(),
-        };
-        Speaker {
-            capabilities,
-            ..self.speaker()
-        }
-    }
-}
-
-/// Why there is no conversation.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NoConversation {
-    /// An error of the server.
-    #[error("{0}")]
-    Upstream(#[from] UpstreamError),
-    /// An error of the credential.
-    #[error("{0}")]
-    Client(#[from] NoClient),
-    /// The store does not answer.
-    #[error("the store does not answer")]
-    Store,
-    /// The client's session is over.
-    #[error("the session is over")]
-    Over,
-    /// The server asked its client too often in one call (MCP-X-24).
-    #[error("the server asked too many times")]
-    TooManyRounds,
-}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -250,9 +54,9 @@ impl Upstreams {
     /// The conversation of `who` with a server, begun if there is none.
     ///
     /// `gone` is one that the server has forgotten (MCP-X-7).
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
-        state: &McpState,
+        state: &Backends,
         source: &Arc<UpstreamSource>,
         (who, can, era): Speaks<'_>,
         signed_in: &SignedIn,
@@ -279,7 +83,7 @@ impl Upstreams {
                 {
                     let ticket = legacy.ticket();
                     let now = state.clock.now();
-                    self.left.note(place, ticket, now, || Leftover {
+                    self.left.note(place, ticket, now, || OrphanedSession {
                         source: Arc::clone(source),
                         principal: session.principal,
                         person: who.person,
@@ -309,7 +113,7 @@ impl Upstreams {
     /// MCP-X-74: a shared session has the lowest log level of its clients.
     ///
     /// Each client's own stream leaves out the messages below its level.
-    pub(super) async fn wants_logs(
+    pub(crate) async fn wants_logs(
         &self,
         source: &UpstreamSource,
         who: &Who,
@@ -334,7 +138,7 @@ impl Upstreams {
     }
 
     /// MCP-X-3I: a session whose server has other roots gets no more calls.
-    pub(super) fn told_roots(
+    pub(crate) fn told_roots(
         &self,
         source: &UpstreamSource,
         who: &Who,
@@ -358,7 +162,7 @@ impl Upstreams {
     }
 
     /// Ends unused conversations (MCP-X-10), and sessions of clients that are gone (STREAM-13).
-    pub(crate) fn give_back(&self, state: &McpState) {
+    pub(crate) fn give_back(&self, state: &Backends) {
         self.left.look(state);
         for (_, known) in self.known.iter() {
             known.give_back(state);
@@ -368,7 +172,7 @@ impl Upstreams {
     /// The newest era of a server, for callers with a conversation of their own.
     pub(crate) async fn spoken(
         &self,
-        state: &McpState,
+        state: &Backends,
         source: &UpstreamSource,
         client: &Client,
     ) -> Result<Spoken, UpstreamError> {
@@ -388,7 +192,7 @@ impl Known {
     /// Each probe is sent once (MCP-X-1); an unclear answer (MCP-X-4) is not cached.
     async fn spoken(
         &self,
-        state: &McpState,
+        state: &Backends,
         client: &Client,
         era: Era,
     ) -> Result<Spoken, UpstreamError> {
@@ -442,7 +246,7 @@ impl Known {
     }
 
     /// Probes the newest era of the server.
-    async fn probed(state: &McpState, client: &Client) -> Result<Eras, UpstreamError> {
+    async fn probed(state: &Backends, client: &Client) -> Result<Eras, UpstreamError> {
         // Rare work is boxed, here and below: else the future of every call would be as large.
         let ourselves = Speaker::ourselves();
         let probed = Box::pin(client.probe(&ourselves, &state.tracker));
@@ -460,7 +264,7 @@ impl Known {
         })
     }
 
-    fn give_back(&self, state: &McpState) {
+    fn give_back(&self, state: &Backends) {
         let mut idle = Vec::new();
         lock(&self.kept).retain(|_, kept| {
             let is_used = kept.used.elapsed() <= IDLE;
@@ -485,7 +289,7 @@ impl Known {
     /// A kept conversation that is not `gone`; unused ones are ended meanwhile.
     fn take(
         &self,
-        state: &McpState,
+        state: &Backends,
         owner: Owner,
         gone: Option<&Connection>,
     ) -> Option<Connection> {
@@ -503,7 +307,7 @@ impl Known {
     }
 
     /// Keeps a new conversation. If another one was faster, that one stays, and this one is ended.
-    fn keep(&self, state: &McpState, owner: Owner, connection: Connection) -> Connection {
+    fn keep(&self, state: &Backends, owner: Owner, connection: Connection) -> Connection {
         let mut kept = lock(&self.kept);
         if let Some(first) = kept.get_mut(&owner) {
             first.used = Instant::now();
@@ -525,7 +329,7 @@ impl Known {
 
     async fn pooled(
         &self,
-        state: &McpState,
+        state: &Backends,
         client: &Client,
         who: &Who,
         owner: Owner,
@@ -542,7 +346,7 @@ impl Known {
 
     async fn link(
         &self,
-        state: &McpState,
+        state: &Backends,
         client: &Client,
         who: &Who,
         owner: Owner,
@@ -571,42 +375,16 @@ fn shared<'a>(
         .map(|(owner, kept)| (*owner, kept))
 }
 
-pub(super) fn is_same(a: &Connection, b: &Connection) -> bool {
-    match (a, b) {
-        (Connection::Legacy(a), Connection::Legacy(b)) => a.ticket() == b.ticket(),
-        (Connection::Link(a), Connection::Link(b)) => Arc::ptr_eq(a, b),
-        _ => false,
-    }
-}
-
-/// MCP-X-72: sends the client's log level to a new session of the server.
-pub(super) async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
-    if level != Level::SESSION_DEFAULT && facts.has("logging") {
-        say_level(connection, level).await;
-    }
-}
-
-async fn say_level(connection: &Connection, level: Level) {
-    let mut params = br#"{"level":"#.to_vec();
-    write_string(level.as_str(), &mut params);
-    params.push(b'}');
-    let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
-    let request = Request::new(Method::SetLevel.name(), params);
-    if let Err(error) = connection.ask(&request).await {
-        tracing::debug!(reason = %error, "an upstream server takes no log level");
-    }
-}
-
 impl UpstreamSource {
     /// MCP-X-72: sends a session's new log level to the server, if they have a conversation.
-    pub(crate) async fn level_changed(&self, state: &McpState, session: OfSession) {
+    pub(crate) async fn level_changed(&self, state: &Backends, session: OfSession) {
         if let Some(connection) = self.conversation_of(state, session).await {
             say_level(&connection, session.level).await;
         }
     }
 
     /// The conversation of a client's session with the server, if there is one.
-    async fn conversation_of(&self, state: &McpState, session: OfSession) -> Option<Connection> {
+    async fn conversation_of(&self, state: &Backends, session: OfSession) -> Option<Connection> {
         let account = self.account_of(state, session.person).await.ok()?;
         let place = place(session.key, self.id, account);
         let ticket = peek(state, place, session.principal).await.ok()??;
@@ -620,7 +398,7 @@ impl UpstreamSource {
 
 /// MCP-X-3G: notifies the servers of a client's session that its roots have changed.
 pub(crate) async fn roots_changed(
-    state: McpState,
+    state: Backends,
     sources: Vec<Arc<UpstreamSource>>,
     session: OfSession,
 ) {
@@ -645,7 +423,7 @@ pub(crate) async fn roots_changed(
 
 /// Ends a client session's sessions with servers, after its own end (MCP-X-12).
 pub(crate) async fn end_sessions(
-    state: McpState,
+    state: Backends,
     sources: Vec<Arc<UpstreamSource>>,
     session: OfSession,
 ) {

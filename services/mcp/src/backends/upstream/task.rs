@@ -25,18 +25,20 @@ use portolan_protocol::{
 use portolan_upstream::{Event, Request, Standing, UpstreamError};
 use tokio::time::{Instant, sleep_until};
 
-use super::{
-    LONGEST_CALL, UpstreamSource,
-    exchange::{Reply, exchange},
-    forward::{Answered, Forward},
-    hints::{EarPlace, Hint},
-    sessions::{NoConversation, Who},
-};
 use crate::{
-    ask::{Asker, Unanswered},
+    backends::{
+        services::Backends,
+        upstream::{
+            conversation::{LONGEST_CALL, NoConversation, Who},
+            exchange::{Reply, exchange},
+            hints::{Hint, ListenPermit},
+            request::{Answered, Forward},
+        },
+    },
+    call::client_channel::{ClientChannel, Unanswered},
+    catalog::upstream::UpstreamSource,
     error::McpError,
-    state::McpState,
-    tasks::TTL,
+    tasks::caller_tasks::TTL,
 };
 
 /// The poll interval: shortest, longest, and default.
@@ -45,11 +47,12 @@ const POLL: [Duration; 3] = [
     Duration::from_secs(5),
     Duration::from_secs(1),
 ];
+
 /// Failed polls in a row after which the server counts as gone.
 const MOST_FAILURES: u32 = 5;
 
 /// The end of a task.
-pub(super) enum Ended {
+pub(crate) enum Ended {
     /// The answer of the plain call, in the form of that revision.
     Answer(Revision, Result<Raw, RpcError>),
     /// The task was cancelled at the server.
@@ -77,7 +80,7 @@ impl From<Violation> for Ended {
 
 /// Cancels the task at its server if it is dropped before its end (MCP-X-5A, MCP-X-5B).
 struct Abandon {
-    state: McpState,
+    state: Backends,
     source: Arc<UpstreamSource>,
     who: Who,
     /// The era in which the task was begun: it is only known there.
@@ -115,8 +118,8 @@ impl Drop for Abandon {
 }
 
 /// Awaits the task that `created` announces.
-pub(super) async fn follow(
-    state: &McpState,
+pub(crate) async fn follow(
+    state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     from: Revision,
@@ -138,16 +141,16 @@ pub(super) async fn follow(
         params: params.clone(),
         armed: true,
     });
-    if let Some(asker) = ask.asker {
-        asker.becomes_task().await;
+    if let Some(channel) = ask.channel {
+        channel.becomes_task().await;
     }
     let now = Instant::now();
     let following = Following {
         state,
         source,
         ask,
-        hint: Hint::new(state, source.id, &task.id),
-        ear: Ear::Deaf,
+        hint: Hint::new(&state.hints, source.id, &task.id),
+        listener: Listener::Deaf,
         params,
         asked: HashSet::new(),
         failures: 0,
@@ -174,10 +177,10 @@ impl Forward<'_> {
     ///
     /// A server of 2025-11-25 is asked for a task if the tool requires it (MCP-X-51, MCP-X-53), or
     /// the client has one.
-    pub(super) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
+    pub(crate) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
         let wanted = match self.tool.and_then(|tool| tool.tasks) {
             Some(TaskSupport::Required) => true,
-            Some(TaskSupport::Optional) => self.asker.is_some_and(Asker::is_task),
+            Some(TaskSupport::Optional) => self.channel.is_some_and(ClientChannel::is_task),
             Some(TaskSupport::Forbidden) | None => false,
         };
         if !wanted || revision.facts().tasks != Tasks::Core {
@@ -192,7 +195,7 @@ impl Forward<'_> {
 
     /// MCP-X-52: whether a modern server requires the extension, which the client's era does not
     /// have.
-    pub(super) fn needs_task(&self, error: &RpcError, from: Revision) -> bool {
+    pub(crate) fn needs_task(&self, error: &RpcError, from: Revision) -> bool {
         let required = error
             .data
             .as_ref()
@@ -204,13 +207,13 @@ impl Forward<'_> {
     }
 
     /// The answer for the end of a server's task (MCP-X-56, MCP-X-57).
-    pub(super) fn ended(
+    pub(crate) fn ended(
         &self,
-        state: &McpState,
+        state: &Backends,
         ended: Ended,
         source: &UpstreamSource,
     ) -> Answered {
-        let is_task = self.asker.is_some_and(Asker::is_task);
+        let is_task = self.channel.is_some_and(ClientChannel::is_task);
         match ended {
             Ended::Answer(from, Ok(result)) => self.complete(from, &task::unrelated(&result)),
             Ended::Answer(from, Err(error)) => self.refused(&error, from),
@@ -230,14 +233,14 @@ impl Forward<'_> {
 }
 
 struct Following<'a> {
-    state: &'a McpState,
+    state: &'a Backends,
     source: &'a Arc<UpstreamSource>,
     ask: &'a Forward<'a>,
     params: Raw,
     /// Completes when the server has sent a notification of the task.
     hint: Hint,
     /// The stream of those notifications at a modern server.
-    ear: Ear,
+    listener: Listener,
     /// Keys of questions that were forwarded (MCP-TX-9).
     asked: HashSet<String>,
     failures: u32,
@@ -250,13 +253,13 @@ struct Following<'a> {
 /// The notifications of a server of 2026-07-28 about the task (MCP-TX-13).
 ///
 /// They are requested after the first poll that finds it running: most tasks are over by then.
-enum Ear {
+enum Listener {
     Deaf,
-    Opening(BoxFuture<'static, Option<(Standing, EarPlace)>>),
-    Open(Box<(Standing, EarPlace)>),
+    Opening(BoxFuture<'static, Option<(Standing, ListenPermit)>>),
+    Open(Box<(Standing, ListenPermit)>),
 }
 
-impl Ear {
+impl Listener {
     /// Completes when the server sends a notification of a task. Cancel safe.
     async fn hears(&mut self) {
         loop {
@@ -283,7 +286,7 @@ impl Ear {
 }
 
 /// A question's key and method, and the client's answer.
-type Said = (String, ask::AskMethod, Result<Raw, Unanswered>);
+type QuestionAnswer = (String, ask::AskMethod, Result<Raw, Unanswered>);
 
 /// The result of a poll.
 enum Look {
@@ -307,7 +310,7 @@ impl Following<'_> {
             tool: None,
             progress: false,
             level: None,
-            asker: self.ask.asker,
+            channel: self.ask.channel,
             traceparent: None,
             identity: self.ask.identity,
             renamed: self.ask.renamed,
@@ -319,7 +322,9 @@ impl Following<'_> {
     ///
     /// A task of ours has a lifetime of its own.
     async fn look(&mut self) -> Look {
-        if self.begun.elapsed() > LONGEST_CALL && !self.ask.asker.is_some_and(Asker::is_task) {
+        if self.begun.elapsed() > LONGEST_CALL
+            && !self.ask.channel.is_some_and(ClientChannel::is_task)
+        {
             return Look::Ended(Visible::TimedOut(Awaited::Upstream).into());
         }
         (self.looked, self.moved) = (Instant::now(), false);
@@ -352,7 +357,7 @@ impl Following<'_> {
             tokio::select! {
                 () = sleep_until(next) => return,
                 () = self.hint.moved() => {}
-                () = self.ear.hears() => {}
+                () = self.listener.hears() => {}
             }
             self.moved = true;
         }
@@ -367,15 +372,15 @@ impl Following<'_> {
         if self.ask.tool.is_none_or(|tool| tool.tasks.is_none()) {
             return;
         }
-        let Some(place) = EarPlace::take(self.state, self.source.id) else {
+        let Some(place) = ListenPermit::take(&self.state.task_listeners, self.source.id) else {
             return;
         };
         let (state, source) = (self.state.clone(), Arc::clone(self.source));
-        let capabilities = self.ask.asker.map(Asker::capabilities).cloned();
+        let capabilities = self.ask.channel.map(ClientChannel::capabilities).cloned();
         let capabilities = capabilities.unwrap_or_default();
         let who = self.ask.who.clone();
         let id = task.id.clone();
-        self.ear = Ear::Opening(Box::pin(async move {
+        self.listener = Listener::Opening(Box::pin(async move {
             let account = source.account(who.person).ok()?;
             let signed_in = source
                 .sign_in_for(&state, account, LONGEST_CALL, LONGEST_CALL)
@@ -456,7 +461,7 @@ impl Following<'_> {
     /// MCP-X-58: sends an answer of the client to the server by `tasks/update`.
     ///
     /// Errors are handled as in a round trip (MCP-X-2A…MCP-X-2C).
-    async fn update(&mut self, (key, method, answer): Said) -> Result<(), Ended> {
+    async fn update(&mut self, (key, method, answer): QuestionAnswer) -> Result<(), Ended> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => ask::refusal(method).ok_or_else(|| Ended::from(Visible::from(why)))?,
@@ -508,10 +513,10 @@ impl Following<'_> {
     }
 }
 
-async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> Said {
-    let answer = match ask.asker {
-        Some(asker) => {
-            asker
+async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> QuestionAnswer {
+    let answer = match ask.channel {
+        Some(channel) => {
+            channel
                 .ask(
                     Revision::V2026_07_28,
                     request.method,

@@ -16,13 +16,18 @@ use portolan_upstream::{Client, Connection, Legacy, Ticket};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::sessions::{NoConversation, OfSession, Who, is_same, set_level};
-use crate::state::McpState;
+use crate::backends::{
+    services::Backends,
+    upstream::{
+        conversation::{NoConversation, OfSession, Who, is_same, set_level},
+        pool::Opened,
+    },
+};
 
 /// The key of a ticket's record, in the partition of the client's session.
 ///
 /// It depends on session, source, and the account that began the conversation.
-pub(super) fn place(session: SessionKey, source: SourceId, account: Option<Uuid>) -> SessionKey {
+pub(crate) fn place(session: SessionKey, source: SourceId, account: Option<Uuid>) -> SessionKey {
     let name = [
         &b"upstream session"[..],
         &session.0[..],
@@ -38,7 +43,7 @@ pub(super) fn place(session: SessionKey, source: SourceId, account: Option<Uuid>
     SessionKey(key)
 }
 
-fn seal(state: &McpState, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
+fn seal(state: &Backends, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
     let text = ticket.to_text();
     let sealed = state
         .keys
@@ -53,16 +58,7 @@ fn seal(state: &McpState, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
 /// without use, for as long as its session is used.
 const TRUSTED: Duration = Duration::from_secs(60);
 
-/// A ticket in the cache of a node.
-#[derive(Debug, Clone)]
-pub(super) struct Opened {
-    sealed: Bytes,
-    ticket: Ticket,
-    /// The time of the last read of its record.
-    looked: Instant,
-}
-
-fn remember(state: &McpState, place: SessionKey, sealed: Bytes, ticket: &Ticket) {
+fn remember(state: &Backends, place: SessionKey, sealed: Bytes, ticket: &Ticket) {
     let opened = Opened {
         sealed,
         ticket: ticket.clone(),
@@ -71,12 +67,12 @@ fn remember(state: &McpState, place: SessionKey, sealed: Bytes, ticket: &Ticket)
     state.upstreams.opened.insert(place.0, opened);
 }
 
-fn remembered(state: &McpState, place: SessionKey) -> Option<Ticket> {
+fn remembered(state: &Backends, place: SessionKey) -> Option<Ticket> {
     let opened = state.upstreams.opened.get(&place.0)?;
     (opened.looked.elapsed() < TRUSTED).then_some(opened.ticket)
 }
 
-fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
+fn open(state: &Backends, place: SessionKey, body: &Bytes) -> Option<Ticket> {
     if body.is_empty() {
         return None;
     }
@@ -98,7 +94,7 @@ fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
 }
 
 async fn record(
-    state: &McpState,
+    state: &Backends,
     place: SessionKey,
     session: OfSession,
 ) -> Result<(Version, Option<Ticket>), NoConversation> {
@@ -116,8 +112,8 @@ async fn record(
 /// The ticket of a client's session, if it has one.
 ///
 /// Nothing is created or prolonged, because no record has this version.
-pub(super) async fn peek(
-    state: &McpState,
+pub(crate) async fn peek(
+    state: &Backends,
     place: SessionKey,
     principal: Principal,
 ) -> Result<Option<Ticket>, NoConversation> {
@@ -130,8 +126,8 @@ pub(super) async fn peek(
 }
 
 /// The upstream session of a client's session: the same on every node (STREAM-13).
-pub(super) async fn of_session(
-    state: &McpState,
+pub(crate) async fn of_session(
+    state: &Backends,
     place: SessionKey,
     client: &Client,
     session: OfSession,
@@ -149,7 +145,7 @@ pub(super) async fn of_session(
 }
 
 async fn looked_up(
-    state: &McpState,
+    state: &Backends,
     place: SessionKey,
     client: &Client,
     session: OfSession,

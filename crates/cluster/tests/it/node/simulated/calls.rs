@@ -1,4 +1,4 @@
-//! Calls, and the work of a node for one of them: as in `mcp` (`services/mcp/src/legacy/call.rs`),
+//! Calls, and the work of a node for one of them: as in `mcp` (`services/mcp/src/transport/streamable_http/call.rs`),
 //! without HTTP.
 
 use std::{

@@ -1,0 +1,340 @@
+//! POST, GET and DELETE of an MCP server's URL: the guards in the order of MCP-E-1, then the era.
+//!
+//! ```text
+//! path ▸ Origin 403 ▸ verb 405 ▸ cut off 503 ▸ token 401
+//!   ▸ not yours or not there 404 ▸ aud 401, scope 403
+//!   ▸ Content-Type 415 ▸ Accept 406 ▸ size 413 ▸ parse -32700 ▸ envelope -32600
+//!   ▸ era (protocol::negotiate)
+//! ```
+//!
+//! The server is looked up only after the token is verified. Without a good token, a path without a
+//! server gets exactly the same answer as a path with one.
+
+pub(crate) mod api_key;
+pub(crate) mod bearer;
+pub(crate) mod connection_diagnostics;
+pub(crate) mod install;
+pub(crate) mod metadata;
+pub(crate) mod origin;
+pub(crate) mod state;
+
+use std::{
+    convert::Infallible,
+    sync::OnceLock,
+    task::{self, Poll},
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    extract::Request,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{HeaderMap, Method as Verb, request::Parts};
+use http_body_util::BodyExt;
+use portolan_net::{
+    layers::{
+        Arrival,
+        body::{self, BODY_WITHIN, BodyError},
+    },
+    shortcut::Answering,
+};
+use portolan_protocol::{
+    header::Headers,
+    jsonrpc::{Body as RpcBody, MAX_BODY_BYTES},
+    method::Method,
+    negotiate::{self, Admitted},
+    revision::{Era, Revision},
+};
+use tokio::time::{Instant, sleep};
+use tower::Service;
+
+use crate::{
+    error::{self, McpError},
+    http::state::McpState,
+    instruments::{self, Outcome},
+    limits::PACED_FOR,
+    session::{event_id::EventId, written::SessionId},
+    target::{Target, Transport},
+    transport::{
+        self, accept::Accepted, http_sse, request::RequestContext, stateless, streamable_http,
+    },
+};
+
+/// Bounds on an unwanted body that is read and discarded: bytes, and time.
+///
+/// A client that still sends when the connection closes sees a broken connection, not the refusal.
+const DRAIN_BYTES: usize = 2 * MAX_BODY_BYTES;
+
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// The route template for logs and metrics. Addresses of default servers have the same template.
+fn route(path: &str) -> &'static str {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if path.ends_with("/mcp") {
+        "/t/{tenant}/{server}/mcp"
+    } else if path.ends_with("/sse") {
+        "/t/{tenant}/{server}/sse"
+    } else {
+        "/t/{tenant}/{server}/messages"
+    }
+}
+
+/// The endpoints of all servers.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint(pub(crate) McpState);
+
+impl Service<Request> for Endpoint {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Answering {
+        let state = self.0.clone();
+        Box::pin(async move { Ok(handle(state, request).await) })
+    }
+}
+
+/// Serves a request of any verb.
+async fn handle(state: McpState, request: Request) -> Response {
+    let (parts, mut body) = request.into_parts();
+    if let Some(arrival) = parts.extensions.get::<Arrival>() {
+        arrival.note_route(route(parts.uri.path()));
+    }
+    match serve(&state, &parts, &mut body).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            // The refusal does not wait for the unwanted body (REVIEW-Q16). A client that sends
+            // `Expect` has not sent it yet.
+            let is_sent = !http_body::Body::is_end_stream(&body);
+            if is_sent && !parts.headers.contains_key(http::header::EXPECT) {
+                state.tracker.spawn(drain(body));
+            }
+            if let (McpError::Unauthorized(challenge), Some(target)) =
+                (&error, Target::parse(parts.uri.path()))
+                && install::is_wanted(&parts, &target)
+            {
+                return install::page(state.site(), &target, challenge.value());
+            }
+            error
+                .answering(spoken(&parts.headers), None)
+                .into_response()
+        }
+    }
+}
+
+/// The revision whose error codes a refusal uses before the message is read (MCP-ER-13).
+fn spoken(head: &HeaderMap) -> Revision {
+    let version = head.get("mcp-protocol-version");
+    version
+        .and_then(|version| version.to_str().ok()?.trim().parse().ok())
+        .unwrap_or(Revision::LATEST_LEGACY)
+}
+
+async fn drain(mut body: Body) {
+    let reading = async {
+        let mut left = DRAIN_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // If the client sends more, or more slowly, the connection breaks.
+    let _elapsed = tokio::time::timeout(DRAIN_WITHIN, reading).await;
+}
+
+async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Response, McpError> {
+    let target = Target::parse(parts.uri.path()).ok_or(McpError::NoSuchServer)?;
+    if !state.origins.admit(&parts.headers) {
+        return Err(McpError::Origin);
+    }
+    match (target.transport, &parts.method) {
+        (Transport::Mcp, &(Verb::POST | Verb::GET | Verb::DELETE))
+        | (Transport::Events, &Verb::GET)
+        | (Transport::Messages, &Verb::POST) => {}
+        (transport, &Verb::OPTIONS) => return Ok(error::options(transport)),
+        (transport, _) => return Err(McpError::Verb(transport)),
+    }
+    // This check precedes the token check. A client with an expired or revoked token gets no answer
+    // that makes it discard the token.
+    if state.revocations.is_cut_off() && bearer::is_shown(&parts.headers) {
+        instruments::token_unjudged();
+        return Err(McpError::RegistryAway);
+    }
+    let now = state.clock.now();
+    let arrival = parts.extensions.get::<Arrival>();
+    let caller = match state.bearer.remembered(&parts.headers, now) {
+        Some(caller) => caller,
+        None => {
+            limit_address(state, parts, arrival).await?;
+            // Boxed: an API key may need a lookup, and the future of a remembered token stays
+            // small.
+            let known = Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await;
+            if let (Err(error), Some(arrival)) = (&known, arrival) {
+                state
+                    .connection_diagnostics
+                    .challenged(&target, error, parts, arrival, now);
+            }
+            known?
+        }
+    };
+    state
+        .bearer
+        .check_address(&caller, &target, arrival.map(Arrival::client_ip))?;
+    let entry = state.catalog.resolve(caller.claims.tid, &target).await?;
+    if !entry.is_own_tenant() {
+        return Err(McpError::NoSuchServer);
+    }
+    let authorized = state.bearer.authorize(&caller, &target, &entry);
+    if let Some(arrival) = arrival {
+        let outcome = authorized.as_ref().err();
+        state
+            .connection_diagnostics
+            .came(&target, &caller, outcome, parts, arrival, now);
+    }
+    authorized?;
+    let server = entry.server.clone().ok_or(if entry.is_paused {
+        McpError::Paused
+    } else {
+        McpError::NoSuchServer
+    })?;
+    if caller.begins_a_minute(now) {
+        let claims = &caller.claims;
+        state.call_log.note_use(claims.tid, claims.gid, now);
+    }
+    if target.transport != Transport::Mcp && !entry.reach.http_sse {
+        return Err(McpError::TurnedOff);
+    }
+    let tenant_slug = target.tenant.unwrap_or_else(|| entry.tenant_slug());
+    if let Some(arrival) = arrival {
+        arrival.note_tenant(tenant_slug);
+        arrival.note_authorised();
+    }
+    let headers = Headers::collect(
+        parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes())),
+    );
+    let accepted = Accepted::read(&parts.headers);
+    let context = RequestContext {
+        state,
+        target,
+        tenant_slug,
+        caller,
+        server,
+        accepted,
+        now,
+        headers: &headers,
+        arrival,
+        head: &parts.headers,
+        trace: OnceLock::new(),
+    };
+    match parts.method {
+        // Boxed: these requests are rare, and their futures are larger than all others.
+        Verb::POST if target.transport == Transport::Messages => {
+            Box::pin(http_sse::post(&context, parts, &headers, body)).await
+        }
+        _ if target.transport == Transport::Events => {
+            Box::pin(http_sse::open(&context, parts)).await
+        }
+        Verb::POST => post(&context, parts, &headers, body).await,
+        Verb::GET if !accepted.events => Err(McpError::NotAcceptable),
+        Verb::GET => streamable_http::get(&context, &headers).await,
+        _ => streamable_http::delete(&context, &headers).await,
+    }
+}
+
+/// The rate limit of an address without a known token, before any signature check
+/// (STREAM-16.1).
+async fn limit_address(
+    state: &McpState,
+    parts: &Parts,
+    arrival: Option<&Arrival>,
+) -> Result<(), McpError> {
+    let Some(arrival) = arrival else {
+        return Ok(());
+    };
+    let until = Instant::now() + PACED_FOR;
+    loop {
+        let Err(over) = state.admission.take_address(arrival.client_ip()).await else {
+            return Ok(());
+        };
+        if !comes_back(state, parts) {
+            state.admission.address_refused();
+            return Err(McpError::over(over, Revision::LATEST_LEGACY, None));
+        }
+        // REVIEW-F1: the request waits, and then its token is checked all the same.
+        if Instant::now() >= until {
+            return Ok(());
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Whether a client without a known token shows an event id that was issued to its session.
+///
+/// The check takes microseconds.
+fn comes_back(state: &McpState, parts: &Parts) -> bool {
+    let text = |name| parts.headers.get(name)?.to_str().ok();
+    let (Some(session), Some(event)) = (text("mcp-session-id"), text("last-event-id")) else {
+        return false;
+    };
+    let key = SessionId::unchecked_key(session.trim());
+    let event = key.and_then(|key| EventId::read(event.trim(), &state.keys, key));
+    parts.method == Verb::GET && event.is_some()
+}
+
+async fn post(
+    context: &RequestContext<'_>,
+    parts: &Parts,
+    headers: &Headers<'_>,
+    body: &mut Body,
+) -> Result<Response, McpError> {
+    transport::accept::check_body(&parts.headers)?;
+    if context.accepted.nothing() {
+        return Err(McpError::NotAcceptable);
+    }
+    if http_body::Body::size_hint(body).lower() > MAX_BODY_BYTES as u64 {
+        return Err(McpError::Body(BodyError::TooLarge {
+            limit: MAX_BODY_BYTES,
+        }));
+    }
+    let bytes = body::read(std::mem::take(body), MAX_BODY_BYTES, BODY_WITHIN).await?;
+    match negotiate::admit(RpcBody::parse(bytes)?, headers)? {
+        Admitted::Initialize { request, draft } => {
+            context.note_method(Method::Initialize);
+            streamable_http::initialize(context, &request, draft).await
+        }
+        Admitted::Session {
+            session_id,
+            message,
+        } => streamable_http::message(context, &session_id, message, headers).await,
+        Admitted::SessionBatch { session_id, batch } => {
+            streamable_http::batch(context, &session_id, &batch, headers).await
+        }
+        Admitted::Modern {
+            revision,
+            method,
+            request,
+            meta,
+        } => stateless::request(context, revision, method, &request, &meta, headers).await,
+        // MCP-E-14: over HTTP a cancellation is a disconnect, and no other notification is
+        // expected.
+        Admitted::ModernNotification(notification) => {
+            context.state.instruments.message(
+                Era::Modern,
+                Method::from_name(&notification.method),
+                Outcome::Ok,
+            );
+            Ok(error::accepted())
+        }
+    }
+}

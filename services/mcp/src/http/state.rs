@@ -1,0 +1,159 @@
+//! The state of the endpoint: the services of all layers, composed once.
+
+use std::{ops::Deref, sync::Arc};
+
+use portolan_cluster::{Revocations, node::Node};
+use portolan_keys::{Keys, Verifier};
+use portolan_model::{Clock, id::TenantId, resource::Site};
+use portolan_net::egress::Egress;
+use portolan_storage::{Store, platform::recorder::Recorder};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    backends::services::Backends,
+    call_log::{self, Writer},
+    config::McpConfig,
+    http::{
+        api_key::ApiKeys, bearer::Bearer, connection_diagnostics::ConnectionDiagnostics,
+        origin::AllowedOrigins,
+    },
+    instruments::Instruments,
+    limits::{AdmissionControl, session_quota::SessionQuota, suspended_calls::SuspendedCalls},
+    nodes::{
+        awaited::Awaited,
+        context::{NodeContext, NodeParts},
+        events::Events,
+        outgoing::Outgoing,
+    },
+    shutdown::Shutdown,
+    streams::{self, services::StreamServices},
+    tasks::services::TaskServices,
+    transport::services::TransportServices,
+};
+
+/// The parts of the service.
+#[derive(Debug)]
+pub struct McpParts {
+    /// The public origin.
+    pub site: Site,
+    /// The database.
+    pub store: Store,
+    /// Keys for session ids, cursors and sealed credentials.
+    pub keys: Keys,
+    /// The verifier of access tokens.
+    pub verifier: Verifier,
+    /// The revoked tokens that have not expired; the caller's feed updates them.
+    pub revocations: Revocations,
+    /// The only outgoing HTTP client.
+    pub egress: Egress,
+    /// This node of the cluster: sessions, logs of streams, running calls, limits.
+    pub node: Node,
+    /// The clock.
+    pub clock: Clock,
+    /// The recorder of connection diagnostics (AUTH-X2).
+    pub recorder: Recorder,
+    /// The tracker of all background tasks.
+    pub tracker: TaskTracker,
+    /// Cancelled when the process begins to stop: event streams end.
+    pub stopping: CancellationToken,
+    /// Cancelled by [`McpState::drain`]: wakes connections whose requests still wait.
+    pub telling: CancellationToken,
+    /// The settings.
+    pub config: McpConfig,
+}
+
+/// The shared state. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct McpState(Arc<Shared>);
+
+/// The contents of the state. Its fields are private to this crate.
+#[derive(Debug)]
+pub struct Shared {
+    transports: TransportServices,
+    pub(crate) origins: AllowedOrigins,
+    pub(crate) bearer: Bearer,
+    /// The diagnostics of connecting clients.
+    pub(crate) connection_diagnostics: ConnectionDiagnostics,
+    /// The writer of the call log, until the background tasks begin.
+    pub(crate) writer: std::sync::Mutex<Option<Writer>>,
+}
+
+impl Deref for McpState {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Deref for Shared {
+    type Target = TransportServices;
+    fn deref(&self) -> &TransportServices {
+        &self.transports
+    }
+}
+
+impl McpState {
+    /// Builds the state. Background tasks begin with [`McpState::start`].
+    pub fn new(parts: McpParts) -> Self {
+        let McpParts {
+            site,
+            store,
+            keys,
+            verifier,
+            revocations,
+            egress,
+            node,
+            clock,
+            recorder,
+            tracker,
+            stopping,
+            telling,
+            config,
+        } = parts;
+        let origins = AllowedOrigins::new(&site, &config.allowed_origins);
+        let bearer = Bearer::new(
+            site.clone(),
+            verifier,
+            revocations.clone(),
+            ApiKeys::new(store.clone(), site.clone()),
+            config.verified_tokens,
+        );
+        let connection_diagnostics = ConnectionDiagnostics::new(recorder, config.verified_tokens);
+        let (call_log, writer) = call_log::call_log(store.clone(), config.call_log_queue);
+        let node = NodeContext::new(NodeParts {
+            admission: Arc::new(AdmissionControl::new(node.limits(), &config)),
+            suspended_calls: Arc::new(SuspendedCalls::new(config.parked_per_node)),
+            session_quota: SessionQuota::default(),
+            instruments: Instruments::default(),
+            call_log,
+            awaited: Awaited::default(),
+            outgoing: Outgoing::default(),
+            events: Events::default(),
+            shutdown: Shutdown::new(telling),
+            site,
+            store,
+            keys,
+            revocations,
+            egress,
+            node,
+            clock,
+            tracker,
+            stopping,
+            config,
+        });
+        let streams = StreamServices::new(Backends::new(TaskServices::new(node)));
+        streams::events::subscribe(&streams);
+        Self(Arc::new(Shared {
+            transports: TransportServices::new(streams),
+            origins,
+            bearer,
+            connection_diagnostics,
+            writer: std::sync::Mutex::new(Some(writer)),
+        }))
+    }
+
+    /// Running calls and open streams of a tenant in the cluster. `None` if unknown.
+    pub async fn in_use(&self, tenant: TenantId) -> [Option<u64>; 2] {
+        self.admission.in_use(tenant).await
+    }
+}

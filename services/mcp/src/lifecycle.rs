@@ -1,0 +1,44 @@
+//! Begin and end of the endpoint's background tasks.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::{
+    changes,
+    http::state::McpState,
+    nodes::{context::NodeContext, notify, refusals},
+};
+
+/// How long a stopping node waits until the store records its tasks as lost.
+const TASKS_ENDED_WITHIN: Duration = Duration::from_secs(5);
+
+impl McpState {
+    /// Starts the background tasks; later calls do nothing.
+    ///
+    /// These are the registry's changes, messages of other nodes, revocations, housekeeping, and
+    /// the writer of the call log.
+    pub fn start(&self) {
+        let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
+        let Some(writer) = writer else { return };
+        let node: &NodeContext = self;
+        self.tracker.spawn(writer.run(self.stopping.clone()));
+        self.tracker.spawn(changes::registry(self.clone()));
+        self.tracker.spawn(notify::listen(node.clone()));
+        self.tracker.spawn(changes::revocations(self.clone()));
+        self.tracker.spawn(changes::housekeeping(self.clone()));
+        self.tracker.spawn(refusals::keep(node.clone()));
+    }
+
+    /// Ends running calls with an error, once they may no longer continue (STREAM-16.4).
+    pub async fn drain(&self) {
+        self.shutdown.begin();
+        if timeout(TASKS_ENDED_WITHIN, self.tasks.drain())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some tasks could not be ended in the store");
+        }
+        self.node.drain().await;
+    }
+}

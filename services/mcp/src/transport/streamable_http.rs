@@ -1,0 +1,434 @@
+//! The session era, 2025-03-26 to 2025-11-25: POST, GET and DELETE of a session.
+//!
+//! A lost connection is not a cancellation (MCP-T-29): a call continues as a task of the process.
+//! Only `notifications/cancelled` or the end of the session stops it.
+
+pub(crate) mod call;
+pub(crate) mod messages;
+pub(crate) mod unbroken;
+
+use axum::response::Response as Answer;
+use http::{HeaderName, HeaderValue};
+use portolan_protocol::{
+    cancel::Cancelled,
+    error::ErrorKind,
+    header::{Headers, Mirroring},
+    initialize::InitializeParams,
+    jsonrpc::{self, Batch, BatchContent, Message, Notification, Request, Response},
+    method::Method,
+    negotiate,
+    revision::{Era, Revision},
+};
+
+use crate::{
+    backends::{
+        services::Backends,
+        upstream::{
+            conversation::OfSession,
+            sessions::{end_sessions, roots_changed},
+        },
+    },
+    error::{self, McpError},
+    features::{context::Context, dispatch::dispatch, tasks, work::Work},
+    instruments,
+    nodes::notify,
+    session::{LiveSession, event_id::EventId, written::SessionId},
+    streams::open,
+    transport::{
+        request::{RequestContext, shown_name},
+        streamable_http::call::Reply,
+        trace,
+    },
+};
+
+const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// Verifies a session id without the store, or returns the 404 for it (MCP-T-43, MCP-T-44).
+pub(crate) fn read_id(context: &RequestContext<'_>, text: &str) -> Result<SessionId, McpError> {
+    let (state, caller) = (context.state, &context.caller);
+    SessionId::read(text, &state.keys, caller, context.server.id, context.now)
+        .filter(|id| !state.revocations.is_grant_revoked(id.grant))
+        .ok_or_else(McpError::session_not_found)
+}
+
+/// The session of an authentic id, unless it was ended.
+pub(crate) async fn live(
+    context: &RequestContext<'_>,
+    id: SessionId,
+) -> Result<LiveSession, McpError> {
+    let marks = context.server.marks;
+    let _begin = context.trace.get().and_then(|trace| trace.part("begin"));
+    LiveSession::find(context.state, id, &context.caller, marks, context.now)
+        .await?
+        .ok_or_else(McpError::session_not_found)
+}
+
+async fn find(context: &RequestContext<'_>, text: &str) -> Result<LiveSession, McpError> {
+    live(context, read_id(context, text)?).await
+}
+
+/// `initialize`: no query, no upstream, no record; the id holds everything (CLIENT-3).
+pub(crate) async fn initialize(
+    context: &RequestContext<'_>,
+    request: &Request,
+    draft: bool,
+) -> Result<Answer, McpError> {
+    let state = context.state;
+    let outcome = async {
+        let params = InitializeParams::read(&request.params)
+            .map_err(|kind| McpError::of(&kind, Revision::LATEST_LEGACY, Some(&request.id)))?;
+        let cx = context.call_context(params.revision, None, draft, None);
+        cx.limit_request(&request.id).await?;
+        // Its next request would fail (REVIEW-F4).
+        if !state.node.is_store_there().await {
+            return Err(McpError::Unavailable);
+        }
+        // STREAM-17.2: a nearly full store accepts new sessions only from tenants with few of them.
+        if state.node.is_store_full()
+            && state.session_quota.is_over_its_share(context.server.tenant)
+        {
+            state.admission.session_refused();
+            let kind = ErrorKind::TooMany("sessions");
+            return Err(McpError::of(&kind, params.revision, Some(&request.id)));
+        }
+        let session = SessionId::new(
+            &context.caller,
+            params.revision,
+            &params.capabilities,
+            draft,
+            context.now,
+        );
+        let session = session.map_err(|_| McpError::Unavailable)?;
+        if let Some(name) = shown_name(&params.client_info.name) {
+            state.client_names.insert(context.caller.principal, name);
+        }
+        let id = session.to_wire(&state.keys, &context.caller, context.server.id);
+        let body = jsonrpc::response(
+            &request.id,
+            &context.server.fixed(params.revision).initialize,
+        );
+        let mut answer = context.answer(body);
+        answer.headers_mut().insert(
+            SESSION_HEADER,
+            HeaderValue::from_str(&id).map_err(|_| McpError::Unavailable)?,
+        );
+        Ok(answer)
+    }
+    .await;
+    context.count(Era::Legacy, Some(Method::Initialize), &outcome);
+    outcome.map_err(|error| error.answering(Revision::LATEST_LEGACY, Some(&request.id)))
+}
+
+/// Handles one message of a session.
+pub(crate) async fn message(
+    context: &RequestContext<'_>,
+    session_id: &str,
+    message: Message,
+    headers: &Headers<'_>,
+) -> Result<Answer, McpError> {
+    let id = read_id(context, session_id)?;
+    if portolan_traces::is_on() {
+        trace::message(context, &message, id.revision);
+    }
+    let session = live(context, id)
+        .await
+        .map_err(|error| error.answering(id.revision, message.request_id()))?;
+    let SessionId {
+        revision, draft, ..
+    } = session.id;
+    negotiate::check_session_version(headers, revision, message.request_id())?;
+    let mirroring = if draft {
+        Mirroring::Draft
+    } else {
+        Mirroring::Optional
+    };
+    negotiate::check_session_headers(&message, headers, revision, mirroring)?;
+    match message {
+        Message::Request(request) => {
+            let cx = context.call_context(revision, Some(&session), draft, Some(headers));
+            match answer(context, &cx, &session, request, context.accepted.events).await? {
+                Reply::Whole(body) => Ok(context.answer(body)),
+                Reply::Stream(stream) => Ok(stream),
+            }
+        }
+        Message::Notification(notification) => {
+            notified(context, &session, &notification).await?;
+            Ok(error::accepted())
+        }
+        Message::Response(response) => {
+            answered(context, &session, &response).await?;
+            Ok(error::accepted())
+        }
+    }
+}
+
+/// Handles a batch of 2025-03-26 (MCP-J-12…MCP-J-16).
+pub(crate) async fn batch(
+    context: &RequestContext<'_>,
+    session_id: &str,
+    batch: &Batch,
+    headers: &Headers<'_>,
+) -> Result<Answer, McpError> {
+    let session = find(context, session_id).await?;
+    let SessionId {
+        revision, draft, ..
+    } = session.id;
+    negotiate::check_session_version(headers, revision, None)?;
+    let messages = match negotiate::open_batch(batch, revision)? {
+        BatchContent::Calls(messages) => messages,
+        BatchContent::Responses(responses) => {
+            for response in &responses {
+                answered(context, &session, response).await?;
+            }
+            return Ok(error::accepted());
+        }
+    };
+    if portolan_traces::is_on() {
+        // All calls of a batch have one trace, which its first call names.
+        for message in &messages {
+            trace::message(context, message, revision);
+        }
+    }
+    let cx = context.call_context(revision, Some(&session), draft, Some(headers));
+    let mut requests = Vec::new();
+    let mut asked = false;
+    for message in messages {
+        match message {
+            Message::Request(request) => {
+                asked = true;
+                requests.push(answer(context, &cx, &session, request, false));
+            }
+            Message::Notification(notification) => {
+                notified(context, &session, &notification).await?;
+            }
+            Message::Response(_) => {}
+        }
+    }
+    if !asked {
+        return Ok(error::accepted());
+    }
+    let outcomes = futures_util::future::join_all(requests).await;
+    let bodies: Vec<Vec<u8>> = outcomes
+        .into_iter()
+        .filter_map(|outcome| match outcome {
+            Ok(Reply::Whole(body)) => Some(body),
+            Ok(Reply::Stream(_)) => None,
+            Err(error) => error.into_message(),
+        })
+        .collect();
+    // Every request of the batch was cancelled.
+    if bodies.is_empty() {
+        return Ok(error::no_events());
+    }
+    Ok(context.answer(jsonrpc::batch_response(&bodies)))
+}
+
+async fn answer(
+    context: &RequestContext<'_>,
+    cx: &Context<'_>,
+    session: &LiveSession,
+    request: Request,
+    may_stream: bool,
+) -> Result<Reply, McpError> {
+    let method = Method::of_client(&request.method, session.id.revision);
+    if let Some(method) = method {
+        context.note_method(method);
+    }
+    let outcome = match method {
+        Some(method) => match dispatch(cx, method, &request).await {
+            Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
+            Ok(Work::Call(call)) if call.task.is_some() => {
+                Box::pin(tasks::begin(cx, session, call))
+                    .await
+                    .map(Reply::Whole)
+            }
+            Ok(Work::Call(call)) => call::run(context, session, call, may_stream).await,
+            Ok(Work::Pass(pass)) => call::run_pass(context, session, pass, may_stream).await,
+            Ok(Work::Wait(wait)) => {
+                let facts = wait.facts();
+                let begin = |channel| wait.run(channel);
+                Box::pin(call::run_with(context, session, facts, may_stream, begin)).await
+            }
+            // Only requests that stand alone have a state for a retry.
+            Ok(Work::Suspended(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
+            Err(error) => Err(error),
+        },
+        None => Err(cx.fail(
+            &ErrorKind::MethodNotFound(request.method.to_string()),
+            &request.id,
+        )),
+    };
+    context.count(Era::Legacy, method, &outcome);
+    outcome.map_err(|error| error.answering(session.id.revision, Some(&request.id)))
+}
+
+/// Sends the client's answer to the node that waits for it (MCP-N-3, STREAM-14).
+///
+/// An answer without a waiting question, or a second one, is accepted and ignored (MCP-CN-6).
+pub(crate) async fn answered(
+    context: &RequestContext<'_>,
+    session: &LiveSession,
+    response: &Response,
+) -> Result<(), McpError> {
+    let Some((question, payload)) = messages::to_payload(response) else {
+        return Ok(());
+    };
+    let (key, principal) = (session.id.key, context.caller.session_principal());
+    let routed = context
+        .state
+        .node
+        .answer(
+            context.server.tenant,
+            key,
+            principal,
+            &question,
+            payload.into(),
+        )
+        .await;
+    routed.map(|_| ()).map_err(|_| McpError::Unavailable)
+}
+
+/// Accepts every notification, and handles the known ones (MCP-J-8, MCP-J-9).
+pub(crate) async fn notified(
+    context: &RequestContext<'_>,
+    session: &LiveSession,
+    notification: &Notification,
+) -> Result<(), McpError> {
+    let (state, caller) = (context.state, &context.caller);
+    let method = Method::from_name(&notification.method)
+        .filter(|method| method.from_client_in(session.id.revision));
+    let outcome = match method {
+        Some(Method::Initialized) => {
+            session
+                .change(state, caller, context.now, |body| body.initialized = true)
+                .await
+        }
+        Some(Method::Cancelled) => match Cancelled::read(&notification.params) {
+            Some(cancelled) => {
+                let rpc = call::rpc_key(&cancelled.request_id);
+                let (key, principal) = (session.id.key, caller.session_principal());
+                let routed = state.node.cancel(key, principal, &rpc).await;
+                // Unknown and finished requests are ignored (MCP-CN-6).
+                routed.map(|_| ()).map_err(|_| McpError::Unavailable)
+            }
+            None => Ok(()),
+        },
+        // MCP-X-7J: progress for a question of a call.
+        Some(Method::Progress) => {
+            let token = notification.params.text("progressToken");
+            let (server, params) = (&context.server, notification.params.raw());
+            // Ignore progress for unknown tokens; it does not count against the rate limit.
+            let asked = token.and_then(|token| notify::asked(state, session.id.key, &token));
+            if let (Some(asked), Some(params)) = (asked, params) {
+                // Progress above the rate is dropped (MCP-PP-3); no request fails because of it.
+                if state.admission.take_progress(&caller.progress).await {
+                    notify::progress(state, server.tenant, asked, params).await;
+                }
+            }
+            Ok(())
+        }
+        // MCP-X-3G: the upstream servers receive it too.
+        Some(Method::RootsListChanged) => {
+            let sources = context.server.upstreams();
+            if !sources.is_empty() {
+                let state: &Backends = state;
+                let state = state.clone();
+                let of_session = of_session(context, session);
+                let tracker = state.tracker.clone();
+                tracker.spawn(roots_changed(state, sources, of_session));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+    context.count(Era::Legacy, method, &outcome);
+    outcome
+}
+
+/// The session in the form that the upstream modules need.
+fn of_session(context: &RequestContext<'_>, session: &LiveSession) -> OfSession {
+    OfSession {
+        key: session.id.key,
+        principal: context.caller.session_principal(),
+        person: context.caller.claims.sub.user(),
+        life: session.id.life(context.now),
+        level: session.level(),
+    }
+}
+
+/// GET: the stream of a session (MCP-T-30), or the rest of an answer whose stream broke (MCP-T-36).
+///
+/// `Last-Event-ID` must be one of ours.
+pub(crate) async fn get(
+    context: &RequestContext<'_>,
+    headers: &Headers<'_>,
+) -> Result<Answer, McpError> {
+    let state = context.state;
+    let id = read_id(context, &negotiate::admit_bodyless(headers)?)?;
+    let SessionId { key, revision, .. } = id;
+    negotiate::check_session_version(headers, revision, None)?;
+    // TEST-B8: forged ids cause no access to the store.
+    let resumed = match headers.last_event_id.one() {
+        None | Some(b"") => None,
+        Some(_) => {
+            let known = headers
+                .event_id()
+                .and_then(|text| EventId::read(text.trim(), &state.keys, key));
+            let unknown = || {
+                instruments::forged_event_id();
+                let kind = "Last-Event-ID is not an event of this session".into();
+                McpError::of(&ErrorKind::InvalidRequest(kind), revision, None)
+            };
+            Some(known.ok_or_else(unknown)?)
+        }
+    };
+    let pass = open::let_in(&context.opening(), revision, resumed.is_some()).await?;
+    let session = match live(context, id).await {
+        // The store is away, and this node does not know the session. A client that is refused
+        // twice gives up, so its connection is held (STREAM-9). It gets no event before the
+        // store confirms that the session exists and is its own.
+        Err(McpError::Unavailable) if matches!(resumed, Some(EventId::Answer { .. })) => None,
+        session => Some(session?),
+    };
+    match (resumed, session) {
+        (
+            Some(EventId::Answer {
+                nonce,
+                cursor,
+                request,
+                ..
+            }),
+            _,
+        ) => call::resume(context, id, nonce, cursor, request, pass).await,
+        (Some(EventId::News { stream, marks, .. }), Some(session)) => {
+            open::open_for_session(&context.opening(), &session, Some((stream, marks)), pass)
+        }
+        (None, Some(session)) => open::open_for_session(&context.opening(), &session, None, pass),
+        (_, None) => Err(McpError::Unavailable),
+    }
+}
+
+/// DELETE: ends the session on every node (MCP-T-45).
+pub(crate) async fn delete(
+    context: &RequestContext<'_>,
+    headers: &Headers<'_>,
+) -> Result<Answer, McpError> {
+    let session = find(context, &negotiate::admit_bodyless(headers)?).await?;
+    negotiate::check_session_version(headers, session.id.revision, None)?;
+    let (key, life) = (session.id.key, session.id.life(context.now));
+    context
+        .state
+        .node
+        .end(key, context.caller.session_principal(), life)
+        .await
+        .map_err(|_| McpError::Unavailable)?;
+    let sources = context.server.upstreams();
+    if !sources.is_empty() {
+        let over = of_session(context, &session);
+        let state: &Backends = context.state;
+        let state = state.clone();
+        let tracker = state.tracker.clone();
+        tracker.spawn(end_sessions(state, sources, over));
+    }
+    Ok(error::ended())
+}
