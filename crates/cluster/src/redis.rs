@@ -39,7 +39,7 @@ use self::{
     connection::Common,
     keys::{KeySlot, Keys},
     messages::{Wish, subscribe},
-    scripts::{Scripts, ScriptSource},
+    scripts::{ScriptSource, Scripts},
     shards::{Job, Shards},
 };
 use crate::{

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::{
     keys::Keys,
-    scripts::{Scripts, ScriptSource},
+    scripts::{ScriptSource, Scripts},
 };
 use crate::{
     lock,
