@@ -27,7 +27,7 @@ use super::{
     stream_metrics::StreamMetrics,
     supervisor::held::Supervisor,
     takeover::claims::Takeovers,
-    writer::shared::WriterState,
+    writer::state::WriterState,
 };
 use crate::{
     lock,

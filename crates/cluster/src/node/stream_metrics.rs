@@ -12,7 +12,7 @@ use metrics::Histogram;
 use portolan_model::id::TenantId;
 use tokio::time::Instant;
 
-use super::writer::shared::WriterState;
+use super::writer::state::WriterState;
 use crate::lock;
 
 /// Time for which the log of a stream stays after its end.

@@ -21,7 +21,7 @@ use super::{
     reader::{Connection, Phase},
     writer::{
         self,
-        shared::{Ending, WriterState},
+        state::{Ending, WriterState},
     },
 };
 use crate::{

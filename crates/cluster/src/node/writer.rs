@@ -1,6 +1,6 @@
 //! Writer of a stream, as its request uses it. Its task (`task`) does the I/O.
 
-pub(super) mod shared;
+pub(super) mod state;
 mod task;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -11,7 +11,7 @@ use portolan_traces::Span;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::shared::{Ending, Item, WriterState};
+use self::state::{Ending, Item, WriterState};
 use super::{
     envelope,
     inner::Inner,

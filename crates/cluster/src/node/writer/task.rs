@@ -10,7 +10,7 @@ use bytes::Bytes;
 use portolan_traces::Span;
 use tokio::time::Instant;
 
-use super::shared::{Ending, WriterState};
+use super::state::{Ending, WriterState};
 use crate::{
     lock,
     node::{
