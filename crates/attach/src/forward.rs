@@ -14,7 +14,7 @@ use portolan_net::{
 };
 use url::{Position, Url};
 
-use crate::offer::{AnswerBody, text};
+use crate::answers::{AnswerBody, text};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 

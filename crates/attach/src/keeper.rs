@@ -15,8 +15,8 @@ use tokio::{sync::Notify, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    link::{Dialler, JoinError, Link},
-    offer::Offer,
+    link::{Dialler, JoinError, NodeConnection},
+    offer::OfferedServer,
 };
 
 /// Pauses between attempts after a failure; each is twice the one before.
@@ -56,7 +56,7 @@ impl State {
 /// Keeps the connections.
 pub struct Keeper {
     dialler: Dialler,
-    offer: Arc<Offer>,
+    offer: Arc<OfferedServer>,
     state: Mutex<State>,
     changed: Notify,
     links: TaskTracker,
@@ -68,11 +68,11 @@ pub struct Keeper {
 
 impl Keeper {
     /// Nothing is opened yet.
-    pub fn new(dialler: Dialler, offer: Arc<Offer>) -> Arc<Self> {
+    pub fn new(dialler: Dialler, offer: Arc<OfferedServer>) -> Arc<Self> {
         Self::of(dialler, offer, true)
     }
 
-    fn of(dialler: Dialler, offer: Arc<Offer>, is_first: bool) -> Arc<Self> {
+    fn of(dialler: Dialler, offer: Arc<OfferedServer>, is_first: bool) -> Arc<Self> {
         Arc::new(Self {
             also: OnceLock::new(),
             is_first,
@@ -189,7 +189,7 @@ impl Keeper {
         });
     }
 
-    fn hold(self: &Arc<Self>, link: Link, stop: &CancellationToken) {
+    fn hold(self: &Arc<Self>, link: NodeConnection, stop: &CancellationToken) {
         self.keep_others(link.also.as_deref(), stop);
         let (node, number, have) = {
             let mut state = self.state();

@@ -9,6 +9,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`address`] | where the connection is opened |
+//! | [`answers`] | answers to requests of a node |
 //! | [`link`] | one connection to one node |
 //! | [`keeper`] | a connection to each node |
 //! | [`offer`] | one request of a node |
@@ -16,10 +17,12 @@
 //! | [`stdio`] | a Streamable HTTP server in front of a command |
 
 pub mod address;
+pub mod answers;
 pub mod forward;
 pub mod keeper;
 pub mod link;
 pub mod offer;
+mod random;
 pub mod stdio;
 
 use std::{fmt, sync::Arc};
@@ -32,7 +35,9 @@ pub use self::{
     keeper::AttachError,
     stdio::command::CommandLine,
 };
-use self::{forward::Forward, keeper::Keeper, offer::Offer, stdio::Stdio};
+use self::{
+    forward::Forward, keeper::Keeper, offer::OfferedServer, random::random_id, stdio::Stdio,
+};
 
 /// The server that is offered.
 #[derive(Debug, Clone)]
@@ -71,10 +76,12 @@ impl fmt::Debug for Options {
 pub async fn run(options: Options, stop: CancellationToken) -> Result<(), AttachError> {
     let outward =
         Outward::new(&options.authorities).map_err(|error| AttachError::Tls(error.into()))?;
-    let instance = new_instance();
+    let instance = random_id();
     let offer = match options.target {
-        Target::Command(line) => Offer::Stdio(Stdio::start(line, instance.clone())),
-        Target::Url(url) => Offer::Forward(Forward::new(outward.client(), url, instance.clone())),
+        Target::Command(line) => OfferedServer::Stdio(Stdio::start(line, instance.clone())),
+        Target::Url(url) => {
+            OfferedServer::Forward(Forward::new(outward.client(), url, instance.clone()))
+        }
     };
     let offer = Arc::new(offer);
     let keeper = Keeper::new(
@@ -89,24 +96,4 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Attach
     let outcome = keeper.run(stop).await;
     offer.end().await;
     outcome
-}
-
-/// 80 random bits in base 36, for ids that no other process chooses.
-pub(crate) fn random_id() -> String {
-    use std::hash::{BuildHasher as _, RandomState};
-    let mut id = String::with_capacity(16);
-    for part in 0..2_u8 {
-        // Each state has fresh keys of the operating system's random source.
-        let mut number = RandomState::new().hash_one((part, std::process::id()));
-        for _ in 0..8 {
-            let digit = u32::try_from(number % 36).unwrap_or_default();
-            id.push(char::from_digit(digit, 36).unwrap_or('0'));
-            number /= 36;
-        }
-    }
-    id
-}
-
-fn new_instance() -> String {
-    random_id()
 }

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use hyper::{service::service_fn, upgrade::Upgraded};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use portolan_net::{
@@ -14,7 +14,7 @@ use portolan_net::{
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::{address::AttachAddress, offer::Offer};
+use crate::{address::AttachAddress, offer::OfferedServer};
 
 /// The longest time from the connection to the answer of the node.
 const JOIN_WITHIN: Duration = Duration::from_secs(20);
@@ -75,7 +75,7 @@ impl fmt::Debug for Dialler {
 }
 
 /// An open connection.
-pub struct Link {
+pub struct NodeConnection {
     /// The node at its other end.
     pub node: String,
     /// Name of the attached server.
@@ -89,7 +89,7 @@ pub struct Link {
 
 impl Dialler {
     /// Opens a connection to a node that is not in `held`.
-    pub(crate) async fn join(&self, held: &[String]) -> Result<Link, JoinError> {
+    pub(crate) async fn join(&self, held: &[String]) -> Result<NodeConnection, JoinError> {
         match timeout(JOIN_WITHIN, self.join_patiently(held)).await {
             Ok(joined) => joined,
             Err(_elapsed) => Err(JoinError::Other(format!(
@@ -99,13 +99,14 @@ impl Dialler {
         }
     }
 
-    async fn join_patiently(&self, held: &[String]) -> Result<Link, JoinError> {
+    async fn join_patiently(&self, held: &[String]) -> Result<NodeConnection, JoinError> {
         let other =
             |error: hyper::Error| JoinError::Other(format!("the connection broke: {error}"));
         let stream = self.outward.connect(self.address.uri().clone()).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(stream)
             .await
             .map_err(other)?;
+        #[expect(clippy::disallowed_methods, reason = "it ends with the connection")]
         let driven = tokio::spawn(connection.with_upgrades());
         let path = self
             .address
@@ -135,7 +136,7 @@ impl Dialler {
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
             let status = answer.status();
             let body = Limited::new(answer.into_body(), REFUSAL_BYTES);
-            let body = body.collect().await.map(|body| body.to_bytes());
+            let body = body.collect().await.map(Collected::to_bytes);
             driven.abort();
             return Err(refusal(status, &body.unwrap_or_default()));
         }
@@ -145,7 +146,7 @@ impl Dialler {
             ));
         };
         let io = hyper::upgrade::on(answer).await.map_err(other)?;
-        Ok(Link {
+        Ok(NodeConnection {
             node,
             name,
             nodes: nodes.split(',').map(str::to_owned).collect(),
@@ -193,11 +194,11 @@ fn refusal(status: StatusCode, body: &[u8]) -> JoinError {
     }
 }
 
-impl Link {
+impl NodeConnection {
     /// Answers the requests of the node until the connection ends.
     pub(crate) async fn serve(
         self,
-        offer: Arc<Offer>,
+        offer: Arc<OfferedServer>,
         learn: impl Fn(NodeState) + Clone + Send + Sync + 'static,
         stop: CancellationToken,
     ) -> Result<(), hyper::Error> {

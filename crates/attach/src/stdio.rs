@@ -35,8 +35,8 @@ use self::{
     session::{Envelope, NotSent, Session},
 };
 use crate::{
-    offer::{AnswerBody, empty, events as event_stream, json, text},
-    random_id,
+    answers::{AnswerBody, empty, events as event_stream, json, text},
+    random::random_id,
 };
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -507,6 +507,10 @@ impl Inner {
 
     /// The refusal of a request that needs no session: 404 would mean that the command has another
     /// era (MCP-X-3).
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "errors of a `Result` stay small"
+    )]
     fn not_begun(&self, error: NotSent) -> Refused {
         if error == NotSent::Repeated {
             return not_sent(error);
@@ -670,10 +674,18 @@ fn one_line(body: Bytes) -> Bytes {
 
 type Refused = Box<Response<AnswerBody>>;
 
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "errors of a `Result` stay small"
+)]
 fn refused(status: StatusCode, words: &str) -> Refused {
     Box::new(text(status, words))
 }
 
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "errors of a `Result` stay small"
+)]
 fn unavailable(error: Unavailable) -> Refused {
     let mut response = text(StatusCode::SERVICE_UNAVAILABLE, error.message);
     let seconds = HeaderValue::from(error.retry_after.as_secs().max(1));
@@ -681,6 +693,10 @@ fn unavailable(error: Unavailable) -> Refused {
     Box::new(response)
 }
 
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "errors of a `Result` stay small"
+)]
 fn not_sent(error: NotSent) -> Refused {
     match error {
         NotSent::Repeated => refused(

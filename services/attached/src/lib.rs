@@ -42,7 +42,7 @@ use tokio::{
     sync::Semaphore,
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Where MCP nodes take connections.
 pub const MCP_PATH: &str = "/t/{tenant}/attach";
@@ -83,6 +83,10 @@ pub struct Taking {
     pub has_other_kind: bool,
     /// The node is about to stop.
     pub stopping: CancellationToken,
+    /// The running calls of the node have ended, or their time is over.
+    pub drained: CancellationToken,
+    /// Tasks that the process waits for before it ends.
+    pub tasks: TaskTracker,
 }
 
 impl fmt::Debug for Taking {
@@ -108,7 +112,8 @@ async fn attach(
         Ok(admitted) => {
             let answer = switching(&state, &admitted);
             let upgrade = tunnel::upgrade_of(&mut request);
-            tokio::spawn(hold(state, admitted, upgrade));
+            let tasks = state.tasks.clone();
+            tasks.spawn(hold(state, admitted, upgrade));
             answer
         }
         Err(refusal) => {
@@ -336,17 +341,18 @@ async fn hold(state: Taking, admitted: Admitted, upgrade: Upgrade) {
         "a server is attached"
     );
     metrics::gauge!("attach_tunnels").increment(1.0);
-    let mut connection = tokio::spawn(connection);
+    let mut connection = Box::pin(connection);
     let reason = tokio::select! {
         ended = &mut connection => match ended {
-            Ok(Ok(())) => "closed",
-            _ => "lost",
+            Ok(()) => "closed",
+            Err(_) => "lost",
         },
         reason = report(&state, &admitted, &tunnel) => reason,
+        () = state.drained.cancelled() => "stopping",
     };
     // Out of use first, so that no new request takes it.
     drop(tunnel);
-    connection.abort();
+    drop(connection);
     metrics::gauge!("attach_tunnels").decrement(1.0);
     metrics::counter!("attach_ended_total", "reason" => reason).increment(1);
     tracing::info!(

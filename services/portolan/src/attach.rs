@@ -101,12 +101,16 @@ pub(crate) fn run(arguments: AttachArguments) -> Result<ExitCode> {
         let mut signals = Signals::listen()?;
         let stop = CancellationToken::new();
         let stopping = stop.clone();
-        tokio::spawn(async move {
+        let signalled = async {
             let signal = signals.next().await;
             tracing::info!(signal, "stopping");
             stopping.cancel();
-        });
-        portolan_attach::run(options, stop).await?;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            outcome = portolan_attach::run(options, stop) => outcome?,
+            () = signalled => {}
+        }
         anyhow::Ok(())
     });
     lifecycle::end(runtime);

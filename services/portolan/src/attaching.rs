@@ -41,6 +41,8 @@ pub(crate) fn beside_endpoints(parts: Parts, role: Role, node: &Node, life: &Lif
         }),
         has_other_kind: !role.has_auth(),
         stopping: life.stopping.clone(),
+        drained: life.drained.clone(),
+        tasks: life.tasks.clone(),
     };
     router(MCP_PATH, taking)
 }
@@ -79,6 +81,8 @@ pub(crate) fn beside_console(parts: Parts, life: &Lifecycle) -> Result<Router> {
         nodes: Arc::new(move || read.lock().unwrap_or_else(PoisonError::into_inner).clone()),
         has_other_kind: false,
         stopping: life.stopping.clone(),
+        drained: life.drained.clone(),
+        tasks: life.tasks.clone(),
     };
     Ok(router(AUTH_PATH, taking))
 }

@@ -72,6 +72,7 @@ impl CommandLine {
         let stdin = child.stdin.take().ok_or_else(gone)?;
         let stdout = child.stdout.take().ok_or_else(gone)?;
         if let Some(stderr) = child.stderr.take() {
+            #[expect(clippy::disallowed_methods, reason = "it ends with the pipe")]
             tokio::spawn(async move {
                 let mut lines = BufReader::new(stderr).lines();
                 while let Ok(Some(line)) = lines.next_line().await {
@@ -81,6 +82,7 @@ impl CommandLine {
             });
         }
         let (input, lines) = mpsc::channel(WAITING);
+        #[expect(clippy::disallowed_methods, reason = "it ends with the pipe")]
         tokio::spawn(write(stdin, lines));
         Ok(Process {
             pid,

@@ -156,6 +156,7 @@ impl Session {
         });
         this.touch();
         let session = Arc::clone(&this);
+        #[expect(clippy::disallowed_methods, reason = "it ends with the session")]
         tokio::spawn(async move {
             let mut stop = session.stop.subscribe();
             let was_asked = loop {
