@@ -207,6 +207,7 @@ async fn a_call_outlives_a_program_that_is_stopped_for_a_while_and_runs_once() -
         .with_context(|| attach.log())?;
     let client = scene.publish().await?;
     let (session, _) = client.initialize(LEGACY).await?;
+    #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
     let calling = tokio::spawn({
         let session = session.clone();
         async move { call(&session, "slow", json!({"key": "long", "ms": 4000})).await }

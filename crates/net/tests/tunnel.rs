@@ -1,5 +1,11 @@
 //! Tunnels: requests of a node to a program that has opened the connection (ADR 39).
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "servers of a test end with its runtime"
+)]
+
 use std::{convert::Infallible, time::Duration};
 
 use axum::body::Body;

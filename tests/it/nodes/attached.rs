@@ -68,6 +68,7 @@ async fn each_node_calls_an_attached_server_and_a_killed_node_costs_its_own_call
     }
 
     // The network between the program and all nodes is cut during a call.
+    #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
     let running = tokio::spawn({
         let first = first.clone();
         async move { say(&first, "slow", json!({"key": "cut", "ms": 3000})).await }
@@ -89,6 +90,7 @@ async fn each_node_calls_an_attached_server_and_a_killed_node_costs_its_own_call
     assert_eq!(said, "slow cut done", "{}", attach.log());
 
     // A node dies while it runs a call.
+    #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
     let running = tokio::spawn({
         let first = first.clone();
         async move { say(&first, "slow", json!({"key": "lost", "ms": 3000})).await }
