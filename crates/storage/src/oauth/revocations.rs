@@ -150,8 +150,8 @@ pub async fn clock(tx: &mut impl Tx) -> Result<Timestamp, StorageError> {
     Ok(now.fetch_one(tx.raw()).await?)
 }
 
-/// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its
-/// own.
+/// Whether one of these is revoked at `now`: for a process that checks one token and keeps no set
+/// of revocations.
 pub async fn names_any(
     tx: &mut SystemTx,
     entries: &[(Kind, String)],
