@@ -2,10 +2,12 @@
 
 use std::{io, net::Ipv4Addr, time::Duration};
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use portolan_upstream::oauth::Callback;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    time::timeout,
 };
 use url::form_urlencoded;
 
@@ -15,6 +17,8 @@ const PATH: &str = "/callback";
 const LONGEST: usize = 32 * 1024;
 /// Time for a browser to send it.
 const SLOW: Duration = Duration::from_secs(10);
+/// Most connections that are read at once.
+const AT_ONCE: usize = 16;
 
 /// A port that waits for the browser.
 #[derive(Debug)]
@@ -49,10 +53,18 @@ impl Callbacks {
 
     /// Waits for the browser. A request with another `state` is refused, and the wait goes on.
     pub(super) async fn next(&mut self, state: &str) -> io::Result<Returned> {
+        // Browsers open spare connections and send nothing on them: each is read beside the others.
+        let mut reading = FuturesUnordered::new();
         loop {
-            let (mut stream, _) = self.listener.accept().await?;
-            let head = tokio::time::timeout(SLOW, head(&mut stream)).await;
-            let Ok(Ok(Some(target))) = head else {
+            let read = tokio::select! {
+                accepted = self.listener.accept(), if reading.len() < AT_ONCE => {
+                    let (stream, _) = accepted?;
+                    reading.push(timeout(SLOW, request(stream)));
+                    continue;
+                }
+                Some(read) = reading.next() => read,
+            };
+            let Ok(Ok(Some((mut stream, target)))) = read else {
                 continue;
             };
             let (path, query) = target.split_once('?').unwrap_or((&target, ""));
@@ -98,8 +110,8 @@ impl Returned {
     }
 }
 
-/// Reads the head of a request; gives the target of a GET.
-async fn head(stream: &mut TcpStream) -> io::Result<Option<String>> {
+/// Reads the head of a request; gives the connection and the target of a GET.
+async fn request(mut stream: TcpStream) -> io::Result<Option<(TcpStream, String)>> {
     let mut read = Vec::with_capacity(2048);
     while !read.windows(4).any(|end| end == b"\r\n\r\n") {
         if read.len() > LONGEST || stream.read_buf(&mut read).await? == 0 {
@@ -110,7 +122,7 @@ async fn head(stream: &mut TcpStream) -> io::Result<Option<String>> {
     let line = String::from_utf8_lossy(line);
     let mut words = line.split(' ');
     Ok(match (words.next(), words.next()) {
-        (Some("GET"), Some(target)) => Some(target.to_owned()),
+        (Some("GET"), Some(target)) => Some((stream, target.to_owned())),
         _ => None,
     })
 }
@@ -131,4 +143,21 @@ async fn page(stream: &mut TcpStream, status: &str, text: &str) {
     // The browser may be gone.
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_spare_connection_does_not_delay_the_callback() {
+        let mut callbacks = Callbacks::open(None, None).await.unwrap();
+        let address = (Ipv4Addr::LOCALHOST, callbacks.port);
+        let _spare = TcpStream::connect(address).await.unwrap();
+        let mut browser = TcpStream::connect(address).await.unwrap();
+        let head = "GET /callback?state=ours&code=c1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+        browser.write_all(head.as_bytes()).await.unwrap();
+        let returned = timeout(SLOW / 2, callbacks.next("ours")).await.unwrap();
+        assert_eq!(returned.unwrap().callback.code.as_deref(), Some("c1"));
+    }
 }
