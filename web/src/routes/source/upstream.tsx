@@ -90,7 +90,8 @@ function Changes({ changes }: { changes: UpstreamChange[] }) {
       label="Changes"
       head={
         <>
-          <th>Item</th> <th>Change</th>
+          <th>Item</th>
+          <th>Change</th>
           <th>Published by</th>
         </>
       }
