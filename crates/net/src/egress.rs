@@ -228,7 +228,7 @@ impl Egress {
     }
 
     /// The same client, which also reaches the attached servers of a scope
-    /// ([`tunnel`](crate::tunnel)). Use it only for requests to an address that is stored in that
+    /// ([`tunnel`]). Use it only for requests to an address that is stored in that
     /// scope, never for an address that an answer names.
     #[must_use]
     pub fn within(&self, scope: u128) -> Self {
