@@ -61,7 +61,7 @@ pub enum Reason {
     Revocations,
     /// Delivery of mail.
     Mail,
-    /// Purging what is over.
+    /// Purging expired rows.
     Janitor,
     /// The upstream servers that are due for a refresh.
     Upstreams,

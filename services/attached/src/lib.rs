@@ -386,7 +386,7 @@ async fn report(state: &Taking, admitted: &Admitted, tunnel: &Tunnel) -> &'stati
     loop {
         ticks.tick().await;
         let nodes = (state.nodes)();
-        // A server that is not ready is looked at more often, so that its lists are read soon.
+        // A server that is not ready is polled more often, so that its lists are read soon.
         let is_ready = last.as_ref().is_some_and(|last| last.is_ready);
         let pause = if is_ready { REPORT } else { REPORT_UNREADY };
         let is_due = reported

@@ -215,9 +215,11 @@ pub async fn report(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
-    let error: Option<String> = report
-        .error
-        .map(|error| error.chars().take(LONGEST_ERROR).collect());
+    // The text comes from the program. Postgres refuses NUL, and control characters help no reader.
+    let error: Option<String> = report.error.map(|error| {
+        let shown = error.chars().filter(|sign| !sign.is_control());
+        shown.take(LONGEST_ERROR).collect()
+    });
     sqlx::query!(
         "insert into attachment_tunnels (tenant_id, source_id, node, instance, version, is_ready, error, since, seen_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $8)

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod attachments;
 mod audit_chain;
 mod catalog;
 mod client_proofs;
