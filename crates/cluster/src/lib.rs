@@ -17,6 +17,7 @@
 //! | [`fault`] | a store that loses replies, for tests |
 //! | [`fork`] | positions in a stream whose log lost a branch (STREAM-11) |
 
+mod config;
 pub mod fault;
 pub mod fork;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub mod store;
 pub mod streams;
 mod subscribers;
 
+pub use config::{ClusterConfig, RedisUrl};
 pub use revocations::{Revocation, Revocations, TokenFacts};
 pub use store::SessionKey;
 pub use streams::{Doorway, End, OpenStream, Streams, TooManyStreams};

@@ -5,9 +5,11 @@
 //! any spelling. Names that mean "this machine" or "this network" are refused before they are
 //! resolved.
 
+use std::error::Error;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use portolan_config::Form;
 use url::{Host, Url};
 
 /// Ports behind which no HTTP API lives and where an HTTP request could do harm: the list of the Fetch standard
@@ -208,6 +210,21 @@ impl AllowedDestination {
     fn matches_name(&self, name: &str, port: u16) -> bool {
         self.port == port
             && matches!(&self.host, AllowedHost::Name(own) if own.eq_ignore_ascii_case(name.trim_end_matches('.')))
+    }
+}
+
+impl portolan_config::Value for AllowedDestination {
+    const FORM: Form = Form::Text("host:port");
+    fn parse(text: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let (host, port) = text.rsplit_once(':').ok_or("is not host:port")?;
+        let port = port.parse().map_err(|_| "has no port number")?;
+        Ok(Self::host(host, port))
+    }
+    fn text(&self) -> String {
+        match &self.host {
+            AllowedHost::Address(address) => SocketAddr::new(*address, self.port).to_string(),
+            AllowedHost::Name(name) => format!("{name}:{}", self.port),
+        }
     }
 }
 

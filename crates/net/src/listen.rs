@@ -4,6 +4,7 @@
 //! about 400 KiB a connection and never shrinks), slow heads must be cut, and the router must not be rebuilt for each
 //! connection (STREAM-19.4).
 
+mod config;
 mod permits;
 mod watched;
 
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
+pub use self::config::ListenConfig;
 pub(crate) use self::permits::AuthorisationReport;
 pub use self::permits::Sharing;
 use self::permits::{ConnectionPermit, ConnectionPermits, Refused};
@@ -40,6 +42,10 @@ use crate::unrendered::UNRENDERED_CSP;
 const BACKLOG: i32 = 1024;
 /// Header lines of a request that hyper takes by itself (431 beyond).
 const HYPER_HEADERS: usize = 100;
+/// Read buffer of a connection. Browsers and clients send heads of up to 16 KiB.
+const BUFFER_BYTES: usize = 32 * 1024;
+/// Time for a head. A client that needs longer holds a connection on purpose.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// Pause after the system refused a connection for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -81,14 +87,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
+    /// Those of the public listener by default, but not shared out among addresses.
     fn default() -> Self {
         Self {
-            connections: 40_000,
             sharing: Sharing::default(),
-            buffer_bytes: 32 * 1024,
-            headers: 100,
-            head_within: Duration::from_secs(10),
-            idle: Duration::from_secs(75),
+            ..ListenConfig::default().limits()
         }
     }
 }

@@ -20,6 +20,7 @@ use portolan_model::{
 };
 use portolan_site::{
     browser::Browser,
+    oauth_parts::REQUEST_SECS,
     pages::{self, fault::PageError},
     request_context::RequestContext,
     session::MaybeAnySession,
@@ -174,7 +175,7 @@ pub(crate) async fn authorize(
         decided_at: None,
         outcome_sealed: None,
         created_at: now,
-        expires_at: now + Duration::seconds(state.oauth.config.request_secs),
+        expires_at: now + Duration::seconds(REQUEST_SECS),
     };
     authorization_requests::create(&mut tx, &request).await?;
     tx.commit().await?;
