@@ -254,7 +254,7 @@ pub(crate) struct AddressRules {
 
 /// A refusal by [`AddressRules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum AddressRefusal {
     Url(UrlFault),
     Address,
 }
@@ -276,20 +276,20 @@ impl AddressRules {
     }
 
     /// Checks everything that the text of a URL shows: scheme, credentials, port, host.
-    pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
+    pub(crate) fn check_url(&self, url: &Url) -> Result<(), AddressRefusal> {
         let plain = match url.scheme() {
             "https" => false,
             "http" => true,
-            _ => return Err(Refusal::Url(UrlFault::Scheme)),
+            _ => return Err(AddressRefusal::Url(UrlFault::Scheme)),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refusal::Url(UrlFault::UserInfo));
+            return Err(AddressRefusal::Url(UrlFault::UserInfo));
         }
         let destination = match url.host() {
             Some(Host::Ipv4(address)) => Destination::Address(address.into()),
             Some(Host::Ipv6(address)) => Destination::Address(address.into()),
             Some(Host::Domain(name)) if !name.is_empty() => Destination::Name(name),
-            _ => return Err(Refusal::Url(UrlFault::NoHost)),
+            _ => return Err(AddressRefusal::Url(UrlFault::NoHost)),
         };
         let port = url.port().unwrap_or(if plain { 80 } else { 443 });
         self.check_destination(destination, port, plain)
@@ -301,21 +301,23 @@ impl AddressRules {
         destination: Destination<'_>,
         port: u16,
         plain: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AddressRefusal> {
         if self.verdict(destination, port) == AddressVerdict::Allowed {
             return Ok(());
         }
         let private = match destination {
-            Destination::Address(address) if !is_global_unicast(address) => Some(Refusal::Address),
+            Destination::Address(address) if !is_global_unicast(address) => {
+                Some(AddressRefusal::Address)
+            }
             Destination::Name(name) if is_local_name(name) => {
-                Some(Refusal::Url(UrlFault::LocalName))
+                Some(AddressRefusal::Url(UrlFault::LocalName))
             }
             Destination::Address(_) | Destination::Name(_) => None,
         };
         if self.any_destination {
             // The port is the person's choice; tokens still go over the internet by TLS alone.
             return if plain && private.is_none() && !self.allow_plain_http {
-                Err(Refusal::Url(UrlFault::PlainHttp))
+                Err(AddressRefusal::Url(UrlFault::PlainHttp))
             } else {
                 Ok(())
             };
@@ -324,10 +326,10 @@ impl AddressRules {
             return Err(refusal);
         }
         if is_refused_port(port) {
-            return Err(Refusal::Url(UrlFault::Port(port)));
+            return Err(AddressRefusal::Url(UrlFault::Port(port)));
         }
         if plain && !self.allow_plain_http {
-            return Err(Refusal::Url(UrlFault::PlainHttp));
+            return Err(AddressRefusal::Url(UrlFault::PlainHttp));
         }
         Ok(())
     }
@@ -339,7 +341,7 @@ impl AddressRules {
         name: &str,
         port: u16,
         addresses: &[IpAddr],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AddressRefusal> {
         if self.any_destination {
             return Ok(());
         }
@@ -350,7 +352,7 @@ impl AddressRules {
         if passes {
             Ok(())
         } else {
-            Err(Refusal::Address)
+            Err(AddressRefusal::Address)
         }
     }
 }
@@ -429,7 +431,7 @@ mod tests {
             assert_eq!(check(&rules, url), Ok(()), "{url}");
             assert!(check(&AddressRules::default(), url).is_err(), "{url}");
         }
-        let plain = Err(Refusal::Url(UrlFault::PlainHttp));
+        let plain = Err(AddressRefusal::Url(UrlFault::PlainHttp));
         for url in ["http://mcp.example.com/mcp", "http://93.184.216.34/mcp"] {
             assert_eq!(check(&rules, url), plain, "{url}");
             let open = AddressRules {

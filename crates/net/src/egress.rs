@@ -44,7 +44,7 @@ pub use crate::resolve::Network;
 use self::connect::Guard;
 use self::pool::{NoConnection, Pool};
 use self::wire::{Outgoing, Wire};
-use crate::address::{AddressRules, Refusal};
+use crate::address::{AddressRefusal, AddressRules};
 use crate::tunnel::{self, Away, Tunnels};
 
 /// Time within which a kept connection breaks if the peer had already closed it. If it breaks
@@ -269,7 +269,10 @@ impl Egress {
             return if is_ours {
                 Ok(())
             } else {
-                Err(EgressError::refused(Refusal::Url(UrlFault::LocalName), url))
+                Err(EgressError::refused(
+                    AddressRefusal::Url(UrlFault::LocalName),
+                    url,
+                ))
             };
         }
         self.inner
@@ -611,10 +614,10 @@ impl EgressError {
         }
     }
 
-    fn refused(refusal: Refusal, url: &Url) -> Self {
+    fn refused(refusal: AddressRefusal, url: &Url) -> Self {
         match refusal {
-            Refusal::Url(fault) => Self::BlockedUrl { fault },
-            Refusal::Address => Self::BlockedAddress {
+            AddressRefusal::Url(fault) => Self::BlockedUrl { fault },
+            AddressRefusal::Address => Self::BlockedAddress {
                 host: url.host_str().unwrap_or_default().to_owned(),
             },
         }

@@ -33,7 +33,7 @@ use tower::Service;
 pub use self::config::ListenConfig;
 pub(crate) use self::permits::AuthorisationReport;
 pub use self::permits::Sharing;
-use self::permits::{ConnectionPermit, ConnectionPermits, Refused};
+use self::permits::{ConnectionPermit, ConnectionPermits, ConnectionRefused};
 use self::watched::{Activity, Watched};
 use crate::shortcut::Answering;
 use crate::unrendered::UNRENDERED_CSP;
@@ -71,7 +71,7 @@ impl From<SocketAddr> for Peer {
 
 /// Bounds of one listener.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ListenLimits {
     /// Connections served at once; more wait unaccepted.
     pub connections: usize,
     /// How they are shared out among addresses. By default they are not.
@@ -86,7 +86,7 @@ pub struct Limits {
     pub idle: Duration,
 }
 
-impl Default for Limits {
+impl Default for ListenLimits {
     /// Those of the public listener by default, but not shared out among addresses.
     fn default() -> Self {
         Self {
@@ -263,7 +263,7 @@ pub fn bind(address: SocketAddr, setting: &'static str) -> Result<Bound, BindErr
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
-    limits: Limits,
+    limits: ListenLimits,
     shutdown: Shutdown,
 ) -> usize
 where
@@ -343,7 +343,7 @@ where
 
 /// Sends the reason, as far as the fresh connection takes it at once, and closes: a client that
 /// opens too many connections must not cause work.
-fn refuse(stream: &TcpStream, peer: SocketAddr, refused: Refused) {
+fn refuse(stream: &TcpStream, peer: SocketAddr, refused: ConnectionRefused) {
     static ANSWER: LazyLock<String> = LazyLock::new(|| {
         let body = r#"{"error":{"code":"too_many_connections","message":"There are too many connections. Close some, or try again in a moment."}}"#;
         format!(

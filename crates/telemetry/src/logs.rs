@@ -69,7 +69,7 @@ pub enum LogsError {
 /// Running logs. Dropping it writes what is waiting; keep it until the end of `main`.
 #[derive(Debug)]
 #[must_use = "lines still waiting are lost when the process ends before this is dropped"]
-pub struct Running {
+pub struct RunningLogs {
     _writer: Writer,
 }
 
@@ -77,13 +77,13 @@ pub struct Running {
 ///
 /// # Errors
 /// See [`LogsError`].
-pub fn start(config: &LogConfig) -> Result<Running, LogsError> {
+pub fn start(config: &LogConfig) -> Result<RunningLogs, LogsError> {
     let (writer, lines) = Writer::start(io::stderr()).map_err(LogsError::Thread)?;
     subscriber(config, lines)?
         .try_init()
         .map_err(LogsError::Twice)?;
     panics_become_lines();
-    Ok(Running { _writer: writer })
+    Ok(RunningLogs { _writer: writer })
 }
 
 fn subscriber(

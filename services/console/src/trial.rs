@@ -30,7 +30,7 @@ use portolan_storage::{
 use portolan_upstream::{OfferedIn, oauth::Challenge};
 use portolan_upstream_sync::{
     credentials::state_of,
-    look::{self, LookError, Opener, Target},
+    look::{self, LookError, LookTarget, Opener},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -265,7 +265,7 @@ pub(crate) async fn try_tool(
     }
     let name = tool.name().to_owned();
     if source.kind == SourceKind::Mcp {
-        let target = Target {
+        let target = LookTarget {
             tenant: workspace.id,
             url: Url::parse(&source.base_url)
                 .map_err(|error| ConsoleError::internal("stored address", error))?,

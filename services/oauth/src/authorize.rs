@@ -15,7 +15,7 @@ use portolan_model::{
     Timestamp,
     id::RequestId,
     redirect,
-    resource::{Asked, Site as ResourceSite},
+    resource::{RequestedResource, Site as ResourceSite},
     scope::{self, ScopeSet},
 };
 use portolan_site::{
@@ -420,8 +420,8 @@ impl Details {
             (_, Some(_)) => return Err((InvalidTarget, "one resource at a time")),
             (None, None) => None,
             (Some(text), None) => match resources.read(text) {
-                Ok(Asked::Named(resource)) => Some(resources.url(&resource)),
-                Ok(Asked::Origin) => {
+                Ok(RequestedResource::Named(resource)) => Some(resources.url(&resource)),
+                Ok(RequestedResource::Origin) => {
                     metrics::counter!("oauth_resource_absent_total", "form" => "origin")
                         .increment(1);
                     None

@@ -70,13 +70,13 @@ pub struct AdminArguments {
 pub enum Noun {
     /// People.
     #[command(subcommand)]
-    Users(users::Command),
+    Users(users::UsersCommand),
     /// Workspaces.
     #[command(subcommand)]
-    Tenants(tenants::Command),
+    Tenants(tenants::TenantsCommand),
     /// OAuth clients.
     #[command(subcommand)]
-    Clients(clients::Command),
+    Clients(clients::ClientsCommand),
     /// What people allowed clients to do.
     #[command(subcommand)]
     Grants(clients::GrantCommand),
@@ -84,16 +84,16 @@ pub enum Noun {
     Connects(connects::Arguments),
     /// Signed-in browsers.
     #[command(subcommand)]
-    Sessions(sessions::Command),
+    Sessions(sessions::SessionsCommand),
     /// Keys that sign access tokens.
     #[command(subcommand)]
-    Keys(keys::Command),
+    Keys(keys::KeysCommand),
     /// Secrets that are sealed under the master secret.
     #[command(subcommand)]
-    Vault(vault::Command),
+    Vault(vault::VaultCommand),
     /// The audit log.
     #[command(subcommand)]
-    Audit(audit::Command),
+    Audit(audit::AuditCommand),
 }
 
 /// The exit code of a command that was not confirmed.

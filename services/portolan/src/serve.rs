@@ -10,7 +10,7 @@ use portolan_mcp::McpState;
 use portolan_net::{
     health::{Dependency, Health},
     layers::Front,
-    listen::{self, Bound, Limits},
+    listen::{self, Bound, ListenLimits},
     shortcut::Shortcut,
 };
 use portolan_telemetry::{Metrics, RequestLog, Traces};
@@ -110,7 +110,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     life.tasks.spawn(listen::serve(
         listeners.admin,
         health.router().with_state(()),
-        Limits::default(),
+        ListenLimits::default(),
         life.admin(),
     ));
     let demo_api = extras
@@ -121,7 +121,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         life.tasks.spawn(listen::serve(
             demo.listener,
             portolan_demo_api::router().with_state(()),
-            Limits::default(),
+            ListenLimits::default(),
             life.beside(),
         ));
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{BUFFER_BYTES, HEAD_WITHIN, HYPER_HEADERS, Limits, Sharing};
+use super::{BUFFER_BYTES, HEAD_WITHIN, HYPER_HEADERS, ListenLimits, Sharing};
 use crate::client_ip::{ProxyHeader, ProxyNetwork, TrustedProxies};
 
 portolan_config::config! {
@@ -41,8 +41,8 @@ impl ListenConfig {
     }
 
     /// The bounds of the public listener.
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> ListenLimits {
+        ListenLimits {
             connections: self.listen_max_connections,
             sharing: Sharing {
                 per_address: self.per_address(),

@@ -17,17 +17,17 @@ pub struct LoginProviders(pub Vec<LoginProvider>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ProviderTables {
     #[serde(default)]
-    login_providers: Vec<Entry>,
+    login_providers: Vec<ProviderEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ProviderEntry {
     name: String,
     label: Option<String>,
-    kind: Kind,
+    kind: ProviderProtocol,
     issuer: Option<String>,
     base_url: Option<String>,
     api_url: Option<String>,
@@ -40,7 +40,7 @@ struct Entry {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum ProviderProtocol {
     Oidc,
     Entra,
     Github,
@@ -54,7 +54,8 @@ impl Value for LoginProviders {
     /// secrets in it.
     fn parse(text: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
         // The message of the parser quotes the line.
-        let file: File = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        let file: ProviderTables =
+            toml::from_str(text).map_err(|error| error.message().to_owned())?;
         let mut providers: Vec<LoginProvider> = Vec::new();
         for entry in file.login_providers {
             let name = entry.name.clone();
@@ -81,7 +82,7 @@ macro_rules! ensure {
     };
 }
 
-fn read(entry: Entry) -> Result<LoginProvider, String> {
+fn read(entry: ProviderEntry) -> Result<LoginProvider, String> {
     ensure!(
         is_provider_name(&entry.name),
         "name: 1 to 32 small letters, digits and hyphens are expected: it is part of an address"
@@ -100,7 +101,7 @@ fn read(entry: Entry) -> Result<LoginProvider, String> {
     };
     ensure!(!entry.client_id.is_empty(), "client_id is empty");
     let (label, kind) = match entry.kind {
-        Kind::Github => {
+        ProviderProtocol::Github => {
             ensure!(secret.is_some(), "GitHub gives a client secret: set it");
             ensure!(
                 entry.issuer.is_none() && entry.scope.is_none() && entry.algorithms.is_none(),
@@ -123,7 +124,7 @@ fn read(entry: Entry) -> Result<LoginProvider, String> {
             );
             ("GitHub".to_owned(), ProviderKind::Github(github))
         }
-        Kind::Oidc | Kind::Entra => {
+        ProviderProtocol::Oidc | ProviderProtocol::Entra => {
             ensure!(
                 entry.base_url.is_none() && entry.api_url.is_none(),
                 "base_url and api_url are for kind \"github\""
@@ -150,7 +151,7 @@ fn read(entry: Entry) -> Result<LoginProvider, String> {
                 );
                 openid.algorithms = Some(algorithms);
             }
-            if matches!(entry.kind, Kind::Entra) {
+            if matches!(entry.kind, ProviderProtocol::Entra) {
                 openid.subject = SubjectOf::Entra;
             }
             (entry.name.clone(), ProviderKind::OpenId(openid))

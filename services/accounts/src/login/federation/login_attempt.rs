@@ -28,7 +28,9 @@ use portolan_storage::{
     accounts::login_attempts::{self, Attempt, NewAttempt, Purpose, Signed},
     platform::audit,
 };
-use portolan_upstream::oauth::{Attempt as Secrets, AuthorizationServer, Callback, OauthError};
+use portolan_upstream::oauth::{
+    AuthorizationAttempt as Secrets, AuthorizationServer, Callback, OauthError,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
