@@ -1,6 +1,6 @@
 import { Alert, Button, Stack, TextInput, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Navigate, useNavigate, useSearch } from '@tanstack/react-router';
+import { createFileRoute, Navigate, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { type Me, meQuery } from '../api/me';
 import { useCreateWorkspace, useRestoreWorkspace } from '../api/workspaces';
@@ -17,9 +17,15 @@ import { slugFault, slugField } from '../slug';
 import { formatDate } from '../time';
 import classes from './home.module.css';
 
-/** The door of the console: into the last workspace, or to making the first one. */
-export function HomePage() {
-  const { create } = useSearch({ from: '/' });
+export const Route = createFileRoute('/')({
+  component: HomePage,
+  validateSearch: (search: Record<string, unknown>): { create?: boolean } =>
+    search.create ? { create: true } : {},
+});
+
+/** The start: the last workspace, or the form that creates the first one. */
+function HomePage() {
+  const { create } = Route.useSearch();
   const me = useQuery(meQuery);
   if (me.error && !me.data) {
     return (

@@ -1,6 +1,7 @@
 import { Button } from '@mantine/core';
 import { IconPlugConnected } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { appsQuery, type ConnectedApp, useDisconnectApp } from '../../api/people';
 import { Ago } from '../../components/ago';
 import { Tag } from '../../components/badges';
@@ -9,6 +10,10 @@ import { cell, Table } from '../../components/table';
 import { toastDone, toastFailed } from '../../components/toast';
 import { useMay, useSession } from '../../session';
 import { formatDate } from '../../time';
+
+export const Route = createFileRoute('/w/$ws/apps')({
+  component: AppsPage,
+});
 
 /** The host of an app that is known by an address; any app can call itself anything. */
 export function origin(app: Pick<ConnectedApp, 'client_id'>): string {
@@ -26,7 +31,7 @@ function renewals(count: number): string {
   return count === 1 ? 'Refreshed once' : `Refreshed ${count} times`;
 }
 
-export function AppsPage() {
+function AppsPage() {
   const { me, workspace } = useSession();
   const administers = useMay('administer');
   const apps = useQuery(appsQuery(workspace.slug));

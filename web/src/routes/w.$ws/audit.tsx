@@ -1,6 +1,7 @@
 import { Button } from '@mantine/core';
 import { IconDownload, IconHistory } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { type AuditEntry, auditQuery } from '../../api/audit';
 import { type Member, membersQuery } from '../../api/workspaces';
 import { actionWords, detailWords, nounWords } from '../../audit-words';
@@ -10,6 +11,10 @@ import { Restricted } from '../../components/restricted';
 import { cell, LoadMore, Table } from '../../components/table';
 import { useSession } from '../../session';
 import { formatDateTime } from '../../time';
+
+export const Route = createFileRoute('/w/$ws/audit')({
+  component: AuditPage,
+});
 
 /** `src_01a1fe80f4…fd82`: enough to tell two apart; the whole id is in the title. */
 const shortId = (id: string) => (id.length > 20 ? `${id.slice(0, 12)}…${id.slice(-4)}` : id);
@@ -37,7 +42,7 @@ function actorName(actor: AuditEntry['actor'], members: Member[]): string {
   return member ? member.display_name || member.email : (actor.user_id ?? actor.kind);
 }
 
-export function AuditPage() {
+function AuditPage() {
   return (
     <Restricted needs="administer" title="Audit log">
       <Audit />

@@ -1,12 +1,17 @@
 import { IconActivity } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { callsQuery } from '../../api/workspaces';
 import { CallsTable } from '../../components/calls';
 import { Empty, Loaded, Page, Panel } from '../../components/page';
 import { LoadMore } from '../../components/table';
 import { useSession } from '../../session';
 
-export function CallsPage() {
+export const Route = createFileRoute('/w/$ws/calls')({
+  component: CallsPage,
+});
+
+function CallsPage() {
   const { workspace } = useSession();
   const calls = useInfiniteQuery(callsQuery(workspace.slug));
   return (

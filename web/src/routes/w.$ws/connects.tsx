@@ -1,6 +1,7 @@
 import { Button, Select, TextInput } from '@mantine/core';
 import { IconRoute } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type ConnectAttempt, connectsQuery } from '../../api/clients';
 import { Ago } from '../../components/ago';
@@ -10,7 +11,16 @@ import { Empty, Loaded, Page, Panel } from '../../components/page';
 import { Restricted } from '../../components/restricted';
 import { cell, LoadMore, Table, TableBar } from '../../components/table';
 import { useFilter } from '../../filter';
+import { text } from '../../search';
 import { useSession } from '../../session';
+
+export const Route = createFileRoute('/w/$ws/connects')({
+  component: ConnectsPage,
+  validateSearch: (search: Record<string, unknown>): { request?: string; outcome?: string } => ({
+    request: text(search.request),
+    outcome: text(search.outcome),
+  }),
+});
 
 const states: Record<ConnectAttempt['state'], ['good' | 'bad' | 'warn' | 'quiet', string]> = {
   connected: ['good', 'Connected'],
@@ -26,7 +36,7 @@ function title(attempt: ConnectAttempt): string {
   return attempt.client_name ?? attempt.client_id ?? agent ?? 'Unknown client';
 }
 
-export function ConnectsPage() {
+function ConnectsPage() {
   return (
     <Restricted needs="administer" title="Connections">
       <Connects />

@@ -1,6 +1,6 @@
 import { IconActivity, IconCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { createFileRoute, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { serversQuery } from '../../api/servers';
 import { sourcesQuery } from '../../api/sources';
@@ -15,7 +15,11 @@ import { counted } from '../../outcomes';
 import { useMay, useSession } from '../../session';
 import classes from './overview.module.css';
 
-export function OverviewPage() {
+export const Route = createFileRoute('/w/$ws/')({
+  component: OverviewPage,
+});
+
+function OverviewPage() {
   const { workspace } = useSession();
   const overview = useQuery(overviewQuery(workspace.slug));
   return (

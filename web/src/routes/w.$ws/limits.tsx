@@ -1,5 +1,6 @@
 import { IconActivity } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { type Limits, type LimitsChange, limitsQuery, useChangeLimits } from '../../api/limits';
 import { ChartFrame, Legend, limitFits } from '../../components/chart';
 import { amount, LimitsForm, limitTexts } from '../../components/limits-form';
@@ -8,7 +9,11 @@ import { toastUndo } from '../../components/toast';
 import { UsageChart } from '../../components/usage-chart';
 import { useMay, useSession } from '../../session';
 
-export function LimitsPage() {
+export const Route = createFileRoute('/w/$ws/limits')({
+  component: LimitsPage,
+});
+
+function LimitsPage() {
   const { workspace } = useSession();
   const query = useQuery(limitsQuery(workspace.slug));
   return (

@@ -1,6 +1,7 @@
 import { Button, Group, Select, Stack, TextInput } from '@mantine/core';
 import { IconUserPlus, IconUsers } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Role } from '../../api/me';
 import {
@@ -20,6 +21,10 @@ import { cell, Table } from '../../components/table';
 import { toastDone } from '../../components/toast';
 import { useMay, useSession } from '../../session';
 import { formatDate } from '../../time';
+
+export const Route = createFileRoute('/w/$ws/members')({
+  component: MembersPage,
+});
 
 const roles: Record<Role, string> = {
   owner: 'Owner',
@@ -42,7 +47,7 @@ export function givable(own: Role): { value: Role; label: string }[] {
   return power.slice(0, power.indexOf(own) + 1).map((value) => ({ value, label: roles[value] }));
 }
 
-export function MembersPage() {
+function MembersPage() {
   const { me, workspace } = useSession();
   const administers = useMay('administer');
   const members = useQuery(membersQuery(workspace.slug));

@@ -1,16 +1,22 @@
 import { IconLock } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { Outlet, useParams } from '@tanstack/react-router';
+import { createFileRoute, Outlet } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { meQuery } from '../../api/me';
 import { LinkButton } from '../../components/link-button';
+import { NotFoundPage } from '../../components/not-found';
 import { Empty, Failed, Loading } from '../../components/page';
 import { PlainShell, Shell } from '../../components/shell';
 import { rememberWorkspace, SessionContext } from '../../session';
 
+export const Route = createFileRoute('/w/$ws')({
+  component: WorkspaceLayout,
+  notFoundComponent: NotFoundPage,
+});
+
 /** Finds the workspace of the address among the person's own, and frames its pages. */
-export function WorkspaceLayout() {
-  const { ws } = useParams({ from: '/w/$ws' });
+function WorkspaceLayout() {
+  const { ws } = Route.useParams();
   const me = useQuery(meQuery);
   const workspace = me.data?.workspaces.find((one) => one.slug === ws);
   useEffect(() => {

@@ -1,5 +1,6 @@
 import { Alert, Button, Radio, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { factorPath, type Security, securityQuery, useChangeSecurity } from '../../api/security';
 import { useFields } from '../../components/form';
 import { Loaded, Page, Panel } from '../../components/page';
@@ -8,7 +9,11 @@ import { Restricted } from '../../components/restricted';
 import { toastDone } from '../../components/toast';
 import { useSession } from '../../session';
 
-export function SecurityPage() {
+export const Route = createFileRoute('/w/$ws/security')({
+  component: SecurityPage,
+});
+
+function SecurityPage() {
   return (
     <Restricted needs="administer" title="Security">
       <SecuritySettings />

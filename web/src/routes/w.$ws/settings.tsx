@@ -1,6 +1,6 @@
 import { Button, Stack, Switch, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import {
   useChangeWorkspace,
   useDeleteWorkspace,
@@ -19,7 +19,11 @@ import { blank } from '../../rules';
 import { useMay, useSession } from '../../session';
 import { formatDate } from '../../time';
 
-export function SettingsPage() {
+export const Route = createFileRoute('/w/$ws/settings')({
+  component: SettingsPage,
+});
+
+function SettingsPage() {
   const { workspace } = useSession();
   const query = useQuery(workspaceQuery(workspace.slug));
   return (

@@ -1,6 +1,7 @@
 import { Alert, Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
 import { IconAt } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { useState } from 'react';
 import { confirmPath } from '../../api/people';
 import { factorPath } from '../../api/security';
@@ -29,7 +30,11 @@ import { Unsaved } from '../../components/unsaved';
 import { useSession } from '../../session';
 import { formatDate } from '../../time';
 
-export function SingleSignOnPage() {
+export const Route = createFileRoute('/w/$ws/single-sign-on')({
+  component: SingleSignOnPage,
+});
+
+function SingleSignOnPage() {
   return (
     <Restricted needs="administer" title="Single sign-on">
       <SingleSignOnSettings />

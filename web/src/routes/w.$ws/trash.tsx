@@ -1,12 +1,18 @@
 import { Button } from '@mantine/core';
 import { IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { type DeletedKind, trashQuery, useRestore } from '../../api/trash';
 import { Ago } from '../../components/ago';
 import { Empty, Loaded, Page, Panel } from '../../components/page';
 import { cell, Table } from '../../components/table';
 import { toastDone, toastFailed } from '../../components/toast';
 import { useMay, useSession } from '../../session';
+import { daysLeft } from '../../time';
+
+export const Route = createFileRoute('/w/$ws/trash')({
+  component: TrashPage,
+});
 
 const kinds: Record<DeletedKind, string> = {
   source: 'Source',
@@ -15,13 +21,7 @@ const kinds: Record<DeletedKind, string> = {
   resource: 'Resource',
 };
 
-/** Days that are left, rounded up, so that the last hours read "1 day". */
-export function daysLeft(until: string, now: number): string {
-  const days = Math.max(1, Math.ceil((Date.parse(until) - now) / 86_400_000));
-  return days === 1 ? '1 day' : `${days} days`;
-}
-
-export function TrashPage() {
+function TrashPage() {
   const { workspace } = useSession();
   const trash = useQuery(trashQuery(workspace.slug));
   const restore = useRestore(workspace.slug);

@@ -1,6 +1,7 @@
 import { Button, Group, Radio, Stack, TextInput } from '@mantine/core';
 import { IconPlugConnected } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { useState } from 'react';
 import {
   type AdmissionRule,
@@ -27,6 +28,10 @@ import { useSession } from '../../../session';
 import { formatDate } from '../../../time';
 import { RegisteredClients } from './-registered';
 
+export const Route = createFileRoute('/w/$ws/clients/')({
+  component: ClientsPage,
+});
+
 const rules: { value: AdmissionRule; label: string; note: string }[] = [
   { value: 'any', label: 'Any client', note: 'Each user decides on the consent page.' },
   {
@@ -52,7 +57,7 @@ const ends = ({ clients, apps }: RuleEffect) =>
 const connections = (count: number) =>
   count === 1 ? 'One connection ended.' : `${count} connections ended.`;
 
-export function ClientsPage() {
+function ClientsPage() {
   const { workspace } = useSession();
   return (
     <Restricted needs="administer" title="AI clients">

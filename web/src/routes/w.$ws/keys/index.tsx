@@ -1,5 +1,6 @@
 import { Button, Group } from '@mantine/core';
 import { IconPlus, IconRobot } from '@tabler/icons-react';
+import { createFileRoute } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Page } from '../../../components/page';
 import { SecretDialog, type Shown } from '../../../components/secret';
@@ -7,7 +8,11 @@ import { useMay, useSession } from '../../../session';
 import { ApiKeys, NewKeyDialog } from './-api-keys';
 import { NewAccountDialog, ServiceAccounts } from './-service-accounts';
 
-export function KeysPage() {
+export const Route = createFileRoute('/w/$ws/keys/')({
+  component: KeysPage,
+});
+
+function KeysPage() {
   const { workspace } = useSession();
   const administers = useMay('administer');
   const calls = useMay('call_tools');

@@ -1,22 +1,17 @@
 import { useQuery } from '@tanstack/react-query';
-import { useParams } from '@tanstack/react-router';
-import { promptQuery, useCreatePrompt, useDeletePrompt, useRewritePrompt } from '../../../api/prompts';
+import { createFileRoute } from '@tanstack/react-router';
+import { promptQuery, useDeletePrompt, useRewritePrompt } from '../../../api/prompts';
 import { PromptEditor } from '../../../components/prompt-editor';
-import { NewPublished, PublishedPage } from '../../../components/published-page';
+import { PublishedPage } from '../../../components/published-page';
 import { useSession } from '../../../session';
 
-export function NewPromptPage() {
-  const { workspace } = useSession();
-  return (
-    <NewPublished kind="prompt" create={useCreatePrompt(workspace.slug)}>
-      {(editor) => <PromptEditor {...editor} />}
-    </NewPublished>
-  );
-}
+export const Route = createFileRoute('/w/$ws/prompts/$id')({
+  component: PromptPage,
+});
 
-export function PromptPage() {
+function PromptPage() {
   const { workspace } = useSession();
-  const { id } = useParams({ from: '/w/$ws/prompts/$id' });
+  const { id } = Route.useParams();
   return (
     <PublishedPage
       kind="prompt"

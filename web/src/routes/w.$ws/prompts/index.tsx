@@ -1,11 +1,16 @@
 import { IconMessage2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { promptsQuery, useSwitchPrompt } from '../../../api/prompts';
 import { useRecentlyDeleted } from '../../../api/trash';
 import { PublishedList } from '../../../components/published-list';
 import { useMay, useSession } from '../../../session';
 
-export function PromptsPage() {
+export const Route = createFileRoute('/w/$ws/prompts/')({
+  component: PromptsPage,
+});
+
+function PromptsPage() {
   const { workspace } = useSession();
   return (
     <PublishedList

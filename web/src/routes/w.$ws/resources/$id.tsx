@@ -1,35 +1,19 @@
 import { useQuery } from '@tanstack/react-query';
-import { useParams } from '@tanstack/react-router';
-import {
-  resourceQuery,
-  useCreateResource,
-  useDeleteResource,
-  useRewriteResource,
-} from '../../../api/resources';
-import { type Source, sourcesQuery } from '../../../api/sources';
-import { NewPublished, PublishedPage } from '../../../components/published-page';
+import { createFileRoute } from '@tanstack/react-router';
+import { resourceQuery, useDeleteResource, useRewriteResource } from '../../../api/resources';
+import { sourcesQuery } from '../../../api/sources';
+import { PublishedPage } from '../../../components/published-page';
 import { ResourceEditor } from '../../../components/resource-editor';
 import { useSession } from '../../../session';
 
-function useSources(): Source[] {
-  const { workspace } = useSession();
-  return useQuery(sourcesQuery(workspace.slug)).data?.items ?? [];
-}
+export const Route = createFileRoute('/w/$ws/resources/$id')({
+  component: ResourcePage,
+});
 
-export function NewResourcePage() {
+function ResourcePage() {
   const { workspace } = useSession();
-  const sources = useSources();
-  return (
-    <NewPublished kind="resource" create={useCreateResource(workspace.slug)}>
-      {(editor) => <ResourceEditor sources={sources} {...editor} />}
-    </NewPublished>
-  );
-}
-
-export function ResourcePage() {
-  const { workspace } = useSession();
-  const { id } = useParams({ from: '/w/$ws/resources/$id' });
-  const sources = useSources();
+  const { id } = Route.useParams();
+  const sources = useQuery(sourcesQuery(workspace.slug)).data?.items ?? [];
   return (
     <PublishedPage
       kind="resource"

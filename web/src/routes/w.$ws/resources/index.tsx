@@ -1,9 +1,14 @@
 import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { type ResourceSummary, resourcesQuery, useSwitchResource } from '../../../api/resources';
 import { useRecentlyDeleted } from '../../../api/trash';
 import { PublishedList } from '../../../components/published-list';
 import { useMay, useSession } from '../../../session';
+
+export const Route = createFileRoute('/w/$ws/resources/')({
+  component: ResourcesPage,
+});
 
 const bodies: Record<ResourceSummary['body'], string> = {
   text: 'Text',
@@ -12,7 +17,7 @@ const bodies: Record<ResourceSummary['body'], string> = {
   upstream: 'Upstream',
 };
 
-export function ResourcesPage() {
+function ResourcesPage() {
   const { workspace } = useSession();
   return (
     <PublishedList

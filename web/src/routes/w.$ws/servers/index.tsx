@@ -1,7 +1,7 @@
 import { Alert, Select, Stack } from '@mantine/core';
 import { IconAnchor, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { createFileRoute, Link } from '@tanstack/react-router';
 import { type Server, serversQuery, useChooseDefault } from '../../../api/servers';
 import { useRecentlyDeleted } from '../../../api/trash';
 import { Ago } from '../../../components/ago';
@@ -14,7 +14,11 @@ import { cell, Table } from '../../../components/table';
 import { toastDone } from '../../../components/toast';
 import { useMay, useSession } from '../../../session';
 
-export function ServersPage() {
+export const Route = createFileRoute('/w/$ws/servers/')({
+  component: ServersPage,
+});
+
+function ServersPage() {
   const { workspace } = useSession();
   const params = { ws: workspace.slug };
   const servers = useQuery(serversQuery(workspace.slug));

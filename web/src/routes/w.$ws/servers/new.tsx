@@ -1,6 +1,6 @@
 import { Button, Stack, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { type PromptSummary, promptsQuery, useSetServerPrompts } from '../../../api/prompts';
 import { useCreateServer, useSetPublished, useSetServerTools } from '../../../api/servers';
@@ -17,10 +17,16 @@ import { toastDone, toastFailed } from '../../../components/toast';
 import { ToolPicker } from '../../../components/tool-picker';
 import { Unsaved } from '../../../components/unsaved';
 import { blank, nameFault } from '../../../rules';
+import { text } from '../../../search';
 import { useSession } from '../../../session';
 import { slugFault, slugField, suggestSlug } from '../../../slug';
 
-export function NewServerPage() {
+export const Route = createFileRoute('/w/$ws/servers/new')({
+  component: NewServerPage,
+  validateSearch: (search: Record<string, unknown>): { source?: string } => ({ source: text(search.source) }),
+});
+
+function NewServerPage() {
   const { workspace } = useSession();
   const back = { label: 'Servers', to: '/w/$ws/servers', params: { ws: workspace.slug } } as const;
   return (
@@ -58,7 +64,7 @@ function NewServerChoice({ back }: { back: Parameters<typeof Page>[0]['back'] })
 
 function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSummary[] }) {
   const { workspace } = useSession();
-  const { source } = useSearch({ from: '/w/$ws/servers/new' });
+  const { source } = Route.useSearch();
   const navigate = useNavigate();
   const create = useCreateServer(workspace.slug);
   const publish = useSetPublished(workspace.slug);

@@ -1,5 +1,5 @@
 import { Button, Stack, TextInput } from '@mantine/core';
-import { useNavigate } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { useAddAttachment } from '../../../api/attachments';
 import { useFields } from '../../../components/form';
 import { Page, Panel } from '../../../components/page';
@@ -9,10 +9,14 @@ import { Unsaved } from '../../../components/unsaved';
 import { useMay, useSession } from '../../../session';
 import { shownKey } from './$id/-attachment';
 
+export const Route = createFileRoute('/w/$ws/sources/attach')({
+  component: NewAttachmentPage,
+});
+
 const NAME = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/;
 
 /** A server that has no public address: it gets a name and a key, and a program offers it. */
-export function NewAttachmentPage() {
+function NewAttachmentPage() {
   const { workspace } = useSession();
   const navigate = useNavigate();
   const edits = useMay('edit_registry');

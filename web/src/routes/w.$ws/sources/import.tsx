@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconAnchor } from '@tabler/icons-react';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import {
   type Credential,
@@ -21,9 +21,15 @@ import { DocumentRefused } from '../../../components/problems';
 import { Restricted } from '../../../components/restricted';
 import { Steps } from '../../../components/steps';
 import { forgetImport, keepImport, keptImport } from '../../../import-draft';
+import { text } from '../../../search';
 import { useSession } from '../../../session';
 import { type Chosen, chosenFaults, ToolsStep } from './-import-tools';
 import classes from './import.module.css';
+
+export const Route = createFileRoute('/w/$ws/sources/import')({
+  component: ImportPage,
+  validateSearch: (search: Record<string, unknown>): { step?: string } => ({ step: text(search.step) }),
+});
 
 type Step = 'document' | 'tools' | 'credential' | 'done';
 const order: Step[] = ['document', 'tools', 'credential', 'done'];
@@ -31,7 +37,7 @@ const order: Step[] = ['document', 'tools', 'credential', 'done'];
 const title = 'Import an API';
 
 /** From a document to a source with its tools. Nothing is stored at the server before the last step but one. */
-export function ImportPage() {
+function ImportPage() {
   const { workspace } = useSession();
   const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
   return (
@@ -45,7 +51,7 @@ function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
   const { me, workspace } = useSession();
   const ws = workspace.slug;
   const navigate = useNavigate();
-  const search = useSearch({ from: '/w/$ws/sources/import' });
+  const search = Route.useSearch();
   // Without a step in the address an import begins anew; with one it goes on where this tab left it.
   const [kept] = useState(() => (search.step === undefined ? undefined : keptImport(ws)));
   const demo = me.demo_api ?? undefined;

@@ -1,6 +1,6 @@
 import { IconFileImport, IconPlugConnected, IconPlus, IconServer2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { createFileRoute, Link } from '@tanstack/react-router';
 import { kindName, sourcesQuery } from '../../../api/sources';
 import { useRecentlyDeleted } from '../../../api/trash';
 import { Ago } from '../../../components/ago';
@@ -12,7 +12,11 @@ import { RecentlyDeleted } from '../../../components/recently-deleted';
 import { cell, Table } from '../../../components/table';
 import { useMay, useSession } from '../../../session';
 
-export function SourcesPage() {
+export const Route = createFileRoute('/w/$ws/sources/')({
+  component: SourcesPage,
+});
+
+function SourcesPage() {
   const { workspace } = useSession();
   const params = { ws: workspace.slug };
   const sources = useQuery(sourcesQuery(workspace.slug));

@@ -1,5 +1,5 @@
 import { Button, Stack, TextInput } from '@mantine/core';
-import { useNavigate } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { useCreateSource } from '../../../api/sources';
 import { useFields } from '../../../components/form';
 import { Page, Panel } from '../../../components/page';
@@ -9,9 +9,13 @@ import { Unsaved } from '../../../components/unsaved';
 import { addressFault, blank } from '../../../rules';
 import { useSession } from '../../../session';
 
+export const Route = createFileRoute('/w/$ws/sources/new')({
+  component: NewHttpSourcePage,
+});
+
 const title = 'Add an API manually';
 
-export function NewHttpSourcePage() {
+function NewHttpSourcePage() {
   const { workspace } = useSession();
   const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
   return (

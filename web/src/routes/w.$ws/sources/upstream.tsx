@@ -1,5 +1,5 @@
 import { Button, Checkbox, Stack, Switch, TextInput } from '@mantine/core';
-import { useNavigate } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { ApiError } from '../../../api/http';
 import { type Sharing, useConnect } from '../../../api/sign-in';
 import type { Credential } from '../../../api/sources';
@@ -14,8 +14,12 @@ import { Offered, ServerFacts } from '../../../components/upstream-offer';
 import { addressFault, blank } from '../../../rules';
 import { useMay, useSession } from '../../../session';
 
+export const Route = createFileRoute('/w/$ws/sources/upstream')({
+  component: NewUpstreamPage,
+});
+
 /** Two steps: where the server is and what opens it; then what it offers, chosen and named. */
-export function NewUpstreamPage() {
+function NewUpstreamPage() {
   const { me, workspace } = useSession();
   const edits = useMay('edit_registry');
   const preview = usePreviewUpstream(workspace.slug);

@@ -1,15 +1,22 @@
 import { IconTool } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
 import { toolsQuery, useSetToolsEnabled } from '../../../api/tools';
 import { LinkButton } from '../../../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../../../components/page';
 import { toastFailed, toastUndo } from '../../../components/toast';
 import { ToolList } from '../../../components/tool-list';
+import { narrowed } from '../../../search';
 import { useMay, useSession } from '../../../session';
+
+export const Route = createFileRoute('/w/$ws/tools/')({
+  component: ToolsPage,
+  validateSearch: narrowed,
+});
 
 const plural = (count: number) => (count === 1 ? '1 tool' : `${count} tools`);
 
-export function ToolsPage() {
+function ToolsPage() {
   const { workspace } = useSession();
   const tools = useQuery(toolsQuery(workspace.slug));
   const setEnabled = useSetToolsEnabled(workspace.slug);

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Stack, Tabs } from '@mantine/core';
 import { IconActivity, IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import {
   connectionQuery,
   type ServerDetail,
@@ -20,15 +20,21 @@ import { TextLink } from '../../../../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../../../../components/page';
 import { LoadMore } from '../../../../components/table';
 import { toastDone, toastFailed, toastUndo } from '../../../../components/toast';
+import { text } from '../../../../search';
 import { useMay, useSession } from '../../../../session';
 import { ServerPrompts, ServerResources } from './-offers';
 import { ServerSettings } from './-settings';
 import { ServerTools } from './-tools';
 import classes from './server.module.css';
 
-export function ServerPage() {
+export const Route = createFileRoute('/w/$ws/servers/$id/')({
+  component: ServerPage,
+  validateSearch: (search: Record<string, unknown>): { tab?: string } => ({ tab: text(search.tab) }),
+});
+
+function ServerPage() {
   const { workspace } = useSession();
-  const { id } = useParams({ from: '/w/$ws/servers/$id' });
+  const { id } = Route.useParams();
   const server = useQuery(serverQuery(workspace.slug, id));
   if (!server.data) {
     return (
@@ -43,7 +49,7 @@ export function ServerPage() {
 function ServerView({ server }: { server: ServerDetail }) {
   const { workspace } = useSession();
   const ws = workspace.slug;
-  const { tab } = useSearch({ from: '/w/$ws/servers/$id' });
+  const { tab } = Route.useSearch();
   const navigate = useNavigate();
   const edits = useMay('edit_registry');
   const publish = useSetPublished(ws);

@@ -1,7 +1,7 @@
 import { Alert, Box, Button, Group, Stack, Tabs } from '@mantine/core';
 import { IconPlus, IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { isAttached } from '../../../../api/attachments';
 import {
@@ -32,15 +32,24 @@ import { Facts, Loaded, Page, Panel } from '../../../../components/page';
 import { SourceSettingsForm } from '../../../../components/source-settings';
 import { toastDone, toastFailed, toastUndo } from '../../../../components/toast';
 import { ToolList } from '../../../../components/tool-list';
+import { narrowed, text } from '../../../../search';
 import { useMay, useSession } from '../../../../session';
 import { NewApiSignIn } from './-api-sign-in';
 import { AttachmentPanel } from './-attachment';
 import { SignInPanel } from './-sign-in';
 import { LookNow, PendingNotice, UpstreamPanel } from './-upstream';
 
-export function SourcePage() {
+export const Route = createFileRoute('/w/$ws/sources/$id/')({
+  component: SourcePage,
+  validateSearch: (search: Record<string, unknown>): { tab?: string; q?: string; show?: string } => ({
+    tab: text(search.tab),
+    ...narrowed(search),
+  }),
+});
+
+function SourcePage() {
   const { workspace } = useSession();
-  const { id } = useParams({ from: '/w/$ws/sources/$id' });
+  const { id } = Route.useParams();
   const source = useQuery(sourceQuery(workspace.slug, id));
   const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
   if (!source.data) {
@@ -56,7 +65,7 @@ export function SourcePage() {
 function SourceView({ source }: { source: Source }) {
   const { workspace } = useSession();
   const ws = workspace.slug;
-  const { tab } = useSearch({ from: '/w/$ws/sources/$id' });
+  const { tab } = Route.useSearch();
   const navigate = useNavigate();
   const edits = useMay('edit_registry');
   const params = { ws, id: source.id };

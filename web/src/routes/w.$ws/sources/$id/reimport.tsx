@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { ApiError } from '../../../../api/http';
 import {
   type ReimportPreview,
@@ -21,10 +21,14 @@ import { toastDone } from '../../../../components/toast';
 import { sentence } from '../../../../sentence';
 import { useSession } from '../../../../session';
 
+export const Route = createFileRoute('/w/$ws/sources/$id/reimport')({
+  component: ReimportPage,
+});
+
 /** A newer document for a source: the difference first, then the change. */
-export function ReimportPage() {
+function ReimportPage() {
   const { workspace } = useSession();
-  const { id } = useParams({ from: '/w/$ws/sources/$id/reimport' });
+  const { id } = Route.useParams();
   const source = useQuery(sourceQuery(workspace.slug, id));
   const back = {
     label: source.data?.name ?? 'Source',

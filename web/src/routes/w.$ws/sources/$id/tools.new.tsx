@@ -1,4 +1,4 @@
-import { useNavigate, useParams } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { useCreateTool } from '../../../../api/tools';
 import { Page } from '../../../../components/page';
 import { Restricted } from '../../../../components/restricted';
@@ -6,9 +6,13 @@ import { toastDone } from '../../../../components/toast';
 import { ToolEditor } from '../../../../components/tool-editor';
 import { useSession } from '../../../../session';
 
-export function NewToolPage() {
+export const Route = createFileRoute('/w/$ws/sources/$id/tools/new')({
+  component: NewToolPage,
+});
+
+function NewToolPage() {
   const { workspace } = useSession();
-  const { id } = useParams({ from: '/w/$ws/sources/$id/tools/new' });
+  const { id } = Route.useParams();
   const navigate = useNavigate();
   const create = useCreateTool(workspace.slug, id);
   const back = { label: 'Source', to: '/w/$ws/sources/$id', params: { ws: workspace.slug, id } } as const;

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { toolQuery, useSetDefinition } from '../../../../api/tools';
 import { Loaded, Page } from '../../../../components/page';
 import { Restricted } from '../../../../components/restricted';
@@ -7,9 +7,13 @@ import { toastDone } from '../../../../components/toast';
 import { ToolEditor } from '../../../../components/tool-editor';
 import { useSession } from '../../../../session';
 
-export function EditToolPage() {
+export const Route = createFileRoute('/w/$ws/tools/$id/edit')({
+  component: EditToolPage,
+});
+
+function EditToolPage() {
   const { workspace } = useSession();
-  const { id } = useParams({ from: '/w/$ws/tools/$id/edit' });
+  const { id } = Route.useParams();
   const navigate = useNavigate();
   const tool = useQuery(toolQuery(workspace.slug, id));
   const set = useSetDefinition(workspace.slug, id);

@@ -1,7 +1,7 @@
 import { Alert, Group, Stack, Switch, Tabs } from '@mantine/core';
 import { IconPencil } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { type Tool, toolQuery, useUpdateTool } from '../../../../api/tools';
 import { Method, Tag } from '../../../../components/badges';
 import { InlineCode } from '../../../../components/inline-code';
@@ -9,15 +9,21 @@ import { LinkButton } from '../../../../components/link-button';
 import { Loaded, Page, Panel } from '../../../../components/page';
 import { SchemaPanel } from '../../../../components/schema-tree';
 import { toastFailed } from '../../../../components/toast';
+import { text } from '../../../../search';
 import { sentence } from '../../../../sentence';
 import { useMay, useSession } from '../../../../session';
 import { Texts } from './-texts';
 import { Trial } from './-trial';
 import classes from './tool.module.css';
 
-export function ToolPage() {
+export const Route = createFileRoute('/w/$ws/tools/$id/')({
+  component: ToolPage,
+  validateSearch: (search: Record<string, unknown>): { tab?: string } => ({ tab: text(search.tab) }),
+});
+
+function ToolPage() {
   const { workspace } = useSession();
-  const { id } = useParams({ from: '/w/$ws/tools/$id' });
+  const { id } = Route.useParams();
   const tool = useQuery(toolQuery(workspace.slug, id));
   if (!tool.data) {
     return (
@@ -32,7 +38,7 @@ export function ToolPage() {
 function ToolView({ tool }: { tool: Tool }) {
   const { workspace } = useSession();
   const ws = workspace.slug;
-  const { tab } = useSearch({ from: '/w/$ws/tools/$id' });
+  const { tab } = Route.useSearch();
   const navigate = useNavigate();
   const edits = useMay('edit_registry');
   const update = useUpdateTool(ws, tool.id);
