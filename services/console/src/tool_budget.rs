@@ -37,6 +37,16 @@ const CONTEXT: i64 = 200_000;
 /// Fewest words of a description by which a model can choose a tool.
 const FEWEST_WORDS: usize = 4;
 
+const WEAK: &str =
+    "The description says too little. Describe what the tool does and when to use it.";
+const SAME_NAME: &str =
+    "Another selected tool has nearly the same name. Give names that differ in a word.";
+const SAME_DESCRIPTION: &str =
+    "Another selected tool has the same description. Say how they differ.";
+const SHORTENED: &str =
+    "The name was shortened and ends with a code. Give it a short name of words.";
+const LARGE: &str = "The definition is large. Shorten its description, or choose a simpler tool.";
+
 /// A choice of tools to check.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ToolBudgetRequest {
@@ -48,8 +58,8 @@ pub struct ToolBudgetRequest {
 /// A checked choice. Nothing is stored.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ToolBudget {
-    /// Estimated tokens of the list of tools, one for four bytes. Clients send the list to the model
-    /// in each conversation.
+    /// Estimated tokens of the list of tools, one for four bytes. Clients send the list to the
+    /// model in each conversation.
     tokens: i64,
     /// In the order of the request; tools that do not exist are absent.
     tools: Vec<ToolTokens>,
@@ -107,25 +117,28 @@ fn budget(request: &ToolBudgetRequest, weights: Vec<ToolWeight>) -> ToolBudget {
         .iter()
         .map(|(name, tool)| {
             let tokens = (tool.bytes + MEMBER_NAMES) / BYTES_OF_A_TOKEN;
-            let mut notes = Vec::new();
-            if is_weak(name, tool) {
-                notes.push("The description says too little. Describe what the tool does and when to use it.".to_owned());
-            }
-            if names[&folded(name)] > 1 {
-                notes.push("Another selected tool has nearly the same name. Give names that differ in a word.".to_owned());
-            }
             let description = plain(&tool.description);
-            if !description.is_empty() && descriptions[&description] > 1 {
-                notes.push("Another selected tool has the same description. Say how they differ.".to_owned());
-            }
             let suffix = naming::stable_suffix(&tool.operation_key);
-            if name.strip_suffix(&suffix).is_some_and(|stem| stem.ends_with('_')) {
-                notes.push("The name was shortened and ends with a code. Give it a short name of words.".to_owned());
+            let stem = name.strip_suffix(&suffix);
+            let notes = [
+                (is_weak(name, tool), WEAK),
+                (names[&folded(name)] > 1, SAME_NAME),
+                (
+                    !description.is_empty() && descriptions[&description] > 1,
+                    SAME_DESCRIPTION,
+                ),
+                (stem.is_some_and(|stem| stem.ends_with('_')), SHORTENED),
+                (tokens > HEAVY_TOOL, LARGE),
+            ];
+            ToolTokens {
+                tool_id: tool.id,
+                tokens,
+                notes: notes
+                    .into_iter()
+                    .filter(|(applies, _)| *applies)
+                    .map(|(_, note)| note.to_owned())
+                    .collect(),
             }
-            if tokens > HEAVY_TOOL {
-                notes.push("The definition is large. Shorten its description, or choose a simpler tool.".to_owned());
-            }
-            ToolTokens { tool_id: tool.id, tokens, notes }
         })
         .collect();
     let offered = |tool: &ToolWeight| tool.enabled && tool.state == ToolState::Active;

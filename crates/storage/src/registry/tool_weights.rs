@@ -4,7 +4,7 @@ use portolan_model::{id::ToolId, registry::ToolState};
 
 use crate::{StorageError, TenantTx};
 
-/// What a tool adds to a list.
+/// A tool, with the size that it adds to a list.
 #[derive(Debug, Clone)]
 pub struct ToolWeight {
     /// The tool.
