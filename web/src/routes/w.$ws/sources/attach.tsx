@@ -3,10 +3,11 @@ import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { useAddAttachment } from '../../../api/attachments';
 import { useFields } from '../../../components/form';
 import { Page, Panel } from '../../../components/page';
+import { Restricted } from '../../../components/restricted';
 import { SecretDialog } from '../../../components/secret';
 import { Submit } from '../../../components/submit';
 import { Unsaved } from '../../../components/unsaved';
-import { useMay, useSession } from '../../../session';
+import { useSession } from '../../../session';
 import { shownKey } from './$id/-attachment';
 
 export const Route = createFileRoute('/w/$ws/sources/attach')({
@@ -15,11 +16,20 @@ export const Route = createFileRoute('/w/$ws/sources/attach')({
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/;
 
-/** A server that has no public address: it gets a name and a key, and a program offers it. */
+/** The form for a server without a public address: it gets a name and a key, and a program offers it. */
 function NewAttachmentPage() {
   const { workspace } = useSession();
+  const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
+  return (
+    <Restricted needs="edit_registry" title="Attach a private server" back={back}>
+      <NewAttachmentForm back={back} />
+    </Restricted>
+  );
+}
+
+function NewAttachmentForm({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
+  const { workspace } = useSession();
   const navigate = useNavigate();
-  const edits = useMay('edit_registry');
   const add = useAddAttachment(workspace.slug);
   const form = useFields({
     initialValues: { name: '' },
@@ -28,19 +38,10 @@ function NewAttachmentPage() {
     }),
     error: add.error,
   });
-  const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
-
-  if (!edits) {
-    return (
-      <Page title="Attach a private server" back={back}>
-        <Panel>Your role can’t attach servers. Ask a developer, admin or owner.</Panel>
-      </Page>
-    );
-  }
-
   return (
     <Page
       title="Attach a private server"
+      help="attach"
       back={back}
       lede="An MCP server on a laptop or in a private network. A program beside it opens the connection; no port is opened."
     >
@@ -61,7 +62,7 @@ function NewAttachmentPage() {
             />
             <Submit error={add.error} title="Could not add the server">
               <Button type="submit" loading={add.isPending}>
-                Create the key
+                Create key
               </Button>
             </Submit>
           </Stack>

@@ -61,6 +61,7 @@ function SourcesPage() {
   return (
     <Page
       title="Sources"
+      help="console#sources"
       lede="The APIs and MCP servers behind your tools. Each has its own base URL, credential and limits."
       actions={some && actions}
     >

@@ -52,6 +52,7 @@ function NewUpstreamPage() {
   return (
     <Page
       title="Add an MCP server"
+      help="console#sources"
       back={back}
       lede="An existing MCP server, any protocol version. Publish its tools, prompts and resources next to your own."
     >

@@ -55,7 +55,7 @@ function Known({ id, attachment }: { id: string; attachment: Attachment }) {
   return (
     <>
       <Panel
-        title={programs.length > 0 ? 'Attached' : 'Away'}
+        title={programs.length > 0 ? 'Connected' : 'Not connected'}
         note={
           programs.length > 0
             ? `${plural(programs.length, 'program')} ${programs.length === 1 ? 'offers' : 'offer'} this server.`
@@ -65,14 +65,19 @@ function Known({ id, attachment }: { id: string; attachment: Attachment }) {
         {programs.map((program) => (
           <Stack key={program.since} gap="sm" mb="md">
             {program.error && (
-              <Alert color="yellow" data-tone="yellow" title="The server behind it has a fault">
+              <Alert color="yellow" data-tone="yellow" title="The program can’t use the server">
                 {program.error}
               </Alert>
             )}
             <Facts
               items={[
                 ['Program', <code key="version">{program.version}</code>],
-                ['State', <Tag key="state">{program.is_ready ? 'ready' : 'not ready'}</Tag>],
+                [
+                  'State',
+                  <Tag key="state" tone={program.is_ready ? undefined : 'warn'}>
+                    {program.is_ready ? 'ready' : 'not ready'}
+                  </Tag>,
+                ],
                 ['Connections', String(program.connections)],
                 ['Since', <Ago key="since" at={program.since} />],
               ]}
@@ -95,7 +100,7 @@ function Known({ id, attachment }: { id: string; attachment: Attachment }) {
                 })
               }
             >
-              Replace the key
+              Replace key
             </Button>
           )
         }
@@ -103,14 +108,14 @@ function Known({ id, attachment }: { id: string; attachment: Attachment }) {
         <Stack gap="md">
           <CodeBlock label="Command" code={attachCommand(attachment.address)} wrap />
           <span>
-            The key stands in the environment variable <code>PORTOLAN_ATTACH_KEY</code>. A server that speaks
-            HTTP is offered with <code>--url</code> and its address instead of a command.
+            Set the key in the environment variable <code>PORTOLAN_ATTACH_KEY</code>. For a server that speaks
+            HTTP, write <code>--url</code> and its URL instead of <code>-- COMMAND</code>.
           </span>
           <Facts
             items={[
               ['Name', <code key="name">{attachment.name}</code>],
               ['Key', <code key="hint">{attachment.key_hint}</code>],
-              ['Made', <Ago key="made" at={attachment.key_created_at} />],
+              ['Created', <Ago key="created" at={attachment.key_created_at} />],
             ]}
           />
         </Stack>

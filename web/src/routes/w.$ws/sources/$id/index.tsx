@@ -76,7 +76,8 @@ function SourceView({ source }: { source: Source }) {
       back={{ label: 'Sources', to: '/w/$ws/sources', params: { ws } }}
       beside={
         <>
-          <Tag>{kindName(source.kind)}</Tag> <SourceCredentialStatus source={source} />
+          <Tag>{attached ? 'Attached server' : kindName(source.kind)}</Tag>{' '}
+          {(!attached || source.credential) && <SourceCredentialStatus source={source} />}
         </>
       }
       lede={attached ? 'Offered by a program on a private machine.' : <code>{source.base_url}</code>}
