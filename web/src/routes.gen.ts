@@ -10,6 +10,9 @@
 
 import { Route as rootRouteImport } from './routes/__root';
 import { Route as IndexRouteImport } from './routes/index';
+import { Route as DocsRouteRouteImport } from './routes/docs/route';
+import { Route as DocsIndexRouteImport } from './routes/docs/index';
+import { Route as DocsSplatRouteImport } from './routes/docs/$';
 import { Route as WWsRouteRouteImport } from './routes/w.$ws/route';
 import { Route as WWsIndexRouteImport } from './routes/w.$ws/index';
 import { Route as WWsAppsRouteImport } from './routes/w.$ws/apps';
@@ -49,6 +52,21 @@ const IndexRoute = IndexRouteImport.update({
   id: '/',
   path: '/',
   getParentRoute: () => rootRouteImport,
+} as any);
+const DocsRouteRoute = DocsRouteRouteImport.update({
+  id: '/docs',
+  path: '/docs',
+  getParentRoute: () => rootRouteImport,
+} as any);
+const DocsIndexRoute = DocsIndexRouteImport.update({
+  id: '/',
+  path: '/',
+  getParentRoute: () => DocsRouteRoute,
+} as any);
+const DocsSplatRoute = DocsSplatRouteImport.update({
+  id: '/$',
+  path: '/$',
+  getParentRoute: () => DocsRouteRoute,
 } as any);
 const WWsRouteRoute = WWsRouteRouteImport.update({
   id: '/w/$ws',
@@ -223,7 +241,10 @@ const WWsSourcesIdToolsNewRoute = WWsSourcesIdToolsNewRouteImport.update({
 
 export interface FileRoutesByFullPath {
   '/': typeof IndexRoute;
+  '/docs': typeof DocsRouteRouteWithChildren;
   '/w/$ws': typeof WWsRouteRouteWithChildren;
+  '/docs/$': typeof DocsSplatRoute;
+  '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/calls': typeof WWsCallsRoute;
@@ -260,6 +281,8 @@ export interface FileRoutesByFullPath {
 }
 export interface FileRoutesByTo {
   '/': typeof IndexRoute;
+  '/docs/$': typeof DocsSplatRoute;
+  '/docs': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/calls': typeof WWsCallsRoute;
@@ -297,7 +320,10 @@ export interface FileRoutesByTo {
 export interface FileRoutesById {
   __root__: typeof rootRouteImport;
   '/': typeof IndexRoute;
+  '/docs': typeof DocsRouteRouteWithChildren;
   '/w/$ws': typeof WWsRouteRouteWithChildren;
+  '/docs/$': typeof DocsSplatRoute;
+  '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/calls': typeof WWsCallsRoute;
@@ -336,7 +362,10 @@ export interface FileRouteTypes {
   fileRoutesByFullPath: FileRoutesByFullPath;
   fullPaths:
     | '/'
+    | '/docs'
     | '/w/$ws'
+    | '/docs/$'
+    | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/calls'
@@ -373,6 +402,8 @@ export interface FileRouteTypes {
   fileRoutesByTo: FileRoutesByTo;
   to:
     | '/'
+    | '/docs/$'
+    | '/docs'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/calls'
@@ -409,7 +440,10 @@ export interface FileRouteTypes {
   id:
     | '__root__'
     | '/'
+    | '/docs'
     | '/w/$ws'
+    | '/docs/$'
+    | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/calls'
@@ -447,6 +481,7 @@ export interface FileRouteTypes {
 }
 export interface RootRouteChildren {
   IndexRoute: typeof IndexRoute;
+  DocsRouteRoute: typeof DocsRouteRouteWithChildren;
   WWsRouteRoute: typeof WWsRouteRouteWithChildren;
 }
 
@@ -458,6 +493,27 @@ declare module '@tanstack/react-router' {
       fullPath: '/';
       preLoaderRoute: typeof IndexRouteImport;
       parentRoute: typeof rootRouteImport;
+    };
+    '/docs': {
+      id: '/docs';
+      path: '/docs';
+      fullPath: '/docs';
+      preLoaderRoute: typeof DocsRouteRouteImport;
+      parentRoute: typeof rootRouteImport;
+    };
+    '/docs/': {
+      id: '/docs/';
+      path: '/';
+      fullPath: '/docs/';
+      preLoaderRoute: typeof DocsIndexRouteImport;
+      parentRoute: typeof DocsRouteRoute;
+    };
+    '/docs/$': {
+      id: '/docs/$';
+      path: '/$';
+      fullPath: '/docs/$';
+      preLoaderRoute: typeof DocsSplatRouteImport;
+      parentRoute: typeof DocsRouteRoute;
     };
     '/w/$ws': {
       id: '/w/$ws';
@@ -700,6 +756,20 @@ declare module '@tanstack/react-router' {
   }
 }
 
+interface DocsRouteRouteChildren {
+  DocsSplatRoute: typeof DocsSplatRoute;
+  DocsIndexRoute: typeof DocsIndexRoute;
+}
+
+const DocsRouteRouteChildren: DocsRouteRouteChildren = {
+  DocsSplatRoute: DocsSplatRoute,
+  DocsIndexRoute: DocsIndexRoute,
+};
+
+const DocsRouteRouteWithChildren = DocsRouteRoute._addFileChildren(
+  DocsRouteRouteChildren,
+);
+
 interface WWsRouteRouteChildren {
   WWsAppsRoute: typeof WWsAppsRoute;
   WWsAuditRoute: typeof WWsAuditRoute;
@@ -778,6 +848,7 @@ const WWsRouteRouteWithChildren = WWsRouteRoute._addFileChildren(
 
 const rootRouteChildren: RootRouteChildren = {
   IndexRoute: IndexRoute,
+  DocsRouteRoute: DocsRouteRouteWithChildren,
   WWsRouteRoute: WWsRouteRouteWithChildren,
 };
 export const routeTree = rootRouteImport

@@ -53,6 +53,7 @@ function Connects() {
   return (
     <Page
       title="Connections"
+      help="guides/debug-a-connection"
       lede="Connection attempts by AI clients, kept for 7 days. Updates automatically."
     >
       <Panel flush>

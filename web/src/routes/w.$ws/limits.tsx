@@ -19,6 +19,7 @@ function LimitsPage() {
   return (
     <Page
       title="Limits"
+      help="console#limits"
       lede="What this workspace can use and what it used. Calls over a limit are refused, and the client is told when to retry."
     >
       <Loaded query={query} lines={8}>

@@ -59,6 +59,7 @@ function MembersPage() {
   return (
     <Page
       title="Members"
+      help="console#roles"
       lede="People with access to this workspace and its servers."
       actions={
         administers && (

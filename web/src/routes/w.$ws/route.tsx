@@ -1,13 +1,16 @@
 import { IconLock } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { createFileRoute, Outlet } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { lazy, Suspense, useEffect } from 'react';
 import { meQuery } from '../../api/me';
 import { LinkButton } from '../../components/link-button';
 import { NotFoundPage } from '../../components/not-found';
 import { Empty, Failed, Loading } from '../../components/page';
 import { PlainShell, Shell } from '../../components/shell';
 import { rememberWorkspace, SessionContext } from '../../session';
+import { useOverlay } from '../../shortcuts';
+
+const WorkspaceOverlay = lazy(() => import('./-palette'));
 
 export const Route = createFileRoute('/w/$ws')({
   component: WorkspaceLayout,
@@ -17,6 +20,7 @@ export const Route = createFileRoute('/w/$ws')({
 /** Finds the workspace of the address among the person's own, and frames its pages. */
 function WorkspaceLayout() {
   const { ws } = Route.useParams();
+  const [overlay, setOverlay] = useOverlay();
   const me = useQuery(meQuery);
   const workspace = me.data?.workspaces.find((one) => one.slug === ws);
   useEffect(() => {
@@ -54,8 +58,13 @@ function WorkspaceLayout() {
   }
   return (
     <SessionContext value={{ me: me.data, workspace }}>
-      <Shell>
+      <Shell onSearch={() => setOverlay('search')}>
         <Outlet key={workspace.id} />
+        {overlay && (
+          <Suspense>
+            <WorkspaceOverlay overlay={overlay} onClose={() => setOverlay(undefined)} />
+          </Suspense>
+        )}
       </Shell>
     </SessionContext>
   );

@@ -25,7 +25,7 @@ function SecuritySettings() {
   const { workspace } = useSession();
   const query = useQuery(securityQuery(workspace.slug));
   return (
-    <Page title="Security" lede="Sign-in requirements for members.">
+    <Page title="Security" help="console#sign-in-rules" lede="Sign-in requirements for members.">
       <Loaded query={query}>{(data) => <SecondFactor key={data.second_factor} security={data} />}</Loaded>
     </Page>
   );

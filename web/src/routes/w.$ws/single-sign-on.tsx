@@ -48,6 +48,7 @@ function SingleSignOnSettings() {
   return (
     <Page
       title="Single sign-on"
+      help="console#sign-in-rules"
       lede="Members sign in with your company’s OpenID provider. Claims apply to this workspace only."
     >
       <Loaded query={query}>

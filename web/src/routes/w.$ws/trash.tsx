@@ -29,6 +29,7 @@ function TrashPage() {
   return (
     <Page
       title="Trash"
+      help="console#trash"
       lede="Deleted sources, servers, prompts and resources. You can restore them for 30 days; then they are removed for good."
     >
       <Panel flush>

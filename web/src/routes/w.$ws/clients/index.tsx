@@ -63,6 +63,7 @@ function ClientsPage() {
     <Restricted needs="administer" title="AI clients">
       <Page
         title="AI clients"
+        help="console#ai-clients"
         lede="Which AI clients can connect to this workspace. Changes apply immediately, including to connected clients."
       >
         <Admission ws={workspace.slug} />

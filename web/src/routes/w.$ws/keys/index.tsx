@@ -21,6 +21,7 @@ function KeysPage() {
   return (
     <Page
       title="Keys"
+      help="console#keys"
       lede="For programs: API keys for clients without OAuth, and service accounts that act without a user."
       actions={
         calls && (

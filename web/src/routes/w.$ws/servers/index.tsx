@@ -32,6 +32,7 @@ function ServersPage() {
   return (
     <Page
       title="Servers"
+      help="console#servers"
       lede="A server is a URL that AI clients connect to, with the tools you select for it."
       actions={servers.data && servers.data.items.length > 0 && create}
     >

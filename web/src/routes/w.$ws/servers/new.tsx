@@ -4,6 +4,7 @@ import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { type PromptSummary, promptsQuery, useSetServerPrompts } from '../../../api/prompts';
 import { useCreateServer, useSetPublished, useSetServerTools } from '../../../api/servers';
+import { useToolBudget } from '../../../api/tool-budget';
 import { type ToolSummary, toolsQuery } from '../../../api/tools';
 import { nameAndAddress } from '../../../components/address';
 import { useFields } from '../../../components/form';
@@ -43,6 +44,7 @@ function NewServerChoice({ back }: { back: Parameters<typeof Page>[0]['back'] })
   return (
     <Page
       title="New server"
+      help="console#servers"
       back={back}
       lede="Few tools with clear names work best: models find the right one sooner."
     >
@@ -102,6 +104,7 @@ function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSu
     place: (refusal) => (refusal.field === 'tools' ? undefined : slugField(refusal)),
   });
   const { slug, tools: names, prompts: promptNames } = form.values;
+  const budget = useToolBudget(workspace.slug, slug, names);
   const fields = nameAndAddress(form);
   const { twice, nothing, ...others } = form.errors;
   const faultText = twice ?? (Object.keys(others).length > 0 ? form.fault : nothing);
@@ -204,6 +207,7 @@ function NewServer({ tools, prompts }: { tools: ToolSummary[]; prompts: PromptSu
               names={names}
               onChange={(next) => form.setFieldValue('tools', new Map(next))}
               clashes={clashingNames(names)}
+              budget={budget}
             />
           )}
         </Panel>

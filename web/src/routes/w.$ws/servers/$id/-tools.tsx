@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { ApiError } from '../../../../api/http';
 import { type ServerDetail, useSetServerTools } from '../../../../api/servers';
+import { useToolBudget } from '../../../../api/tool-budget';
 import { toolsQuery } from '../../../../api/tools';
 import { Loaded } from '../../../../components/page';
 import { PublishedChoice } from '../../../../components/published-choice';
@@ -41,7 +42,8 @@ export function ServerTools({ server }: { server: ServerDetail }) {
             }
           >
             {(names, onChange, clashes) => (
-              <ToolPicker
+              <PickerWithBudget
+                slug={server.slug}
                 tools={shown}
                 names={names}
                 onChange={onChange}
@@ -54,4 +56,12 @@ export function ServerTools({ server }: { server: ServerDetail }) {
       }}
     </Loaded>
   );
+}
+
+function PickerWithBudget({
+  slug,
+  ...picker
+}: { slug: string } & Omit<Parameters<typeof ToolPicker>[0], 'budget'>) {
+  const { workspace } = useSession();
+  return <ToolPicker {...picker} budget={useToolBudget(workspace.slug, slug, picker.names)} />;
 }

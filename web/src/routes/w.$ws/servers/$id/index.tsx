@@ -13,9 +13,9 @@ import { sourcesQuery } from '../../../../api/sources';
 import { toolsQuery } from '../../../../api/tools';
 import { ServerStatus, Tag } from '../../../../components/badges';
 import { CallsTable } from '../../../../components/calls';
+import { ClientWarnings } from '../../../../components/client-warnings';
 import { ConnectionGuide, ServerUrl } from '../../../../components/connection';
 import { RefusedCredentials, SourceCredentialStatus } from '../../../../components/credential-state';
-import { InlineCode } from '../../../../components/inline-code';
 import { TextLink } from '../../../../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../../../../components/page';
 import { LoadMore } from '../../../../components/table';
@@ -101,16 +101,8 @@ function ServerView({ server }: { server: ServerDetail }) {
     >
       <ServerUrl url={server.url} />
       <ServerSources server={server} />
-      {server.warnings.length > 0 && (
-        <Alert color="yellow" data-tone="yellow" title="Client compatibility">
-          <ul className="short">
-            {server.warnings.map((warning) => (
-              <li key={`${warning.client}${warning.message}`}>
-                <strong>{warning.client}</strong>: <InlineCode text={warning.message} />
-              </li>
-            ))}
-          </ul>
-        </Alert>
+      {((tab ?? 'tools') !== 'tools' || server.tools.length === 0) && (
+        <ClientWarnings warnings={server.warnings} />
       )}
       <Tabs
         value={tab ?? 'tools'}
