@@ -12,6 +12,7 @@ use portolan_tests::{
     person::Person,
     process::eventually,
     stack::{Stack, portolan, run_to_end},
+    stand_in::StandIn,
     upstream::{Fixture, Upstream},
 };
 use reqwest::{Method, StatusCode};
@@ -399,6 +400,58 @@ async fn a_server_of_the_network_that_speaks_http_is_attached_by_its_address() -
             "{said}"
         );
     }
+    Ok(())
+}
+
+/// The document is a file of the private network; the API has a private address.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_of_the_network_is_attached_by_its_document_and_base_url() -> Result<()> {
+    const TOKEN: &str = "a-token-that-never-leaves-the-network";
+    let scene = Scene::new().await?;
+    let console = scene.owner.console();
+    let item =
+        json!({"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]});
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Ledger", "version": "7"},
+        "servers": [{"url": "https://ledger.example.com"}],
+        "paths": {"/items/{id}": {"get": {
+            "operationId": "get_item",
+            "parameters": [
+                {"name": "id", "in": "path", "required": true, "schema": {"type": "string"}},
+            ],
+            "responses": {"200": {
+                "description": "Done", "content": {"application/json": {"schema": item}},
+            }},
+        }}},
+    });
+    let file = scene.folder.path().join("openapi.json");
+    fs::write(&file, document.to_string())?;
+    let ledger = StandIn::start(document).await?;
+    let attach = Attach::api(&scene.added, &file, &ledger.url(), TOKEN)?;
+    scene
+        .added
+        .attached(&console, 1)
+        .await
+        .with_context(|| attach.log())?;
+    let client = scene.publish().await?;
+    let (session, _) = client.initialize(LEGACY).await?;
+    for said in [
+        call(&session, "get_item", json!({"id": "7"})).await?,
+        modern(&client, "get_item", json!({"id": "7"})).await?,
+    ] {
+        let received = ledger.take_last().context("a request")?;
+        assert_eq!(received.path, "/items/7");
+        assert_eq!(received.headers["authorization"], format!("Bearer {TOKEN}"));
+        assert!(
+            said["result"]["structuredContent"]["id"].is_string(),
+            "{said}"
+        );
+    }
+    assert!(
+        !attach.log().contains(TOKEN),
+        "the credential is not logged"
+    );
     Ok(())
 }
 

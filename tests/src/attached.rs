@@ -107,6 +107,15 @@ impl Attach {
         })
     }
 
+    /// Offers an HTTP API whose credential is a token of the environment.
+    pub fn api(added: &Added, document: &Path, base_url: &str, token: &str) -> Result<Self> {
+        Self::start(added, &added.address, &[("API_TOKEN", token)], |attach| {
+            attach.arg("--openapi").arg(document);
+            attach.args(["--base-url", base_url]);
+            attach.args(["--header", "Authorization: Bearer ${API_TOKEN}"]);
+        })
+    }
+
     fn start(
         added: &Added,
         address: &str,

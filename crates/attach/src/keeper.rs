@@ -15,6 +15,7 @@ use tokio::{sync::Notify, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    api::ApiError,
     link::{Dialler, JoinError, NodeConnection},
     offer::OfferedServer,
 };
@@ -37,6 +38,9 @@ pub enum AttachError {
     /// The first connection was refused for good.
     #[error("not attached: {0}")]
     Refused(String),
+    /// The API cannot be offered.
+    #[error("not attached: {0}")]
+    Api(#[from] ApiError),
 }
 
 #[derive(Debug, Default)]

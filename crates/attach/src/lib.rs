@@ -3,12 +3,14 @@
 //!
 //! ```text
 //! node ── HTTP/2 requests ──► link ─► offer ─┬─ stdio: sessions of a command
-//!      ◄── TLS, dialled by link ──           └─ forward: a server with an address of its own
+//!      ◄── TLS, dialled by link ──           ├─ forward: a server with an address of its own
+//!                                            └─ api: an HTTP API with an OpenAPI document
 //! ```
 //!
 //! | Module | Subject |
 //! |---|---|
 //! | [`address`] | where the connection is opened |
+//! | [`api`] | an MCP server in front of an HTTP API |
 //! | [`answers`] | answers to requests of a node |
 //! | [`link`] | one connection to one node |
 //! | [`keeper`] | a connection to each node |
@@ -18,6 +20,7 @@
 
 pub mod address;
 pub mod answers;
+pub mod api;
 pub mod forward;
 pub mod keeper;
 pub mod link;
@@ -32,11 +35,13 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     address::{AddressError, AttachAddress},
+    api::{ApiError, ApiSource, DocumentPlace},
     keeper::AttachError,
     stdio::command::CommandLine,
 };
 use self::{
-    forward::Forward, keeper::Keeper, offer::OfferedServer, random::random_id, stdio::Stdio,
+    api::Api, forward::Forward, keeper::Keeper, offer::OfferedServer, random::random_id,
+    stdio::Stdio,
 };
 
 /// The server that is offered.
@@ -46,6 +51,8 @@ pub enum Target {
     Command(CommandLine),
     /// The MCP endpoint of a server in this network.
     Url(url::Url),
+    /// An HTTP API in this network.
+    Api(ApiSource),
 }
 
 /// One run of `portolan attach`.
@@ -82,6 +89,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Attach
         Target::Url(url) => {
             OfferedServer::Forward(Forward::new(outward.client(), url, instance.clone()))
         }
+        Target::Api(source) => OfferedServer::Api(Api::load(source, &options.authorities).await?),
     };
     let offer = Arc::new(offer);
     let keeper = Keeper::new(

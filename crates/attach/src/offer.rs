@@ -7,6 +7,7 @@ use portolan_net::tunnel::{CONTROL, NodeState, OfferState};
 
 use crate::{
     answers::{AnswerBody, json, text},
+    api::Api,
     forward::Forward,
     stdio::Stdio,
 };
@@ -19,6 +20,8 @@ pub enum OfferedServer {
     Stdio(Stdio),
     /// A server with an address.
     Forward(Forward),
+    /// An HTTP API.
+    Api(Api),
 }
 
 impl OfferedServer {
@@ -34,6 +37,7 @@ impl OfferedServer {
         match self {
             Self::Stdio(stdio) => stdio.answer(request).await,
             Self::Forward(forward) => forward.answer(request).await,
+            Self::Api(api) => api.answer(request).await,
         }
     }
 
@@ -52,6 +56,7 @@ impl OfferedServer {
         let state = match self {
             Self::Stdio(stdio) => stdio.state(),
             Self::Forward(forward) => forward.state(),
+            Self::Api(api) => api.state(),
         };
         json(StatusCode::OK, encoded(&state))
     }
