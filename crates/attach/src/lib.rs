@@ -15,12 +15,14 @@
 //! | [`link`] | one connection to one node |
 //! | [`keeper`] | a connection to each node |
 //! | [`offer`] | one request of a node |
+//! | `figures` | measurements, and their listener |
 //! | [`forward`] | requests to a server that speaks HTTP |
 //! | [`stdio`] | a Streamable HTTP server in front of a command |
 
 pub mod address;
 pub mod answers;
 pub mod api;
+mod figures;
 pub mod forward;
 pub mod keeper;
 pub mod link;
@@ -28,7 +30,7 @@ pub mod offer;
 mod random;
 pub mod stdio;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::SocketAddr, sync::Arc};
 
 use portolan_net::{egress::Authorities, outward::Outward};
 use tokio_util::sync::CancellationToken;
@@ -40,8 +42,8 @@ pub use self::{
     stdio::command::CommandLine,
 };
 use self::{
-    api::Api, forward::Forward, keeper::Keeper, offer::OfferedServer, random::random_id,
-    stdio::Stdio,
+    api::Api, figures::Figures, forward::Forward, keeper::Keeper, offer::OfferedServer,
+    random::random_id, stdio::Stdio,
 };
 
 /// The server that is offered.
@@ -65,6 +67,8 @@ pub struct Options {
     pub target: Target,
     /// Certificate authorities to trust besides those of the machine.
     pub authorities: Authorities,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl fmt::Debug for Options {
@@ -81,11 +85,14 @@ impl fmt::Debug for Options {
 /// # Errors
 /// [`AttachError`], in words for the person who runs the program.
 pub async fn run(options: Options, stop: CancellationToken) -> Result<(), AttachError> {
-    let outward =
-        Outward::new(&options.authorities).map_err(|error| AttachError::Tls(error.into()))?;
+    let outward = Outward::new(&options.authorities)
+        .map_err(|error| AttachError::Tls(error.into()))?;
     let instance = random_id();
+    let figures = Figures::new();
     let offer = match options.target {
-        Target::Command(line) => OfferedServer::Stdio(Stdio::start(line, instance.clone())),
+        Target::Command(line) => {
+            OfferedServer::Stdio(Stdio::start(line, instance.clone(), Arc::clone(&figures)))
+        }
         Target::Url(url) => {
             OfferedServer::Forward(Forward::new(outward.client(), url, instance.clone()))
         }
@@ -100,8 +107,20 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Attach
             instance,
         },
         Arc::clone(&offer),
+        Arc::clone(&figures),
     );
-    let outcome = keeper.run(stop).await;
+    let measured = async {
+        match options.metrics {
+            Some(address) => figures.serve(address, stop.clone()).await,
+            None => Ok(()),
+        }
+    };
+    let attached = async {
+        let outcome = keeper.run(stop.clone()).await;
+        stop.cancel();
+        outcome
+    };
+    let outcome = tokio::try_join!(attached, async { Ok(measured.await?) }).map(|_| ());
     offer.end().await;
     outcome
 }

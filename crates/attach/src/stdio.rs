@@ -25,6 +25,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use crate::figures::Figures;
+
 use self::{
     command::{CommandLine, Process},
     era::Era,
@@ -42,6 +44,7 @@ pub struct Stdio(Arc<Inner>);
 struct Inner {
     line: CommandLine,
     instance: String,
+    figures: Arc<Figures>,
     era: watch::Sender<Option<Era>>,
     state: Mutex<State>,
     /// Taken by one start at a time.
@@ -72,10 +75,11 @@ impl fmt::Debug for Stdio {
 
 impl Stdio {
     /// Starts the command, and finds its era.
-    pub fn start(line: CommandLine, instance: String) -> Self {
+    pub(crate) fn start(line: CommandLine, instance: String, figures: Arc<Figures>) -> Self {
         let this = Self(Arc::new(Inner {
             line,
             instance,
+            figures,
             era: watch::Sender::new(None),
             state: Mutex::default(),
             starts: AsyncMutex::default(),

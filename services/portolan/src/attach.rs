@@ -1,6 +1,6 @@
 //! `portolan attach`: offers a server of this machine or network as an upstream of a workspace.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -56,6 +56,9 @@ pub struct AttachArguments {
     /// File with certificate authorities (PEM) to trust besides those of the machine.
     #[arg(long, env = "PORTOLAN_ATTACH_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    /// Where Prometheus reads metrics, such as 127.0.0.1:9464. Without it, there are none.
+    #[arg(long, env = "PORTOLAN_ATTACH_METRICS", value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Which log lines are written to standard error.
     #[arg(
         long,
@@ -115,6 +118,7 @@ pub(crate) fn run(arguments: AttachArguments, environment: &Environment) -> Resu
         key: arguments.api_key.trim().to_owned(),
         target,
         authorities,
+        metrics: arguments.metrics,
     };
     let runtime = lifecycle::runtime()?;
     let outcome = runtime.block_on(async {

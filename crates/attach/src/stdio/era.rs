@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use serde_json::value::RawValue;
-use tokio::time::{Instant, timeout};
+use portolan_protocol::meta;
+use serde_json::{Value, json, value::RawValue};
+use tokio::time::timeout;
 
 use super::{
     Inner, PRIMED,
@@ -46,21 +47,18 @@ impl Inner {
             )),
             (Err(error), None) => {
                 session.end().await;
-                let now = Instant::now();
-                self.state().restarts.failed(session.started, now);
+                self.failed(&mut self.state(), session.started);
                 Err(error)
             }
         }
     }
 
     async fn ask_era(&self, session: &Arc<Session>) -> Result<Era, String> {
-        let ourselves = format!(
-            r#"{{"name":"portolan-attach","version":"{}"}}"#,
-            env!("CARGO_PKG_VERSION")
-        );
-        let initialize = format!(
-            r#"{{"jsonrpc":"2.0","id":"attach-1","method":"initialize","params":{{"protocolVersion":"{PRIMED}","capabilities":{{}},"clientInfo":{ourselves}}}}}"#
-        );
+        let ourselves = json!({"name": "portolan-attach", "version": env!("CARGO_PKG_VERSION")});
+        let initialize = json!({
+            "jsonrpc": "2.0", "id": "attach-1", "method": "initialize",
+            "params": {"protocolVersion": PRIMED, "capabilities": {}, "clientInfo": &ourselves},
+        });
         let answer = exchange(session, "\"attach-1\"", initialize).await?;
         let answer = Envelope::read(&answer).ok_or("The command answered with no message.")?;
         if let Some(result) = answer.result {
@@ -68,9 +66,14 @@ impl Inner {
             return Ok(Era::Sessions);
         }
         let refusal = answer.error.map_or("", RawValue::get).to_owned();
-        let discover = format!(
-            r#"{{"jsonrpc":"2.0","id":"attach-2","method":"server/discover","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientInfo":{ourselves},"io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
-        );
+        let discover = json!({
+            "jsonrpc": "2.0", "id": "attach-2", "method": "server/discover",
+            "params": {"_meta": {
+                meta::PROTOCOL_VERSION: MODERN,
+                meta::CLIENT_INFO: ourselves,
+                meta::CLIENT_CAPABILITIES: {},
+            }},
+        });
         let answer = exchange(session, "\"attach-2\"", discover).await?;
         let answer = Envelope::read(&answer).ok_or("The command answered with no message.")?;
         match answer.result {
@@ -88,17 +91,17 @@ impl Inner {
 
 /// Name, version and revision of a server, for the log.
 fn of(result: &RawValue) -> String {
-    let result: serde_json::Value = serde_json::from_str(result.get()).unwrap_or_default();
+    let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
     let info = result
         .get("serverInfo")
         .or_else(|| result.pointer("/_meta/io.modelcontextprotocol~1serverInfo"));
     let text = |name: &str| -> String {
         let value = info.and_then(|info| info.get(name));
-        let value = value.and_then(serde_json::Value::as_str).unwrap_or("?");
+        let value = value.and_then(Value::as_str).unwrap_or("?");
         value.chars().filter(|c| !c.is_control()).take(80).collect()
     };
     let revision = result.get("protocolVersion");
-    let revision = revision.and_then(serde_json::Value::as_str);
+    let revision = revision.and_then(Value::as_str);
     format!(
         "{} {}, {}",
         text("name"),
@@ -107,8 +110,8 @@ fn of(result: &RawValue) -> String {
     )
 }
 
-async fn exchange(session: &Arc<Session>, id: &str, line: String) -> Result<Bytes, String> {
-    let line = Bytes::from(line);
+async fn exchange(session: &Arc<Session>, id: &str, message: Value) -> Result<Bytes, String> {
+    let line = Bytes::from(message.to_string());
     let message = Envelope::read(&line).ok_or("no message")?;
     let events = session
         .request(&message, id, line.clone(), false)

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Inner, command::Process, era::Era, session::Session};
+use super::{Inner, State, command::Process, era::Era, session::Session};
 use crate::random::random_id;
 
 /// How long a node's request waits for a process.
@@ -64,7 +64,7 @@ impl Inner {
             if state.spare.as_mut().is_some_and(is_gone)
                 && let Some(spare) = state.spare.take()
             {
-                state.restarts.failed(spare.started, Instant::now());
+                self.failed(&mut state, spare.started);
             }
             let is_idle = |session: &Session| {
                 session
@@ -85,12 +85,17 @@ impl Inner {
         }
     }
 
+    /// Records that a process ended by itself. Returns the pause before the next start.
+    pub(super) fn failed(&self, state: &mut State, started: Instant) -> Duration {
+        self.figures.failure();
+        state.restarts.failed(started, Instant::now())
+    }
+
     pub(super) fn not_started(&self, error: &std::io::Error) -> String {
         let program = self.line.program.to_string_lossy();
         let message = format!("{program} cannot be started: {error}");
         let mut state = self.state();
-        let now = Instant::now();
-        state.restarts.failed(now, now);
+        self.failed(&mut state, Instant::now());
         state.error = Some(message.clone());
         message
     }
@@ -105,7 +110,7 @@ impl Inner {
                 if matches!(spare.child.try_wait(), Ok(None)) {
                     return Ok(spare);
                 }
-                self.state().restarts.failed(spare.started, Instant::now());
+                self.failed(&mut self.state(), spare.started);
             }
             let (pause, error) = {
                 let state = self.state();
@@ -153,7 +158,7 @@ impl Inner {
             tracing::info!(pid = session.pid, "a process has ended");
             return;
         };
-        let pause = state.restarts.failed(session.started, Instant::now());
+        let pause = self.failed(&mut state, session.started);
         state.error = Some(format!("The command ended by itself ({words})."));
         drop(state);
         tracing::warn!(

@@ -102,12 +102,9 @@ impl Stdio {
         line: Bytes,
     ) -> Result<Response<AnswerBody>, Refused> {
         if self.era().await? == Era::Modern {
-            return Ok(json(
-                StatusCode::BAD_REQUEST,
-                format!(
-                    r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"This server has no sessions"}}}}"#
-                ),
-            ));
+            let error = r#"{"code":-32601,"message":"This server has no sessions"}"#;
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+            return Ok(json(StatusCode::BAD_REQUEST, body));
         }
         let process = self.0.process().await.map_err(unavailable)?;
         let session = self.0.session(process);
