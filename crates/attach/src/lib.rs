@@ -32,7 +32,7 @@ pub mod stdio;
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
-use portolan_net::{egress::Authorities, outward::Outward};
+use portolan_net::{egress::Authorities, outward::Outward, proxies::Proxies};
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
@@ -67,6 +67,8 @@ pub struct Options {
     pub target: Target,
     /// Certificate authorities to trust besides those of the machine.
     pub authorities: Authorities,
+    /// The way to the service.
+    pub proxies: Proxies,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
 }
@@ -85,7 +87,7 @@ impl fmt::Debug for Options {
 /// # Errors
 /// [`AttachError`], in words for the person who runs the program.
 pub async fn run(options: Options, stop: CancellationToken) -> Result<(), AttachError> {
-    let outward = Outward::new(&options.authorities)
+    let outward = Outward::new(&options.authorities, &options.proxies)
         .map_err(|error| AttachError::Tls(error.into()))?;
     let instance = random_id();
     let figures = Figures::new();

@@ -7,7 +7,10 @@ use std::{
 };
 
 use http::HeaderMap;
-use portolan_net::egress::{Egress, EgressPolicy, EgressSetupError};
+use portolan_net::{
+    egress::{Egress, EgressPolicy, EgressSetupError},
+    proxies::Proxies,
+};
 use tokio::{runtime::Builder, time::Instant};
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -36,6 +39,8 @@ pub struct Setup {
     pub sign_in: Option<SignIn>,
     /// Admits `http://` to public hosts.
     pub allow_plain_http: bool,
+    /// The way out of a private network.
+    pub proxies: Proxies,
     /// Where notes go.
     pub notes: Notes,
 }
@@ -67,6 +72,7 @@ fn egress(setup: &Setup) -> Result<Egress, EgressSetupError> {
         // The person's own machine: servers on it and in its network are reached too.
         any_destination: true,
         allow_plain_http: setup.allow_plain_http,
+        proxies: setup.proxies.clone(),
         user_agent: concat!("portolan-connect/", env!("CARGO_PKG_VERSION")).to_owned(),
         connect_timeout: CONNECT,
         ..EgressPolicy::default()

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use http::HeaderMap;
 use portolan_attach::{ApiSource, AttachAddress, CommandLine, DocumentPlace, Options, Target};
-use portolan_net::egress::Authorities;
+use portolan_net::{egress::Authorities, proxies::Proxies};
 use portolan_telemetry::{LogConfig, LogFormat};
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -118,6 +118,7 @@ pub(crate) fn run(arguments: AttachArguments, environment: &Environment) -> Resu
         key: arguments.api_key.trim().to_owned(),
         target,
         authorities,
+        proxies: Proxies::read(|name| environment.get(name).cloned()),
         metrics: arguments.metrics,
     };
     let runtime = lifecycle::runtime()?;

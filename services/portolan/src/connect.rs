@@ -10,6 +10,7 @@ use portolan_bridge::{
     account::{Place, SignIn},
     install::{self, Client, Entry},
 };
+use portolan_net::proxies::Proxies;
 use url::Url;
 
 use crate::{header_option::header_of, output::say};
@@ -174,6 +175,7 @@ fn setup(arguments: &ConnectArguments, environment: &Environment) -> Result<Setu
         headers,
         sign_in,
         allow_plain_http: arguments.allow_http,
+        proxies: Proxies::read(|name| environment.get(name).cloned()),
         notes: Notes::new(arguments.verbose),
     })
 }
