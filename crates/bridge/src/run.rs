@@ -19,6 +19,7 @@ use crate::{
     account::{Account, SignIn},
     lines::{self, Out},
     note::Notes,
+    pages,
     talk::{GRACE, Talk},
     wire::Wire,
 };
@@ -88,6 +89,7 @@ pub fn run(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<BridgeEnd, SetupError> {
+    pages::allow_huge(false);
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let (ended, writer) = {
         let _within = runtime.enter();
