@@ -104,7 +104,8 @@ function Known({ id, attachment }: { id: string; attachment: Attachment }) {
           <CodeBlock label="Command" code={attachCommand(attachment.address)} wrap />
           <span>
             The key stands in the environment variable <code>PORTOLAN_ATTACH_KEY</code>. A server that speaks
-            HTTP is offered with <code>--url</code> and its address instead of a command.
+            HTTP is offered with <code>--url</code> and its address instead of a command, and an HTTP API with{' '}
+            <code>--openapi</code>, its OpenAPI document, and <code>--base-url</code>.
           </span>
           <Facts
             items={[
