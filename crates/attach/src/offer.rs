@@ -17,7 +17,6 @@ use crate::{
 
 /// The server behind this program.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a program has one")]
 pub enum OfferedServer {
     /// A command.
     Stdio(Stdio),

@@ -210,7 +210,8 @@ async fn it_speaks_one_revision_and_refuses_everything_else() {
     let (_, unknown) = scene.send("tools/call", json!({"name": "none"})).await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     let initialize = json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"},
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "a", "version": "1"},
     }});
     let (status, refused) = scene.post(Request::post("/mcp"), &initialize).await;
     assert!(status.is_client_error(), "{status}");
