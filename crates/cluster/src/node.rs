@@ -30,6 +30,7 @@ mod guarded_store;
 mod inner;
 mod instruments;
 #[cfg(test)]
+#[path = "../tests/interleavings/nodes.rs"]
 mod interleavings;
 mod limits;
 mod membership;
@@ -91,7 +92,7 @@ pub use self::{
     reader::{Delivery, deliveries::StreamReader},
     running::call::Running,
     sessions::{SessionError, SessionState, Unavailable},
-    settings::NodeSettings,
+    settings::{NodeSettings, TaskWrapper},
     writer::{NewStream, Over, StreamWriter},
 };
 use crate::{

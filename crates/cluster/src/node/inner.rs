@@ -23,7 +23,7 @@ use super::{
     reader::{Connection, Phase},
     running::RunningCalls,
     sessions::KnownSessions,
-    settings::NodeSettings,
+    settings::{NodeSettings, TaskWrapper},
     stream_metrics::StreamMetrics,
     supervisor::held::Supervisor,
     takeover::claims::Takeovers,
@@ -93,9 +93,9 @@ impl Inner {
 
     /// Starts a task of this node.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        match &self.settings.standstill {
+        match &self.settings.task_wrapper {
             None => spawn(&self.tracker, task),
-            Some(standstill) => spawn(&self.tracker, standstill.around(task)),
+            Some(TaskWrapper(wrap)) => spawn(&self.tracker, wrap(Box::pin(task))),
         }
     }
 

@@ -3,9 +3,14 @@
 
 use std::sync::Arc;
 
+use crate::fixture::{
+    Kind,
+    fault::{Fault, FaultStore, Rates},
+    names::*,
+    server::RedisServer,
+};
 use bytes::Bytes;
 use portolan_cluster::{
-    fault::{Fault, FaultStore, Rates},
     memory::MemoryStore,
     store::{
         Appended, Begin, Bounds, Class, NodeMessage, Registered, Routed, State, Store, TakenOver,
@@ -14,8 +19,6 @@ use portolan_cluster::{
 };
 use portolan_model::{Clock, Timestamp};
 use tokio_util::task::TaskTracker;
-
-use crate::fixture::{Kind, names::*, server::RedisServer};
 
 async fn faulty(kind: &Kind) -> FaultStore {
     let ground = kind.ground(Bounds::default()).await;

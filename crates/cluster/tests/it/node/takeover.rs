@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use portolan_cluster::{
-    fault::Rates,
     node::{PayloadPart, PayloadPlace, Payloads as _, Resumed},
     store::{Append, Cursor, Epoch, NewEvent, NodeId, Store as _, TakeOver, TakenOver},
 };
 use tokio::time::Instant;
 
 use super::world::{ME, NOTE, Named, START, TENANT, World, first, next, quiet, rest, some, text};
+use crate::fixture::fault::Rates;
 
 #[tokio::test(start_paused = true)]
 async fn the_client_of_a_dead_owner_gets_an_honest_error_within_twelve_seconds() {

@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
+use crate::fixture::fault::FaultStore;
 use async_trait::async_trait;
 use bytes::Bytes;
 use portolan_cluster::{
-    fault::FaultStore,
     memory::MemoryStore,
     store::{
         Append, Appended, Attached, Begin, Cursor, Fresh, Held, HoldWanted, Lease, LeaseWanted,
