@@ -9,7 +9,7 @@ use crate::{
 
 /// Deadline of an operation.
 const WITHIN: Duration = Duration::from_secs(1);
-/// Name for `hold`. It holds nothing, so several processes may share it.
+/// Name for `hold_slots`. It holds nothing, so several processes may share it.
 const ONLOOKER: NodeId = NodeId(*b"nonlooker00000");
 
 /// Refill rate and capacity of a bucket.
@@ -40,7 +40,7 @@ impl Ledger {
             used: 0,
             want: 0,
         };
-        let asked = self.0.hold(ONLOOKER, WITHIN, &nothing);
+        let asked = self.0.hold_slots(ONLOOKER, WITHIN, &nothing);
         let held = tokio::time::timeout(WITHIN, asked).await.ok()?.ok()?;
         Some(held.used_elsewhere)
     }
@@ -81,7 +81,7 @@ impl Ledger {
             debt: 0,
             back,
         }];
-        let leases = tokio::time::timeout(WITHIN, self.0.lease(&wanted)).await;
+        let leases = tokio::time::timeout(WITHIN, self.0.take_tokens(&wanted)).await;
         leases.ok()?.ok()?.first().copied()
     }
 }

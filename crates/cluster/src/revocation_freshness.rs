@@ -114,7 +114,7 @@ impl RevocationFreshness {
             used: permits,
             want: permits,
         };
-        let held = timeout(LOOK, self.store.hold(self.me, BELIEVED, &wanted)).await;
+        let held = timeout(LOOK, self.store.hold_slots(self.me, BELIEVED, &wanted)).await;
         Some(held.ok()?.ok()?.used_elsewhere > 0)
     }
 }

@@ -150,7 +150,7 @@ impl Inner {
     /// Time at which the store last lost data. Reads the incarnation from the store itself: a
     /// caller may hold a reply that is newer than the last notification.
     pub(super) fn rolled_back(&self) -> Option<Instant> {
-        let incarnation = *self.guarded_store.store.incarnation().borrow();
+        let incarnation = *self.guarded_store.store.health().incarnation.borrow();
         let mut settled = lock(&self.settled);
         if settled.incarnation != incarnation {
             settled.incarnation = incarnation;

@@ -27,21 +27,16 @@ scripts! {
     begin: "begin",
     update: "update",
     remember: "remember",
-    forget: "forget",
-    end: "end",
+    remove: "remove",
     append: "append",
     attach: "attach",
     read: "read",
-    detach: "detach",
     take_over: "adopt",
-    owned: "owned",
     register: "register",
     cancel: "cancel",
     answer: "answer",
-    take_answer: "take_answer",
     put_record: "shelve",
-    kept: "kept",
-    shelf: "shelf",
+    records: "records",
     beat: "beat",
     lease: "lease",
     hold: "hold",
@@ -90,8 +85,7 @@ mod tests {
             // STREAM-5, STREAM-17.2: scripts that write almost nothing run even when memory is
             // full.
             let allowed = [
-                "begin", "attach", "end", "adopt", "detach", "cancel", "inc", "beat", "hold",
-                "owned", "forget",
+                "begin", "attach", "remove", "adopt", "cancel", "inc", "beat", "hold",
             ];
             assert_eq!(
                 first.contains("allow-oom"),

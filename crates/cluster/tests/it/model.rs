@@ -312,14 +312,6 @@ impl Model {
             Op::Read(wanted) => {
                 Outcome::Read(wanted.iter().map(|wanted| self.read(wanted)).collect())
             }
-            Op::Detach(key, node, generation) => {
-                if let Some(stream) = self.session(key.session).streams.get_mut(&key.nonce)
-                    && (stream.attached, stream.generation) == (Some(*node), *generation)
-                {
-                    stream.attached = None;
-                }
-                Outcome::Nothing
-            }
             Op::TakeOver(take_over) => Outcome::TakeOver(self.take_over(take_over)),
             Op::OwnedBy(session, node) => {
                 let partition = session.partition();

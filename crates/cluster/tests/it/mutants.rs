@@ -76,7 +76,7 @@ const MUTANTS: &[Mutant] = mutants! {
         "if n ~= '-' then node = redis.call('HGET', ARGV[7] .. n, 'own') or node end" => "";
     "register": "a cancellation that came first is forgotten",
         "if string.sub(c, 1, 1) ~= 'R' then return 1 end" => "";
-    "end": "the streams' nodes are not told",
+    "remove": "the streams' nodes are not told",
         "if m[1] then nodes[m[1]] = 1; redis.call" => "if m[1] then redis.call";
 };
 

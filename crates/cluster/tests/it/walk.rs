@@ -11,7 +11,7 @@ use portolan_cluster::store::{
 };
 use proptest::prelude::*;
 
-use crate::fixture::names::{A, B, C, LIFE, ME, MINUTE, OTHER, S};
+use crate::fixture::names::{A, B, C, LIFE, ME, MINUTE, OTHER, Remove, S};
 
 /// Operation of a walk. Versions count from 0 for each record.
 #[derive(Debug, Clone)]
@@ -22,7 +22,6 @@ pub(crate) enum Op {
     Append(StreamKey, Append),
     Attach(StreamKey, Principal, Cursor, NodeId),
     Read(Vec<ReadWanted>),
-    Detach(StreamKey, NodeId, u64),
     TakeOver(TakeOver),
     OwnedBy(SessionKey, Option<NodeId>),
     Register(SessionKey, String, NodeId, Option<Nonce>),
@@ -257,7 +256,7 @@ impl Draw {
         match self.kind {
             0..=39 => Op::Append(stream, self.append(facts)),
             40..=51 => Op::Attach(stream, self.principal(), self.cursor(facts), self.node()),
-            52..=61 => Op::Read(
+            52..=65 => Op::Read(
                 [
                     stream,
                     StreamKey {
@@ -273,11 +272,6 @@ impl Draw {
                     seen: (facts.owner, self.epoch(facts)),
                 })
                 .collect(),
-            ),
-            62..=65 => Op::Detach(
-                stream,
-                self.node(),
-                facts.generation.saturating_sub(u64::from(self.wrong == 2)),
             ),
             66..=73 => Op::TakeOver(TakeOver {
                 stream,
@@ -387,7 +381,9 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
             })
         }
         Op::End(session, principal) => {
-            store.end(*session, *principal, LIFE).await?;
+            store
+                .remove(*session, *principal, Remove::Ended(LIFE))
+                .await?;
             Outcome::Nothing
         }
         Op::Append(stream, append) => Outcome::Append(store.append(*stream, append).await?),
@@ -408,10 +404,6 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
                 }
             }
             Outcome::Read(reads)
-        }
-        Op::Detach(stream, node, generation) => {
-            store.detach(*stream, *node, *generation).await?;
-            Outcome::Nothing
         }
         Op::TakeOver(take_over) => {
             let mut taken_over = store.take_over(take_over).await?;
@@ -447,7 +439,7 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
             Outcome::Answer(store.take_answer(*session, question).await?)
         }
         Op::Lease(wanted) => {
-            let mut leases = store.lease(wanted).await?;
+            let mut leases = store.take_tokens(wanted).await?;
             for lease in &mut leases {
                 lease.wait = Duration::from_secs(lease.wait.as_secs().div_ceil(10_000));
             }

@@ -198,7 +198,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
     if wanted.is_empty() {
         return;
     }
-    let leases = inner.guarded_store.store.lease(&wanted);
+    let leases = inner.guarded_store.store.take_tokens(&wanted);
     let leases = inner
         .guarded_store
         .call("lease", inner.settings.call_within, leases)

@@ -31,7 +31,7 @@ fn wanted(used: u64, want: u64) -> HoldWanted {
 async fn hold(ground: &Ground, node: NodeId, wanted: HoldWanted) -> Held {
     ground
         .store
-        .hold(node, LIFE, &wanted)
+        .hold_slots(node, LIFE, &wanted)
         .await
         .expect("answered")
 }
@@ -62,17 +62,26 @@ async fn what_is_given_back_is_there_for_others(ground: &Ground) {
 
 async fn the_share_of_a_node_that_died_is_free_again(ground: &Ground) {
     let store = &*ground.store;
-    store.hold(A, ms(400), &wanted(7, 7)).await.expect("held");
+    store
+        .hold_slots(A, ms(400), &wanted(7, 7))
+        .await
+        .expect("held");
     assert_eq!(hold(ground, B, wanted(0, 9)).await, held(3, 7, 7));
     // A node that renews its share keeps it.
     ground.pass(ms(250)).await;
-    store.hold(A, ms(400), &wanted(7, 7)).await.expect("held");
+    store
+        .hold_slots(A, ms(400), &wanted(7, 7))
+        .await
+        .expect("held");
     ground.pass(ms(250)).await;
     assert_eq!(hold(ground, B, wanted(0, 9)).await.held, 3);
     ground.pass(ms(300)).await;
     assert_eq!(hold(ground, B, wanted(0, 9)).await, held(9, 0, 0));
     // The node was only late. It keeps what it uses, and gets no more until permits are free.
-    let back = store.hold(A, ms(400), &wanted(7, 9)).await.expect("held");
+    let back = store
+        .hold_slots(A, ms(400), &wanted(7, 9))
+        .await
+        .expect("held");
     assert_eq!(back, held(7, 9, 0));
 }
 

@@ -37,7 +37,7 @@ fn wanted(bucket: &str, want: u64, debt: u64) -> LeaseWanted {
 }
 
 async fn take(ground: &Ground, wanted: LeaseWanted) -> Lease {
-    let leases = ground.store.lease(&[wanted]).await.expect("leased");
+    let leases = ground.store.take_tokens(&[wanted]).await.expect("leased");
     assert_eq!(leases.len(), 1);
     leases[0]
 }
@@ -75,10 +75,10 @@ async fn buckets_are_counted_apart_and_answered_in_order(ground: &Ground) {
         other,
         wanted("x", 9, 0),
     ];
-    let leases = ground.store.lease(&batch).await.expect("leased");
+    let leases = ground.store.take_tokens(&batch).await.expect("leased");
     let granted: Vec<_> = leases.iter().map(|lease| lease.granted).collect();
     assert_eq!(granted, [1, 2, 3, 4, 1]);
-    assert_eq!(ground.store.lease(&[]).await, Ok(Vec::new()));
+    assert_eq!(ground.store.take_tokens(&[]).await, Ok(Vec::new()));
 }
 
 async fn debt_is_always_taken(ground: &Ground) {
@@ -147,31 +147,34 @@ async fn no_more_is_admitted_than_the_rate_and_the_burst(ground: &Ground) {
 
 async fn members_see_each_other_and_the_dead(ground: &Ground) {
     let store = &*ground.store;
-    let members = store.beat(A, ms(1000)).await.expect("beat");
+    let members = store.heartbeat(A, ms(1000)).await.expect("beat");
     assert_eq!(members.nodes.len(), 1);
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     let nodes: Vec<_> = members.nodes.iter().map(|member| member.node).collect();
     assert_eq!(nodes, [A, B]);
     assert!((1..=1000).contains(&members.nodes[0].valid_ms));
     assert!((59_000..=60_000).contains(&members.nodes[1].valid_ms));
     ground.pass(ms(1200)).await;
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     assert!(
         matches!(&members.nodes[..], [dead, _] if dead.node == A && dead.valid_ms <= -50),
         "{members:?}"
     );
     ground.pass(ms(1500)).await;
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     assert_eq!(members.nodes.len(), 1);
-    let members = store.beat(A, MINUTE).await.expect("beat");
+    let members = store.heartbeat(A, MINUTE).await.expect("beat");
     assert_eq!(members.nodes.len(), 2, "back again");
 }
 
 async fn who_leaves_is_forgotten(ground: &Ground) {
     let store = &*ground.store;
-    store.beat(A, MINUTE).await.expect("beat");
-    store.leave(A).await.expect("left");
-    store.leave(C).await.expect("never there");
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    store.heartbeat(A, MINUTE).await.expect("beat");
+    store.heartbeat(A, Duration::ZERO).await.expect("left");
+    store
+        .heartbeat(C, Duration::ZERO)
+        .await
+        .expect("never there");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     assert_eq!(members.nodes.len(), 1);
 }

@@ -229,7 +229,7 @@ async fn an_owner_that_is_alive_but_stuck_is_overruled_when_its_time_is_long_ove
         async move {
             loop {
                 use portolan_cluster::store::Store;
-                faults.beat(id, Duration::from_secs(6)).await.unwrap();
+                faults.heartbeat(id, Duration::from_secs(6)).await.unwrap();
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }

@@ -85,7 +85,7 @@ impl Limits {
         let hold = inner
             .guarded_store
             .store
-            .hold(inner.id, inner.settings.ttl, &wanted);
+            .hold_slots(inner.id, inner.settings.ttl, &wanted);
         let held = inner
             .guarded_store
             .call("hold", inner.settings.call_within, hold);
@@ -196,7 +196,7 @@ async fn ask(inner: &Inner, permits: Arc<ClusterPermits>) {
     let hold = inner
         .guarded_store
         .store
-        .hold(inner.id, inner.settings.ttl, &wanted);
+        .hold_slots(inner.id, inner.settings.ttl, &wanted);
     let held = inner
         .guarded_store
         .call("hold", inner.settings.call_within, hold)
