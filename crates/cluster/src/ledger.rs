@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     node::{LimitKey, Rate, RetryAfter},
-    store::{HoldWanted, Lease, LeaseWanted, NodeId, Store},
+    store::{HoldSlots, NodeId, Store, TakeTokens, TakenTokens},
 };
 
 /// Deadline of an operation.
@@ -33,7 +33,7 @@ impl Ledger {
 
     /// Number of permits that all nodes use, some seconds old. `None` if the store does not reply.
     pub async fn in_use(&self, key: &LimitKey) -> Option<u64> {
-        let nothing = HoldWanted {
+        let nothing = HoldSlots {
             shard: key.shard.clone(),
             bucket: key.bucket.clone(),
             limit: 0,
@@ -71,8 +71,13 @@ impl Ledger {
         self.ask(key, size, (0, 1)).await;
     }
 
-    async fn ask(&self, key: &LimitKey, size: Size, (want, back): (u64, u64)) -> Option<Lease> {
-        let wanted = [LeaseWanted {
+    async fn ask(
+        &self,
+        key: &LimitKey,
+        size: Size,
+        (want, back): (u64, u64),
+    ) -> Option<TakenTokens> {
+        let wanted = [TakeTokens {
             shard: key.shard.clone(),
             bucket: key.bucket.clone(),
             interval_us: size.interval_us,

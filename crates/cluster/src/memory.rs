@@ -32,10 +32,10 @@ use self::{
 use crate::{
     lock,
     store::{
-        Append, Appended, Attached, Begin, Bounds, Cursor, Fresh, Health, Held, HoldWanted, Lease,
-        LeaseWanted, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition, Principal,
-        PutRecord, Read, ReadWanted, Record, RecordPut, Registered, Remove, Result, Routed,
-        SessionKey, Store, StreamKey, TakeOver, TakenOver, Update, Version,
+        Append, Appended, Attached, Begin, Bounds, Cursor, Fresh, Health, HeldSlots, HoldSlots,
+        Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition, Principal, PutRecord,
+        Read, ReadWanted, Record, RecordPut, Registered, Remove, Result, Routed, SessionKey, Store,
+        StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version,
     },
     subscribers::Subscribers,
 };
@@ -385,7 +385,7 @@ impl Store for MemoryStore {
         Ok(Members { nodes })
     }
 
-    async fn take_tokens(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
+    async fn take_tokens(&self, wanted: &[TakeTokens]) -> Result<Vec<TakenTokens>> {
         let now = self.now_us();
         Ok(wanted
             .iter()
@@ -397,7 +397,7 @@ impl Store for MemoryStore {
                 if let Some(arrival) = taken.arrival {
                     buckets.insert(key, arrival);
                 }
-                Lease {
+                TakenTokens {
                     granted: taken.granted,
                     wait: Duration::from_millis(taken.wait_us.div_ceil(1000)),
                 }
@@ -405,7 +405,12 @@ impl Store for MemoryStore {
             .collect())
     }
 
-    async fn hold_slots(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+    async fn hold_slots(
+        &self,
+        node: NodeId,
+        life: Duration,
+        wanted: &HoldSlots,
+    ) -> Result<HeldSlots> {
         let now = self.now_ms();
         Ok(lock(&self.0.holds).hold(node, ms(life), wanted, now))
     }

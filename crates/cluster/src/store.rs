@@ -487,7 +487,7 @@ pub struct Member {
 /// Request for tokens of one bucket of a rate limit (STREAM-16.1). All buckets of one tenant are on
 /// one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseWanted {
+pub struct TakeTokens {
     /// Shard part of the key: the tenant, or the address block.
     pub shard: String,
     /// Name of the bucket within the shard.
@@ -505,7 +505,7 @@ pub struct LeaseWanted {
     pub back: u64,
 }
 
-impl LeaseWanted {
+impl TakeTokens {
     /// Rate of the bucket, within exact arithmetic.
     pub(crate) const fn rate(&self) -> Gcra {
         Gcra::new(self.interval_us, self.burst)
@@ -523,7 +523,7 @@ impl LeaseWanted {
 
 /// Reply for one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
+pub struct TakenTokens {
     /// Tokens granted.
     pub granted: u64,
     /// Time until one token, if none was granted.
@@ -532,7 +532,7 @@ pub struct Lease {
 
 /// Request for a limit on simultaneous use (STREAM-16.2): the node's use and its wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HoldWanted {
+pub struct HoldSlots {
     /// Shard part of the key: the tenant.
     pub shard: String,
     /// Name of the limit within the shard.
@@ -545,7 +545,7 @@ pub struct HoldWanted {
     pub want: u64,
 }
 
-impl HoldWanted {
+impl HoldSlots {
     /// Returns the request with numbers whose sums a script represents exactly.
     pub(crate) fn bounded(&self) -> Self {
         /// Above any number of simultaneous uses.
@@ -561,7 +561,7 @@ impl HoldWanted {
 
 /// Reply of `hold_slots`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldSlots {
     /// Number that this node holds from now on.
     pub held: u64,
     /// Number that the other nodes hold together.
@@ -687,12 +687,17 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     async fn heartbeat(&self, node: NodeId, ttl: Duration) -> Result<Members>;
 
     /// Takes tokens from buckets (STREAM-16.1). Returns one reply per bucket, in order.
-    async fn take_tokens(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>>;
+    async fn take_tokens(&self, wanted: &[TakeTokens]) -> Result<Vec<TakenTokens>>;
 
     /// Reports a node's use of a limit on simultaneous use, and sets the number that it holds for
     /// `life` (STREAM-16.2). The share of a node that does not renew it in time becomes free. May
     /// be repeated.
-    async fn hold_slots(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held>;
+    async fn hold_slots(
+        &self,
+        node: NodeId,
+        life: Duration,
+        wanted: &HoldSlots,
+    ) -> Result<HeldSlots>;
 
     /// Subscribes to the messages for a node, from now on. Call it once per node. The channel is
     /// bounded; [`NodeMessage::Resync`] replaces the messages that do not fit.

@@ -1,4 +1,4 @@
-//! Records. The scripts `shelve.lua` and `records.lua` have the same rules.
+//! Records. The scripts `put_record.lua` and `records.lua` have the same rules.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -17,10 +17,10 @@ use super::{
     server_metrics::Sent,
 };
 use crate::store::{
-    Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Health, Held,
-    HoldWanted, Lease, LeaseWanted, MOST_SEQ, Member, Members, NodeId, NodeMessage, Nonce,
-    PARTITIONS, Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut, Registered,
-    Remove, Result, Routed, SessionKey, State, Store, StoreError, StreamKey, TakeOver, TakenOver,
+    Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Health, HeldSlots,
+    HoldSlots, MOST_SEQ, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition,
+    Principal, PutRecord, Read, ReadWanted, Record, RecordPut, Registered, Remove, Result, Routed,
+    SessionKey, State, Store, StoreError, StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens,
     Update, Version,
 };
 
@@ -54,9 +54,13 @@ const fn close_text(close: Option<State>) -> &'static str {
 
 impl RedisStore {
     /// Takes tokens from buckets at one location.
-    async fn lease_at(&self, place: KeySlot, wanted: &[&LeaseWanted]) -> Result<Vec<Lease>> {
+    async fn take_tokens_at(
+        &self,
+        place: KeySlot,
+        wanted: &[&TakeTokens],
+    ) -> Result<Vec<TakenTokens>> {
         let mut answer = self
-            .run_list(place, &self.scripts().lease, |call| {
+            .run_list(place, &self.scripts().take_tokens, |call| {
                 call.arg(wanted.len());
                 for wanted in wanted {
                     call.arg(self.keys().bucket(&wanted.shard, &wanted.bucket));
@@ -74,7 +78,7 @@ impl RedisStore {
             .await?;
         let mut leases = Vec::with_capacity(wanted.len());
         for _ in wanted {
-            leases.push(Lease {
+            leases.push(TakenTokens {
                 granted: answer.number()?,
                 wait: answer.millis()?,
             });
@@ -391,7 +395,7 @@ impl Store for RedisStore {
                 deadline_in: answer.millis()?,
                 late: answer.flag()?,
             }),
-            _ => Err(corrupt("adopt")),
+            _ => Err(corrupt("take_over")),
         }
     }
 
@@ -399,11 +403,11 @@ impl Store for RedisStore {
         let mut command = redis::cmd("SMEMBERS");
         command.arg(self.keys().owned(partition, node));
         let members = self.send(partition, &command).await?;
-        let mut answer = ScriptReply::list("owned", members)?;
+        let mut answer = ScriptReply::list("owned_by", members)?;
         let mut streams = Vec::with_capacity(answer.left());
         while answer.left() > 0 {
             let text = answer.bytes()?;
-            streams.push(parse_member(&text).ok_or_else(|| corrupt("owned"))?);
+            streams.push(parse_member(&text).ok_or_else(|| corrupt("owned_by"))?);
         }
         Ok(streams)
     }
@@ -530,7 +534,7 @@ impl Store for RedisStore {
             1 => Ok(RecordPut::Done(answer.version()?)),
             2 => Ok(RecordPut::Conflict(record(&mut answer)?)),
             3 => Ok(RecordPut::Full),
-            _ => Err(corrupt("shelve")),
+            _ => Err(corrupt("put_record")),
         }
     }
 
@@ -570,7 +574,7 @@ impl Store for RedisStore {
     async fn heartbeat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
         let sent = Sent::now();
         let mut answer = self
-            .run_list(KeySlot::of_nodes(), &self.scripts().beat, |call| {
+            .run_list(KeySlot::of_nodes(), &self.scripts().heartbeat, |call| {
                 call.arg(1)
                     .arg(self.keys().members())
                     .arg(&node.0[..])
@@ -580,7 +584,7 @@ impl Store for RedisStore {
             .await?;
         let now = answer.int()?;
         sent.answered(now);
-        let mut list = ScriptReply::list("beat", answer.value()?)?;
+        let mut list = ScriptReply::list("heartbeat", answer.value()?)?;
         let mut nodes = Vec::with_capacity(list.left() / 2);
         while list.left() > 0 {
             let name = list.bytes()?;
@@ -589,21 +593,21 @@ impl Store for RedisStore {
                 .ok()
                 .and_then(|text| text.parse().ok());
             nodes.push(Member {
-                node: NodeId(name[..].try_into().map_err(|_| corrupt("beat"))?),
-                valid_ms: until.ok_or_else(|| corrupt("beat"))? - now,
+                node: NodeId(name[..].try_into().map_err(|_| corrupt("heartbeat"))?),
+                valid_ms: until.ok_or_else(|| corrupt("heartbeat"))? - now,
             });
         }
         Ok(Members { nodes })
     }
 
-    async fn take_tokens(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
-        let place = |wanted: &LeaseWanted| KeySlot::of_shard(&wanted.shard);
+    async fn take_tokens(&self, wanted: &[TakeTokens]) -> Result<Vec<TakenTokens>> {
+        let place = |wanted: &TakeTokens| KeySlot::of_shard(&wanted.shard);
         let Some(first) = wanted.first().map(place) else {
             return Ok(Vec::new());
         };
         if !self.shards.is_cluster() {
             let all: Vec<_> = wanted.iter().collect();
-            return self.lease_at(first, &all).await;
+            return self.take_tokens_at(first, &all).await;
         }
         // All buckets of one script are in one slot.
         let mut by_slot: BTreeMap<u16, (KeySlot, Vec<usize>)> = BTreeMap::new();
@@ -614,7 +618,7 @@ impl Store for RedisStore {
         }
         let asked = by_slot.into_values().map(|(place, indexes)| async move {
             let some: Vec<_> = indexes.iter().map(|index| &wanted[*index]).collect();
-            let leases = self.lease_at(place, &some).await?;
+            let leases = self.take_tokens_at(place, &some).await?;
             Ok(indexes.into_iter().zip(leases).collect::<Vec<_>>())
         });
         let mut leases: Vec<_> = try_join_all(asked).await?.into_iter().flatten().collect();
@@ -622,12 +626,17 @@ impl Store for RedisStore {
         Ok(leases.into_iter().map(|(_, lease)| lease).collect())
     }
 
-    async fn hold_slots(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+    async fn hold_slots(
+        &self,
+        node: NodeId,
+        life: Duration,
+        wanted: &HoldSlots,
+    ) -> Result<HeldSlots> {
         let wanted = wanted.bounded();
         let mut answer = self
             .run_list(
                 KeySlot::of_shard(&wanted.shard),
-                &self.scripts().hold,
+                &self.scripts().hold_slots,
                 |call| {
                     call.arg(1)
                         .arg(self.keys().bucket(&wanted.shard, &wanted.bucket))
@@ -639,7 +648,7 @@ impl Store for RedisStore {
                 },
             )
             .await?;
-        Ok(Held {
+        Ok(HeldSlots {
             held: answer.number()?,
             held_elsewhere: answer.number()?,
             used_elsewhere: answer.number()?,

@@ -31,15 +31,15 @@ scripts! {
     append: "append",
     attach: "attach",
     read: "read",
-    take_over: "adopt",
+    take_over: "take_over",
     register: "register",
     cancel: "cancel",
     answer: "answer",
-    put_record: "shelve",
+    put_record: "put_record",
     records: "records",
-    beat: "beat",
-    lease: "lease",
-    hold: "hold",
+    heartbeat: "heartbeat",
+    take_tokens: "take_tokens",
+    hold_slots: "hold_slots",
     inc: "inc",
 }
 
@@ -85,7 +85,14 @@ mod tests {
             // STREAM-5, STREAM-17.2: scripts that write almost nothing run even when memory is
             // full.
             let allowed = [
-                "begin", "attach", "remove", "adopt", "cancel", "inc", "beat", "hold",
+                "begin",
+                "attach",
+                "remove",
+                "take_over",
+                "cancel",
+                "inc",
+                "heartbeat",
+                "hold_slots",
             ];
             assert_eq!(
                 first.contains("allow-oom"),

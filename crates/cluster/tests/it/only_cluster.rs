@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 use portolan_cluster::{
     redis::RedisStore,
     store::{
-        Begin, Bounds, Lease, LeaseWanted, NodeId, NodeMessage, Routed, SessionKey, Store,
-        StoreError,
+        Begin, Bounds, NodeId, NodeMessage, Routed, SessionKey, Store, StoreError, TakeTokens,
+        TakenTokens,
     },
 };
 use redis::Value;
@@ -84,7 +84,7 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
 
     let before = store.redis_commands();
     let wanted: Vec<_> = (0..60)
-        .map(|n| LeaseWanted {
+        .map(|n| TakeTokens {
             shard: format!("ten_{}", n / 2),
             bucket: (n % 2).to_string(),
             interval_us: 1_000_000,
@@ -99,7 +99,7 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
         .await
         .expect("leased")
         .iter()
-        .map(|Lease { granted, .. }| *granted)
+        .map(|TakenTokens { granted, .. }| *granted)
         .collect();
     assert_eq!(granted, (0..60).collect::<Vec<_>>(), "in order");
     assert!(

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use portolan_cluster::{
     redis::RedisStore,
     store::{
-        Append, Appended, Attached, Begin, Bounds, Class, Epoch, HoldWanted, LeaseWanted, NodeId,
-        NodeMessage, Nonce, Read, ReadWanted, Registered, Routed, SessionKey, Store, StoreError,
-        StreamKey, TakenOver, Version,
+        Append, Appended, Attached, Begin, Bounds, Class, Epoch, HoldSlots, NodeId, NodeMessage,
+        Nonce, Read, ReadWanted, Registered, Routed, SessionKey, Store, StoreError, StreamKey,
+        TakeTokens, TakenOver, Version,
     },
 };
 use redis::Value;
@@ -30,8 +30,8 @@ fn wanted(position: u64) -> ReadWanted {
     }
 }
 
-fn tokens() -> LeaseWanted {
-    LeaseWanted {
+fn tokens() -> TakeTokens {
+    TakeTokens {
         shard: "t".to_owned(),
         bucket: "b".to_owned(),
         interval_us: 1000,
@@ -42,8 +42,8 @@ fn tokens() -> LeaseWanted {
     }
 }
 
-fn permits() -> HoldWanted {
-    HoldWanted {
+fn permits() -> HoldSlots {
+    HoldSlots {
         shard: "t".to_owned(),
         bucket: "c".to_owned(),
         limit: 5,
@@ -107,17 +107,17 @@ async fn every_operation_is_one_round_trip() {
         .take_over(&take_over(key, Some(A), Some(B), 1))
         .await
         .expect("ok");
-    spent("adopt");
+    spent("take_over");
     store.heartbeat(A, MINUTE).await.expect("ok");
-    spent("beat");
+    spent("heartbeat");
     store.heartbeat(A, Duration::ZERO).await.expect("ok");
     spent("leave");
     store.take_tokens(&[tokens(), tokens()]).await.expect("ok");
-    spent("lease");
+    spent("take_tokens");
     store.hold_slots(A, MINUTE, &permits()).await.expect("ok");
-    spent("hold");
+    spent("hold_slots");
     store.remove(S, ME, Remove::Ended(LIFE)).await.expect("ok");
-    spent("end");
+    spent("remove");
 }
 
 /// STREAM-17.2, and found in an earlier draft (7): if a full store refused `beat`, all nodes would

@@ -5,9 +5,9 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Append, Appended, Attached, Begin, Class, Create, Cursor, Epoch, Fresh, Lease, LeaseWanted,
-    NewEvent, NodeId, Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey,
-    State, Store, StreamKey, TakeOver, TakenOver, Update, Version,
+    Append, Appended, Attached, Begin, Class, Create, Cursor, Epoch, Fresh, NewEvent, NodeId,
+    Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey, State, Store,
+    StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version,
 };
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ pub(crate) enum Op {
     Cancel(SessionKey, Principal, String),
     Answer(SessionKey, Principal, String, Bytes),
     TakeAnswer(SessionKey, String),
-    Lease(Vec<LeaseWanted>),
+    TakenTokens(Vec<TakeTokens>),
     /// Time passes. Only for stores with a test clock.
     Pass(Duration),
 }
@@ -47,7 +47,7 @@ pub(crate) enum Outcome {
     Register(Registered),
     Routed(Routed),
     Answer(Option<Bytes>),
-    Lease(Vec<Lease>),
+    TakenTokens(Vec<TakenTokens>),
     Nothing,
 }
 
@@ -303,9 +303,9 @@ impl Draw {
             ),
             107..=109 => Op::Update(session, self.principal(), version, self.payload(2)),
             110 if self.size < 100 => Op::End(session, self.principal()),
-            110..=113 => Op::Lease(
+            110..=113 => Op::TakenTokens(
                 (0..self.other_node)
-                    .map(|n| LeaseWanted {
+                    .map(|n| TakeTokens {
                         shard: "t".to_owned(),
                         bucket: (n % 2).to_string(),
                         // Slow enough that no token is refilled during a test.
@@ -438,12 +438,12 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
         Op::TakeAnswer(session, question) => {
             Outcome::Answer(store.take_answer(*session, question).await?)
         }
-        Op::Lease(wanted) => {
+        Op::TakenTokens(wanted) => {
             let mut leases = store.take_tokens(wanted).await?;
             for lease in &mut leases {
                 lease.wait = Duration::from_secs(lease.wait.as_secs().div_ceil(10_000));
             }
-            Outcome::Lease(leases)
+            Outcome::TakenTokens(leases)
         }
         Op::Pass(_) => Outcome::Nothing,
     })

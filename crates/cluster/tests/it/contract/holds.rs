@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portolan_cluster::store::{Held, HoldWanted, NodeId};
+use portolan_cluster::store::{HeldSlots, HoldSlots, NodeId};
 
 use crate::fixture::{Ground, names::*};
 
@@ -18,8 +18,8 @@ super::cases![
 
 const LIFE: Duration = Duration::from_secs(60);
 
-fn wanted(used: u64, want: u64) -> HoldWanted {
-    HoldWanted {
+fn wanted(used: u64, want: u64) -> HoldSlots {
+    HoldSlots {
         shard: "tenant".to_owned(),
         bucket: "calls".to_owned(),
         limit: 10,
@@ -28,7 +28,7 @@ fn wanted(used: u64, want: u64) -> HoldWanted {
     }
 }
 
-async fn hold(ground: &Ground, node: NodeId, wanted: HoldWanted) -> Held {
+async fn hold(ground: &Ground, node: NodeId, wanted: HoldSlots) -> HeldSlots {
     ground
         .store
         .hold_slots(node, LIFE, &wanted)
@@ -36,8 +36,8 @@ async fn hold(ground: &Ground, node: NodeId, wanted: HoldWanted) -> Held {
         .expect("answered")
 }
 
-const fn held(held: u64, held_elsewhere: u64, used_elsewhere: u64) -> Held {
-    Held {
+const fn held(held: u64, held_elsewhere: u64, used_elsewhere: u64) -> HeldSlots {
+    HeldSlots {
         held,
         held_elsewhere,
         used_elsewhere,
@@ -88,7 +88,7 @@ async fn the_share_of_a_node_that_died_is_free_again(ground: &Ground) {
 async fn what_is_used_is_held_whatever_the_limit(ground: &Ground) {
     hold(ground, A, wanted(8, 8)).await;
     // The limit was lowered.
-    let lower = |used, want| HoldWanted {
+    let lower = |used, want| HoldSlots {
         limit: 3,
         ..wanted(used, want)
     };
@@ -110,12 +110,12 @@ async fn saying_it_again_changes_nothing(ground: &Ground) {
 
 async fn limits_are_counted_apart(ground: &Ground) {
     hold(ground, A, wanted(0, 10)).await;
-    let streams = HoldWanted {
+    let streams = HoldSlots {
         bucket: "streams".to_owned(),
         ..wanted(0, 5)
     };
     assert_eq!(hold(ground, B, streams).await, held(5, 0, 0));
-    let other = HoldWanted {
+    let other = HoldSlots {
         shard: "an}other{".to_owned(),
         ..wanted(0, 5)
     };
@@ -123,7 +123,7 @@ async fn limits_are_counted_apart(ground: &Ground) {
 }
 
 async fn absurd_numbers_do_no_harm(ground: &Ground) {
-    let absurd = HoldWanted {
+    let absurd = HoldSlots {
         limit: u64::MAX,
         ..wanted(u64::MAX, u64::MAX)
     };

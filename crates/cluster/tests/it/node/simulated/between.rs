@@ -13,10 +13,10 @@ use bytes::Bytes;
 use portolan_cluster::{
     memory::MemoryStore,
     store::{
-        Append, Appended, Attached, Begin, Cursor, Fresh, Health, Held, HoldWanted, Lease,
-        LeaseWanted, Members, NodeId, NodeMessage, Nonce, Partition, Principal, PutRecord, Read,
-        ReadWanted, Record, RecordPut, Registered, Remove, Result, Routed, SessionKey, Store,
-        StreamKey, TakeOver, TakenOver, Update, Version,
+        Append, Appended, Attached, Begin, Cursor, Fresh, Health, HeldSlots, HoldSlots, Members,
+        NodeId, NodeMessage, Nonce, Partition, Principal, PutRecord, Read, ReadWanted, Record,
+        RecordPut, Registered, Remove, Result, Routed, SessionKey, Store, StreamKey, TakeOver,
+        TakeTokens, TakenOver, TakenTokens, Update, Version,
     },
 };
 use tokio::sync::{mpsc, watch};
@@ -283,11 +283,16 @@ impl Store for Between {
         reply
     }
 
-    async fn take_tokens(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
+    async fn take_tokens(&self, wanted: &[TakeTokens]) -> Result<Vec<TakenTokens>> {
         self.told(self.inner.take_tokens(wanted).await)
     }
 
-    async fn hold_slots(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+    async fn hold_slots(
+        &self,
+        node: NodeId,
+        life: Duration,
+        wanted: &HoldSlots,
+    ) -> Result<HeldSlots> {
         self.told(self.inner.hold_slots(node, life, wanted).await)
     }
 
