@@ -3,7 +3,7 @@
 -- KEYS buckets of one shard
 -- ARGV for each: microseconds per token, capacity in tokens, tokens wanted, debt, tokens given back
 -- Replies two numbers for each: tokens granted, ms until one token
--- Called by Store::lease
+-- Called by Store::take_tokens
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local out = {}

@@ -5,7 +5,7 @@
 -- ARGV 1=name 2=expected version (8 hex digits), '' to create it 3=life of a new record, ms
 --      4=most records 5=most bytes 6=head 7=1 if the rest changes 8=rest
 -- Replies {0} no such record; {1, version} done; {3} the list is full;
---         {2, version, ms left, head, rest} another writer was first
+--         {2, name, version, ms left, head, rest} another writer was first
 -- Called by Store::put_record
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -42,7 +42,7 @@ else
   end
 end
 if v and head then
-  return {2, v, math.floor(till - now), head, redis.call('GET', KEYS[2]) or ''}
+  return {2, ARGV[1], v, math.floor(till - now), head, redis.call('GET', KEYS[2]) or ''}
 end
 if not v then
   if items >= tonumber(ARGV[4]) or bytes + new > tonumber(ARGV[5]) then return {3} end

@@ -1,14 +1,20 @@
 #!lua flags=allow-oom
--- Ends a session: removes all its data, leaves a tombstone, notifies its nodes. Idempotent.
+-- Removes the record of a session that was not used for a while; or ends the session: removes all
+-- its data, leaves a tombstone, notifies its nodes. Idempotent.
 -- KEYS 1=session 2=index of its streams 3=running requests 4=questions
--- ARGV 1=principal 2=life of the tombstone, ms 3=session
---      4=prefix of the partition 5=prefix of channels
--- Replies 1 ended; 0 ended before, or of another principal
--- Called by Store::end
+-- ARGV 1=principal 2=remaining life from which a record counts as used, ms; '' ends the session
+--      3=life of the tombstone, ms 4=session 5=prefix of the partition 6=prefix of channels
+-- Replies 1 removed, or there was no record; 0 in use, ended before, or of another principal
+-- Called by Store::remove
 local function field(s) return #s .. ':' .. s end
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)
 if h ~= '' and (string.sub(h, 1, 1) ~= 'A' or string.sub(h, 10, 25) ~= ARGV[1]) then return 0 end
-local nodes, S, L = {}, ARGV[3], ARGV[4]
+if ARGV[2] ~= '' then
+  if redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then return 0 end
+  redis.call('UNLINK', KEYS[1])
+  return 1
+end
+local nodes, S, L = {}, ARGV[4], ARGV[5]
 for _, n in ipairs(redis.call('HKEYS', KEYS[2])) do
   local id = S .. ':' .. n
   local m = redis.call('HMGET', L .. 'm:' .. id, 'own', 'at')
@@ -22,7 +28,7 @@ for i = 1, #f do
   if k == 'R' or k == 'K' then nodes[string.sub(f[i], 2, 15)] = 1 end
 end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-if tonumber(ARGV[2]) > 0 then redis.call('SET', KEYS[1], 'E', 'PX', ARGV[2]) end
+if tonumber(ARGV[3]) > 0 then redis.call('SET', KEYS[1], 'E', 'PX', ARGV[3]) end
 nodes['-'] = nil
-for n in pairs(nodes) do redis.call('PUBLISH', ARGV[5] .. n, 'X' .. field(S)) end
+for n in pairs(nodes) do redis.call('PUBLISH', ARGV[6] .. n, 'X' .. field(S)) end
 return 1

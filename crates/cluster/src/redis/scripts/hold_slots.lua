@@ -4,7 +4,7 @@
 -- KEYS 1=limit (hash, node to held:used:until, the last in unix ms)
 -- ARGV 1=node 2=life, ms 3=limit 4=used by the node 5=wanted by the node, in all
 -- Replies {held by the node, held by the others, used by the others}
--- Called by Store::hold
+-- Called by Store::hold_slots
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local life, limit, used, want = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
