@@ -19,7 +19,7 @@
 //! | `transport::stateless::call` | the first connection of a modern request |
 //! | `suspended` | a suspended call, on its node |
 //! | `retry` | the rest of a suspended call, on any node |
-//! | `features::earlier` | the state of an earlier round in a modern request |
+//! | `features` | the state of an earlier round in a modern request |
 //! | `request_state` | `requestState`: sealed, and verified before use |
 //! | `limits::suspended_calls` | the limits on suspended calls |
 

@@ -20,7 +20,7 @@ use portolan_protocol::{
 use crate::{
     catalog::offers::PromptBackend,
     error::McpError,
-    features::{context::Context, upstream_read::Pass, work::Work},
+    features::{Work, context::Context, upstream_read::Pass},
 };
 
 /// Answers `prompts/get`.

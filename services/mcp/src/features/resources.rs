@@ -26,11 +26,11 @@ use crate::{
         said,
     },
     catalog::{
-        credential_state::Access,
+        backend::Access,
         offers::{HttpRead, Resource, ResourceBackend},
     },
     error::McpError,
-    features::{context::Context, upstream_read::Pass, work::Work},
+    features::{Work, context::Context, upstream_read::Pass},
     session::{MOST_SUBSCRIPTION_BYTES, MOST_SUBSCRIPTIONS},
     upstream_subscriptions::{self, NotSubscribed},
 };

@@ -23,9 +23,8 @@ use tokio::time::sleep;
 
 use crate::{
     call::{
-        Running,
+        Facts, Running,
         client_channel::{ClientChannel, Unanswered},
-        facts::Facts,
     },
     error::McpError,
     payloads::About,

@@ -15,10 +15,10 @@ use crate::{
     call::client_channel::ClientChannel,
     error::McpError,
     features::{
+        Work,
         context::Context,
         task_result::{Wait, unknown, wrapped},
         tools::PreparedCall,
-        work::Work,
     },
     session::LiveSession,
     tasks::{

@@ -35,21 +35,16 @@ use crate::{
             request::Forward,
         },
     },
-    call::{Running, client_channel::ClientChannel, request_state::Continued, trace},
+    call::{Running, client_channel::ClientChannel, end_trace, request_state::Continued},
     caller::Caller,
     catalog::{
         accounts::Accounts,
-        backend::{Backend, HttpTool},
-        credential_state::Access,
+        backend::{Access, Backend, HttpTool},
         server::{Server, Tool},
         upstream::UpstreamTool,
     },
     error::McpError,
-    features::{
-        context::Context,
-        earlier::{Earlier, earlier},
-        work::Work,
-    },
+    features::{Earlier, Work, context::Context, earlier},
     limits::Permit,
     payloads::About,
     streams::services::StreamServices,
@@ -304,7 +299,7 @@ impl PreparedCall {
         let answered = forward(&self.state, &upstream.source, &ask).await;
         self.log(tool, started, answered.outcome, None);
         if let Some(run) = &run {
-            trace::ran(run, answered.outcome);
+            end_trace(run, answered.outcome);
         }
         answered.into_body()
     }
@@ -364,7 +359,7 @@ impl PreparedCall {
         self.log(tool, started, answer.outcome, answer.status);
         http.access.note(&self.state, answer.proof);
         if let Some(run) = &run {
-            trace::ran(run, answer.outcome);
+            end_trace(run, answer.outcome);
         }
         self.write(answer)
     }
@@ -407,7 +402,7 @@ impl PreparedCall {
         let (outcome, status) = called.outcome();
         self.log(tool, started, outcome, status);
         if let Some(run) = &run {
-            trace::ran(run, outcome);
+            end_trace(run, outcome);
         }
         match called {
             Called::Answer(answer) => self.write(answer),

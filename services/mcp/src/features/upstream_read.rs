@@ -22,11 +22,7 @@ use crate::{
     call::{Running, client_channel::ClientChannel, request_state::Continued},
     catalog::{server::Server, upstream::UpstreamSource},
     error::McpError,
-    features::{
-        context::Context,
-        earlier::{Earlier, earlier},
-        work::Work,
-    },
+    features::{Earlier, Work, context::Context, earlier},
     limits::Permit,
     streams::services::StreamServices,
 };

@@ -37,14 +37,14 @@ use portolan_protocol::{
 
 use crate::{
     error::{self, McpError},
-    features::{dispatch::dispatch, work::Work},
+    features::{Work, dispatch},
     payloads::About,
     session::{LiveSession, written::SessionId},
     streams::open,
     transport::{
-        accept,
+        RequestContext, check_body,
         http_sse::{connection::Connection, connections::Arrival},
-        request::{RequestContext, shown_name},
+        shown_name,
         streamable_http::{
             self,
             call::{self, Begun},
@@ -198,7 +198,7 @@ pub(crate) async fn post(
 }
 
 async fn read(head: &HeaderMap, body: &mut Body) -> Result<Bytes, McpError> {
-    accept::check_body(head)?;
+    check_body(head)?;
     if http_body::Body::size_hint(body).lower() > MAX_BODY_BYTES as u64 {
         return Err(McpError::Body(BodyError::TooLarge {
             limit: MAX_BODY_BYTES,

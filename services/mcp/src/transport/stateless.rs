@@ -26,16 +26,13 @@ use crate::{
     call::{Running, progress::ProgressReporter},
     caller::Caller,
     error::McpError,
-    features::{context::Context, dispatch::dispatch, tools::PreparedCall, work::Work},
+    features::{Work, context::Context, dispatch, tools::PreparedCall},
     payloads::About,
     shutdown::{in_time, in_time_under, stopped},
     streams::open::{self, open_for_listen},
     transport::{
-        request::{RequestContext, shown_name},
-        services::TransportServices,
-        stateless::call::StatelessCall,
-        streamable_http::call::QUICK,
-        trace,
+        RequestContext, services::TransportServices, shown_name, stateless::call::StatelessCall,
+        streamable_http::call::QUICK, trace_call,
     },
 };
 
@@ -50,7 +47,7 @@ pub(crate) async fn request(
 ) -> Result<Response, McpError> {
     context.note_method(method);
     if method == Method::ToolsCall && portolan_traces::is_on() {
-        trace::call(context, meta, revision);
+        trace_call(context, meta, revision);
     }
     let mut cx = context.call_context(revision, None, false, Some(headers));
     cx.capabilities = Some(&meta.client_capabilities);

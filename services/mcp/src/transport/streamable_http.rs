@@ -5,7 +5,6 @@
 
 pub(crate) mod call;
 pub(crate) mod messages;
-pub(crate) mod unbroken;
 
 use axum::response::Response as Answer;
 use http::{HeaderName, HeaderValue};
@@ -29,16 +28,12 @@ use crate::{
         },
     },
     error::{self, McpError},
-    features::{context::Context, dispatch::dispatch, tasks, work::Work},
+    features::{Work, context::Context, dispatch, tasks},
     instruments,
     nodes::notify,
     session::{LiveSession, event_id::EventId, written::SessionId},
     streams::open,
-    transport::{
-        request::{RequestContext, shown_name},
-        streamable_http::call::Reply,
-        trace,
-    },
+    transport::{RequestContext, shown_name, streamable_http::call::Reply, trace_message},
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -128,7 +123,7 @@ pub(crate) async fn message(
 ) -> Result<Answer, McpError> {
     let id = read_id(context, session_id)?;
     if portolan_traces::is_on() {
-        trace::message(context, &message, id.revision);
+        trace_message(context, &message, id.revision);
     }
     let session = live(context, id)
         .await
@@ -186,7 +181,7 @@ pub(crate) async fn batch(
     if portolan_traces::is_on() {
         // All calls of a batch have one trace, which its first call names.
         for message in &messages {
-            trace::message(context, message, revision);
+            trace_message(context, message, revision);
         }
     }
     let cx = context.call_context(revision, Some(&session), draft, Some(headers));

@@ -20,7 +20,7 @@ use crate::{
     },
     catalog::{
         accounts::{Accounts, NoPerson},
-        credential_state::Access,
+        backend::Access,
         upstream::UpstreamSource,
     },
 };

@@ -37,7 +37,7 @@ use crate::{
         run::Opened,
         services::TaskServices,
     },
-    transport::request::RequestContext,
+    transport::RequestContext,
 };
 
 /// A call that runs for its request.

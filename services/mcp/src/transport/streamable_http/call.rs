@@ -1,7 +1,13 @@
 //! A call of a session: answered by one JSON body if it is quick, else by a stream that any node
 //! can resume (STREAM-6, STREAM-9).
 
-use std::{panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -18,13 +24,16 @@ use portolan_protocol::{
     logging::{self, Level},
     sse,
 };
-use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     backends::upstream::conversation::LONGEST_CALL,
     call::{
-        client_channel::ClientChannel, facts::Facts, progress::ProgressReporter,
+        Facts, client_channel::ClientChannel, progress::ProgressReporter,
         stream_permit::StreamPermit,
     },
     caller::Caller,
@@ -34,10 +43,7 @@ use crate::{
     session::{LiveSession, event_id::EventId, written::SessionId},
     shutdown::stopped as stopped_from_outside,
     streams::tag::reconnect_after,
-    transport::{
-        request::RequestContext,
-        streamable_http::{messages::CallMessages, unbroken::Unbroken},
-    },
+    transport::{RequestContext, streamable_http::messages::CallMessages},
 };
 
 /// How long a call may take before its answer becomes a stream that is resumable from its first
@@ -542,8 +548,72 @@ pub(crate) async fn resume(
     }
 }
 
+/// Work that runs where it is awaited, and as a task of the process once the awaiter drops it.
+///
+/// A task from the start would wake another thread twice for every call.
+struct Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    work: Option<Pin<Box<F>>>,
+    tracker: TaskTracker,
+}
+
+impl<F> Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    /// Wraps `work`. If dropped before its end, it continues as a task.
+    fn new(tracker: &TaskTracker, work: F) -> Self {
+        Self {
+            work: Some(Box::pin(work)),
+            tracker: tracker.clone(),
+        }
+    }
+
+    /// The work, for the caller to continue.
+    fn into_work(mut self) -> Option<Pin<Box<F>>> {
+        self.work.take()
+    }
+}
+
+impl<F> Future for Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.work else {
+            return Poll::Pending;
+        };
+        let outcome = std::task::ready!(work.as_mut().poll(cx));
+        self.work = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl<F> Drop for Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    fn drop(&mut self) {
+        // At the end of the process there is no runtime for the task.
+        if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
+            self.tracker.spawn_on(work, &runtime);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use tokio::sync::Notify;
+
     use super::*;
 
     #[test]
@@ -551,5 +621,22 @@ mod tests {
         let said: serde_json::Value = serde_json::from_slice(&gap(3, 9)).unwrap();
         let params = serde_json::json!({"level": "warning", "logger": "stream", "data": {"kind": "gap", "after": 3, "before": 9}});
         assert_eq!(said["params"], params);
+    }
+
+    #[tokio::test]
+    async fn t_29_work_that_nobody_awaits_any_more_goes_on() {
+        let (tracker, gate) = (TaskTracker::new(), Arc::new(Notify::new()));
+        let done = Arc::new(AtomicBool::new(false));
+        let (opened, told) = (Arc::clone(&gate), Arc::clone(&done));
+        let mut work = Unbroken::new(&tracker, async move {
+            opened.notified().await;
+            told.store(true, Ordering::Release);
+        });
+        assert!(futures_util::poll!(&mut work).is_pending());
+        drop(work);
+        gate.notify_one();
+        tracker.close();
+        tracker.wait().await;
+        assert!(done.load(Ordering::Acquire));
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     },
     config::McpConfig,
     session::LiveSession,
-    transport::{request::RequestContext, services::TransportServices},
+    transport::{RequestContext, services::TransportServices},
 };
 
 /// How long to wait for an answer (MCP-X-24): longer for people than for programs.
