@@ -1,10 +1,8 @@
 //! The methods of the protocol, one file a method, and the dispatch to them.
 //!
-//! A request of either era goes to the handler of its method. A modern request may bring state
-//! from an earlier round (MCP-MR-5…MCP-MR-8), which is checked before any work.
+//! A request of either era goes to the handler of its method.
 
 pub(crate) mod completion;
-pub(crate) mod context;
 pub(crate) mod lists;
 pub(crate) mod prompts;
 pub(crate) mod resources;
@@ -12,155 +10,75 @@ pub(crate) mod task_result;
 pub(crate) mod tasks;
 pub(crate) mod tools;
 pub(crate) mod upstream_read;
-
-use std::sync::Arc;
+pub(crate) mod work;
 
 use portolan_protocol::{
     error::ErrorKind,
-    input_required::Brought,
-    jsonrpc::{self, Misfit, ProgressToken, Request},
+    header::Headers,
     logging::{Level, SetLevelParams},
     method::Method,
-    revision::Era,
 };
 
 use crate::{
-    call::{
-        request_state::{Continued, Opened},
-        retry::Retry,
-    },
-    catalog::pages::List,
-    error::McpError,
-    features::{context::Context, task_result::Wait, tools::PreparedCall, upstream_read::Pass},
+    call::Call, catalog::pages::List, error::McpError, features::work::Work, session::OfSession,
+    streams::services::StreamServices,
 };
-
-/// The result of a handler.
-#[derive(Debug)]
-pub(crate) enum Work {
-    /// The whole answer.
-    Done(Vec<u8>),
-    /// A call that has not begun; its transport decides the effect of a disconnect.
-    Call(Box<PreparedCall>),
-    /// The same for a prompt or a resource of an upstream server.
-    Pass(Box<Pass>),
-    /// The retry that a suspended call waits for (MCP-X-22).
-    Suspended(Box<Retry>),
-    /// A request that waits for a task (MCP-TK-7).
-    Wait(Box<Wait>),
-}
 
 /// Handles one request of a method that its revision knows.
 pub(crate) async fn dispatch(
-    cx: &Context<'_>,
-    method: Method,
-    request: &Request,
+    state: &StreamServices,
+    call: Box<Call>,
+    headers: &Headers<'_>,
 ) -> Result<Work, McpError> {
-    cx.limit_request(&request.id).await?;
-    let id = &request.id;
-    let fixed = cx.server.fixed(cx.revision);
-    let done = |result: &[u8]| Ok(Work::Done(jsonrpc::response(id, result)));
-    let fail = |kind: &ErrorKind| Err(cx.fail(kind, id));
-    match method {
-        Method::Ping => done(&fixed.empty),
-        Method::Discover => done(&fixed.discover),
-        Method::ToolsList => lists::answer(cx, List::Tools, request).map(Work::Done),
-        Method::ToolsCall => tools::prepare(cx, request).await,
-        Method::PromptsList => lists::answer(cx, List::Prompts, request).map(Work::Done),
-        Method::ResourcesList => lists::answer(cx, List::Resources, request).map(Work::Done),
-        Method::ResourceTemplatesList => {
-            lists::answer(cx, List::Templates, request).map(Work::Done)
-        }
+    call.limit_request().await?;
+    let done = match call.method {
+        Method::Ping => Ok(call.empty_result()),
+        Method::Discover => Ok(call.result(&call.server.fixed(call.revision).discover)),
+        Method::ToolsList => lists::answer(&call, List::Tools),
+        Method::PromptsList => lists::answer(&call, List::Prompts),
+        Method::ResourcesList => lists::answer(&call, List::Resources),
+        Method::ResourceTemplatesList => lists::answer(&call, List::Templates),
+        Method::ToolsCall => return tools::prepare(call, headers).await.map(Work::Run),
         // Boxed: these handlers would make the future of every request larger.
-        Method::PromptsGet => Box::pin(prompts::get(cx, request)).await,
-        Method::ResourcesRead => Box::pin(resources::read(cx, request)).await,
-        Method::ResourcesSubscribe => Box::pin(resources::subscribe(cx, request))
-            .await
-            .map(Work::Done),
-        Method::ResourcesUnsubscribe => Box::pin(resources::unsubscribe(cx, request))
-            .await
-            .map(Work::Done),
-        Method::Complete => Box::pin(completion::complete(cx, request))
-            .await
-            .map(Work::Done),
-        Method::TasksGet
-        | Method::TasksList
-        | Method::TasksResult
-        | Method::TasksCancel
-        | Method::TasksUpdate => Box::pin(tasks::answer(cx, method, request)).await,
-        Method::SetLevel => {
-            let params: SetLevelParams = read(cx, request)?;
-            if let Some(session) = cx.session {
-                let level = Level::ALL
-                    .iter()
-                    .position(|level| *level == params.level)
-                    .unwrap_or(0);
-                let level = u8::try_from(level).unwrap_or(0);
-                session
-                    .change(cx.state, cx.caller, cx.now, |body| body.level = level)
-                    .await?;
-                cx.tell_level(params.level);
-            }
-            done(&fixed.empty)
+        Method::PromptsGet => return Box::pin(prompts::get(state, call)).await,
+        Method::ResourcesRead => return Box::pin(resources::read(state, call)).await,
+        Method::TasksResult => return Box::pin(tasks::wait(state, call)).await,
+        Method::ResourcesSubscribe => Box::pin(resources::subscribe(state, &call)).await,
+        Method::ResourcesUnsubscribe => Box::pin(resources::unsubscribe(state, &call)).await,
+        Method::Complete => Box::pin(completion::complete(state, call)).await,
+        Method::TasksGet | Method::TasksList | Method::TasksCancel | Method::TasksUpdate => {
+            Box::pin(tasks::answer(state, &call)).await
         }
-        other => fail(&ErrorKind::MethodNotFound(other.name().to_owned())),
-    }
-}
-
-fn read<T: serde::de::DeserializeOwned>(
-    cx: &Context<'_>,
-    request: &Request,
-) -> Result<T, McpError> {
-    request
-        .params
-        .read()
-        .map_err(|misfit: Misfit| cx.fail(&misfit.into(), &request.id))
-}
-
-/// The position of a request among the rounds of its call.
-#[derive(Debug)]
-pub(crate) enum Earlier {
-    /// The first round.
-    Nothing,
-    /// Call the upstream again with what the client brings (MCP-X-29).
-    Continued(Box<Continued>),
-    /// Its call is suspended on some node (MCP-X-22).
-    Suspended(Box<Retry>),
-}
-
-/// Opens the `requestState` of a request, if it has one. Requests of sessions have none.
-pub(crate) fn earlier(
-    cx: &Context<'_>,
-    method: Method,
-    request: &Request,
-    brought: Brought,
-    progress: Option<&ProgressToken>,
-) -> Result<Earlier, McpError> {
-    let Brought { responses, state } = brought;
-    if cx.revision.era() != Era::Modern {
-        return Ok(Earlier::Nothing);
-    }
-    let Some(state) = state else {
-        // MCP-MR-5: a server without state accepts answers to questions that it has not asked yet.
-        // This uses up one round.
-        return Ok(responses.map_or(Earlier::Nothing, |responses| {
-            Earlier::Continued(Box::new(Continued {
-                responses: Some(responses),
-                state: None,
-                round: 1,
-            }))
-        }));
+        Method::SetLevel => Box::pin(set_level(state, &call)).await,
+        other => Err(call.fail(&ErrorKind::MethodNotFound(other.name().to_owned()))),
     };
-    let scope = cx.scope(method, &request.id, &request.params);
-    Ok(match scope.open(&state)? {
-        Opened::Suspended(at) => Earlier::Suspended(Box::new(Retry {
-            scope: Arc::new(scope),
-            at,
-            responses,
-            progress: progress.cloned(),
-        })),
-        Opened::HandedOn(earlier) => Earlier::Continued(Box::new(Continued {
-            responses,
-            ..earlier
-        })),
-    })
+    done.map(Work::Done)
+}
+
+/// `logging/setLevel`: the lowest level of log messages that the session receives.
+async fn set_level(state: &StreamServices, call: &Call) -> Result<Vec<u8>, McpError> {
+    let params: SetLevelParams = call.read()?;
+    if let (Some(session), Some(of_session)) = (&call.session, call.of_session()) {
+        let index = Level::ALL.iter().position(|level| *level == params.level);
+        let index = u8::try_from(index.unwrap_or(0)).unwrap_or(0);
+        session
+            .change(state, &call.caller, call.now, |body| body.level = index)
+            .await?;
+        // MCP-X-72: the upstream servers receive the level too, in the background.
+        let sources = call.server.upstreams();
+        if !sources.is_empty() {
+            let of_session = OfSession {
+                level: params.level,
+                ..of_session
+            };
+            let state = state.clone();
+            let tracker = state.tracker.clone();
+            tracker.spawn(async move {
+                for source in sources {
+                    source.level_changed(&state, of_session).await;
+                }
+            });
+        }
+    }
+    Ok(call.empty_result())
 }

@@ -364,7 +364,7 @@ async fn post(
             method,
             request,
             meta,
-        } => stateless::request(context, revision, method, &request, &meta, headers).await,
+        } => stateless::request(context, revision, method, request, *meta).await,
         // MCP-E-14: over HTTP a cancellation is a disconnect, and no other notification is
         // expected.
         Admitted::ModernNotification(notification) => {

@@ -16,7 +16,7 @@ use portolan_model::Timestamp;
 use portolan_net::layers::Arrival;
 use portolan_protocol::{
     header::Headers,
-    jsonrpc::Message,
+    jsonrpc::{Message, Request},
     meta::RequestMeta,
     method::Method,
     revision::{Era, Revision},
@@ -24,11 +24,12 @@ use portolan_protocol::{
 use portolan_traces::{Context as TraceContext, Span};
 
 use crate::{
+    call::{Call, Client},
     caller::Caller,
     catalog::server::Server,
     error::{self, McpError},
-    features::context::Context,
     instruments::Outcome,
+    nodes::context::NodeContext,
     session::LiveSession,
     streams::open::Opening,
     target::Target,
@@ -54,36 +55,83 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) trace: OnceLock<Arc<Span>>,
 }
 
-impl<'a> RequestContext<'a> {
-    /// The view of this request that a handler gets.
-    pub(crate) fn call_context<'c>(
-        &'c self,
+impl RequestContext<'_> {
+    /// Makes the call of a request that stands alone. Its client declares itself in `meta`.
+    pub(crate) fn stateless_call(
+        &self,
         revision: Revision,
-        session: Option<&'c LiveSession>,
-        draft: bool,
-        headers: Option<&'c Headers<'c>>,
-    ) -> Context<'c>
-    where
-        'a: 'c,
-    {
-        let client_name = self.state.client_names.get(&self.caller.principal);
-        Context {
-            state: self.state,
-            server: &self.server,
-            caller: &self.caller,
-            revision,
-            session,
-            draft,
-            headers: headers.unwrap_or(self.headers),
-            client_name,
-            tenant_slug: self.tenant_slug,
-            capabilities: None,
-            trace: self.trace.get(),
-            now: self.now,
-        }
+        method: Method,
+        request: Request,
+        meta: RequestMeta,
+    ) -> Box<Call> {
+        let name = match &meta.client_info {
+            Some(info) => shown_name(&info.name),
+            None => self.client_name(),
+        };
+        let client = Client {
+            name,
+            capabilities: meta.client_capabilities,
+            level: meta.log_level,
+        };
+        self.call(revision, method, request, client, None)
     }
 
-    /// The same for the streams that this request opens.
+    /// Makes the call of a request of a session.
+    pub(crate) fn session_call(
+        &self,
+        session: LiveSession,
+        method: Method,
+        request: Request,
+    ) -> Box<Call> {
+        let client = Client {
+            name: self.client_name(),
+            capabilities: session.id.capabilities(),
+            level: Some(session.level()),
+        };
+        let revision = session.id.revision;
+        self.call(revision, method, request, client, Some(session))
+    }
+
+    fn call(
+        &self,
+        revision: Revision,
+        method: Method,
+        request: Request,
+        client: Client,
+        session: Option<LiveSession>,
+    ) -> Box<Call> {
+        let state: &NodeContext = self.state;
+        Box::new(Call {
+            state: state.clone(),
+            method,
+            params: request.params,
+            id: request.id,
+            revision,
+            caller: Arc::clone(&self.caller),
+            server: Arc::clone(&self.server),
+            client,
+            session,
+            tenant_slug: self.tenant_slug.into(),
+            progress: None,
+            continued: None,
+            task: None,
+            trace: self.trace.get().cloned(),
+            now: self.now,
+        })
+    }
+
+    /// The name of the client at its last `initialize`.
+    fn client_name(&self) -> Option<Arc<str>> {
+        self.state.client_names.get(&self.caller.principal)
+    }
+
+    /// Makes the call of `initialize`, which has no session yet.
+    pub(crate) fn initialize_call(&self, revision: Revision, request: &Request) -> Box<Call> {
+        let meta = RequestMeta::default();
+        self.stateless_call(revision, Method::Initialize, request.clone(), meta)
+    }
+
+    /// This request for the streams that it opens.
     pub(crate) fn opening(&self) -> Opening<'_> {
         Opening {
             state: self.state,

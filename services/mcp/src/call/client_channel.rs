@@ -52,7 +52,7 @@ use tokio::{
 };
 
 use crate::{
-    call::request_state::{Continued, RequestScope},
+    call::{Call, request_state::Continued},
     hex::hex,
 };
 
@@ -180,8 +180,8 @@ struct Inner {
     rounds: AtomicU8,
     /// Generated ids of questions by URL that the client accepted (MCP-X-35).
     open_urls: Mutex<Vec<String>>,
-    scope: Option<Arc<RequestScope>>,
-    continued: Option<Continued>,
+    /// A modern request: its client answers an upstream by a retry.
+    call: Option<Arc<Call>>,
     as_task: AsTask,
     /// The call has announced that it is a task now.
     became_task: AtomicBool,
@@ -199,7 +199,7 @@ impl ClientChannel {
         revision: Revision,
         capabilities: ClientCapabilities,
     ) -> (Self, mpsc::Receiver<ChannelMessage>) {
-        Self::new(revision, capabilities, None, None, AsTask::Never)
+        Self::new(revision, capabilities, None, AsTask::Never)
     }
 
     /// For a call that is a task. Notifications are dropped; questions go through the task
@@ -208,38 +208,33 @@ impl ClientChannel {
         revision: Revision,
         capabilities: ClientCapabilities,
     ) -> (Self, mpsc::Receiver<ChannelMessage>) {
-        Self::new(revision, capabilities, None, None, AsTask::Is)
+        Self::new(revision, capabilities, None, AsTask::Is)
     }
 
     /// For a modern request.
-    pub(crate) fn of_request(
-        scope: Arc<RequestScope>,
-        capabilities: ClientCapabilities,
-        continued: Option<Continued>,
-    ) -> (Self, mpsc::Receiver<ChannelMessage>) {
-        let revision = scope.revision;
-        let may = scope.method == Method::ToolsCall && task::is_declared(&capabilities);
+    pub(crate) fn of_request(call: Arc<Call>) -> (Self, mpsc::Receiver<ChannelMessage>) {
+        let (revision, capabilities) = (call.revision, call.client.capabilities.clone());
+        let may = call.method == Method::ToolsCall && task::is_declared(&capabilities);
         let as_task = if may { AsTask::May } else { AsTask::Never };
-        Self::new(revision, capabilities, Some(scope), continued, as_task)
+        Self::new(revision, capabilities, Some(call), as_task)
     }
 
     fn new(
         revision: Revision,
         capabilities: ClientCapabilities,
-        scope: Option<Arc<RequestScope>>,
-        continued: Option<Continued>,
+        call: Option<Arc<Call>>,
         as_task: AsTask,
     ) -> (Self, mpsc::Receiver<ChannelMessage>) {
         let (said, unsaid) = mpsc::channel(UNSAID);
-        let rounds = continued.as_ref().map_or(0, |continued| continued.round);
+        let continued = call.as_ref().and_then(|call| call.continued.as_ref());
+        let rounds = continued.map_or(0, |continued| continued.round);
         let inner = Inner {
             said,
             revision,
             capabilities,
             rounds: AtomicU8::new(rounds),
             open_urls: Mutex::default(),
-            scope,
-            continued,
+            call,
             as_task,
             became_task: AtomicBool::new(false),
         };
@@ -259,7 +254,7 @@ impl ClientChannel {
 
     /// The state that the client brought from an earlier round.
     pub(crate) fn continued(&self) -> Option<&Continued> {
-        self.0.continued.as_ref()
+        self.0.call.as_ref()?.continued.as_ref()
     }
 
     /// True if an upstream server may answer with a task: its client can have one, or has one.
@@ -369,7 +364,7 @@ impl ClientChannel {
         if rounds >= MOST_ROUNDS {
             return Err(Unanswered::TooMany);
         }
-        if let Some(scope) = &self.0.scope {
+        if let Some(call) = &self.0.call {
             // MCP-MR-4: the client gets no question that it did not declare support for.
             for (_, request) in &asked.requests {
                 let need = Need::of(request.method, &request.params);
@@ -377,7 +372,7 @@ impl ClientChannel {
                     return Err(Unanswered::NotAskable(Visible::Needs(need)));
                 }
             }
-            let answer = scope.hand_on(asked, rounds + 1);
+            let answer = call.hand_on(asked, rounds + 1);
             return answer.map(Round::Answer).ok_or_else(invalid);
         }
         self.settle_urls().await;
