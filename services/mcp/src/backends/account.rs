@@ -74,7 +74,7 @@ impl Linking<'_> {
         // them.
         let params = self.accounts.step(&url).params();
         let answer = channel
-            .ask(Revision::V2026_07_28, AskMethod::Elicit, &params)
+            .request(Revision::V2026_07_28, AskMethod::Elicit, &params)
             .await?;
         let action = answer.get("action").and_then(|action| action.string());
         if action.as_deref() != Some("accept") {

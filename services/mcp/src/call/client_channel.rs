@@ -287,7 +287,7 @@ impl ClientChannel {
     }
 
     /// Sends a whole notification, in the form of the client's revision.
-    pub(crate) async fn tell(&self, notification: Bytes) {
+    pub(crate) async fn notify(&self, notification: Bytes) {
         let _ = self
             .0
             .said
@@ -299,17 +299,17 @@ impl ClientChannel {
     ///
     /// `params` and the answer have the form of the revision `from`. Dropping the future cancels
     /// the question at the client (MCP-X-7B).
-    pub(crate) async fn ask(
+    pub(crate) async fn request(
         &self,
         from: Revision,
         method: AskMethod,
         params: &Raw,
     ) -> Result<Raw, Unanswered> {
-        self.ask_under(from, method, params, None).await
+        self.request_with_progress(from, method, params, None).await
     }
 
     /// The same, with a token under which the client may send progress (MCP-X-7J).
-    pub(crate) async fn ask_under(
+    pub(crate) async fn request_with_progress(
         &self,
         from: Revision,
         method: AskMethod,
@@ -427,7 +427,7 @@ impl ClientChannel {
         for id in done {
             let params = serde_json::json!({ "elicitationId": id }).to_string();
             let name = Method::ElicitationComplete.name();
-            self.tell(jsonrpc::notification(name, Some(params.as_bytes())).into())
+            self.notify(jsonrpc::notification(name, Some(params.as_bytes())).into())
                 .await;
         }
     }

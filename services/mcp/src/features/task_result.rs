@@ -110,7 +110,7 @@ impl Wait {
         // The token is ours already, whatever the source of the question.
         let token = progress::wanted(&params).and_then(|token| token.string());
         let answer = channel
-            .ask_under(revision, request.method, &params, token.as_deref())
+            .request_with_progress(revision, request.method, &params, token.as_deref())
             .await;
         (key, answer)
     }

@@ -245,7 +245,7 @@ async fn follow(
                 {
                     let method = Method::LogMessage.name();
                     let notice = jsonrpc::notification(method, Some(params.as_bytes()));
-                    channel.tell(notice.into()).await;
+                    channel.notify(notice.into()).await;
                 }
             }
             Event::Request { id, method, params } => {
@@ -289,7 +289,7 @@ async fn follow(
                         && channel.revision().facts().elicitation_ids
                     {
                         let notice = jsonrpc::notification(&method, Some(params.as_bytes()));
-                        channel.tell(notice.into()).await;
+                        channel.notify(notice.into()).await;
                     }
                 }
                 _ => {}

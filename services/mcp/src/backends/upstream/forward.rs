@@ -114,7 +114,9 @@ async fn send_to_pages(
     steps: &[UrlStep],
 ) -> Result<(), Visible> {
     for step in steps {
-        let answer = channel.ask(from, AskMethod::Elicit, &step.params()).await?;
+        let answer = channel
+            .request(from, AskMethod::Elicit, &step.params())
+            .await?;
         let action = answer.get("action").and_then(|action| action.string());
         if action.as_deref() != Some("accept") {
             return Err(Visible::Declined);

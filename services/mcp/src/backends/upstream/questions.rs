@@ -83,10 +83,10 @@ async fn put(
     let session = ask.call.session.as_ref().filter(|_| theirs.is_some());
     let told = session.and_then(|session| AwaitedProgress::new(state, session.id.key));
     let (Some(theirs), Some(mut told)) = (theirs, told) else {
-        return channel.ask(from, method, params).await;
+        return channel.request(from, method, params).await;
     };
     let token = told.token.clone();
-    let asked = channel.ask_under(from, method, params, Some(&token));
+    let asked = channel.request_with_progress(from, method, params, Some(&token));
     tokio::pin!(asked);
     let mut gate = progress::Gate::default();
     let mut meter = Meter::new(A_SECOND);

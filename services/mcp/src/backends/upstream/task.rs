@@ -515,7 +515,7 @@ async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> Quest
     let answer = match ask.channel {
         Some(channel) => {
             channel
-                .ask(
+                .request(
                     Revision::V2026_07_28,
                     request.method,
                     &ask.known_uris(&request.params),
