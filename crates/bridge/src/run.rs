@@ -7,7 +7,10 @@ use std::{
 };
 
 use http::HeaderMap;
-use portolan_net::egress::{Egress, EgressPolicy, EgressSetupError};
+use portolan_net::{
+    egress::{Egress, EgressPolicy, EgressSetupError},
+    proxies::Proxies,
+};
 use tokio::{runtime::Builder, time::Instant};
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -16,6 +19,7 @@ use crate::{
     account::{Account, SignIn},
     lines::{self, Out},
     note::Notes,
+    pages,
     talk::{GRACE, Talk},
     wire::Wire,
 };
@@ -37,6 +41,8 @@ pub struct Setup {
     pub sign_in: Option<SignIn>,
     /// Admits `http://` to public hosts.
     pub allow_plain_http: bool,
+    /// The way out of a private network.
+    pub proxies: Proxies,
     /// Where notes go.
     pub notes: Notes,
 }
@@ -69,7 +75,7 @@ fn egress(setup: &Setup) -> Result<Egress, EgressSetupError> {
         connect_timeout_ms: CONNECT_MS,
         ..EgressPolicy::default()
     };
-    Egress::on_own_machine(policy, USER_AGENT)
+    Egress::on_own_machine(policy, &setup.proxies, USER_AGENT)
 }
 
 /// Bridges `input` and `output` to the server until the input ends or a signal comes.
@@ -81,6 +87,7 @@ pub fn run(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<BridgeEnd, SetupError> {
+    pages::allow_huge(false);
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let (ended, writer) = {
         let _within = runtime.enter();

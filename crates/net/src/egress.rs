@@ -10,7 +10,7 @@
 //! - redirects are off, or followed by our own loop within the origin (MCP-AB-19). A request is
 //!   never sent twice because of a broken connection, except a `GET` or `HEAD` on a kept-alive
 //!   connection that the peer had just closed;
-//! - no proxy variables, no cookies, no `Accept-Encoding`, no header that could change the framing.
+//! - no proxy variables (but for programs on a person's machine), no cookies, no `Accept-Encoding`, no header that could change the framing.
 
 mod authorities;
 mod connect;
@@ -45,6 +45,7 @@ use self::connect::Guard;
 use self::pool::{NoConnection, Pool};
 use self::wire::{Outgoing, Wire};
 use crate::address::{AddressRefusal, AddressRules};
+use crate::proxies::Proxies;
 use crate::tunnel::{self, Away, Tunnels};
 
 /// Time within which a kept connection breaks if the peer had already closed it. If it breaks
@@ -181,22 +182,25 @@ impl Egress {
     }
 
     /// The client of a program on a person's own machine, which calls what that person names:
-    /// every address, name and port is admitted, and `http://` within private networks.
+    /// every address, name and port is admitted, and `http://` within private networks. `proxies`
+    /// are the way to `https` addresses: a proxy resolves names by itself, so no address is checked
+    /// here.
     ///
     /// # Errors
     /// [`EgressSetupError`], at start only.
     pub fn on_own_machine(
         policy: EgressPolicy,
+        proxies: &Proxies,
         user_agent: &'static str,
     ) -> Result<Self, EgressSetupError> {
+        let mut allow = policy.allow.clone();
+        allow.extend(proxies.destination());
         let rules = AddressRules {
-            allow: policy.allow,
+            allow,
             allow_plain_http: policy.allow_plain_http,
             any_destination: true,
         };
-        let connect_timeout = Duration::from_millis(policy.connect_timeout_ms);
-        let (authorities, network) = (&policy.authorities, Network::system());
-        Self::build(rules, network, authorities, connect_timeout, user_agent)
+        Self::build(rules, Network::system(), &policy, proxies, user_agent)
     }
 
     /// A client on another network: tests, or a way out that the operator prescribes (MCP-AB-21).
@@ -205,20 +209,18 @@ impl Egress {
     /// [`EgressSetupError`], at start only.
     pub fn with_network(policy: EgressPolicy, network: Network) -> Result<Self, EgressSetupError> {
         let rules = AddressRules {
-            allow: policy.allow,
+            allow: policy.allow.clone(),
             allow_plain_http: policy.allow_plain_http,
             any_destination: false,
         };
-        let connect_timeout = Duration::from_millis(policy.connect_timeout_ms);
-        let authorities = &policy.authorities;
-        Self::build(rules, network, authorities, connect_timeout, USER_AGENT)
+        Self::build(rules, network, &policy, &Proxies::default(), USER_AGENT)
     }
 
     fn build(
         rules: AddressRules,
         network: Network,
-        authorities: &Authorities,
-        connect_timeout: Duration,
+        policy: &EgressPolicy,
+        proxies: &Proxies,
         user_agent: &'static str,
     ) -> Result<Self, EgressSetupError> {
         let rules = Arc::new(rules);
@@ -227,8 +229,9 @@ impl Egress {
                 rules: Arc::clone(&rules),
                 network,
             },
-            authorities,
-            connect_timeout,
+            proxies,
+            &policy.authorities,
+            Duration::from_millis(policy.connect_timeout_ms),
         )
         .map_err(EgressSetupError::Tls)?;
         Ok(Self {
