@@ -31,7 +31,7 @@ use utoipa::ToSchema;
 
 use crate::{
     change::{self, Deleted},
-    client_limits::{self, ClientWarning},
+    client_limits::{self, ClientWarning, Listed},
     default_server,
     input::{JsonBody, PathId, given, plain_text},
     listing::Listing,
@@ -44,7 +44,7 @@ use crate::{
 const MOST_SERVERS: usize = 200;
 
 /// Most tools of one server.
-const MOST_TOOLS: usize = 1_000;
+pub(crate) const MOST_TOOLS: usize = 1_000;
 
 /// The database constraint of slugs.
 const SLUG_TAKEN: &str = "servers_tenant_id_slug_key";
@@ -178,7 +178,15 @@ pub(crate) async fn detail(
 ) -> Result<ServerDetail, ConsoleError> {
     let server = found_server(tx, id).await?;
     let tools = servers::tools(tx, id).await?;
-    let warnings = client_limits::warnings(&server.slug, &tools);
+    let listed: Vec<Listed<'_>> = tools
+        .iter()
+        .map(|tool| Listed {
+            name: &tool.published_name,
+            enabled: tool.enabled,
+            state: tool.state,
+        })
+        .collect();
+    let warnings = client_limits::warnings(&server.slug, &listed);
     let (prompts, resources) = server_offers::of_server(tx, id).await?;
     Ok(ServerDetail {
         server: view(state, workspace, server),
@@ -416,10 +424,10 @@ pub struct ToolChoice {
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ChosenTool {
     #[schema(value_type = String)]
-    tool_id: ToolId,
+    pub(crate) tool_id: ToolId,
     /// Its name for clients; the tool's own name if absent.
     #[schema(nullable = false)]
-    published_name: Option<String>,
+    pub(crate) published_name: Option<String>,
 }
 
 /// Replaces a server's choice of tools.
