@@ -193,14 +193,8 @@ pub(crate) async fn add_attachment(
     })?;
     let detail = json!({ "name": new.name, "kind": new.kind, "attached": name });
     let source = view(found(&mut tx, new.id).await?);
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.created", "source", new.id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.created", "source", new.id, detail);
+    change::commit(tx, &context, now, &event).await?;
     let added = AddedAttachment {
         source,
         key: AttachmentKey {
@@ -266,14 +260,8 @@ pub(crate) async fn replace_attachment_key(
         return Err(not_attached());
     }
     let detail = json!({ "hint": secret.hint() });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.key_replaced", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.key_replaced", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     let key = AttachmentKey {
         key: secret.expose().to_owned(),
         address: address(&state, &workspace),

@@ -14,7 +14,7 @@ use portolan_site::{
 use portolan_storage::{
     StorageError, TenantTx,
     registry::{
-        servers,
+        published_items::{self, PublishedItem as _},
         tools::{self, Filter, Imported, Tool},
     },
 };
@@ -123,14 +123,8 @@ pub(crate) async fn create_tool(
         .await?
         .ok_or_else(|| ConsoleError::internal("hand-made tool", "not found after insert"))?;
     let detail = json!({ "name": name, "source": id });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("tool.created", "tool", made.id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("tool.created", "tool", made.id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok((StatusCode::CREATED, Json(view(made))))
 }
 
@@ -164,13 +158,13 @@ pub(crate) async fn redefine_tool(
             error => error.into(),
         })?;
     if let Some(enabled) = request.enabled {
-        tools::set_enabled(&mut tx, &[id], enabled, now).await?;
+        published_items::set_enabled(&mut tx, &[id], enabled, now).await?;
     }
     if before.overrides.name.is_none() && before.original.name != name {
-        servers::rename_tool(&mut tx, id, &before.original.name, &name)
+        published_items::rename(&mut tx, id, &before.original.name, &name)
             .await
             .map_err(|error| {
-                if error.is_conflict_on(servers::NAME_CLASH) {
+                if error.is_conflict_on(ToolKind::CLASH) {
                     taken(&name)
                 } else {
                     error.into()
@@ -178,19 +172,8 @@ pub(crate) async fn redefine_tool(
             })?;
     }
     let after = found_tool(&mut tx, id).await?;
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        (
-            "tool.redefined",
-            "tool",
-            id.to_string(),
-            json!({ "name": name }),
-        ),
-    )
-    .await?;
+    let event = workspace.event("tool.redefined", "tool", id, json!({ "name": name }));
+    change::commit(tx, &context, now, &event).await?;
     Ok(Json(view(after)))
 }
 
@@ -210,14 +193,8 @@ pub(crate) async fn delete_tool(
     let tool = hand_made(&mut tx, id).await?;
     tools::delete_hand_made(&mut tx, id).await?;
     let detail = json!({ "name": tool.name(), "source": tool.source_id });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("tool.deleted", "tool", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("tool.deleted", "tool", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -56,6 +56,7 @@ pub mod trial;
 pub mod upstreams;
 pub mod workspace;
 pub mod workspaces;
+mod written_items;
 
 use axum::{
     Router,
@@ -195,7 +196,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         ))
         .routes(routes!(servers::restore_server))
         .routes(routes!(default_server::choose_default_server))
-        .routes(routes!(servers::choose_tools))
+        .routes(routes!(offers::choose_tools))
         .routes(routes!(offers::choose_prompts))
         .routes(routes!(offers::choose_resources))
         .routes(routes!(prompts::restore_prompt))

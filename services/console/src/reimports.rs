@@ -270,14 +270,8 @@ pub(crate) async fn apply_reimport(
     tools::mark_removed(&mut tx, id, &gone, now).await?;
     let detail = json!({ "added": added.len(), "changed": replaced, "removed": gone.len() });
     let source = found(&mut tx, id).await?;
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.reimported", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.reimported", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok(Json(view(source)))
 }
 

@@ -349,8 +349,8 @@ pub(crate) async fn set_sign_in(
         "sharing": sharing, "method": method, "client_entered": client.is_some(), "issuer": server.map(|server| server.issuer),
         "credential_removed": credential_removed,
     });
-    let entry = ("upstream.sign_in_set", "source", id.to_string(), detail);
-    change::commit(tx, &workspace, &context, now, entry).await?;
+    let event = workspace.event("upstream.sign_in_set", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     flow::give_back_later(&state, workspace.id, leaving);
     Ok(Json(seen(&state, &workspace, id).await?))
 }
@@ -381,13 +381,8 @@ pub(crate) async fn delete_sign_in(
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
     if stored::delete_sign_in(&mut tx, id).await? {
-        let entry = (
-            "upstream.sign_in_removed",
-            "source",
-            id.to_string(),
-            json!({}),
-        );
-        change::commit(tx, &workspace, &context, now, entry).await?;
+        let event = workspace.event("upstream.sign_in_removed", "source", id, json!({}));
+        change::commit(tx, &context, now, &event).await?;
         flow::give_back_later(&state, workspace.id, gone);
     }
     Ok(StatusCode::NO_CONTENT)

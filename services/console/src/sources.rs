@@ -18,7 +18,7 @@ use portolan_storage::{
         credential_states, credentials,
         sources::{self, NewSource},
         tools::Imported,
-        upstream_oauth,
+        trash, upstream_oauth,
     },
 };
 use portolan_upstream_sync::connect::flow;
@@ -193,14 +193,8 @@ async fn insert(
     sources::insert(&mut tx, new, now).await?;
     insert_tools(&mut tx, new.id, tools, now).await?;
     let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools.len() });
-    change::commit(
-        tx,
-        workspace,
-        context,
-        now,
-        ("source.created", "source", new.id.to_string(), detail),
-    )
-    .await
+    let event = workspace.event("source.created", "source", new.id, detail);
+    change::commit(tx, context, now, &event).await
 }
 
 /// One source.
@@ -303,14 +297,8 @@ pub(crate) async fn change_source(
     }
     let detail = json!({ "name": name, "base_url": stored, "settings": settings, "credential_removed": credential_removed });
     let source = found(&mut tx, id).await?;
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.changed", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.changed", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     flow::give_back_later(&state, workspace.id, leaving);
     Ok(Json(view(source)))
 }
@@ -329,16 +317,10 @@ pub(crate) async fn delete_source(
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     let source = found(&mut tx, id).await?;
-    sources::delete(&mut tx, id, now).await?;
+    trash::delete(&mut tx, id, now).await?;
     let detail = json!({ "name": source.name });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.deleted", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.deleted", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok(Json(Deleted::at(now)))
 }
 
@@ -355,18 +337,12 @@ pub(crate) async fn restore_source(
     workspace.require(Action::EditRegistry)?;
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
-    if !sources::restore(&mut tx, id, now).await? {
+    if !trash::restore(&mut tx, id, now).await? {
         return Err(ConsoleError::not_restorable("source"));
     }
     let source = found(&mut tx, id).await?;
     let detail = json!({ "name": source.name });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.restored", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.restored", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok(Json(view(source)))
 }

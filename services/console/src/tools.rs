@@ -14,7 +14,7 @@ use portolan_site::{
 use portolan_storage::{
     TenantTx,
     registry::{
-        servers,
+        published_items::{self, PublishedItem as _},
         tools::{self, Filter, Overrides, Tool},
     },
 };
@@ -394,10 +394,10 @@ pub(crate) async fn change_tool(
             .unwrap_or(before.original.name.clone()),
     );
     if old_name != new_name {
-        servers::rename_tool(&mut tx, id, &old_name, &new_name)
+        published_items::rename(&mut tx, id, &old_name, &new_name)
             .await
             .map_err(|error| {
-                if error.is_conflict_on(servers::NAME_CLASH) {
+                if error.is_conflict_on(ToolKind::CLASH) {
                     ConsoleError::conflict(
                         "name_clash",
                         format!(
@@ -419,14 +419,8 @@ pub(crate) async fn change_tool(
     let detail = json!({ "name": changed.name, "title_changed": changed.title.is_some(),
         "description_changed": changed.description.is_some(), "enabled": enabled });
     let tool = found_tool(&mut tx, id).await?;
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("tool.changed", "tool", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("tool.changed", "tool", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok(Json(view(tool)))
 }
 
@@ -468,17 +462,11 @@ pub(crate) async fn switch_tools(
     }
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
-    let ids = tools::set_enabled(&mut tx, &request.ids, request.enabled, now).await?;
+    let ids = published_items::set_enabled(&mut tx, &request.ids, request.enabled, now).await?;
     if !ids.is_empty() {
         let detail = json!({ "enabled": request.enabled, "tools": ids.len() });
-        change::commit(
-            tx,
-            &workspace,
-            &context,
-            now,
-            ("tools.switched", "tenant", workspace.id.to_string(), detail),
-        )
-        .await?;
+        let event = workspace.event("tools.switched", "tenant", workspace.id, detail);
+        change::commit(tx, &context, now, &event).await?;
     }
     Ok(Json(Switched {
         changed: ids.len(),

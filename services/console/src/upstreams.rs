@@ -422,14 +422,8 @@ pub(crate) async fn add_upstream(
     let tools = offer.as_ref().map_or(0, |offer| offer.tools.len());
     let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools });
     let source = view(found(&mut tx, new.id).await?);
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.created", "source", new.id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.created", "source", new.id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok((StatusCode::CREATED, Json(source)))
 }
 
@@ -564,14 +558,8 @@ pub(crate) async fn change_upstream(
     stored::configure(&mut tx, id, prefix, request.hold_changes).await?;
     let answer = known(&mut tx, id).await?;
     let detail = json!({ "prefix": prefix, "hold_changes": request.hold_changes });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("upstream.changed", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("upstream.changed", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok(Json(answer))
 }
 

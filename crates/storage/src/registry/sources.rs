@@ -303,37 +303,3 @@ pub async fn replace_document(
     .await?;
     Ok(done.rows_affected() == 1)
 }
-
-/// Marks a source deleted: its tools are published no more. It can be restored for
-/// [`crate::registry::trash::KEPT`].
-pub async fn delete(tx: &mut TenantTx, id: SourceId, now: Timestamp) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update sources set deleted_at = $3 where tenant_id = $1 and id = $2 and deleted_at is null",
-        tenant,
-        id.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    crate::registry::trash::bound(tx).await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Takes a deletion back, if its time is not over.
-pub async fn restore(
-    tx: &mut TenantTx,
-    id: SourceId,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update sources set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
-        tenant,
-        id.uuid(),
-        now - crate::registry::trash::KEPT
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
-}

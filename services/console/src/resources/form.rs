@@ -94,7 +94,7 @@ pub(crate) fn invalid(field: &'static str, text: impl Into<String>) -> ConsoleEr
 pub(crate) struct Checked {
     shape: ResourceShape,
     pub(crate) uri: String,
-    name: String,
+    pub(crate) name: String,
     title: String,
     description: String,
     mime_type: Option<String>,
@@ -185,11 +185,6 @@ impl Checked {
             },
             enabled,
         }
-    }
-
-    /// The details for the audit log, without the resource's text.
-    pub(crate) fn entry(&self) -> Value {
-        json!({ "uri": self.uri, "name": self.name })
     }
 
     /// Checks the form against other tables: the source belongs to this workspace, and the
