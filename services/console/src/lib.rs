@@ -18,6 +18,7 @@ pub mod audit;
 pub mod calls;
 pub mod change;
 pub mod client_admission;
+mod client_credentials;
 pub mod client_limits;
 pub mod connection;
 pub mod connection_diagnostics;
