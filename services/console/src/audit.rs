@@ -59,8 +59,8 @@ pub struct AuditEvent {
     detail: Value,
 }
 
-impl From<audit::Entry> for AuditEvent {
-    fn from(entry: audit::Entry) -> Self {
+impl From<audit::AuditEntry> for AuditEvent {
+    fn from(entry: audit::AuditEntry) -> Self {
         Self {
             id: entry.id,
             at: entry.at,
@@ -98,8 +98,8 @@ struct ExportedPlace {
     entry: String,
 }
 
-impl From<audit::Entry> for ExportedEvent {
-    fn from(mut entry: audit::Entry) -> Self {
+impl From<audit::AuditEntry> for ExportedEvent {
+    fn from(mut entry: audit::AuditEntry) -> Self {
         let chain = entry.place.take().map(|place| ExportedPlace {
             seq: place.seq,
             previous: STANDARD.encode(place.previous),

@@ -95,9 +95,9 @@ pub enum CredentialStateView {
     },
 }
 
-impl From<(credential_states::State, OffsetDateTime)> for CredentialStateView {
-    fn from((state, at): (credential_states::State, OffsetDateTime)) -> Self {
-        use credential_states::State as Seen;
+impl From<(credential_states::CredentialState, OffsetDateTime)> for CredentialStateView {
+    fn from((state, at): (credential_states::CredentialState, OffsetDateTime)) -> Self {
+        use credential_states::CredentialState as Seen;
         match state {
             Seen::Works => Self::Works { at },
             Seen::Refused(status) => Self::Refused { status, at },

@@ -16,7 +16,7 @@ use portolan_storage::{
     StorageError, TenantTx,
     registry::{
         published_items::PublishedItem as _,
-        resources::{self, Resource},
+        resources::{self, RegistryResource},
     },
 };
 use serde::Serialize;
@@ -118,7 +118,7 @@ pub struct ResourceView {
     http_path: Option<String>,
 }
 
-fn summary(resource: Resource) -> ResourceSummary {
+fn summary(resource: RegistryResource) -> ResourceSummary {
     ResourceSummary {
         id: resource.id,
         shape: resource.shape,
@@ -138,7 +138,7 @@ fn summary(resource: Resource) -> ResourceSummary {
     }
 }
 
-impl WrittenItem for Resource {
+impl WrittenItem for RegistryResource {
     type Kind = ResourceKind;
     type Checked = Checked;
     type View = ResourceView;
@@ -257,7 +257,7 @@ pub(crate) async fn show_resource(
 ) -> Result<Json<ResourceView>, ConsoleError> {
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    let found: Resource = written_items::found(&mut tx, id).await?;
+    let found: RegistryResource = written_items::found(&mut tx, id).await?;
     found.view(&mut tx).await.map(Json)
 }
 
@@ -268,7 +268,7 @@ pub(crate) async fn create_resource(
     editor: Editor,
     JsonBody(form): JsonBody<ResourceForm>,
 ) -> Result<(StatusCode, Json<ResourceView>), ConsoleError> {
-    written_items::create::<Resource>(&editor, Checked::of(form)?).await
+    written_items::create::<RegistryResource>(&editor, Checked::of(form)?).await
 }
 
 /// Replaces a resource. Servers that offer it under its old URI follow, and subscribed clients are
@@ -281,7 +281,7 @@ pub(crate) async fn rewrite_resource(
     PathId(id): PathId<ResourceKind>,
     JsonBody(form): JsonBody<ResourceForm>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
-    written_items::replace::<Resource>(&editor, id, || Checked::of(form)).await
+    written_items::replace::<RegistryResource>(&editor, id, || Checked::of(form)).await
 }
 
 /// Enables or disables a resource.
@@ -293,7 +293,7 @@ pub(crate) async fn switch_resource(
     PathId(id): PathId<ResourceKind>,
     JsonBody(change): JsonBody<EnabledChange>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
-    written_items::switch::<Resource>(&editor, id, &change).await
+    written_items::switch::<RegistryResource>(&editor, id, &change).await
 }
 
 /// Deletes a resource. It can be restored for 30 days.
@@ -304,7 +304,7 @@ pub(crate) async fn delete_resource(
     editor: Editor,
     PathId(id): PathId<ResourceKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
-    written_items::delete::<Resource>(&editor, id).await
+    written_items::delete::<RegistryResource>(&editor, id).await
 }
 
 /// Restores a deleted resource.
@@ -315,5 +315,5 @@ pub(crate) async fn restore_resource(
     editor: Editor,
     PathId(id): PathId<ResourceKind>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
-    written_items::restore::<Resource>(&editor, id).await
+    written_items::restore::<RegistryResource>(&editor, id).await
 }

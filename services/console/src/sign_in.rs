@@ -21,7 +21,7 @@ use portolan_storage::{
     accounts::users,
     registry::{
         credentials as stored_credentials,
-        upstream_oauth::{self as stored, Connection, SignIn},
+        upstream_oauth::{self as stored, ConnectedAccount, SignIn},
     },
 };
 use portolan_upstream::oauth::AuthorizationServer;
@@ -211,7 +211,7 @@ async fn seen(
         Some(row) => users::find(&mut tx, row.connected_by).await?,
         None => None,
     };
-    let view = |row: Connection| SignInConnection {
+    let view = |row: ConnectedAccount| SignInConnection {
         status: row.status,
         reason: row.reason,
         issuer: row.issuer,

@@ -404,7 +404,7 @@ pub(crate) async fn add_upstream(
             let seen = Seen {
                 source: new.id,
                 version,
-                state: credential_states::State::Works,
+                state: credential_states::CredentialState::Works,
                 at: now,
             };
             credential_states::note(&mut tx, &[seen], true).await?;

@@ -58,7 +58,7 @@ use crate::{
     admission::{self, Offered},
     answer::Answer,
     authorize::needs_sign_in,
-    consent::target::{Target, requested},
+    consent::target::{GrantTarget, requested},
     error::ErrorCode,
 };
 
@@ -252,9 +252,9 @@ async fn shown(
     session: &BrowserSession,
     notice: Option<&str>,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     // AUTH-L14: the second factor that the workspace requires comes before its consent page.
-    if let Target::Fixed { offered, .. } | Target::NoServer { offered, .. } = &target
+    if let GrantTarget::Fixed { offered, .. } | GrantTarget::NoServer { offered, .. } = &target
         && let Some(path) = lacking(&mut tx, request, session, &offered.choice).await?
     {
         return pages::see_other(&path);
@@ -276,7 +276,7 @@ async fn lacking(
     session: &BrowserSession,
     choice: &Choice,
 ) -> Result<Option<String>, PageError> {
-    let target = portolan_site::target::Target::Request(request.id);
+    let target = portolan_site::target::GrantTarget::Request(request.id);
     let unmet = access_policy::unmet(tx, choice.tenant, choice.role, session).await?;
     Ok(unmet.map(|unmet| unmet.path(&choice.slug, &target)))
 }
@@ -303,7 +303,7 @@ fn again(
         })
         .and_then(|opened| String::from_utf8(opened.expose().clone()).ok());
     match location {
-        Some(location) => Answer::from_text(location).into_response(&client.name),
+        Some(location) => RedirectAnswer::from_text(location).into_response(&client.name),
         None => done(client),
     }
 }
@@ -333,7 +333,7 @@ async fn approve(
     workspace: &str,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let mut chosen = target
         .chosen(workspace)
         .filter(|choice| choice.role.may(Action::CallTools));
@@ -361,7 +361,7 @@ async fn approve(
     let resource = state.oauth.resources.url(&resource);
 
     let code = SecretToken::generate(TokenForm::Code)?;
-    let answer = Answer::code(
+    let answer = RedirectAnswer::code(
         state.site.issuer(),
         &request.redirect_uri,
         request.state.as_deref(),
@@ -444,7 +444,7 @@ async fn ask(
     session: &BrowserSession,
     workspace: &str,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let may_ask = |offered: &&Offered| {
         offered.choice.tenant.to_string() == workspace
             && offered.choice.role.may(Action::CallTools)
@@ -484,12 +484,12 @@ async fn deny(
     client: &Client,
     session: &BrowserSession,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let (code, description) = match target {
-        Target::NoServer { .. } => (ErrorCode::InvalidTarget, journey::NO_SERVER),
+        GrantTarget::NoServer { .. } => (ErrorCode::InvalidTarget, journey::NO_SERVER),
         _ => (ErrorCode::AccessDenied, "the user did not allow it"),
     };
-    let answer = Answer::error(
+    let answer = RedirectAnswer::error(
         state.site.issuer(),
         &request.redirect_uri,
         request.state.as_deref(),
@@ -514,7 +514,7 @@ async fn settle(
     request: &AuthorizationRequest,
     session: &BrowserSession,
     approved: bool,
-    answer: &Answer,
+    answer: &RedirectAnswer,
 ) -> Result<bool, PageError> {
     let now = state.now();
     let sealed = state.keys.seal_until(

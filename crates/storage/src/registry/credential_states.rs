@@ -11,16 +11,16 @@ const LONGEST_REASON: usize = 1000;
 
 /// The state of a credential, as the response to a request showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum CredentialState {
     /// The API answered with success.
     Works,
     /// The API, or its token endpoint, refused the credential with this HTTP status.
-    Refused(u16),
+    RefusedCredential(u16),
     /// A test showed nothing, for this reason.
     Inconclusive(String),
 }
 
-impl State {
+impl CredentialState {
     /// The word in the table.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ pub struct Seen {
     /// Which version of it.
     pub version: i32,
     /// The state that the response shows.
-    pub state: State,
+    pub state: CredentialState,
     /// When it came.
     pub at: Timestamp,
 }
@@ -68,15 +68,17 @@ pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), 
     let statuses: Vec<Option<i32>> = seen
         .iter()
         .map(|one| match one.state {
-            State::Refused(status) => Some(status.into()),
-            State::Works | State::Inconclusive(_) => None,
+            CredentialState::Refused(status) => Some(status.into()),
+            CredentialState::Works | CredentialState::Inconclusive(_) => None,
         })
         .collect();
     let reasons: Vec<Option<String>> = seen
         .iter()
         .map(|one| match &one.state {
-            State::Inconclusive(reason) => Some(reason.chars().take(LONGEST_REASON).collect()),
-            State::Works | State::Refused(_) => None,
+            CredentialState::Inconclusive(reason) => {
+                Some(reason.chars().take(LONGEST_REASON).collect())
+            }
+            CredentialState::Works | CredentialState::Refused(_) => None,
         })
         .collect();
     let times: Vec<Timestamp> = seen.iter().map(|one| one.at).collect();
@@ -126,7 +128,7 @@ pub async fn forget(tx: &mut TenantTx, source: SourceId) -> Result<(), StorageEr
 
 /// A credential in use that an API refused.
 #[derive(Debug, Clone)]
-pub struct Refused {
+pub struct RefusedCredential {
     /// Its source.
     pub source: SourceId,
     /// Name of the source.
@@ -139,7 +141,7 @@ pub struct Refused {
 
 /// Credentials that are refused, by name of their source. Sources that are signed in to use no
 /// credential, and are left out.
-pub async fn refused(tx: &mut TenantTx) -> Result<Vec<Refused>, StorageError> {
+pub async fn refused(tx: &mut TenantTx) -> Result<Vec<RefusedCredential>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select s.id, s.name, k.status as "status!", k.at
@@ -157,7 +159,7 @@ pub async fn refused(tx: &mut TenantTx) -> Result<Vec<Refused>, StorageError> {
     .fetch_all(tx.connection())
     .await?;
     let read = rows.into_iter().filter_map(|row| {
-        Some(Refused {
+        Some(RefusedCredential {
             source: SourceId::from_uuid(row.id),
             name: row.name,
             status: u16::try_from(row.status).ok()?,

@@ -17,7 +17,7 @@ use crate::{
 
 /// A resource or template with everything about it but its bytes.
 #[derive(Debug, Clone)]
-pub struct Resource {
+pub struct RegistryResource {
     /// Id.
     pub id: ResourceId,
     /// The upstream it was found at; none if it was written here.
@@ -229,7 +229,10 @@ pub async fn touch(
     Ok(done.rows_affected() > 0)
 }
 
-async fn select(tx: &mut TenantTx, id: Option<ResourceId>) -> Result<Vec<Resource>, StorageError> {
+async fn select(
+    tx: &mut TenantTx,
+    id: Option<ResourceId>,
+) -> Result<Vec<RegistryResource>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select r.id, r.source_id, s.name as "source_name?", r.kind, r.uri, r.name, r.title, r.description, r.mime_type, r.annotations,
@@ -251,7 +254,7 @@ async fn select(tx: &mut TenantTx, id: Option<ResourceId>) -> Result<Vec<Resourc
     };
     rows.into_iter()
         .map(|row| {
-            Ok(Resource {
+            Ok(RegistryResource {
                 id: ResourceId::from_uuid(row.id),
                 source_id: row.source_id.map(SourceId::from_uuid),
                 source_name: row.source_name,
@@ -277,12 +280,15 @@ async fn select(tx: &mut TenantTx, id: Option<ResourceId>) -> Result<Vec<Resourc
 }
 
 /// All resources and templates, by name.
-pub async fn list(tx: &mut TenantTx) -> Result<Vec<Resource>, StorageError> {
+pub async fn list(tx: &mut TenantTx) -> Result<Vec<RegistryResource>, StorageError> {
     select(tx, None).await
 }
 
 /// One resource or template.
-pub async fn find(tx: &mut TenantTx, id: ResourceId) -> Result<Option<Resource>, StorageError> {
+pub async fn find(
+    tx: &mut TenantTx,
+    id: ResourceId,
+) -> Result<Option<RegistryResource>, StorageError> {
     Ok(select(tx, Some(id)).await?.pop())
 }
 

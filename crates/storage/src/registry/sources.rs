@@ -8,7 +8,7 @@ use portolan_model::{
 use serde_json::Value;
 use sqlx::types::Json;
 
-use crate::{StorageError, TenantTx, registry::credential_states::State};
+use crate::{StorageError, TenantTx, registry::credential_states::CredentialState};
 
 /// A source, without its document.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ pub struct CredentialNote {
     /// When it was set.
     pub updated_at: Timestamp,
     /// State shown by the last request that carried it, and when; `None` if it was never tried.
-    pub state: Option<(State, Timestamp)>,
+    pub state: Option<(CredentialState, Timestamp)>,
 }
 
 /// A source to be made.
@@ -156,7 +156,7 @@ impl TryFrom<SourceRow> for Source {
     fn try_from(row: SourceRow) -> Result<Self, StorageError> {
         let state = row
             .state
-            .and_then(|word| State::read(&word, row.state_status, row.state_reason))
+            .and_then(|word| CredentialState::read(&word, row.state_status, row.state_reason))
             .zip(row.state_at);
         let credential = match (
             row.credential_kind,

@@ -12,7 +12,7 @@ use portolan_storage::{
     expiry::{self, Expired},
     oauth::{
         authorization_requests, clients, grants, refresh_tokens,
-        revocations::{self, Kind},
+        revocations::{self, RevocationKind},
     },
     registry::{servers, sources, trash},
 };
@@ -352,7 +352,7 @@ async fn revocations_go_a_day_after_the_last_token_expired() {
     let mut tx = scene::system(&store).await;
     for (reference, expires_at) in [("short", days(1)), ("long", days(40))] {
         let new = revocations::New {
-            kind: Kind::Client,
+            kind: RevocationKind::Client,
             reference,
             tenant: Some(scene.tenant),
             epoch: None,

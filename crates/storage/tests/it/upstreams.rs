@@ -160,7 +160,7 @@ async fn what_a_server_no_longer_has_is_marked_and_comes_back_as_it_was() {
         upstream: json!({"name": name}),
         written: json!({"name": name}).to_string(),
     };
-    let names = |known: Vec<upstreams::Known>| {
+    let names = |known: Vec<upstreams::KnownItem>| {
         known
             .into_iter()
             .map(|known| known.name)
