@@ -513,7 +513,7 @@ pub async fn sync(
             state: state_of(proof),
             at: now,
         };
-        credential_states::note(&mut tx, &[seen], false).await?;
+        credential_states::note(&mut tx, &[seen], credential_states::Repeat::Seldom).await?;
     }
     let offer = match looked {
         Ok(offer) => offer,

@@ -1,4 +1,4 @@
-//! The credential of a client: a secret, of which it may have two at a time, or public keys. Service
+//! The credential of a client: public keys, or a secret. A client may have two secrets at a time. Service
 //! accounts and registered clients have it in one way (AUTH-C16, AUTH-C17).
 
 use axum::{

@@ -139,7 +139,7 @@ pub(crate) async fn test_credential(
         state: shown,
         at: state.now(),
     };
-    credential_states::note(&mut tx, &[seen], true).await?;
+    credential_states::note(&mut tx, &[seen], credential_states::Repeat::Always).await?;
     let source = found(&mut tx, id).await?;
     tx.commit().await?;
     Ok(Json(CredentialTest {

@@ -227,7 +227,8 @@ fn check_messages(messages: &[Message], names: &[String]) -> Result<(), ConsoleE
     Ok(())
 }
 
-fn check_message(block: &Block, names: &[String]) -> Result<(), String> {
+/// Refuses texts with a NUL character, or with a placeholder that is no argument.
+fn check_placeholders(block: &Block, names: &[String]) -> Result<(), String> {
     for text in block.texts() {
         if text.contains('\0') {
             return Err("The text has a NUL character. Remove it.".to_owned());
@@ -241,6 +242,11 @@ fn check_message(block: &Block, names: &[String]) -> Result<(), String> {
             ));
         }
     }
+    Ok(())
+}
+
+fn check_message(block: &Block, names: &[String]) -> Result<(), String> {
+    check_placeholders(block, names)?;
     let check_file = |data: &str| {
         if STANDARD.decode(data).is_ok_and(|bytes| !bytes.is_empty()) {
             Ok(())

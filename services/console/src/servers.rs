@@ -26,7 +26,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
-    change::{self, Deleted},
+    change::{self, Deleted, Editor},
     client_limits::{self, ClientWarning},
     default_server,
     input::{JsonBody, PathId, given, plain_text},
@@ -352,13 +352,10 @@ pub struct ServerChange {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     request_body = ServerChange, responses((status = 200, description = "Changed.", body = ServerView)))]
 pub(crate) async fn change_server(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ServerKind>,
     JsonBody(request): JsonBody<ServerChange>,
 ) -> Result<Json<ServerView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
     let description = match &request.description {
         None => None,
         Some(None) => Some(None),
@@ -375,17 +372,17 @@ pub(crate) async fn change_server(
         description,
         instructions,
     };
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if !servers::update(&mut tx, id, &changes, now).await? {
+    let mut tx = editor.begin().await?;
+    if !servers::update(&mut tx, id, &changes, editor.now).await? {
         return Err(ConsoleError::not_found("this server"));
     }
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "name": changes.name, "description_changed": changes.description.is_some(),
         "instructions_changed": changes.instructions.is_some() });
-    let event = workspace.event("server.changed", "server", id, entry);
-    change::commit(tx, &context, now, &event).await?;
-    Ok(Json(view(&state, &workspace, server)))
+    editor
+        .commit(tx, "server.changed", "server", id, entry)
+        .await?;
+    Ok(Json(view(&editor.state, &editor.workspace, server)))
 }
 
 async fn set_status(
@@ -464,20 +461,17 @@ pub(crate) async fn pause_server(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]
 pub(crate) async fn delete_server(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let server = found_server(&mut tx, id).await?;
-    trash::delete(&mut tx, id, now).await?;
+    trash::delete(&mut tx, id, editor.now).await?;
     let entry = json!({ "name": server.name, "slug": server.slug });
-    let event = workspace.event("server.deleted", "server", id, entry);
-    change::commit(tx, &context, now, &event).await?;
-    Ok(Json(Deleted::at(now)))
+    editor
+        .commit(tx, "server.deleted", "server", id, entry)
+        .await?;
+    Ok(Json(Deleted::at(editor.now)))
 }
 
 /// Restores a deleted server.
@@ -485,20 +479,17 @@ pub(crate) async fn delete_server(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Restored.", body = ServerView)))]
 pub(crate) async fn restore_server(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<ServerView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if !trash::restore(&mut tx, id, now).await? {
+    let mut tx = editor.begin().await?;
+    if !trash::restore(&mut tx, id, editor.now).await? {
         return Err(ConsoleError::not_restorable("server"));
     }
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "slug": server.slug });
-    let event = workspace.event("server.restored", "server", id, entry);
-    change::commit(tx, &context, now, &event).await?;
-    Ok(Json(view(&state, &workspace, server)))
+    editor
+        .commit(tx, "server.restored", "server", id, entry)
+        .await?;
+    Ok(Json(view(&editor.state, &editor.workspace, server)))
 }

@@ -28,7 +28,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use crate::{
-    change::{self, Deleted},
+    change::{self, Deleted, Editor},
     imports::{self, DocumentInput, Loaded},
     input::{JsonBody, PathId},
     listing::Listing,
@@ -308,20 +308,17 @@ pub(crate) async fn change_source(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]
 pub(crate) async fn delete_source(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let source = found(&mut tx, id).await?;
-    trash::delete(&mut tx, id, now).await?;
+    trash::delete(&mut tx, id, editor.now).await?;
     let detail = json!({ "name": source.name });
-    let event = workspace.event("source.deleted", "source", id, detail);
-    change::commit(tx, &context, now, &event).await?;
-    Ok(Json(Deleted::at(now)))
+    editor
+        .commit(tx, "source.deleted", "source", id, detail)
+        .await?;
+    Ok(Json(Deleted::at(editor.now)))
 }
 
 /// Takes a deletion back.
@@ -329,20 +326,17 @@ pub(crate) async fn delete_source(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "Restored.", body = SourceView)))]
 pub(crate) async fn restore_source(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<SourceView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if !trash::restore(&mut tx, id, now).await? {
+    let mut tx = editor.begin().await?;
+    if !trash::restore(&mut tx, id, editor.now).await? {
         return Err(ConsoleError::not_restorable("source"));
     }
     let source = found(&mut tx, id).await?;
     let detail = json!({ "name": source.name });
-    let event = workspace.event("source.restored", "source", id, detail);
-    change::commit(tx, &context, now, &event).await?;
+    editor
+        .commit(tx, "source.restored", "source", id, detail)
+        .await?;
     Ok(Json(view(source)))
 }

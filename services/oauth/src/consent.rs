@@ -43,7 +43,7 @@ use portolan_storage::{
         workspace_hints::{self, Choice},
     },
     oauth::{
-        authorization_requests::{self, AuthorizationRequest, Status},
+        authorization_requests::{self, AuthorizationRequest, Decision, Status},
         client_admission,
         clients::{self, Client},
         grants::{self, Code, Grant, NewGrant},
@@ -56,7 +56,7 @@ use time::Duration;
 
 use crate::{
     admission::{self, Offered},
-    answer::Answer,
+    answer::RedirectAnswer,
     authorize::needs_sign_in,
     consent::target::{GrantTarget, requested},
     error::ErrorCode,
@@ -276,7 +276,7 @@ async fn lacking(
     session: &BrowserSession,
     choice: &Choice,
 ) -> Result<Option<String>, PageError> {
-    let target = portolan_site::target::GrantTarget::Request(request.id);
+    let target = portolan_site::target::Target::Request(request.id);
     let unmet = access_policy::unmet(tx, choice.tenant, choice.role, session).await?;
     Ok(unmet.map(|unmet| unmet.path(&choice.slug, &target)))
 }
@@ -367,7 +367,16 @@ async fn approve(
         request.state.as_deref(),
         code.expose(),
     );
-    if !settle(state, &mut tx, request, session, true, &answer).await? {
+    if !settle(
+        state,
+        &mut tx,
+        request,
+        session,
+        Decision::Approved,
+        &answer,
+    )
+    .await?
+    {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
@@ -496,7 +505,7 @@ async fn deny(
         code,
         description,
     );
-    if !settle(state, &mut tx, request, session, false, &answer).await? {
+    if !settle(state, &mut tx, request, session, Decision::Denied, &answer).await? {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
@@ -513,7 +522,7 @@ async fn settle(
     tx: &mut SystemTx,
     request: &AuthorizationRequest,
     session: &BrowserSession,
-    approved: bool,
+    decision: Decision,
     answer: &RedirectAnswer,
 ) -> Result<bool, PageError> {
     let now = state.now();
@@ -523,7 +532,7 @@ async fn settle(
         request.id.uuid().as_bytes(),
         now + ANSWER_FOR,
     )?;
-    Ok(authorization_requests::decide(tx, request.id, session.id, approved, &sealed, now).await?)
+    Ok(authorization_requests::decide(tx, request.id, session.id, decision, &sealed, now).await?)
 }
 
 /// The response to a double click: the first decision is valid, and both submissions get its answer

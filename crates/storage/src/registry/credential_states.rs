@@ -15,7 +15,7 @@ pub enum CredentialState {
     /// The API answered with success.
     Works,
     /// The API, or its token endpoint, refused the credential with this HTTP status.
-    RefusedCredential(u16),
+    Refused(u16),
     /// A test showed nothing, for this reason.
     Inconclusive(String),
 }
@@ -54,10 +54,18 @@ pub struct Seen {
     pub at: Timestamp,
 }
 
-/// Writes the states that changed in one statement. At most one entry a source. Without `always`, a
-/// row that says the same is written again after ten minutes only. A credential that was replaced
-/// or removed meanwhile keeps its own state.
-pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), StorageError> {
+/// When a state is written again that the row has already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// At once: a person tests the credential.
+    Always,
+    /// After ten minutes: calls show the same state many times.
+    Seldom,
+}
+
+/// Writes the states that changed in one statement. At most one entry a source. A credential that
+/// was replaced or removed meanwhile keeps its own state.
+pub async fn note(tx: &mut TenantTx, seen: &[Seen], repeat: Repeat) -> Result<(), StorageError> {
     if seen.is_empty() {
         return Ok(());
     }
@@ -106,7 +114,7 @@ pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), 
         &statuses as &[Option<i32>],
         &reasons as &[Option<String>],
         &times,
-        always,
+        repeat == Repeat::Always,
     )
     .execute(tx.connection())
     .await?;

@@ -77,7 +77,7 @@ fn seen(source: SourceId, version: i32, state: CredentialState, at: Timestamp) -
 /// As an MCP node writes.
 async fn note(store: &Store, tenant: TenantId, seen: Seen) {
     let mut tx = store.node(tenant).await.unwrap();
-    credential_states::note(&mut tx, &[seen], false)
+    credential_states::note(&mut tx, &[seen], credential_states::Repeat::Seldom)
         .await
         .unwrap();
     tx.commit().await.unwrap();

@@ -506,7 +506,11 @@ async fn n5_of_two_decisions_at_once_one_stands() {
                     &mut tx,
                     request,
                     session,
-                    approved,
+                    if approved {
+                        authorization_requests::Decision::Approved
+                    } else {
+                        authorization_requests::Decision::Denied
+                    },
                     &outcome,
                     now(),
                 )
