@@ -11,12 +11,14 @@ use portolan_tests::{
     oauth::OAuthClient,
     person::Person,
     process::eventually,
-    stack::{Stack, portolan, run_to_end},
+    stack::{Stack, free_port, portolan, run_to_end},
+    stand_in::StandIn,
     upstream::{Fixture, Upstream},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::{task::JoinSet, time::timeout};
 
 /// A workspace with one attached server, which is away.
 struct Scene {
@@ -225,6 +227,24 @@ async fn a_call_outlives_a_program_that_is_stopped_for_a_while_and_runs_once() -
     Ok(())
 }
 
+/// A call of each session, all at once, each with a key of its own, and what became of them: an
+/// error if a call does not end.
+fn begin(sessions: &[McpClient], word: &str) -> JoinSet<(String, Result<Value>)> {
+    let mut calls = JoinSet::new();
+    for session in sessions {
+        let key = format!("{word}-{}", calls.len());
+        let session = session.clone();
+        calls.spawn(async move {
+            let params = json!({"name": "slow", "arguments": {"key": key, "ms": 1500}});
+            let calling = session.request("tools/call", params);
+            let ended = timeout(Duration::from_secs(30), calling).await;
+            let said = ended.map_err(anyhow::Error::from).flatten();
+            (key, said.map(|answer| answer.json))
+        });
+    }
+    calls
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_programs_of_one_name_share_the_calls_and_sessions_stay_with_theirs() -> Result<()> {
     let scene = Scene::new().await?;
@@ -261,8 +281,43 @@ async fn two_programs_of_one_name_share_the_calls_and_sessions_stay_with_theirs(
             .count()
     };
     assert!(of(&first) > 0 && of(&second) > 0, "both are used: {pids:?}");
-    // One is killed: its sessions get an error once, the others go on.
+    // One is killed under load: each running call ends, and none is executed again.
+    let running = begin(&sessions, "running");
+    eventually("the calls run", Duration::from_secs(10), async || {
+        scene
+            .executed()
+            .iter()
+            .filter(|line| line.contains("running"))
+            .count()
+            == running.len()
+    })
+    .await
+    .with_context(|| format!("{:?}", scene.executed()))?;
     second.process.kill()?;
+    let during = begin(&sessions, "during");
+    let (mut done, mut lost) = (0, 0);
+    for (key, ended) in running
+        .join_all()
+        .await
+        .into_iter()
+        .chain(during.join_all().await)
+    {
+        let said = ended.with_context(|| key.clone())?;
+        let executed = scene.executed();
+        let times = executed
+            .iter()
+            .filter(|line| **line == format!("slow {key}"))
+            .count();
+        if words(&said) == format!("slow {key} done") {
+            assert_eq!(times, 1, "{key}: {said}");
+            done += 1;
+        } else {
+            assert!(times <= 1, "{key} was executed again: {said}");
+            lost += 1;
+        }
+    }
+    assert!(done > 0 && lost > 0, "{done} done, {lost} lost");
+    // Sessions of the killed one get an error once, the others go on.
     scene.added.attached(&console, 1).await?;
     for session in &sessions {
         eventually(
@@ -399,6 +454,72 @@ async fn a_server_of_the_network_that_speaks_http_is_attached_by_its_address() -
             "{said}"
         );
     }
+    Ok(())
+}
+
+/// The document is a file of the private network; the API has a private address.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_of_the_network_is_attached_by_its_document_and_base_url() -> Result<()> {
+    const TOKEN: &str = "a-token-that-never-leaves-the-network";
+    let scene = Scene::new().await?;
+    let console = scene.owner.console();
+    let item =
+        json!({"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]});
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Ledger", "version": "7"},
+        "servers": [{"url": "https://ledger.example.com"}],
+        "paths": {"/items/{id}": {"get": {
+            "operationId": "get_item",
+            "parameters": [
+                {"name": "id", "in": "path", "required": true, "schema": {"type": "string"}},
+            ],
+            "responses": {"200": {
+                "description": "Done", "content": {"application/json": {"schema": item}},
+            }},
+        }}},
+    });
+    let file = scene.folder.path().join("openapi.json");
+    fs::write(&file, document.to_string())?;
+    let ledger = StandIn::start(document).await?;
+    let metrics = free_port()?;
+    let attach = Attach::api(&scene.added, &file, &ledger.url(), TOKEN, metrics)?;
+    scene
+        .added
+        .attached(&console, 1)
+        .await
+        .with_context(|| attach.log())?;
+    let client = scene.publish().await?;
+    let (session, _) = client.initialize(LEGACY).await?;
+    for said in [
+        call(&session, "get_item", json!({"id": "7"})).await?,
+        modern(&client, "get_item", json!({"id": "7"})).await?,
+    ] {
+        let received = ledger.take_last().context("a request")?;
+        assert_eq!(received.path, "/items/7");
+        assert_eq!(received.headers["authorization"], format!("Bearer {TOKEN}"));
+        assert!(
+            said["result"]["structuredContent"]["id"].is_string(),
+            "{said}"
+        );
+    }
+    let ready = reqwest::get(format!("http://{metrics}/readyz")).await?;
+    assert_eq!(ready.status(), StatusCode::OK);
+    let text = reqwest::get(format!("http://{metrics}/metrics"))
+        .await?
+        .text()
+        .await?;
+    for line in [
+        "portolan_attach_nodes{state=\"connected\"} 1",
+        "portolan_attach_nodes{state=\"missing\"} 0",
+        "portolan_attach_requests_in_flight 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    assert!(
+        !attach.log().contains(TOKEN),
+        "the credential is not logged"
+    );
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! `portolan connect`: the built binary as a stdio MCP server, in front of the product and of
 //! servers that other SDKs made.
 
+mod authorizing;
 mod bridge;
 mod clients;
 mod eras;

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsStr,
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -104,6 +105,23 @@ impl Attach {
     pub fn url(added: &Added, url: &str) -> Result<Self> {
         Self::start(added, &added.address, &[], |attach| {
             attach.arg("--url").arg(url);
+        })
+    }
+
+    /// Offers an HTTP API whose credential is a token of the environment, with metrics.
+    pub fn api(
+        added: &Added,
+        document: &Path,
+        base_url: &str,
+        token: &str,
+        metrics: SocketAddr,
+    ) -> Result<Self> {
+        let metrics = metrics.to_string();
+        let environment = [("API_TOKEN", token), ("PORTOLAN_ATTACH_METRICS", &metrics)];
+        Self::start(added, &added.address, &environment, |attach| {
+            attach.arg("--openapi").arg(document);
+            attach.args(["--base-url", base_url]);
+            attach.args(["--header", "Authorization: Bearer ${API_TOKEN}"]);
         })
     }
 

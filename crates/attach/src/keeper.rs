@@ -10,11 +10,13 @@ use std::{
     time::Duration,
 };
 
-use portolan_net::tunnel::NodeState;
+use portolan_net::{listen::BindError, tunnel::NodeState};
 use tokio::{sync::Notify, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    api::ApiError,
+    figures::Figures,
     link::{Dialler, JoinError, NodeConnection},
     offer::OfferedServer,
 };
@@ -37,6 +39,12 @@ pub enum AttachError {
     /// The first connection was refused for good.
     #[error("not attached: {0}")]
     Refused(String),
+    /// The API cannot be offered.
+    #[error("not attached: {0}")]
+    Api(#[from] ApiError),
+    /// The listener of the metrics.
+    #[error("{0}")]
+    Metrics(#[from] BindError),
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +65,7 @@ impl State {
 pub struct Keeper {
     dialler: Dialler,
     offer: Arc<OfferedServer>,
+    figures: Arc<Figures>,
     state: Mutex<State>,
     changed: Notify,
     links: TaskTracker,
@@ -68,16 +77,26 @@ pub struct Keeper {
 
 impl Keeper {
     /// Nothing is opened yet.
-    pub fn new(dialler: Dialler, offer: Arc<OfferedServer>) -> Arc<Self> {
-        Self::of(dialler, offer, true)
+    pub(crate) fn new(
+        dialler: Dialler,
+        offer: Arc<OfferedServer>,
+        figures: Arc<Figures>,
+    ) -> Arc<Self> {
+        Self::of(dialler, offer, figures, true)
     }
 
-    fn of(dialler: Dialler, offer: Arc<OfferedServer>, is_first: bool) -> Arc<Self> {
+    fn of(
+        dialler: Dialler,
+        offer: Arc<OfferedServer>,
+        figures: Arc<Figures>,
+        is_first: bool,
+    ) -> Arc<Self> {
         Arc::new(Self {
             also: OnceLock::new(),
             is_first,
             dialler,
             offer,
+            figures,
             state: Mutex::default(),
             changed: Notify::new(),
             links: TaskTracker::new(),
@@ -165,6 +184,12 @@ impl Keeper {
         }
     }
 
+    fn note(&self, state: &State) {
+        let is_missing = |node: &&String| !state.held.contains_key(*node);
+        let missing = state.wanted.iter().filter(is_missing).count();
+        self.figures.nodes(self.is_first, state.held.len(), missing);
+    }
+
     /// Keeps connections to the nodes of the other kind too.
     fn keep_others(self: &Arc<Self>, also: Option<&str>, stop: &CancellationToken) {
         let Some(path) = also.filter(|_| self.is_first) else {
@@ -180,7 +205,12 @@ impl Keeper {
             address,
             ..self.dialler.clone()
         };
-        let others = Self::of(dialler, Arc::clone(&self.offer), false);
+        let others = Self::of(
+            dialler,
+            Arc::clone(&self.offer),
+            Arc::clone(&self.figures),
+            false,
+        );
         let stop = stop.clone();
         // Boxed: the type of the future would contain itself.
         let keeping: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(others.run(stop));
@@ -197,6 +227,7 @@ impl Keeper {
             let number = state.count;
             state.held.insert(link.node.clone(), number);
             state.wanted.clone_from(&link.nodes);
+            self.note(&state);
             (link.node.clone(), number, state.held.len())
         };
         tracing::info!(
@@ -211,16 +242,23 @@ impl Keeper {
         let learn = move |state: NodeState| learning.learn(state);
         self.links.spawn(async move {
             let ended = link
-                .serve(Arc::clone(&this.offer), learn, stop.clone())
+                .serve(
+                    Arc::clone(&this.offer),
+                    Arc::clone(&this.figures),
+                    learn,
+                    stop.clone(),
+                )
                 .await;
             let have = {
                 let mut state = this.state();
                 if state.held.get(&node) == Some(&number) {
                     state.held.remove(&node);
                 }
+                this.note(&state);
                 state.held.len()
             };
             if !stop.is_cancelled() {
+                this.figures.lost();
                 let reason = match ended {
                     Ok(()) => "the node closed it".to_owned(),
                     Err(error) => error.to_string(),
@@ -237,6 +275,7 @@ impl Keeper {
             let mut state = self.state();
             let is_news = state.wanted != news.nodes;
             state.wanted = news.nodes;
+            self.note(&state);
             is_news
         };
         if is_news {

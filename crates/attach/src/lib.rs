@@ -3,21 +3,26 @@
 //!
 //! ```text
 //! node ── HTTP/2 requests ──► link ─► offer ─┬─ stdio: sessions of a command
-//!      ◄── TLS, dialled by link ──           └─ forward: a server with an address of its own
+//!      ◄── TLS, dialled by link ──           ├─ forward: a server with an address of its own
+//!                                            └─ api: an HTTP API with an OpenAPI document
 //! ```
 //!
 //! | Module | Subject |
 //! |---|---|
 //! | [`address`] | where the connection is opened |
+//! | [`api`] | an MCP server in front of an HTTP API |
 //! | [`answers`] | answers to requests of a node |
 //! | [`link`] | one connection to one node |
 //! | [`keeper`] | a connection to each node |
 //! | [`offer`] | one request of a node |
+//! | `figures` | measurements, and their listener |
 //! | [`forward`] | requests to a server that speaks HTTP |
 //! | [`stdio`] | a Streamable HTTP server in front of a command |
 
 pub mod address;
 pub mod answers;
+pub mod api;
+mod figures;
 pub mod forward;
 pub mod keeper;
 pub mod link;
@@ -25,18 +30,20 @@ pub mod offer;
 mod random;
 pub mod stdio;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::SocketAddr, sync::Arc};
 
-use portolan_net::{egress::Authorities, outward::Outward};
+use portolan_net::{egress::Authorities, outward::Outward, proxies::Proxies};
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
     address::{AddressError, AttachAddress},
+    api::{ApiError, ApiSource, DocumentPlace},
     keeper::AttachError,
     stdio::command::CommandLine,
 };
 use self::{
-    forward::Forward, keeper::Keeper, offer::OfferedServer, random::random_id, stdio::Stdio,
+    api::Api, figures::Figures, forward::Forward, keeper::Keeper, offer::OfferedServer,
+    random::random_id, stdio::Stdio,
 };
 
 /// The server that is offered.
@@ -46,6 +53,8 @@ pub enum Target {
     Command(CommandLine),
     /// The MCP endpoint of a server in this network.
     Url(url::Url),
+    /// An HTTP API in this network.
+    Api(ApiSource),
 }
 
 /// One run of `portolan attach`.
@@ -58,6 +67,10 @@ pub struct Options {
     pub target: Target,
     /// Certificate authorities to trust besides those of the machine.
     pub authorities: Authorities,
+    /// The way to the service.
+    pub proxies: Proxies,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl fmt::Debug for Options {
@@ -74,14 +87,18 @@ impl fmt::Debug for Options {
 /// # Errors
 /// [`AttachError`], in words for the person who runs the program.
 pub async fn run(options: Options, stop: CancellationToken) -> Result<(), AttachError> {
-    let outward =
-        Outward::new(&options.authorities).map_err(|error| AttachError::Tls(error.into()))?;
+    let outward = Outward::new(&options.authorities, &options.proxies)
+        .map_err(|error| AttachError::Tls(error.into()))?;
     let instance = random_id();
+    let figures = Figures::new();
     let offer = match options.target {
-        Target::Command(line) => OfferedServer::Stdio(Stdio::start(line, instance.clone())),
+        Target::Command(line) => {
+            OfferedServer::Stdio(Stdio::start(line, instance.clone(), Arc::clone(&figures)))
+        }
         Target::Url(url) => {
             OfferedServer::Forward(Forward::new(outward.client(), url, instance.clone()))
         }
+        Target::Api(source) => OfferedServer::Api(Api::load(source, &options.authorities).await?),
     };
     let offer = Arc::new(offer);
     let keeper = Keeper::new(
@@ -92,8 +109,20 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Attach
             instance,
         },
         Arc::clone(&offer),
+        Arc::clone(&figures),
     );
-    let outcome = keeper.run(stop).await;
+    let measured = async {
+        match options.metrics {
+            Some(address) => figures.serve(address, stop.clone()).await,
+            None => Ok(()),
+        }
+    };
+    let attached = async {
+        let outcome = keeper.run(stop.clone()).await;
+        stop.cancel();
+        outcome
+    };
+    let outcome = tokio::try_join!(attached, async { Ok(measured.await?) }).map(|_| ());
     offer.end().await;
     outcome
 }

@@ -14,7 +14,7 @@ use portolan_net::{
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::{address::AttachAddress, offer::OfferedServer};
+use crate::{address::AttachAddress, figures::Figures, offer::OfferedServer};
 
 /// The longest time from the connection to the answer of the node.
 const JOIN_WITHIN: Duration = Duration::from_secs(20);
@@ -199,12 +199,16 @@ impl NodeConnection {
     pub(crate) async fn serve(
         self,
         offer: Arc<OfferedServer>,
+        figures: Arc<Figures>,
         learn: impl Fn(NodeState) + Clone + Send + Sync + 'static,
         stop: CancellationToken,
     ) -> Result<(), hyper::Error> {
         let service = service_fn(move |request| {
-            let (offer, learn) = (Arc::clone(&offer), learn.clone());
-            async move { Ok::<_, std::convert::Infallible>(offer.answer(request, learn).await) }
+            let (offer, figures, learn) = (offer.clone(), figures.clone(), learn.clone());
+            async move {
+                let answer = offer.answer(request, &figures, learn).await;
+                Ok::<_, std::convert::Infallible>(answer)
+            }
         });
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())

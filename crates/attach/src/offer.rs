@@ -1,5 +1,7 @@
 //! One request that a node sends over a tunnel.
 
+use std::sync::Arc;
+
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -7,34 +9,40 @@ use portolan_net::tunnel::{CONTROL, NodeState, OfferState};
 
 use crate::{
     answers::{AnswerBody, json, text},
+    api::Api,
+    figures::Figures,
     forward::Forward,
     stdio::Stdio,
 };
 
 /// The server behind this program.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a program has one")]
 pub enum OfferedServer {
     /// A command.
     Stdio(Stdio),
     /// A server with an address.
     Forward(Forward),
+    /// An HTTP API.
+    Api(Api),
 }
 
 impl OfferedServer {
     /// Answers a request. Requests of the tunnel itself have an authority that no server has.
-    pub async fn answer(
+    pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
+        figures: &Arc<Figures>,
         learn: impl FnOnce(NodeState),
     ) -> Response<AnswerBody> {
         if request.uri().authority().map(http::uri::Authority::as_str) == Some(CONTROL) {
             return self.report(request, learn).await;
         }
-        match self {
+        let running = figures.begin(request.method());
+        running.answered(match self {
             Self::Stdio(stdio) => stdio.answer(request).await,
             Self::Forward(forward) => forward.answer(request).await,
-        }
+            Self::Api(api) => api.answer(request).await,
+        })
     }
 
     async fn report(
@@ -52,6 +60,7 @@ impl OfferedServer {
         let state = match self {
             Self::Stdio(stdio) => stdio.state(),
             Self::Forward(forward) => forward.state(),
+            Self::Api(api) => api.state(),
         };
         json(StatusCode::OK, encoded(&state))
     }

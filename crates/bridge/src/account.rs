@@ -137,7 +137,7 @@ impl Account {
         self.ask(&mut known, &lock, challenge, purpose).await
     }
 
-    /// After a 403 that names scopes: signs in for more (MCP-AU-12).
+    /// After a 403 that names scopes: signs in for more (MCP-AU-11).
     ///
     /// # Errors
     /// [`Fault::NotSignedIn`], with the reason.

@@ -26,6 +26,7 @@ mod message;
 mod newer;
 mod note;
 mod older;
+mod pages;
 mod relay;
 mod run;
 mod session;

@@ -7,7 +7,10 @@ use std::{
 };
 
 use http::HeaderMap;
-use portolan_net::egress::{Egress, EgressPolicy, EgressSetupError};
+use portolan_net::{
+    egress::{Egress, EgressPolicy, EgressSetupError},
+    proxies::Proxies,
+};
 use tokio::{runtime::Builder, time::Instant};
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -16,6 +19,7 @@ use crate::{
     account::{Account, SignIn},
     lines::{self, Out},
     note::Notes,
+    pages,
     talk::{GRACE, Talk},
     wire::Wire,
 };
@@ -36,6 +40,8 @@ pub struct Setup {
     pub sign_in: Option<SignIn>,
     /// Admits `http://` to public hosts.
     pub allow_plain_http: bool,
+    /// The way out of a private network.
+    pub proxies: Proxies,
     /// Where notes go.
     pub notes: Notes,
 }
@@ -67,6 +73,7 @@ fn egress(setup: &Setup) -> Result<Egress, EgressSetupError> {
         // The person's own machine: servers on it and in its network are reached too.
         any_destination: true,
         allow_plain_http: setup.allow_plain_http,
+        proxies: setup.proxies.clone(),
         user_agent: concat!("portolan-connect/", env!("CARGO_PKG_VERSION")).to_owned(),
         connect_timeout: CONNECT,
         ..EgressPolicy::default()
@@ -82,6 +89,7 @@ pub fn run(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<BridgeEnd, SetupError> {
+    pages::allow_huge(false);
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let (ended, writer) = {
         let _within = runtime.enter();

@@ -10,7 +10,7 @@
 //! - redirects are off, or followed by our own loop within the origin (MCP-AB-19). A request is
 //!   never sent twice because of a broken connection, except a `GET` or `HEAD` on a kept-alive
 //!   connection that the peer had just closed;
-//! - no proxy variables, no cookies, no `Accept-Encoding`, no header that could change the framing.
+//! - no proxy variables (but for programs on a person's machine), no cookies, no `Accept-Encoding`, no header that could change the framing.
 
 mod authorities;
 mod connect;
@@ -45,6 +45,7 @@ use self::connect::Guard;
 use self::pool::{NoConnection, Pool};
 use self::wire::{Outgoing, Wire};
 use crate::address::{AddressRules, Refusal};
+use crate::proxies::Proxies;
 use crate::tunnel::{self, Away, Tunnels};
 
 /// Time within which a kept connection breaks if the peer had already closed it. If it breaks
@@ -62,6 +63,9 @@ pub struct EgressPolicy {
     /// Admits every address, name and port, and `http://` within private networks: for a program on
     /// a person's own machine, which calls what that person names. Off in services.
     pub any_destination: bool,
+    /// The way to `https` addresses, together with `any_destination` only: a proxy resolves names by
+    /// itself, so no address is checked here.
+    pub proxies: Proxies,
     /// Certificate authorities that are trusted besides those of the machine.
     pub authorities: Authorities,
     /// Value of `User-Agent` where the request sets none.
@@ -76,6 +80,7 @@ impl Default for EgressPolicy {
             allow: Vec::new(),
             allow_plain_http: false,
             any_destination: false,
+            proxies: Proxies::default(),
             authorities: Authorities::default(),
             user_agent: concat!("Portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
             connect_timeout: Duration::from_secs(5),
@@ -195,8 +200,15 @@ impl Egress {
     /// # Errors
     /// [`EgressSetupError`], at start only.
     pub fn with_network(policy: EgressPolicy, network: Network) -> Result<Self, EgressSetupError> {
+        let proxies = if policy.any_destination {
+            policy.proxies
+        } else {
+            Proxies::default()
+        };
+        let mut allow = policy.allow;
+        allow.extend(proxies.destination());
         let rules = Arc::new(AddressRules {
-            allow: policy.allow,
+            allow,
             allow_plain_http: policy.allow_plain_http,
             any_destination: policy.any_destination,
         });
@@ -205,6 +217,7 @@ impl Egress {
                 rules: Arc::clone(&rules),
                 network,
             },
+            &proxies,
             &policy.authorities,
             policy.connect_timeout,
         )

@@ -16,6 +16,7 @@ pub mod health;
 pub mod layers;
 pub mod listen;
 pub mod outward;
+pub mod proxies;
 pub mod resolve;
 pub mod secrets;
 pub mod shortcut;

@@ -16,7 +16,10 @@ use hyper_util::{
 use tokio::net::TcpStream;
 use tower::Service as _;
 
-use crate::egress::Authorities;
+use crate::{
+    egress::Authorities,
+    proxies::{Proxied, Proxies},
+};
 
 /// The longest time of a name look-up, TCP connection and TLS handshake together.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -24,7 +27,7 @@ const CONNECT: Duration = Duration::from_secs(15);
 /// Body of a request that [`Outward::client`] sends.
 pub type OutwardBody = BoxBody<Bytes, hyper::Error>;
 /// A client with kept connections, for streamed bodies in both directions.
-pub type OutwardClient = Client<HttpsConnector<HttpConnector>, OutwardBody>;
+pub type OutwardClient = Client<HttpsConnector<Proxied<HttpConnector>>, OutwardBody>;
 /// A connection, with TLS for an `https` address.
 pub type OutwardStream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
@@ -55,14 +58,14 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 /// Opens connections.
 #[derive(Debug, Clone)]
-pub struct Outward(HttpsConnector<HttpConnector>);
+pub struct Outward(HttpsConnector<Proxied<HttpConnector>>);
 
 impl Outward {
-    /// Trusts the certificate authorities of the machine and these.
+    /// Trusts the certificate authorities of the machine and these, and goes through these proxies.
     ///
     /// # Errors
     /// The TLS stack refuses its own defaults.
-    pub fn new(authorities: &Authorities) -> Result<Self, rustls::Error> {
+    pub fn new(authorities: &Authorities, proxies: &Proxies) -> Result<Self, rustls::Error> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -76,7 +79,7 @@ impl Outward {
             .with_tls_config(tls)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(http);
+            .wrap_connector(proxies.around(http));
         Ok(Self(https))
     }
 

@@ -18,6 +18,7 @@ use portolan_net::egress::{
     AllowedDestination, Egress, EgressError, EgressPolicy, EgressRequest, Phase, RedirectFault,
     Redirects, parse_url,
 };
+use portolan_net::proxies::Proxies;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -667,5 +668,61 @@ async fn many_at_once_have_each_their_own_answer() {
         for one in asked {
             one.await.unwrap();
         }
+    }
+}
+
+/// A program on a person's machine reaches `https` addresses through the proxy of its network; a
+/// node never does.
+#[tokio::test]
+async fn a_proxy_is_sent_the_name_and_then_tls_and_only_by_a_program_of_a_person() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = listener.local_addr().unwrap();
+    let client = |any_destination| {
+        Egress::new(EgressPolicy {
+            any_destination,
+            proxies: Proxies::read(|name| {
+                (name == "HTTPS_PROXY").then(|| format!("http://me:secret@{proxy}"))
+            }),
+            ..EgressPolicy::default()
+        })
+        .unwrap()
+    };
+    let request = || EgressRequest::get("https://mcp.example.invalid/mcp".parse().unwrap());
+    let refused = client(false).send(get(proxy, "/")).await.unwrap_err();
+    assert_eq!(refused.kind(), "blocked_address", "{refused:?}");
+
+    let answers: [(&[u8], _); 2] = [
+        (b"HTTP/1.1 200 OK\r\n\r\n", "tls"),
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+            "connect",
+        ),
+    ];
+    for (answer, kind) in answers {
+        let served = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let head = read_request(&mut stream).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+            let mut first = [0];
+            let more = stream.read(&mut first).await.unwrap();
+            (head, (more == 1).then_some(first[0]))
+        };
+        let egress = client(true);
+        let (failed, (head, next)) = tokio::join!(egress.send(request()), served);
+        let mut lines = head.lines();
+        assert_eq!(
+            lines.next(),
+            Some("CONNECT mcp.example.invalid:443 HTTP/1.1")
+        );
+        // me:secret
+        let login = "proxy-authorization: basic bwu6c2vjcmv0";
+        assert!(
+            lines.any(|line| line.to_ascii_lowercase() == login),
+            "{head}"
+        );
+        let failed = failed.unwrap_err();
+        assert_eq!(failed.kind(), kind, "{failed:?}");
+        // The record of a handshake (RFC 8446 §5.1) follows an opened way.
+        assert_eq!(next, (kind == "tls").then_some(0x16), "{failed:?}");
     }
 }

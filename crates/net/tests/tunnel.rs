@@ -6,7 +6,11 @@
     reason = "servers of a test end with its runtime"
 )]
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -21,6 +25,7 @@ use portolan_net::{
 };
 use tokio::{
     net::TcpStream,
+    sync::Notify,
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -37,9 +42,15 @@ fn address(name: &str) -> Url {
     tunnel::url_of(name).unwrap()
 }
 
+/// Requests that reached `/hang`, and the news of each.
+static HANGING: AtomicUsize = AtomicUsize::new(0);
+static HANGS: Notify = Notify::const_new();
+
 /// A program: it answers with its words, the path and the body. `/hang` gets no answer.
 async fn answer(words: &'static str, request: Request<Incoming>) -> Response<Full<Bytes>> {
     if request.uri().path() == "/hang" {
+        HANGING.fetch_add(1, Ordering::SeqCst);
+        HANGS.notify_one();
         std::future::pending::<()>().await;
     }
     let authority = request.uri().authority().map(ToString::to_string);
@@ -169,16 +180,15 @@ async fn a_request_that_runs_when_its_tunnel_is_lost_fails_and_is_not_repeated()
         .headers
         .insert("mcp-session-id", HeaderValue::from_static("one.s"));
     let running = tokio::spawn(async move { ours.send(request).await });
-    while tunnel.running() == 0 {
-        sleep(Duration::from_millis(5)).await;
-    }
-    sleep(Duration::from_millis(50)).await;
+    HANGS.notified().await;
+    assert_eq!(tunnel.running(), 1);
     served.abort();
     let failed = running.await.unwrap();
     assert!(
         matches!(failed, Err(EgressError::Protocol { .. })),
         "{failed:?}"
     );
+    assert_eq!(HANGING.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

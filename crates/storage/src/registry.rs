@@ -11,6 +11,7 @@ pub mod registry_news;
 pub mod resources;
 pub mod servers;
 pub mod sources;
+pub mod tool_weights;
 pub mod tools;
 pub mod trash;
 pub mod upstream_oauth;

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// Most tools, most prompts, and most resources of one server.
-const MOST: usize = 1_000;
+pub(crate) const MOST: usize = 1_000;
 
 /// The tools of a server.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -27,7 +27,7 @@ use utoipa::ToSchema;
 
 use crate::{
     change::{self, Deleted, Editor},
-    client_limits::{self, ClientWarning},
+    client_limits::{self, ClientWarning, Listed},
     default_server,
     input::{JsonBody, PathId, given, plain_text},
     listing::Listing,
@@ -172,7 +172,15 @@ pub(crate) async fn detail(
 ) -> Result<ServerDetail, ConsoleError> {
     let server = found_server(tx, id).await?;
     let tools = servers::tools(tx, id).await?;
-    let warnings = client_limits::warnings(&server.slug, &tools);
+    let listed: Vec<Listed<'_>> = tools
+        .iter()
+        .map(|tool| Listed {
+            name: &tool.published_name,
+            enabled: tool.enabled,
+            state: tool.state,
+        })
+        .collect();
+    let warnings = client_limits::warnings(&server.slug, &listed);
     let (prompts, resources) = server_offers::of_server(tx, id).await?;
     Ok(ServerDetail {
         server: view(state, workspace, server),

@@ -1,16 +1,21 @@
 //! `portolan attach`: offers a server of this machine or network as an upstream of a workspace.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use portolan_attach::{AttachAddress, CommandLine, Options, Target};
-use portolan_net::egress::Authorities;
+use http::HeaderMap;
+use portolan_attach::{ApiSource, AttachAddress, CommandLine, DocumentPlace, Options, Target};
+use portolan_net::{egress::Authorities, proxies::Proxies};
 use portolan_telemetry::{LogConfig, LogFormat};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::lifecycle::{self, Signals};
+use crate::{
+    connect::Environment,
+    header_option::header_of,
+    lifecycle::{self, Signals},
+};
 
 /// Options of `portolan attach`.
 #[derive(Debug, Args)]
@@ -30,12 +35,30 @@ pub struct AttachArguments {
     /// Address of an MCP server in this network that speaks HTTP, instead of a command.
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     url: Option<Url>,
+    /// OpenAPI document of an HTTP API in this network, a file or an address, instead of a command.
+    #[arg(
+        long,
+        value_name = "FILE|URL",
+        conflicts_with_all = ["command", "url"],
+        requires = "base_url"
+    )]
+    openapi: Option<String>,
+    /// Where the paths of the API begin, such as http://10.0.0.5:8080/v1. Nothing else is called.
+    #[arg(long, value_name = "URL", requires = "openapi")]
+    base_url: Option<Url>,
+    /// A header of every request to the API, `Name: value`. `${NAME}` in the value is read from the
+    /// environment. May stand several times.
+    #[arg(long = "header", value_name = "HEADER", requires = "openapi")]
+    headers: Vec<String>,
     /// Folder in which the command runs.
     #[arg(long, value_name = "FOLDER", requires = "command")]
     folder: Option<PathBuf>,
     /// File with certificate authorities (PEM) to trust besides those of the machine.
     #[arg(long, env = "PORTOLAN_ATTACH_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    /// Where Prometheus reads metrics, such as 127.0.0.1:9464. Without it, there are none.
+    #[arg(long, env = "PORTOLAN_ATTACH_METRICS", value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Which log lines are written to standard error.
     #[arg(
         long,
@@ -53,24 +76,32 @@ pub struct AttachArguments {
 }
 
 /// Runs until a signal, or until the service refuses the key.
-pub(crate) fn run(arguments: AttachArguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: AttachArguments, environment: &Environment) -> Result<ExitCode> {
     let address = AttachAddress::parse(&arguments.server)?;
     let mut command = arguments.command.into_iter();
-    let target = match (arguments.url, command.next()) {
-        (Some(url), None) => {
-            if !matches!(url.scheme(), "http" | "https") {
-                bail!("--url: {url} is neither http:// nor https://");
+    let api = arguments.openapi.zip(arguments.base_url);
+    let target = match (arguments.url, api, command.next()) {
+        (Some(url), None, None) => Target::Url(of_http("--url", url)?),
+        (None, Some((document, base_url)), None) => {
+            let mut headers = HeaderMap::new();
+            for text in &arguments.headers {
+                let (name, value) = header_of(text, |name| environment.get(name).cloned())?;
+                headers.append(name, value);
             }
-            Target::Url(url)
+            Target::Api(ApiSource {
+                document: place_of(document),
+                base_url: of_http("--base-url", base_url)?,
+                headers,
+            })
         }
-        (None, Some(program)) => Target::Command(CommandLine {
+        (None, None, Some(program)) => Target::Command(CommandLine {
             program,
             arguments: command.collect(),
             folder: arguments.folder,
         }),
         _ => bail!(
             "say what to offer: a command after `--`, or --url with the address of a server that \
-             speaks HTTP"
+             speaks HTTP, or --openapi and --base-url with the document and the address of an API"
         ),
     };
     let authorities = match arguments.ca_file {
@@ -87,6 +118,8 @@ pub(crate) fn run(arguments: AttachArguments) -> Result<ExitCode> {
         key: arguments.api_key.trim().to_owned(),
         target,
         authorities,
+        proxies: Proxies::read(|name| environment.get(name).cloned()),
+        metrics: arguments.metrics,
     };
     let runtime = lifecycle::runtime()?;
     let outcome = runtime.block_on(async {
@@ -115,4 +148,20 @@ pub(crate) fn run(arguments: AttachArguments) -> Result<ExitCode> {
     });
     lifecycle::end(runtime);
     outcome.map(|()| ExitCode::SUCCESS)
+}
+
+fn of_http(option: &str, url: Url) -> Result<Url> {
+    if !matches!(url.scheme(), "http" | "https") {
+        bail!("{option}: {url} is neither http:// nor https://");
+    }
+    Ok(url)
+}
+
+/// An address begins with its scheme; everything else is a file.
+fn place_of(document: String) -> DocumentPlace {
+    let url = Url::parse(&document).ok();
+    match url.filter(|url| matches!(url.scheme(), "http" | "https")) {
+        Some(url) => DocumentPlace::Url(url),
+        None => DocumentPlace::File(document.into()),
+    }
 }

@@ -4,15 +4,16 @@ use std::{collections::HashMap, path::PathBuf, process::ExitCode, time::Duration
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use portolan_bridge::{
     BridgeEnd, Folders, Notes, Setup,
     account::{Place, SignIn},
     install::{self, Client, Entry},
 };
+use portolan_net::proxies::Proxies;
 use url::Url;
 
-use crate::output::say;
+use crate::{header_option::header_of, output::say};
 
 /// The server was never reached, or does not speak MCP.
 const NOT_REACHED: u8 = 5;
@@ -20,7 +21,7 @@ const NOT_REACHED: u8 = 5;
 const NOT_SIGNED_IN: u8 = 6;
 
 /// The variables of the environment.
-type Environment = HashMap<String, String>;
+pub(crate) type Environment = HashMap<String, String>;
 
 /// Options of `connect`.
 #[derive(Debug, Args)]
@@ -174,35 +175,9 @@ fn setup(arguments: &ConnectArguments, environment: &Environment) -> Result<Setu
         headers,
         sign_in,
         allow_plain_http: arguments.allow_http,
+        proxies: Proxies::read(|name| environment.get(name).cloned()),
         notes: Notes::new(arguments.verbose),
     })
-}
-
-/// Reads `Name: value`. No error repeats the value.
-fn header_of(
-    text: &str,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<(HeaderName, HeaderValue)> {
-    let (name, value) = text
-        .split_once(':')
-        .context("a header is written `Name: value`")?;
-    let name = HeaderName::try_from(name.trim()).context("a header's name has letters and `-`")?;
-    let mut filled = String::with_capacity(value.len());
-    let mut rest = value.trim();
-    while let Some((before, after)) = rest.split_once("${") {
-        let (wanted, behind) = after.split_once('}').context("`${` has no `}`")?;
-        filled.push_str(before);
-        let found = variable(wanted);
-        filled.push_str(&found.with_context(|| format!("{wanted} is not in the environment"))?);
-        rest = behind;
-    }
-    filled.push_str(rest);
-    let value = HeaderValue::try_from(filled.trim());
-    let mut value = value
-        .ok()
-        .with_context(|| format!("the value of {name} fits no header"))?;
-    value.set_sensitive(true);
-    Ok((name, value))
 }
 
 fn folders(environment: &Environment) -> Result<Folders> {
@@ -279,33 +254,4 @@ fn write_configuration(
         say(client.next_step());
     }
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<(HeaderName, HeaderValue)> {
-        header_of(text, |name| (name == "KEY").then(|| "k-1".to_owned()))
-    }
-
-    #[test]
-    fn a_header_is_filled_from_the_environment_and_hidden_from_logs() {
-        let (name, value) = read("X-Api-Key: a ${KEY} b").unwrap();
-        assert_eq!(
-            (name.as_str(), value.to_str().unwrap()),
-            ("x-api-key", "a k-1 b")
-        );
-        assert!(value.is_sensitive());
-        for wrong in [
-            "no colon",
-            "bad name : x",
-            "A: ${KEY",
-            "A: ${NONE}",
-            "A: x\ny",
-        ] {
-            let error = read(wrong).unwrap_err();
-            assert!(!format!("{error:#}").contains("x\ny"), "{wrong}");
-        }
-    }
 }

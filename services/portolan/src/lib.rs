@@ -22,6 +22,7 @@ pub mod connect;
 pub mod console;
 pub mod dev;
 pub mod doctor;
+mod header_option;
 mod janitor;
 pub mod lifecycle;
 mod node_store;
@@ -93,7 +94,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             lifecycle::runtime()?.block_on(doctor::run(&settings, role, json))
         }
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
-        Command::Attach(arguments) => attach::run(arguments),
+        Command::Attach(arguments) => attach::run(arguments, &environment().collect()),
         Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {

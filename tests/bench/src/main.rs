@@ -10,6 +10,8 @@
 //!   that reads a message and answers the very same bytes. One process, everything in its memory.
 //! - `upstream`: `tools/call` through a third-party MCP server, against a bare axum handler that
 //!   passes the message on to the same server over a kept connection and the answer back.
+//! - `attach`: the same call over the connection of `portolan attach`, against the server by its
+//!   address.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
 //! - `rates`: calls a second and their p99 at 64 connections; beside a workspace at fifty times its
 //!   limit; and through each balancer.
@@ -34,6 +36,7 @@
 )]
 
 mod access;
+mod attached;
 mod bare;
 mod calls;
 mod figure;
@@ -97,6 +100,7 @@ struct Arguments {
 enum SceneName {
     Calls,
     Upstream,
+    Attach,
     Nodes,
     Rates,
     Telling,
@@ -184,6 +188,10 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
     }
     if wants(SceneName::Upstream) {
         calls::through_upstream(arguments, &mut table).await?;
+    }
+    if wants(SceneName::Attach) {
+        let measured = attached::measure(arguments, &mut table).await;
+        measured.context("the scene `attach` ended early")?;
     }
     let needs_nodes = [
         SceneName::Nodes,

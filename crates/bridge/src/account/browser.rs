@@ -6,6 +6,8 @@ use std::{
     thread,
 };
 
+use crate::pages;
+
 /// Opens `address` by the commands `named`, or by the system's own without them. `%s` in a command
 /// stands for the address, which is otherwise its last argument. Several commands are separated by
 /// `:`, and the first one that starts is taken.
@@ -42,11 +44,15 @@ fn start(command: &str, address: &str) -> io::Result<()> {
         command.arg(address);
     }
     // Nothing of it may reach the client: standard output belongs to the protocol.
-    let mut child = command
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    // A browser inherits the setting, and lives longer than this program.
+    pages::allow_huge(true);
+    let started = command.spawn();
+    pages::allow_huge(false);
+    let mut child = started?;
     // Its end is awaited, so that it leaves no zombie.
     thread::spawn(move || child.wait());
     Ok(())

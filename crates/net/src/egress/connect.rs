@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tower::Service;
 
 use crate::address::{AddressRules, Destination, Refusal};
+use crate::proxies::{Proxied, Proxies, ProxyFailure};
 use crate::resolve::Network;
 
 use super::authorities::Authorities;
@@ -160,7 +161,7 @@ impl Service<Uri> for Guard {
 /// TLS on top of the guard, and one deadline over both.
 #[derive(Clone)]
 pub(super) struct Connector {
-    https: HttpsConnector<Guard>,
+    https: HttpsConnector<Proxied<Guard>>,
     within: Duration,
 }
 
@@ -175,6 +176,7 @@ impl fmt::Debug for Connector {
 /// Builds the connector. It believes the certificate authorities of the machine and these.
 pub(super) fn connector(
     guard: Guard,
+    proxies: &Proxies,
     authorities: &Authorities,
     within: Duration,
 ) -> Result<Connector, rustls::Error> {
@@ -187,7 +189,7 @@ pub(super) fn connector(
         .with_tls_config(tls)
         .https_or_http()
         .enable_http1()
-        .wrap_connector(guard);
+        .wrap_connector(proxies.around(guard));
     Ok(Connector { https, within })
 }
 
@@ -206,13 +208,19 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             match tokio::time::timeout(within, connecting).await {
                 Ok(Ok(stream)) => Ok(stream),
-                // An error that is not from the guard is from TLS.
-                Ok(Err(error)) => Err(error
-                    .downcast::<ConnectFailure>()
-                    .map_or_else(ConnectFailure::Tls, |own| *own)),
+                Ok(Err(error)) => Err(failure_of(error)),
                 Err(_elapsed) => Err(ConnectFailure::Timeout(within)),
             }
         })
+    }
+}
+
+/// An error that is neither from the guard nor from a proxy is from TLS.
+fn failure_of(error: BoxError) -> ConnectFailure {
+    match error.downcast::<ConnectFailure>() {
+        Ok(own) => *own,
+        Err(error) if error.is::<ProxyFailure>() => ConnectFailure::Tcp(io::Error::other(error)),
+        Err(error) => ConnectFailure::Tls(error),
     }
 }
 
