@@ -18,6 +18,7 @@ pub mod audit;
 pub mod calls;
 pub mod change;
 pub mod client_admission;
+mod client_credentials;
 pub mod client_limits;
 pub mod connection;
 pub mod connection_diagnostics;
@@ -58,6 +59,7 @@ pub mod trial;
 pub mod upstreams;
 pub mod workspace;
 pub mod workspaces;
+mod written_items;
 
 use axum::{
     Router,
@@ -201,7 +203,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         ))
         .routes(routes!(servers::restore_server))
         .routes(routes!(default_server::choose_default_server))
-        .routes(routes!(servers::choose_tools))
+        .routes(routes!(offers::choose_tools))
         .routes(routes!(offers::choose_prompts))
         .routes(routes!(offers::choose_resources))
         .routes(routes!(prompts::restore_prompt))

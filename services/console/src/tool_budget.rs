@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::{
     client_limits::{self, ClientWarning, Listed},
     input::JsonBody,
-    servers::{ChosenTool, MOST_TOOLS},
+    offers::{ChosenTool, MOST as MOST_TOOLS},
     workspace::Workspace,
 };
 

@@ -178,7 +178,7 @@ impl From<EntranceFault> for OAuthError {
 }
 
 #[derive(Serialize)]
-struct Body {
+struct OAuthErrorBody {
     error: &'static str,
     error_description: &'static str,
 }
@@ -236,7 +236,7 @@ impl IntoResponse for OAuthError {
         };
         let mut response = (
             status,
-            Json(Body {
+            Json(OAuthErrorBody {
                 error: code.as_str(),
                 error_description: description,
             }),

@@ -98,7 +98,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             lifecycle::runtime()?.block_on(doctor::run(&settings, role, json))
         }
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
-        Command::Attach(arguments) => attach::run(arguments, &environment().collect()),
+        Command::Attach(arguments) => attach::run(*arguments, &environment().collect()),
         Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
