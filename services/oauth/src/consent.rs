@@ -30,6 +30,7 @@ use portolan_site::{
     access_policy,
     browser::Browser,
     forms,
+    oauth_parts::CODE_SECS,
     pages::{self, Message, fault::PageError},
     request_context::RequestContext,
     session::{self, BrowserSession, MaybeAnySession},
@@ -415,7 +416,7 @@ async fn approve(
         resource,
         resource_given: request.resource_asked.is_some(),
         attempts: 0,
-        expires_at: now + Duration::seconds(state.oauth.config.code_secs),
+        expires_at: now + Duration::seconds(CODE_SECS),
         redeemed_at: None,
     };
     grants::create_code(&mut tx, &code.digest(), request.id, &stored).await?;

@@ -68,4 +68,6 @@ pub enum Emitted {
     Openapi,
     /// The reference of all settings, in Markdown.
     Configuration,
+    /// The JSON Schema of the configuration file.
+    ConfigurationSchema,
 }
