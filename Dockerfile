@@ -11,6 +11,7 @@ WORKDIR /src/web
 COPY web/package.json web/package-lock.json web/.npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci --no-audit --no-fund
 COPY web/ ./
+COPY docs ../docs
 RUN npm run build
 
 # The binary. SQL was checked against .sqlx: no database is needed here.

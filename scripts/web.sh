@@ -3,8 +3,8 @@
 set -eu
 cd "$(dirname "$0")/../web"
 
-# The list of files and their contents; what npm or the build made is left out.
-stamp=$(find . \( -name node_modules -o -name dist \) -prune -o -type f -print | LC_ALL=C sort | xargs cksum | cksum)
+# The list of files and their contents, with the pages of /docs; what npm or the build made is left out.
+stamp=$(find . ../docs \( -name node_modules -o -name dist \) -prune -o -type f -print | LC_ALL=C sort | xargs cksum | cksum)
 if [ -f dist/index.html ] && [ "$(cat node_modules/.built 2>/dev/null)" = "$stamp" ]; then
     exit 0
 fi

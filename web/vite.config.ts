@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { tanstackRouter } from '@tanstack/router-plugin/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
+import { docs } from './scripts/docs.mjs';
+import { routes } from './scripts/routes.mjs';
 
 // In development the API, the sign-in pages and the mailbox come from a running Portolan.
 const api = process.env.PORTOLAN_API ?? 'http://localhost:8080';
@@ -30,7 +33,7 @@ function everyComponentHasItsStyles(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [react(), everyComponentHasItsStyles()],
+  plugins: [tanstackRouter(routes), docs(), react(), everyComponentHasItsStyles()],
   build: {
     target: 'es2023',
     // The console's CSP admits no data: fonts and no inline script, so nothing may be inlined.

@@ -1,8 +1,9 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vitest/config';
+import { docs } from './scripts/docs.mjs';
 
 export default defineConfig({
-  plugins: [react()],
+  plugins: [docs(), react()],
   test: {
     environment: 'happy-dom',
     environmentOptions: { happyDOM: { url: 'http://console.test/' } },

@@ -77,6 +77,7 @@ await look(page, "09-import-done");
 // A server.
 await publish.click();
 await button("Create and publish").waitFor();
+await page.getByText(/\d+ selected · about [\d,]+ tokens/).waitFor();
 await look(page, "10-new-server");
 await button("Create and publish").click();
 await page.waitForURL(/\/servers\/srv_[^/]+/);
@@ -121,6 +122,52 @@ await look(page, "21-not-found");
 await page.goto(`${base}/w/somebody-elses`);
 await page.getByRole("heading").first().waitFor();
 await look(page, "22-foreign");
+
+// The palette, by keyboard alone, over what this person made.
+const field = page.getByRole("textbox", { name: /^Search pages/ });
+await page.goto(`${base}/w/${ws}`);
+await page.getByRole("heading", { level: 1 }).waitFor();
+await page.keyboard.press("Control+k");
+await field.fill("listports");
+await page.getByRole("option", { name: /^listPorts/ }).waitFor();
+await look(page, "28-palette");
+await page.keyboard.press("Enter");
+await page.waitForURL(/\/tools\/tol_/);
+await page.getByRole("heading", { level: 1, name: "listPorts" }).waitFor();
+await page.keyboard.press("?");
+await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+await look(page, "29-shortcuts");
+await page.keyboard.press("Escape");
+
+// The docs, without a sign-in.
+const stranger = await browser.newContext({ viewport: { width: 1280, height: 860 }, permissions: ["clipboard-read", "clipboard-write"] });
+const strange = watch(stranger);
+stranger.setDefaultTimeout(20_000);
+const reader = await stranger.newPage();
+const refused = [];
+reader.on("response", (response) => response.status() >= 400 && refused.push(response.url()));
+for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
+  await reader.setViewportSize({ width, height: 860 });
+  await reader.emulateMedia({ colorScheme });
+  await reader.goto(`${base}/docs`);
+  await reader.getByRole("heading", { level: 1, name: "The console" }).waitFor();
+  await look(reader, `30-docs-${colorScheme}`);
+  await reader.locator("article").getByRole("link", { name: "attach", exact: true }).click();
+  await reader.getByRole("heading", { level: 1, name: "Attach a private server" }).waitFor();
+  await reader.getByRole("button", { name: "Copy" }).first().click();
+  const command = await reader.evaluate(() => navigator.clipboard.readText());
+  check(command.includes("portolan attach"), "the code of a page is copied", command);
+  await look(reader, `31-docs-attach-${colorScheme}`);
+  await reader.keyboard.press("/");
+  await reader.getByRole("textbox", { name: /^Search pages/ }).fill("token budget");
+  await reader.getByRole("option", { name: /^Token budget/ }).waitFor();
+  await look(reader, `32-docs-search-${colorScheme}`);
+  await reader.keyboard.press("Enter");
+  await reader.waitForURL(`${base}/docs/console#token-budget`);
+}
+check(refused.length === 0, "the docs load without a sign-in", refused);
+check(strange.length === 0, "the docs keep the content policy", strange);
+await stranger.close();
 
 // Dark, and on a phone.
 await page.emulateMedia({ colorScheme: "dark" });

@@ -38,6 +38,8 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/prompts".to_owned()),
         (Method::GET, "/resources".to_owned()),
         (Method::GET, "/calls".to_owned()),
+        (Method::GET, "/search?q=a".to_owned()),
+        (Method::POST, "/servers/check".to_owned()),
         (Method::GET, "/audit".to_owned()),
         (Method::POST, "/imports/preview".to_owned()),
     ];

@@ -158,6 +158,9 @@ fn binary_of(path: &Path) -> Result<Option<(String, Vec<String>)>> {
         Some("src") => format!("{name}::bin/{name}"),
         Some("examples" | "benches") | None => return Ok(None),
         Some("tests") => match parts.next() {
+            Some(test) if parts.len() > 0 && !is_test_target(&root.join(package), &test) => {
+                return including_module(package, path);
+            }
             Some(test) => format!("{name}::{test}"),
             None => return Ok(None),
         },
@@ -165,4 +168,30 @@ fn binary_of(path: &Path) -> Result<Option<(String, Vec<String>)>> {
         Some(test) => format!("{name}::{test}"),
     };
     Ok(Some((binary, parts.collect())))
+}
+
+/// The same for a file outside `src` that a module of the package names with `#[path]`.
+fn including_module(package: &Path, path: &Path) -> Result<Option<(String, Vec<String>)>> {
+    let root = repository();
+    let wanted = root.join(path).canonicalize()?;
+    let module = Regex::new(r#"#\[path = "([^"]+)"\]\s*mod (\w+);"#)?;
+    for file in files(&[&package.join("src").to_string_lossy()], is_rust)? {
+        let folder = file.parent().context("a folder")?;
+        for found in module.captures_iter(&fs::read_to_string(&file)?) {
+            if folder.join(&found[1]).canonicalize().ok().as_ref() == Some(&wanted) {
+                let Some((binary, mut modules)) = binary_of(file.strip_prefix(&root)?)? else {
+                    return Ok(None);
+                };
+                modules.push(found[2].to_owned());
+                return Ok(Some((binary, modules)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether `tests/NAME.rs` or `tests/NAME/main.rs` is a test of a package.
+fn is_test_target(package: &Path, name: &str) -> bool {
+    let tests = package.join("tests");
+    tests.join(format!("{name}.rs")).is_file() || tests.join(name).join("main.rs").is_file()
 }

@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { routes as accessRoutes } from './access.mjs';
+import { routes as attachedRoutes } from './attached.mjs';
 import { state } from './data.mjs';
 import { offered, routes as offerRoutes } from './offers.mjs';
 
@@ -374,6 +375,48 @@ const routes = [
   ['POST', '/workspaces/:ws/tools/:id/try', (p, body) => state.run(find(state.tools, p.id), body.arguments)],
   ...offerRoutes,
   ...accessRoutes,
+  ...attachedRoutes,
+  [
+    'GET',
+    '/workspaces/:ws/search',
+    (_params, _body, _host, query) => {
+      const words = (query.get('q') ?? '').toLowerCase().split(/\s+/);
+      const things = [
+        ...live(state.servers).map((one) => ['server', one.id, one.name, one.slug]),
+        ...live(state.sources).map((one) => ['source', one.id, one.name, one.base_url]),
+        ...state.tools.map((one) => ['tool', one.id, one.name, `${one.title} · ${one.path}`]),
+        ...state.members.map((one) => ['member', one.user_id, one.display_name, one.email]),
+      ];
+      const found = things.filter((one) => words.every((word) => one.join(' ').toLowerCase().includes(word)));
+      return {
+        items: found.slice(0, 12).map(([kind, id, name, detail]) => ({ kind, id, name, detail })),
+      };
+    },
+  ],
+  [
+    'POST',
+    '/workspaces/:ws/servers/check',
+    (_, { tools }) => ({
+      tokens: tools.length * 1430,
+      tools: tools.map(({ tool_id }, place) => ({
+        tool_id,
+        tokens: 1430,
+        notes:
+          place === 1
+            ? ['The description says too little. Describe what the tool does and when to use it.']
+            : [],
+      })),
+      warnings:
+        tools.length > 7
+          ? [
+              {
+                client: 'All clients',
+                message: `The list takes about ${tools.length * 1430} tokens of each conversation, 5 % of a context of 200000. Choose fewer tools, or publish several smaller servers.`,
+              },
+            ]
+          : [],
+    }),
+  ],
   ['GET', '/workspaces/:ws/servers', () => page(live(state.servers).map(server))],
   [
     'POST',
@@ -516,7 +559,12 @@ export const app = createServer(async (request, response) => {
     if (!found) throw new Refusal(404, 'not_found', 'There is nothing at this address.');
     let text = '';
     for await (const part of request) text += part;
-    const body = await found.handler(found.params, text ? JSON.parse(text) : {}, request.headers.host);
+    const body = await found.handler(
+      found.params,
+      text ? JSON.parse(text) : {},
+      request.headers.host,
+      url.searchParams,
+    );
     send(request.method === 'POST' ? 201 : 200, body);
   } catch (error) {
     if (error instanceof Refusal) send(error.status, error.body);

@@ -1,4 +1,6 @@
 // The content of the in-memory API: a harbour office with a few tools, servers and calls.
+import { attachedSource } from './attached.mjs';
+
 const ago = (minutes) => new Date(Date.now() - minutes * 60_000).toISOString();
 const empty = process.env.PORTOLAN_DEV === 'empty';
 
@@ -170,6 +172,7 @@ const sources = empty
         created_at: ago(4000),
         updated_at: ago(1500),
       },
+      attachedSource,
     ];
 
 const tools = empty

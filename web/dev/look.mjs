@@ -55,6 +55,15 @@ const pages = {
   },
   'new-http-source': at('/w/nordhavn/sources/new'),
   'new-upstream': at('/w/nordhavn/sources/upstream'),
+  'new-attachment': at('/w/nordhavn/sources/attach'),
+  'attachment-key': async (page) => {
+    await at('/w/nordhavn/sources/attach')(page);
+    await page.getByRole('textbox', { name: /^Name/ }).fill('office-files');
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByText('Copy it now').waitFor();
+    await page.waitForTimeout(300);
+  },
+  attached: at('/w/nordhavn/sources/src_0192c?tab=server'),
   'new-tool': at('/w/nordhavn/sources/src_0192a/tools/new'),
   'resource-new': at('/w/nordhavn/resources/new'),
   'tool-editor': at('/w/nordhavn/tools/tol_0192x/edit'),
@@ -121,6 +130,29 @@ const pages = {
     await page.waitForTimeout(300);
   },
   apps: at('/w/nordhavn/apps'),
+  palette: async (page) => {
+    await at('/w/nordhavn')(page);
+    await page.keyboard.press('Control+k');
+    await page.getByRole('textbox', { name: /^Search pages/ }).fill('port');
+    await page.getByRole('option').nth(3).waitFor();
+    await page.waitForTimeout(400);
+  },
+  shortcuts: async (page) => {
+    await at('/w/nordhavn')(page);
+    await page.keyboard.press('?');
+    await page.getByText('Show the shortcuts').waitFor();
+    await page.waitForTimeout(300);
+  },
+  docs: at('/docs/console'),
+  'docs-attach': at('/docs/attach'),
+  'docs-operating': at('/docs/operating'),
+  'docs-search': async (page) => {
+    await at('/docs/connect')(page);
+    await page.keyboard.press('/');
+    await page.getByRole('textbox', { name: /^Search pages/ }).fill('kubernetes');
+    await page.getByRole('option').first().waitFor();
+    await page.waitForTimeout(300);
+  },
   limits: async (page) => {
     await at('/w/nordhavn/limits')(page);
     await page.getByRole('table', { name: 'Calls and refusals' }).waitFor({ state: 'attached' });
@@ -324,7 +356,18 @@ for (const look of looks.filter((one) => !only || only.includes(one.name))) {
         }
       }
       // A window as tall as the page: what sticks to the window stays where a person sees it.
-      const whole = !['menu', 'undo', 'key-new', 'key-secret', 'unsaved', 'sidebar-13-inch'].includes(name);
+      const whole = ![
+        'menu',
+        'undo',
+        'key-new',
+        'key-secret',
+        'attachment-key',
+        'palette',
+        'shortcuts',
+        'docs-search',
+        'unsaved',
+        'sidebar-13-inch',
+      ].includes(name);
       if (whole) {
         const height = await page.evaluate(() => document.documentElement.scrollHeight);
         await page.setViewportSize({

@@ -1,4 +1,5 @@
 import { createContext, useContext } from 'react';
+import { rolesOf } from './api/client.gen';
 import type { Me, Role, WorkspaceSummary } from './api/me';
 
 /** The signed-in person, and the workspace of the page. */
@@ -15,17 +16,11 @@ export function useSession(): Session {
   return session;
 }
 
-/** Actions that the page offers by role; the API decides. Same table as `crates/model/src/member.rs`. */
-export type Action = 'call_tools' | 'edit_registry' | 'administer';
-
-const allowed: Record<Action, readonly Role[]> = {
-  call_tools: ['member', 'developer', 'admin', 'owner'],
-  edit_registry: ['developer', 'admin', 'owner'],
-  administer: ['admin', 'owner'],
-};
+/** Actions that the page offers by role; the API decides. */
+export type Action = keyof typeof rolesOf;
 
 export function may(role: Role, action: Action): boolean {
-  return allowed[action].includes(role);
+  return (rolesOf[action] as readonly Role[]).includes(role);
 }
 
 export function useMay(action: Action): boolean {

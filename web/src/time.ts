@@ -22,3 +22,9 @@ export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
+
+/** Days that are left, rounded up, so that the last hours read "1 day". */
+export function daysLeft(until: string, now: number): string {
+  const days = Math.max(1, Math.ceil((Date.parse(until) - now) / 86_400_000));
+  return days === 1 ? '1 day' : `${days} days`;
+}

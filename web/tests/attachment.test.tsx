@@ -69,15 +69,15 @@ test('a private server gets a name, and its key is shown once', { timeout: 60_00
   open('/w/harbour/sources/attach');
   const name = await screen.findByLabelText(/Name/, undefined, patience);
   await user.type(name, 'Office Files');
-  await user.click(screen.getByRole('button', { name: 'Create the key' }));
+  await user.click(screen.getByRole('button', { name: 'Create key' }));
   await screen.findByText(/Use lower-case letters/);
   await user.clear(name);
   await user.type(name, 'office-files');
-  await user.click(screen.getByRole('button', { name: 'Create the key' }));
+  await user.click(screen.getByRole('button', { name: 'Create key' }));
   await screen.findByText('mcpa_secret', undefined, patience);
   screen.getByText(/portolan attach https:\/\/mcp\.example\.com\/t\/harbour\/mcp -- COMMAND/);
   await user.click(screen.getByRole('button', { name: 'Done' }));
-  await screen.findByText('Away', undefined, patience);
+  await screen.findByText('Not connected', undefined, patience);
   const added = received.find((one) => one.method === 'POST');
   expect(added?.body).toEqual({ name: 'office-files', hold_changes: true });
 });
@@ -98,7 +98,7 @@ test('the page shows the programs that offer a server, and their fault', { timeo
     }),
   );
   open('/w/harbour/sources/src_9?tab=server');
-  await screen.findByText('Attached', undefined, patience);
+  await screen.findByText('Connected', undefined, patience);
   screen.getByText('1 program offers this server.');
   screen.getByText('The command ended by itself (exit status: 7).');
   screen.getByText('not ready');

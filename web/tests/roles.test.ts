@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { may } from '../src/session';
 
-// The table of crates/model/src/member.rs (AUTH-M1).
+// Rule: AUTH-M1. The table comes from crates/model/src/member.rs with the API's document.
 test.each([
   ['viewer', []],
   ['member', ['call_tools']],

@@ -3,7 +3,7 @@ import { screen, waitFor } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
 import { expect, test } from 'vitest';
 import type { Schemas } from '../src/api/http';
-import { daysLeft } from '../src/routes/trash';
+import { daysLeft } from '../src/time';
 import { open } from './page';
 import { me, serve } from './server';
 

@@ -12,6 +12,8 @@ use crate::store::{Cursor, Epoch};
 ///
 /// A cursor of a higher epoch than the stream's is returned as it is: its stream has to be taken
 /// over first (STREAM-8.2).
+///
+/// `attach.lua` has the same rules; random walks compare both (`tests/it/differential.rs`).
 pub fn place(cursor: Cursor, epochs: &[(u64, Epoch)]) -> (u64, bool) {
     let Some(shown) = cursor.epoch else {
         return (cursor.seq, false);

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     node::{LimitKey, Rate, RetryAfter},
-    store::{HoldWanted, Lease, LeaseWanted, NodeId, Store},
+    store::{HoldSlots, NodeId, Store, TakeTokens, TakenTokens},
 };
 
 /// Deadline of an operation.
 const WITHIN: Duration = Duration::from_secs(1);
-/// Name for `hold`. It holds nothing, so several processes may share it.
+/// Name for `hold_slots`. It holds nothing, so several processes may share it.
 const ONLOOKER: NodeId = NodeId(*b"nonlooker00000");
 
 /// Refill rate and capacity of a bucket.
@@ -33,14 +33,14 @@ impl Ledger {
 
     /// Number of permits that all nodes use, some seconds old. `None` if the store does not reply.
     pub async fn in_use(&self, key: &LimitKey) -> Option<u64> {
-        let nothing = HoldWanted {
+        let nothing = HoldSlots {
             shard: key.shard.clone(),
             bucket: key.bucket.clone(),
             limit: 0,
             used: 0,
             want: 0,
         };
-        let asked = self.0.hold(ONLOOKER, WITHIN, &nothing);
+        let asked = self.0.hold_slots(ONLOOKER, WITHIN, &nothing);
         let held = tokio::time::timeout(WITHIN, asked).await.ok()?.ok()?;
         Some(held.used_elsewhere)
     }
@@ -71,8 +71,13 @@ impl Ledger {
         self.ask(key, size, (0, 1)).await;
     }
 
-    async fn ask(&self, key: &LimitKey, size: Size, (want, back): (u64, u64)) -> Option<Lease> {
-        let wanted = [LeaseWanted {
+    async fn ask(
+        &self,
+        key: &LimitKey,
+        size: Size,
+        (want, back): (u64, u64),
+    ) -> Option<TakenTokens> {
+        let wanted = [TakeTokens {
             shard: key.shard.clone(),
             bucket: key.bucket.clone(),
             interval_us: size.interval_us,
@@ -81,7 +86,7 @@ impl Ledger {
             debt: 0,
             back,
         }];
-        let leases = tokio::time::timeout(WITHIN, self.0.lease(&wanted)).await;
+        let leases = tokio::time::timeout(WITHIN, self.0.take_tokens(&wanted)).await;
         leases.ok()?.ok()?.first().copied()
     }
 }

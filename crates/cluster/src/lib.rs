@@ -14,12 +14,11 @@
 //! | [`memory`] | the store in the memory of one process |
 //! | [`redis`] | the store in Redis, shared by many processes |
 //! | [`ledger`] | limits for a process that is not a node |
-//! | [`fault`] | a store that loses replies, for tests |
 //! | [`fork`] | positions in a stream whose log lost a branch (STREAM-11) |
 
-pub mod fault;
 pub mod fork;
 #[cfg(test)]
+#[path = "../tests/interleavings/scheduler.rs"]
 mod interleaved;
 pub mod ledger;
 pub mod memory;

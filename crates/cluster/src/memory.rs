@@ -32,10 +32,10 @@ use self::{
 use crate::{
     lock,
     store::{
-        Append, Appended, Attached, Begin, Bounds, Cursor, Fresh, Held, HoldWanted, Lease,
-        LeaseWanted, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition, Principal,
-        PutRecord, Read, ReadWanted, Record, RecordPut, RecordSummary, Registered, Result, Routed,
-        SessionKey, Store, StreamKey, TakeOver, TakenOver, Update, Version,
+        Append, Appended, Attached, Begin, Bounds, Cursor, Fresh, Health, HeldSlots, HoldSlots,
+        Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition, Principal, PutRecord,
+        Read, ReadWanted, Record, RecordPut, Registered, Remove, Result, Routed, SessionKey, Store,
+        StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version,
     },
     subscribers::Subscribers,
 };
@@ -246,22 +246,15 @@ impl Store for MemoryStore {
         Ok(of_principals.remember(session, principal, most, gone, until))
     }
 
-    async fn forget(
+    async fn remove(
         &self,
         session: SessionKey,
         principal: Principal,
-        unused_for: Duration,
+        remove: Remove,
     ) -> Result<bool> {
         Ok(self.within(session.partition(), |partition, moment| {
-            partition.forget(session, principal, unused_for, moment)
+            partition.remove(session, principal, remove, moment)
         }))
-    }
-
-    async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
-        self.within(session.partition(), |partition, moment| {
-            partition.end(session, principal, life, moment);
-        });
-        Ok(())
     }
 
     async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
@@ -293,13 +286,6 @@ impl Store for MemoryStore {
                 .map(|wanted| partition.read(wanted, moment))
                 .collect()
         }))
-    }
-
-    async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
-        self.within(stream.session.partition(), |partition, moment| {
-            partition.detach(stream, node, generation, moment);
-        });
-        Ok(())
     }
 
     async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver> {
@@ -366,29 +352,27 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn record(&self, item: StreamKey) -> Result<Option<Record>> {
-        Ok(self.within(item.session.partition(), |partition, moment| {
-            partition.records.record(item, moment.now)
+    async fn records(&self, list: SessionKey, name: Option<Nonce>) -> Result<Vec<Record>> {
+        Ok(self.within(list.partition(), |partition, moment| {
+            partition.records.list(list, name, moment.now)
         }))
     }
 
-    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>> {
-        Ok(self.within(shelf.partition(), |partition, moment| {
-            partition.records.list(shelf, moment.now)
-        }))
-    }
-
-    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
+    async fn publish(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
         self.within(session.partition(), |_, moment| {
             moment.notify(node, NodeMessage::Session { session, body });
         });
         Ok(())
     }
 
-    async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
+    async fn heartbeat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
         let now = self.now_ms();
         let mut members = lock(&self.0.members);
-        members.insert(node, now + ms(ttl));
+        if ttl.is_zero() {
+            members.remove(&node);
+        } else {
+            members.insert(node, now + ms(ttl));
+        }
         members.retain(|_, until| *until + ms(self.0.bounds.dead_for) > now);
         let mut nodes: Vec<Member> = members
             .iter()
@@ -401,12 +385,7 @@ impl Store for MemoryStore {
         Ok(Members { nodes })
     }
 
-    async fn leave(&self, node: NodeId) -> Result<()> {
-        lock(&self.0.members).remove(&node);
-        Ok(())
-    }
-
-    async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
+    async fn take_tokens(&self, wanted: &[TakeTokens]) -> Result<Vec<TakenTokens>> {
         let now = self.now_us();
         Ok(wanted
             .iter()
@@ -418,7 +397,7 @@ impl Store for MemoryStore {
                 if let Some(arrival) = taken.arrival {
                     buckets.insert(key, arrival);
                 }
-                Lease {
+                TakenTokens {
                     granted: taken.granted,
                     wait: Duration::from_millis(taken.wait_us.div_ceil(1000)),
                 }
@@ -426,7 +405,12 @@ impl Store for MemoryStore {
             .collect())
     }
 
-    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+    async fn hold_slots(
+        &self,
+        node: NodeId,
+        life: Duration,
+        wanted: &HoldSlots,
+    ) -> Result<HeldSlots> {
         let now = self.now_ms();
         Ok(lock(&self.0.holds).hold(node, ms(life), wanted, now))
     }
@@ -435,8 +419,13 @@ impl Store for MemoryStore {
         Ok(self.0.subscribers.listen(node))
     }
 
-    fn incarnation(&self) -> watch::Receiver<u64> {
-        self.0.incarnation.subscribe()
+    fn health(&self) -> Health {
+        Health {
+            incarnation: self.0.incarnation.subscribe(),
+            used_memory: None,
+            in_flight: 0,
+            is_in_doubt: false,
+        }
     }
 }
 

@@ -30,6 +30,7 @@ mod guarded_store;
 mod inner;
 mod instruments;
 #[cfg(test)]
+#[path = "../tests/interleavings/nodes.rs"]
 mod interleavings;
 mod limits;
 mod membership;
@@ -91,14 +92,14 @@ pub use self::{
     reader::{Delivery, deliveries::StreamReader},
     running::call::Running,
     sessions::{SessionError, SessionState, Unavailable},
-    settings::NodeSettings,
+    settings::{NodeSettings, TaskWrapper},
     writer::{NewStream, Over, StreamWriter},
 };
 use crate::{
     rng::NodeRng,
     store::{
-        self, Cursor, Fresh, NodeId, Principal, Routed, SessionKey, Store, StoreError, StreamKey,
-        Update, Version,
+        self, Cursor, Fresh, NodeId, Partition, Principal, Routed, SessionKey, Store, StoreError,
+        StreamKey, Update, Version,
     },
 };
 
@@ -140,7 +141,7 @@ impl Node {
     ) -> store::Result<Self> {
         let rng = NodeRng::new(settings.seed);
         let id = rng.node_id();
-        let incarnation = *store.incarnation().borrow();
+        let incarnation = *store.health().incarnation.borrow();
         let inner = Arc::new(Inner {
             id,
             guarded_store: GuardedStore::new(store),
@@ -174,7 +175,7 @@ impl Node {
         let members = inner
             .guarded_store
             .store
-            .beat(id, inner.settings.ttl)
+            .heartbeat(id, inner.settings.ttl)
             .await?;
         inner.watcher.heard(&members);
         inner.spawn(supervisor::listen(Arc::clone(&inner), messages));
@@ -211,7 +212,10 @@ impl Node {
         let inner = &self.inner;
         // A node that has left sends no further beat.
         if !inner.left.is_cancelled() {
-            let beat = inner.guarded_store.store.beat(inner.id, inner.settings.ttl);
+            let beat = inner
+                .guarded_store
+                .store
+                .heartbeat(inner.id, inner.settings.ttl);
             let members = inner
                 .guarded_store
                 .call("beat", inner.settings.call_within, beat);
@@ -252,13 +256,14 @@ impl Node {
     /// and none otherwise. A new session needs the store (REVIEW-F4).
     pub async fn is_store_there(&self) -> bool {
         let guarded_store = &self.inner.guarded_store;
-        if guarded_store.failing_since().is_none() && !guarded_store.store.is_in_doubt() {
+        if guarded_store.failing_since().is_none() && !guarded_store.store.health().is_in_doubt {
             return true;
         }
-        let asked = guarded_store.store.used_memory();
+        // A small read.
+        let asked = guarded_store.store.owned_by(Partition(0), None);
         let within = self.inner.settings.begin_within;
         // A refusal is a reply, too.
-        let said = guarded_store.call("used_memory", within, asked).await;
+        let said = guarded_store.call("owned_by", within, asked).await;
         !matches!(said, Err(StoreError::Down(_)))
     }
 
@@ -369,7 +374,7 @@ impl Node {
             self.inner
                 .guarded_store
                 .store
-                .notify(session, node, message.clone())
+                .publish(session, node, message.clone())
         })
         .await
     }
@@ -488,7 +493,10 @@ impl Node {
             connection.end();
         }
         inner.left.cancel();
-        let leave = inner.guarded_store.store.leave(inner.id);
+        let leave = inner
+            .guarded_store
+            .store
+            .heartbeat(inner.id, Duration::ZERO);
         let _ = inner
             .guarded_store
             .call_always("leave", inner.settings.call_within, leave)

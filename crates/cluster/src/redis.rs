@@ -18,7 +18,7 @@ mod shards;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -43,7 +43,7 @@ use self::{
     shards::{Job, Shards},
 };
 use crate::{
-    store::{Bounds, Result, StoreError},
+    store::{Bounds, NEARLY_FULL, Result, StoreError},
     subscribers::Subscribers,
 };
 
@@ -59,17 +59,15 @@ pub struct RedisStore {
     subscribers: Arc<Subscribers>,
     wishes: mpsc::Sender<Wish>,
     commands: AtomicU64,
-    /// As of the last read of the server's memory.
-    is_nearly_full: AtomicBool,
-    /// Ends the task that follows the slots of a cluster.
+    /// Ends the tasks that read the memory of the servers and the slots of a cluster.
     _following: DropGuard,
 }
 
 impl RedisStore {
     /// Connects, checks the servers (version, no eviction), and loads the scripts.
     ///
-    /// The subscriber of messages runs on `tracker`, and for a cluster also the task that follows
-    /// its slots. Both run until `stop`, or until the store is dropped.
+    /// Tasks on `tracker` subscribe to messages, read the servers' memory, and follow the slots of a
+    /// cluster. They run until `stop`, or until the store is dropped.
     pub async fn connect(
         options: RedisOptions,
         tracker: &TaskTracker,
@@ -95,6 +93,7 @@ impl RedisStore {
             wished,
             stop,
         ));
+        tracker.spawn(shards::measure(Arc::clone(&shards), following.clone()));
         if shards.is_cluster() {
             tracker.spawn(shards::follow(Arc::clone(&shards), following.clone()));
         }
@@ -112,7 +111,6 @@ impl RedisStore {
             subscribers,
             wishes,
             commands: AtomicU64::new(0),
-            is_nearly_full: AtomicBool::new(false),
             _following: following.drop_guard(),
         })
     }
@@ -122,9 +120,19 @@ impl RedisStore {
         self.commands.load(Ordering::Relaxed)
     }
 
+    /// Reads the memory of the servers, which happens at intervals by itself, and returns the used
+    /// share of the fullest one.
+    pub async fn measure_memory(&self) -> Result<Option<f64>> {
+        self.shards.measure_memory().await
+    }
+
     /// Time for which a log that is closed now is kept.
     fn closed_for(&self) -> Duration {
-        if self.is_nearly_full.load(Ordering::Relaxed) {
+        if self
+            .shards
+            .used_memory()
+            .is_some_and(|used| used >= NEARLY_FULL)
+        {
             self.bounds.closed_for_if_full.min(self.bounds.closed_for)
         } else {
             self.bounds.closed_for

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Revocations, rng,
-    store::{HoldWanted, NodeId, Store},
+    store::{HoldSlots, NodeId, Store},
 };
 
 /// Interval of the checks. Each check reports whether this process receives the feed.
@@ -107,14 +107,14 @@ impl RevocationFreshness {
     /// `None` if the store does not reply.
     async fn ask(&self, messages: bool) -> Option<bool> {
         let permits = u64::from(messages);
-        let wanted = HoldWanted {
+        let wanted = HoldSlots {
             shard: SHARD.to_owned(),
             bucket: BUCKET.to_owned(),
             limit: permits,
             used: permits,
             want: permits,
         };
-        let held = timeout(LOOK, self.store.hold(self.me, BELIEVED, &wanted)).await;
+        let held = timeout(LOOK, self.store.hold_slots(self.me, BELIEVED, &wanted)).await;
         Some(held.ok()?.ok()?.used_elsewhere > 0)
     }
 }

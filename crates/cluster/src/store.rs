@@ -2,13 +2,15 @@
 //!
 //! | Group | Operations |
 //! |---|---|
-//! | sessions | `begin`, `update`, `remember`, `forget`, `end` |
-//! | logs of request streams | `append`, `attach`, `read`, `detach`, `take_over`, `owned_by` |
+//! | sessions | `begin`, `update`, `remember`, `remove` |
+//! | logs of request streams | `append`, `attach`, `read`, `take_over`, `owned_by` |
 //! | running requests | `register`, `unregister`, `cancel` |
 //! | questions to the client | `answer`, `take_answer` |
-//! | records | `put_record`, `record`, `records` |
-//! | nodes and limits | `beat`, `leave`, `lease`, `hold` |
-//! | between nodes | `notify`, `subscribe`, `incarnation` |
+//! | records | `put_record`, `records` |
+//! | messages between nodes | `publish`, `subscribe` |
+//! | members | `heartbeat` |
+//! | limits | `take_tokens`, `hold_slots` |
+//! | the store itself | `health` |
 //!
 //! The log is the truth (STREAM-0.1). A message between nodes only notifies: its receiver
 //! reads the log from its own cursor. A store carries bytes and never reads them. Deadlines are
@@ -29,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 pub use self::{
     bounds::Bounds,
     message::NodeMessage,
-    record::{PutRecord, Record, RecordBounds, RecordPut, RecordSummary},
+    record::{PutRecord, Record, RecordBounds, RecordPut},
 };
 
 /// Number of partitions over which sessions are spread. All keys of a session are in its partition
@@ -185,6 +187,16 @@ pub enum Update {
     },
     /// There is no such record.
     Unknown,
+}
+
+/// Parameters of `remove`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remove {
+    /// Removes the record if the session was not used for this time. Its id makes it again.
+    Unused(Duration),
+    /// Ends the session: removes all its data and leaves a tombstone for this time, the rest of its
+    /// absolute life.
+    Ended(Duration),
 }
 
 /// Kind of an event, which decides whether the log may drop it (STREAM-3).
@@ -440,6 +452,22 @@ pub enum Routed {
     Unknown,
 }
 
+/// State of the store, as one process knows it.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// Counter that rises whenever the store may have lost writes: a restart or a failover
+    /// (STREAM-17.3). Owners then audit their streams.
+    pub incarnation: watch::Receiver<u64>,
+    /// Used share of the store's memory, from 0 to 1, some seconds old. `None` if the store has no
+    /// memory limit of its own.
+    pub used_memory: Option<f64>,
+    /// Number of operations that wait for a reply, for all nodes of this process.
+    pub in_flight: usize,
+    /// Whether a connection to the store was lost and is not restored. The store may be down
+    /// although no operation has failed yet.
+    pub is_in_doubt: bool,
+}
+
 /// Members of the cluster, as the store sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Members {
@@ -459,7 +487,7 @@ pub struct Member {
 /// Request for tokens of one bucket of a rate limit (STREAM-16.1). All buckets of one tenant are on
 /// one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseWanted {
+pub struct TakeTokens {
     /// Shard part of the key: the tenant, or the address block.
     pub shard: String,
     /// Name of the bucket within the shard.
@@ -477,7 +505,7 @@ pub struct LeaseWanted {
     pub back: u64,
 }
 
-impl LeaseWanted {
+impl TakeTokens {
     /// Rate of the bucket, within exact arithmetic.
     pub(crate) const fn rate(&self) -> Gcra {
         Gcra::new(self.interval_us, self.burst)
@@ -495,7 +523,7 @@ impl LeaseWanted {
 
 /// Reply for one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
+pub struct TakenTokens {
     /// Tokens granted.
     pub granted: u64,
     /// Time until one token, if none was granted.
@@ -504,7 +532,7 @@ pub struct Lease {
 
 /// Request for a limit on simultaneous use (STREAM-16.2): the node's use and its wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HoldWanted {
+pub struct HoldSlots {
     /// Shard part of the key: the tenant.
     pub shard: String,
     /// Name of the limit within the shard.
@@ -517,7 +545,7 @@ pub struct HoldWanted {
     pub want: u64,
 }
 
-impl HoldWanted {
+impl HoldSlots {
     /// Returns the request with numbers whose sums a script represents exactly.
     pub(crate) fn bounded(&self) -> Self {
         /// Above any number of simultaneous uses.
@@ -531,9 +559,9 @@ impl HoldWanted {
     }
 }
 
-/// Reply of `hold`.
+/// Reply of `hold_slots`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldSlots {
     /// Number that this node holds from now on.
     pub held: u64,
     /// Number that the other nodes hold together.
@@ -578,18 +606,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         gone: &[SessionKey],
     ) -> Result<Vec<SessionKey>>;
 
-    /// Removes the record of a session that was not used for `unused_for`. Its id makes the record
-    /// again. Returns whether the session has no record now.
-    async fn forget(
+    /// Removes the record of a session (STREAM-10). Idempotent. Returns false if the session stays:
+    /// it is in use, was ended before, or belongs to another principal.
+    async fn remove(
         &self,
         session: SessionKey,
         principal: Principal,
-        unused_for: Duration,
+        remove: Remove,
     ) -> Result<bool>;
-
-    /// Ends a session with all its data, and leaves a tombstone for the rest of its absolute life.
-    /// Idempotent.
-    async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()>;
 
     /// Appends to a stream (STREAM-7). An ended session gets no new stream: the reply is
     /// [`Appended::Closed`], cancelled, at 0.
@@ -607,14 +631,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Reads many streams of one partition. Returns one reply per stream, in order.
     async fn read(&self, partition: Partition, wanted: &[ReadWanted]) -> Result<Vec<Read>>;
 
-    /// Removes the attachment of a connection that has ended, if it has this generation.
-    async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()>;
-
     /// Changes the owner of a stream (STREAM-12.2).
     async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver>;
 
     /// Returns the open streams that a node owns in a partition. `None` returns the streams that
-    /// were given up and have no owner.
+    /// were given up and have no owner. Some may have expired; `take_over` removes them from the
+    /// list.
     async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>>;
 
     /// Registers a running request, so that a cancellation finds it (STREAM-6.3). May be repeated
@@ -652,54 +674,37 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Creates or changes a record. Also removes expired records of the same list.
     async fn put_record(&self, item: StreamKey, put_record: &PutRecord) -> Result<RecordPut>;
 
-    /// Returns a record; `None` if it does not exist or has expired.
-    async fn record(&self, item: StreamKey) -> Result<Option<Record>>;
-
-    /// Returns the records of a list, in no order.
-    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>>;
+    /// Returns the records of a list in no order, without their `rest`. With a name, returns at
+    /// most that record, with its `rest`.
+    async fn records(&self, list: SessionKey, name: Option<Nonce>) -> Result<Vec<Record>>;
 
     /// Sends a message on behalf of a session to a node. The message is not stored and may be lost.
     /// A sender that needs an effect polls for it and sends the message again.
-    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()>;
+    async fn publish(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()>;
 
-    /// Renews the node's membership for `ttl`, and returns all members (STREAM-12.1).
-    async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members>;
-
-    /// Removes the node from the members.
-    async fn leave(&self, node: NodeId) -> Result<()>;
+    /// Renews the node's membership for `ttl`, and returns all members (STREAM-12.1). A `ttl` of zero
+    /// removes the node from the members.
+    async fn heartbeat(&self, node: NodeId, ttl: Duration) -> Result<Members>;
 
     /// Takes tokens from buckets (STREAM-16.1). Returns one reply per bucket, in order.
-    async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>>;
+    async fn take_tokens(&self, wanted: &[TakeTokens]) -> Result<Vec<TakenTokens>>;
 
     /// Reports a node's use of a limit on simultaneous use, and sets the number that it holds for
     /// `life` (STREAM-16.2). The share of a node that does not renew it in time becomes free. May
     /// be repeated.
-    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held>;
+    async fn hold_slots(
+        &self,
+        node: NodeId,
+        life: Duration,
+        wanted: &HoldSlots,
+    ) -> Result<HeldSlots>;
 
     /// Subscribes to the messages for a node, from now on. Call it once per node. The channel is
     /// bounded; [`NodeMessage::Resync`] replaces the messages that do not fit.
     async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>>;
 
-    /// Number of operations that wait for a reply, for all nodes of this process.
-    fn in_flight(&self) -> usize {
-        0
-    }
-
-    /// Whether a connection to the store was lost and is not restored. The store may be down
-    /// although no operation has failed yet.
-    fn is_in_doubt(&self) -> bool {
-        false
-    }
-
-    /// Used share of the store's memory, from 0 to 1. `None` if the store has no memory limit of
-    /// its own.
-    async fn used_memory(&self) -> Result<Option<f64>> {
-        Ok(None)
-    }
-
-    /// Counter that rises whenever the store may have lost writes: a restart or a failover
-    /// (STREAM-17.3). Owners then audit their streams.
-    fn incarnation(&self) -> watch::Receiver<u64>;
+    /// State of the store as this process knows it. No round trip.
+    fn health(&self) -> Health;
 }
 
 /// Used share of the store's memory from which closed logs are kept for a shorter time and logs

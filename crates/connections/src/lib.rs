@@ -32,7 +32,7 @@ use portolan_model::{
 use portolan_net::egress::Egress;
 use portolan_storage::{
     StorageError, Store,
-    registry::upstream_oauth::{self as stored, Connection},
+    registry::upstream_oauth::{self as stored, ConnectedAccount},
 };
 use portolan_upstream::oauth::{Challenge, OauthError, union};
 use quick_cache::sync::Cache;
@@ -100,7 +100,7 @@ pub struct TokenName {
 }
 
 impl TokenName {
-    pub(crate) fn of(row: &Connection) -> Self {
+    pub(crate) fn of(row: &ConnectedAccount) -> Self {
         Self {
             connection: row.id,
             version: row.version,

@@ -2,7 +2,7 @@
 //! (STREAM-16.1).
 //!
 //! The number is the bucket's theoretical arrival time in microseconds, on any clock that the caller
-//! chooses. A bucket without a number is full. The script `lease.lua` of `cluster` has the same
+//! chooses. A bucket without a number is full. The script `take_tokens.lua` of `cluster` has the same
 //! arithmetic.
 
 use std::time::Duration;

@@ -33,7 +33,36 @@ pub enum Action {
     Administer,
 }
 
+impl Action {
+    /// Every action.
+    pub const ALL: [Self; 4] = [
+        Self::Read,
+        Self::CallTools,
+        Self::EditRegistry,
+        Self::Administer,
+    ];
+
+    /// The word in the API's document.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::CallTools => "call_tools",
+            Self::EditRegistry => "edit_registry",
+            Self::Administer => "administer",
+        }
+    }
+}
+
 impl Role {
+    /// Every role, the weakest first.
+    pub const ALL: [Self; 5] = [
+        Self::Viewer,
+        Self::Member,
+        Self::Developer,
+        Self::Admin,
+        Self::Owner,
+    ];
+
     /// One table for the whole product.
     pub const fn may(self, action: Action) -> bool {
         match action {
@@ -70,16 +99,10 @@ pub struct InvalidRole;
 impl FromStr for Role {
     type Err = InvalidRole;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [
-            Self::Viewer,
-            Self::Member,
-            Self::Developer,
-            Self::Admin,
-            Self::Owner,
-        ]
-        .into_iter()
-        .find(|role| role.as_str() == text)
-        .ok_or(InvalidRole)
+        Self::ALL
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or(InvalidRole)
     }
 }
 
@@ -89,21 +112,8 @@ mod tests {
 
     #[test]
     fn power_grows_with_the_role() {
-        for action in [
-            Action::Read,
-            Action::CallTools,
-            Action::EditRegistry,
-            Action::Administer,
-        ] {
-            let allowed: Vec<bool> = [
-                Role::Viewer,
-                Role::Member,
-                Role::Developer,
-                Role::Admin,
-                Role::Owner,
-            ]
-            .map(|role| role.may(action))
-            .to_vec();
+        for action in Action::ALL {
+            let allowed = Role::ALL.map(|role| role.may(action));
             assert!(
                 allowed.is_sorted(),
                 "{action:?}: a stronger role may do what a weaker one may"

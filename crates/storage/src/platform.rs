@@ -9,4 +9,5 @@ pub mod mails;
 pub mod operators;
 pub mod recorder;
 pub mod sealed;
+pub mod search;
 pub mod tenants;

@@ -23,7 +23,7 @@ use portolan_storage::{
         credential_states::{self, Seen},
         registry_news, sources,
         tools::{self, Filter, Imported, Tool, Wording},
-        upstreams::{self, Known, Said, SyncedPrompt, SyncedResource, Upstream},
+        upstreams::{self, KnownItem, Said, SyncedPrompt, SyncedResource, Upstream},
     },
 };
 use portolan_upstream::{Offer, Raw};
@@ -274,7 +274,7 @@ async fn compare(
         .chain(resources)
         .map(|(kind, name, definition, written)| ((kind, name), (definition, written)))
         .collect();
-    let known: BTreeMap<(&str, &str), &Known> = known
+    let known: BTreeMap<(&str, &str), &KnownItem> = known
         .iter()
         .map(|known| ((known.kind.as_str(), known.name.as_str()), known))
         .collect();
@@ -513,7 +513,7 @@ pub async fn sync(
             state: state_of(proof),
             at: now,
         };
-        credential_states::note(&mut tx, &[seen], false).await?;
+        credential_states::note(&mut tx, &[seen], credential_states::Repeat::Seldom).await?;
     }
     let offer = match looked {
         Ok(offer) => offer,

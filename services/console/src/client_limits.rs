@@ -2,7 +2,6 @@
 //! for one server (CLIENT-36 to CLIENT-39).
 
 use portolan_model::registry::ToolState;
-use portolan_storage::registry::servers::PublishedTool;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,6 +12,27 @@ pub struct ClientWarning {
     client: String,
     /// The effect there, and the remedy.
     message: String,
+}
+
+impl ClientWarning {
+    /// A warning that concerns each client.
+    pub(crate) fn for_all(message: String) -> Self {
+        Self {
+            client: "All clients".to_owned(),
+            message,
+        }
+    }
+}
+
+/// A chosen tool under the name that clients see.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listed<'a> {
+    /// Its name for clients.
+    pub(crate) name: &'a str,
+    /// Can it be published?
+    pub(crate) enabled: bool,
+    /// Is it still in its document?
+    pub(crate) state: ToolState,
 }
 
 /// Most characters of server and tool name together, in Cursor (#36).
@@ -26,7 +46,7 @@ const MODEL_NAMES: usize = 64;
 const VSCODE_TOOLS: usize = 128;
 
 /// The warnings for a server that a person connects under its slug, as the snippets do.
-pub(crate) fn warnings(slug: &str, tools: &[PublishedTool]) -> Vec<ClientWarning> {
+pub(crate) fn warnings(slug: &str, tools: &[Listed<'_>]) -> Vec<ClientWarning> {
     let mut out = Vec::new();
     let mut warn = |client: &str, message: String| {
         out.push(ClientWarning {
@@ -34,7 +54,7 @@ pub(crate) fn warnings(slug: &str, tools: &[PublishedTool]) -> Vec<ClientWarning
             message,
         })
     };
-    let visible: Vec<&PublishedTool> = tools
+    let visible: Vec<&Listed<'_>> = tools
         .iter()
         .filter(|tool| tool.enabled && tool.state == ToolState::Active)
         .collect();
@@ -70,10 +90,30 @@ pub(crate) fn warnings(slug: &str, tools: &[PublishedTool]) -> Vec<ClientWarning
             ),
         );
     }
+    names_that_do_not_fit(slug, &visible, &mut warn);
+    if visible.len() > VSCODE_TOOLS {
+        warn(
+            "VS Code",
+            format!(
+                "The server offers {} tools; VS Code sends at most {VSCODE_TOOLS} with a request, together with those of other servers. \
+             Publish several smaller servers.",
+                visible.len()
+            ),
+        );
+    }
+    out
+}
+
+/// Warns of names that a client drops or refuses.
+fn names_that_do_not_fit(
+    slug: &str,
+    visible: &[&PublishedTool],
+    warn: &mut impl FnMut(&str, String),
+) {
     let longer = |prefix: usize, most: usize| -> Vec<&str> {
         visible
             .iter()
-            .map(|tool| tool.published_name.as_str())
+            .map(|tool| tool.name)
             .filter(|name| prefix + name.len() > most)
             .collect()
     };
@@ -109,7 +149,7 @@ pub(crate) fn warnings(slug: &str, tools: &[PublishedTool]) -> Vec<ClientWarning
     }
     let odd: Vec<&str> = visible
         .iter()
-        .map(|tool| tool.published_name.as_str())
+        .map(|tool| tool.name)
         .filter(|name| !portolan_http_tools::naming::is_valid(name))
         .collect();
     if !odd.is_empty() {
@@ -121,17 +161,6 @@ pub(crate) fn warnings(slug: &str, tools: &[PublishedTool]) -> Vec<ClientWarning
             ),
         );
     }
-    if visible.len() > VSCODE_TOOLS {
-        warn(
-            "VS Code",
-            format!(
-                "The server offers {} tools; VS Code sends at most {VSCODE_TOOLS} with a request, together with those of other servers. \
-             Publish several smaller servers.",
-                visible.len()
-            ),
-        );
-    }
-    out
 }
 
 fn tools_are(count: usize) -> String {
@@ -158,25 +187,17 @@ fn some(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use portolan_model::id::ToolId;
-    use serde_json::json;
-
     use super::*;
 
-    fn tool(name: &str) -> PublishedTool {
-        PublishedTool {
-            tool_id: ToolId::generate(),
-            published_name: name.to_owned(),
-            title: String::new(),
-            operation_key: "GET /".to_owned(),
-            source_name: String::new(),
+    fn tool(name: &str) -> Listed<'_> {
+        Listed {
+            name,
             enabled: true,
             state: ToolState::Active,
-            input_schema: json!({}),
         }
     }
 
-    fn clients(slug: &str, tools: &[PublishedTool]) -> Vec<String> {
+    fn clients(slug: &str, tools: &[Listed<'_>]) -> Vec<String> {
         warnings(slug, tools)
             .into_iter()
             .map(|warning| warning.client)
@@ -201,7 +222,8 @@ mod tests {
 
     #[test]
     fn many_tools_and_odd_names_are_told_q_38_q_39() {
-        let many: Vec<_> = (0..129).map(|n| tool(&format!("t{n}"))).collect();
+        let names: Vec<String> = (0..129).map(|n| format!("t{n}")).collect();
+        let many: Vec<_> = names.iter().map(|name| tool(name)).collect();
         assert_eq!(clients("abc", &many), ["VS Code"]);
         assert_eq!(clients("abc", &[tool("a.b")]), ["Copilot CLI"]);
         assert_eq!(clients("abc", &[]), ["All clients"]);

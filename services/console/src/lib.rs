@@ -18,6 +18,7 @@ pub mod audit;
 pub mod calls;
 pub mod change;
 pub mod client_admission;
+mod client_credentials;
 pub mod client_limits;
 pub mod connection;
 pub mod connection_diagnostics;
@@ -41,6 +42,7 @@ pub mod prompts;
 pub mod registered_clients;
 pub mod reimports;
 pub mod resources;
+pub mod search;
 pub mod security;
 pub mod server_offers;
 pub mod servers;
@@ -50,12 +52,14 @@ pub mod single_sign_on;
 pub(crate) mod source_rows;
 pub mod source_view;
 pub mod sources;
+pub mod tool_budget;
 pub mod tools;
 pub mod trash;
 pub mod trial;
 pub mod upstreams;
 pub mod workspace;
 pub mod workspaces;
+mod written_items;
 
 use axum::{
     Router,
@@ -64,6 +68,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use portolan_model::member::{Action, Role};
 use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
 use portolan_site::{
     console_error::{ConsoleError, ErrorAnswer},
@@ -74,6 +79,7 @@ use utoipa::{
     openapi::{
         Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
         Response as DocumentedResponse, ResponseBuilder,
+        extensions::Extensions,
         security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
     },
 };
@@ -133,6 +139,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(connects::list_connects))
         .routes(routes!(overview::show_overview))
         .routes(routes!(trash::list_trash))
+        .routes(routes!(search::search_workspace))
         .routes(routes!(audit::list_audit_events))
         .routes(routes!(audit::export_audit_events))
         .routes(routes!(limits::show_limits, limits::change_limits))
@@ -187,6 +194,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         ))
         .routes(routes!(hand_made_tools::redefine_tool))
         .routes(routes!(trial::try_tool))
+        .routes(routes!(tool_budget::check_tools))
         .routes(routes!(servers::list_servers, servers::create_server))
         .routes(routes!(
             servers::show_server,
@@ -195,7 +203,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         ))
         .routes(routes!(servers::restore_server))
         .routes(routes!(default_server::choose_default_server))
-        .routes(routes!(servers::choose_tools))
+        .routes(routes!(offers::choose_tools))
         .routes(routes!(offers::choose_prompts))
         .routes(routes!(offers::choose_resources))
         .routes(routes!(prompts::restore_prompt))
@@ -256,7 +264,21 @@ pub fn openapi() -> OpenApi {
                 .insert("default".to_owned(), RefOr::T(refusals()));
         }
     }
+    document.extensions = Some(Extensions::from_iter([("x-roles", roles())]));
     document
+}
+
+/// For each action of the console, the roles that may do it (AUTH-M1).
+fn roles() -> serde_json::Value {
+    let allowed = Action::ALL.map(|action| {
+        let roles: Vec<&str> = Role::ALL
+            .into_iter()
+            .filter(|role| role.may(action))
+            .map(Role::as_str)
+            .collect();
+        (action.as_str().to_owned(), roles.into())
+    });
+    serde_json::Value::Object(allowed.into_iter().collect())
 }
 
 fn frame() -> OpenApi {

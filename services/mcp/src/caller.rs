@@ -15,6 +15,7 @@ use portolan_cluster::{TokenFacts, node::LimitKey, store::Principal};
 use portolan_keys::{AccessClaims, digest};
 use portolan_model::{
     Digest, Timestamp,
+    id::UserId,
     resource::{Resource, Site},
     scope,
 };
@@ -134,6 +135,11 @@ impl Caller {
             tenant_epoch: claims.ep.tenant,
             member_epoch: claims.ep.member,
         }
+    }
+
+    /// The person behind it, if there is one.
+    pub(crate) fn person(&self) -> Option<UserId> {
+        self.claims.sub.user()
     }
 
     /// The owner of its sessions, in the form that the cluster compares.

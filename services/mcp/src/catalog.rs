@@ -7,7 +7,6 @@
 pub(crate) mod accounts;
 pub(crate) mod backend;
 pub(crate) mod bodies;
-pub(crate) mod credential_state;
 pub(crate) mod marks;
 pub(crate) mod offers;
 pub(crate) mod pages;

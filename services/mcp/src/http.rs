@@ -15,12 +15,11 @@ pub(crate) mod bearer;
 pub(crate) mod connection_diagnostics;
 pub(crate) mod install;
 pub(crate) mod metadata;
-pub(crate) mod origin;
 pub(crate) mod state;
 
 use std::{
     convert::Infallible,
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
     task::{self, Poll},
     time::Duration,
 };
@@ -31,8 +30,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{HeaderMap, Method as Verb, request::Parts};
+use http::{HeaderMap, Method as Verb, header, request::Parts};
 use http_body_util::BodyExt;
+use portolan_model::resource::Site;
 use portolan_net::{
     layers::{
         Arrival,
@@ -57,9 +57,7 @@ use crate::{
     limits::PACED_FOR,
     session::{event_id::EventId, written::SessionId},
     target::{Target, Transport},
-    transport::{
-        self, accept::Accepted, http_sse, request::RequestContext, stateless, streamable_http,
-    },
+    transport::{Accepted, RequestContext, check_body, http_sse, stateless, streamable_http},
 };
 
 /// Bounds on an unwanted body that is read and discarded: bytes, and time.
@@ -112,7 +110,7 @@ async fn handle(state: McpState, request: Request) -> Response {
             // The refusal does not wait for the unwanted body (REVIEW-Q16). A client that sends
             // `Expect` has not sent it yet.
             let is_sent = !http_body::Body::is_end_stream(&body);
-            if is_sent && !parts.headers.contains_key(http::header::EXPECT) {
+            if is_sent && !parts.headers.contains_key(header::EXPECT) {
                 state.tracker.spawn(drain(body));
             }
             if let (McpError::Unauthorized(challenge), Some(target)) =
@@ -252,6 +250,47 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     }
 }
 
+/// The sites whose scripts may use the endpoint: our own origin and the configured ones, compared
+/// exactly (MCP-T-1, MCP-T-2).
+#[derive(Debug, Clone)]
+pub(crate) struct AllowedOrigins(Arc<[String]>);
+
+impl AllowedOrigins {
+    pub(crate) fn new(site: &Site, configured: &[String]) -> Self {
+        let mut all = vec![site.issuer().to_owned()];
+        if site.is_plain_loopback() {
+            // On a loopback site the three names of loopback are the same origin.
+            let port = site
+                .authority()
+                .rsplit_once(':')
+                .map(|(_, port)| port)
+                .filter(|port| port.bytes().all(|b| b.is_ascii_digit()));
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            all.extend(
+                ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("http://{host}{port}")),
+            );
+        }
+        all.extend(configured.iter().cloned());
+        Self(all.into())
+    }
+
+    /// The list, for the CORS layer.
+    pub(crate) fn listed(&self) -> Arc<[String]> {
+        Arc::clone(&self.0)
+    }
+
+    /// Whether the `Origin` headers are allowed. A request without one does not come from a
+    /// browser.
+    ///
+    /// Each value must be in the list; `null` never is.
+    pub(crate) fn admit(&self, headers: &HeaderMap) -> bool {
+        headers
+            .get_all(header::ORIGIN)
+            .iter()
+            .all(|origin| self.0.iter().any(|own| origin == own.as_str()))
+    }
+}
+
 /// The rate limit of an address without a known token, before any signature check
 /// (STREAM-16.1).
 async fn limit_address(
@@ -298,7 +337,7 @@ async fn post(
     headers: &Headers<'_>,
     body: &mut Body,
 ) -> Result<Response, McpError> {
-    transport::accept::check_body(&parts.headers)?;
+    check_body(&parts.headers)?;
     if context.accepted.nothing() {
         return Err(McpError::NotAcceptable);
     }
@@ -325,7 +364,7 @@ async fn post(
             method,
             request,
             meta,
-        } => stateless::request(context, revision, method, &request, &meta, headers).await,
+        } => stateless::request(context, revision, method, request, *meta).await,
         // MCP-E-14: over HTTP a cancellation is a disconnect, and no other notification is
         // expected.
         Admitted::ModernNotification(notification) => {
@@ -336,5 +375,50 @@ async fn post(
             );
             Ok(error::accepted())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn with(origins: &[&'static str]) -> HeaderMap {
+        origins
+            .iter()
+            .map(|origin| (header::ORIGIN, HeaderValue::from_static(origin)))
+            .collect()
+    }
+
+    #[test]
+    fn t_2_only_our_origin_and_the_configured_ones_pass() {
+        let site = Site::new("https://mcp.example.com").unwrap();
+        let allowed = AllowedOrigins::new(&site, &["https://app.example.com".to_owned()]);
+        for good in [
+            &[][..],
+            &["https://mcp.example.com"],
+            &["https://app.example.com"],
+        ] {
+            assert!(allowed.admit(&with(good)), "{good:?}");
+        }
+        for bad in [
+            &["null"][..],
+            &["http://mcp.example.com"],
+            &["https://mcp.example.com:8443"],
+            &["https://mcp.example.com.evil.example"],
+            &["https://mcp.example.com", "https://evil.example"],
+            &["http://localhost"],
+        ] {
+            assert!(!allowed.admit(&with(bad)), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn t_2_in_development_the_names_of_loopback_are_one_place() {
+        let site = Site::new("http://127.0.0.1:8080").unwrap();
+        let allowed = AllowedOrigins::new(&site, &[]);
+        assert!(allowed.admit(&with(&["http://localhost:8080"])));
+        assert!(!allowed.admit(&with(&["http://localhost:3000"])));
     }
 }

@@ -118,14 +118,6 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// The facts of a request that only reads.
-    pub(crate) fn of_read(id: &RequestId) -> Self {
-        Self {
-            id: Some(id.clone()),
-            retryable: true,
-        }
-    }
-
     pub(crate) fn to_bytes(&self) -> Bytes {
         let mut out = vec![u8::from(self.retryable)];
         if let Some(id) = &self.id {

@@ -19,10 +19,13 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_cluster::{
     SessionKey,
     node::SessionError,
-    store::{Fresh, Update, Version},
+    store::{Fresh, Principal, Update, Version},
 };
 use portolan_keys::{Keys, KeysError, Purpose, random};
-use portolan_model::{Timestamp, id::ServerId};
+use portolan_model::{
+    Timestamp,
+    id::{ServerId, UserId},
+};
 use portolan_protocol::{capability::ClientCapabilities, logging::Level, revision::Revision};
 use time::Duration;
 
@@ -141,6 +144,19 @@ pub(crate) struct LiveSession {
     version: Version,
 }
 
+/// A session in the form for upstream servers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfSession {
+    pub(crate) key: SessionKey,
+    pub(crate) principal: Principal,
+    /// The person that owns it, if one does.
+    pub(crate) person: Option<UserId>,
+    /// The rest of its lifetime.
+    pub(crate) life: std::time::Duration,
+    /// Its log level.
+    pub(crate) level: Level,
+}
+
 impl LiveSession {
     /// Finds the session in the cluster, and creates its record again if there is none (design
     /// page, point 4).
@@ -173,6 +189,17 @@ impl LiveSession {
             }
             Err(SessionError::Unknown) => Ok(None),
             Err(SessionError::Unavailable) => Err(McpError::Unavailable),
+        }
+    }
+
+    /// The session in the form for upstream servers.
+    pub(crate) fn of(&self, caller: &Caller, now: Timestamp) -> OfSession {
+        OfSession {
+            key: self.id.key,
+            principal: caller.session_principal(),
+            person: caller.person(),
+            life: self.id.life(now),
+            level: self.level(),
         }
     }
 
@@ -273,7 +300,7 @@ impl SessionBody {
 #[cfg(test)]
 mod tests {
     use portolan_keys::MasterSecret;
-    use portolan_model::{Id, id::TenantId, id::UserId};
+    use portolan_model::{Id, id::TenantId};
 
     use super::*;
     use crate::http::bearer::tests::caller;

@@ -1,9 +1,403 @@
 //! The transports: they make calls of HTTP requests, and write the replies.
+//!
+//! This file holds what all of them share: the admitted request, the forms of its answer
+//! (MCP-T-6, MCP-T-7), and the begin of a call's trace, without arguments and results (STREAM-20).
 
-pub(crate) mod accept;
 pub(crate) mod http_sse;
-pub(crate) mod request;
 pub(crate) mod services;
 pub(crate) mod stateless;
 pub(crate) mod streamable_http;
-pub(crate) mod trace;
+
+use std::sync::{Arc, OnceLock};
+
+use axum::response::Response;
+use http::{HeaderMap, header};
+use portolan_model::Timestamp;
+use portolan_net::layers::Arrival;
+use portolan_protocol::{
+    header::Headers,
+    jsonrpc::{Message, Request},
+    meta::RequestMeta,
+    method::Method,
+    revision::{Era, Revision},
+};
+use portolan_traces::{Context as TraceContext, Span};
+
+use crate::{
+    call::{Call, Client},
+    caller::Caller,
+    catalog::server::Server,
+    error::{self, McpError},
+    instruments::Outcome,
+    nodes::context::NodeContext,
+    session::LiveSession,
+    streams::open::Opening,
+    target::Target,
+    transport::services::TransportServices,
+};
+
+/// One admitted HTTP request: its caller, its server, and the accepted forms of an answer.
+#[derive(Debug)]
+pub(crate) struct RequestContext<'a> {
+    pub(crate) state: &'a TransportServices,
+    pub(crate) target: Target<'a>,
+    /// The slug in the path; the tenant's current slug if the path has none.
+    pub(crate) tenant_slug: &'a str,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) server: Arc<Server>,
+    pub(crate) accepted: Accepted,
+    pub(crate) now: Timestamp,
+    pub(crate) headers: &'a Headers<'a>,
+    pub(crate) arrival: Option<&'a Arrival>,
+    /// The request headers as received.
+    pub(crate) head: &'a HeaderMap,
+    /// The span of a call, if the request is a call.
+    pub(crate) trace: OnceLock<Arc<Span>>,
+}
+
+impl RequestContext<'_> {
+    /// Makes the call of a request that stands alone. Its client declares itself in `meta`.
+    pub(crate) fn stateless_call(
+        &self,
+        revision: Revision,
+        method: Method,
+        request: Request,
+        meta: RequestMeta,
+    ) -> Box<Call> {
+        let name = match &meta.client_info {
+            Some(info) => shown_name(&info.name),
+            None => self.client_name(),
+        };
+        let client = Client {
+            name,
+            capabilities: meta.client_capabilities,
+            level: meta.log_level,
+        };
+        self.call(revision, method, request, client, None)
+    }
+
+    /// Makes the call of a request of a session.
+    pub(crate) fn session_call(
+        &self,
+        session: LiveSession,
+        method: Method,
+        request: Request,
+    ) -> Box<Call> {
+        let client = Client {
+            name: self.client_name(),
+            capabilities: session.id.capabilities(),
+            level: Some(session.level()),
+        };
+        let revision = session.id.revision;
+        self.call(revision, method, request, client, Some(session))
+    }
+
+    fn call(
+        &self,
+        revision: Revision,
+        method: Method,
+        request: Request,
+        client: Client,
+        session: Option<LiveSession>,
+    ) -> Box<Call> {
+        let state: &NodeContext = self.state;
+        Box::new(Call {
+            state: state.clone(),
+            method,
+            params: request.params,
+            id: request.id,
+            revision,
+            caller: Arc::clone(&self.caller),
+            server: Arc::clone(&self.server),
+            client,
+            session,
+            tenant_slug: self.tenant_slug.into(),
+            progress: None,
+            continued: None,
+            task: None,
+            trace: self.trace.get().cloned(),
+            now: self.now,
+        })
+    }
+
+    /// The name of the client at its last `initialize`.
+    fn client_name(&self) -> Option<Arc<str>> {
+        self.state.client_names.get(&self.caller.principal)
+    }
+
+    /// Makes the call of `initialize`, which has no session yet.
+    pub(crate) fn initialize_call(&self, revision: Revision, request: &Request) -> Box<Call> {
+        let meta = RequestMeta::default();
+        self.stateless_call(revision, Method::Initialize, request.clone(), meta)
+    }
+
+    /// This request for the streams that it opens.
+    pub(crate) fn opening(&self) -> Opening<'_> {
+        Opening {
+            state: self.state,
+            target: self.target,
+            caller: &self.caller,
+            server: &self.server,
+            now: self.now,
+        }
+    }
+
+    /// The answer in a form that the client accepts: JSON if possible, else one event (MCP-T-7).
+    pub(crate) fn answer(&self, body: Vec<u8>) -> Response {
+        if self.accepted.json {
+            error::ok(body)
+        } else {
+            error::one_event(&body)
+        }
+    }
+
+    /// Notes the method for the request's log line.
+    pub(crate) fn note_method(&self, method: Method) {
+        if let Some(arrival) = self.arrival {
+            arrival.note_mcp_method(method.name());
+        }
+    }
+
+    /// Counts a message by its outcome.
+    pub(crate) fn count<T>(&self, era: Era, method: Option<Method>, outcome: &Result<T, McpError>) {
+        let outcome = match outcome {
+            Ok(_) => Outcome::Ok,
+            Err(McpError::Protocol(_) | McpError::Lost(_)) => Outcome::Error,
+            Err(_) => Outcome::Refused,
+        };
+        self.state.instruments.message(era, method, outcome);
+        if let (Some(trace), false) = (self.trace.get(), outcome == Outcome::Ok) {
+            trace.failed(outcome.name());
+        }
+    }
+}
+
+/// Longest name of a client that is kept for the log of calls, in characters.
+pub(crate) const CLIENT_NAME_CHARS: usize = 64;
+
+/// A client's name in the form for the log: printable and short, or nothing.
+pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
+    let shown: String = name
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(CLIENT_NAME_CHARS)
+        .collect();
+    let shown = shown.trim();
+    (!shown.is_empty()).then(|| shown.into())
+}
+
+/// Begins the trace of a message of a session, if it is a call.
+pub(crate) fn trace_message(context: &RequestContext<'_>, message: &Message, revision: Revision) {
+    if portolan_traces::is_on()
+        && context.trace.get().is_none()
+        && let Message::Request(request) = message
+        && *request.method == *Method::ToolsCall.name()
+    {
+        // An invalid `_meta` is reported later.
+        let meta = RequestMeta::legacy(&request.params).unwrap_or_default();
+        trace_call(context, &meta, revision);
+    }
+}
+
+/// Begins the trace of a call, in the client's trace if it names one (MCP-J-23).
+pub(crate) fn trace_call(context: &RequestContext<'_>, meta: &RequestMeta, revision: Revision) {
+    if !portolan_traces::is_on() {
+        return;
+    }
+    let Some(span) = portolan_traces::call("tools/call", client_trace(context, meta)) else {
+        return;
+    };
+    span.set("mcp.method.name", Method::ToolsCall.name());
+    span.set("mcp.protocol.version", revision.as_str());
+    span.set("portolan.tenant", context.tenant_slug);
+    span.set(
+        "portolan.node.attached",
+        context.state.node.id().to_string(),
+    );
+    let _ = context.trace.set(Arc::new(span));
+}
+
+/// The client's trace context.
+///
+/// The message takes precedence over the HTTP headers, which a proxy may have rewritten.
+fn client_trace(context: &RequestContext<'_>, meta: &RequestMeta) -> Option<TraceContext> {
+    if let Some(traceparent) = &meta.traceparent {
+        return TraceContext::read(traceparent, meta.tracestate.as_deref());
+    }
+    let header = |name| context.head.get(name)?.to_str().ok();
+    TraceContext::read(header("traceparent")?, header("tracestate"))
+}
+
+/// The forms of an answer that the client accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    /// `application/json`
+    pub(crate) json: bool,
+    /// `text/event-stream`
+    pub(crate) events: bool,
+}
+
+impl Accepted {
+    /// Reads `Accept`. Without the header, every form is accepted.
+    ///
+    /// Quality 0 refuses a form; other qualities have no effect.
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let mut accepted = Self {
+            json: false,
+            events: false,
+        };
+        let mut any = false;
+        for line in headers.get_all(header::ACCEPT) {
+            any = true;
+            let Ok(line) = line.to_str() else { continue };
+            for item in line.split(',') {
+                let mut parts = item.split(';').map(str::trim);
+                let range = parts.next().unwrap_or_default();
+                let refused = parts
+                    .any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
+                let is = |text: &str| range.eq_ignore_ascii_case(text);
+                let all = is("*/*");
+                if !refused {
+                    accepted.json |= all || is("application/json") || is("application/*");
+                    accepted.events |= all || is("text/event-stream") || is("text/*");
+                }
+            }
+        }
+        if any {
+            accepted
+        } else {
+            Self {
+                json: true,
+                events: true,
+            }
+        }
+    }
+
+    /// True if the client accepts neither form.
+    pub(crate) fn nothing(self) -> bool {
+        !self.json && !self.events
+    }
+}
+
+/// Refuses a body that is not JSON (MCP-T-6), and a body with a content coding.
+///
+/// The endpoint decompresses nothing, so decompression bombs are impossible (TEST-B5).
+pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), McpError> {
+    if !is_json(headers) {
+        return Err(McpError::MediaType);
+    }
+    if is_packed(headers) {
+        return Err(McpError::Packed);
+    }
+    Ok(())
+}
+
+/// True if the body has a content coding (RFC 9110 §8.4.1).
+fn is_packed(headers: &HeaderMap) -> bool {
+    let is_none = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case("identity");
+    headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .any(|line| {
+            !line
+                .to_str()
+                .is_ok_and(|line| line.split(',').all(|coding| is_none(coding.trim())))
+        })
+}
+
+/// True if `Content-Type` is JSON; parameters are tolerated (MCP-T-6).
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let text = value.to_str().unwrap_or_default();
+    text.split(';')
+        .next()
+        .is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn accepted(values: &[&'static str]) -> (bool, bool) {
+        let headers = values
+            .iter()
+            .map(|value| (header::ACCEPT, HeaderValue::from_static(value)))
+            .collect();
+        let Accepted { json, events } = Accepted::read(&headers);
+        (json, events)
+    }
+
+    #[test]
+    fn t_7_one_of_two_a_wildcard_or_nothing_is_enough() {
+        assert_eq!(accepted(&[]), (true, true));
+        assert_eq!(accepted(&["*/*"]), (true, true));
+        assert_eq!(
+            accepted(&["application/json, text/event-stream"]),
+            (true, true)
+        );
+        assert_eq!(accepted(&["application/json;q=0.9"]), (true, false));
+        assert_eq!(accepted(&["TEXT/Event-Stream"]), (false, true));
+        assert_eq!(
+            accepted(&["application/json", "text/event-stream"]),
+            (true, true)
+        );
+        assert_eq!(accepted(&["text/html, */*;q=0.8"]), (true, true));
+    }
+
+    #[test]
+    fn t_7_nothing_fits_when_neither_is_named() {
+        assert_eq!(accepted(&["text/html"]), (false, false));
+        assert_eq!(accepted(&["application/json;q=0"]), (false, false));
+    }
+
+    #[test]
+    fn t_6_json_with_parameters_is_json_and_nothing_else_is() {
+        let is = |value: &'static str| {
+            is_json(
+                &[(header::CONTENT_TYPE, HeaderValue::from_static(value))]
+                    .into_iter()
+                    .collect(),
+            )
+        };
+        assert!(is("application/json") && is("Application/JSON; charset=utf-8"));
+        assert!(
+            !is("text/plain")
+                && !is("application/json-rpc")
+                && !is("application/x-www-form-urlencoded")
+        );
+        assert!(!is_json(&HeaderMap::new()));
+    }
+
+    /// TEST-B5: every content coding except `identity` counts as packed.
+    #[test]
+    fn a_body_with_any_coding_is_packed_and_identity_is_none() {
+        let is = |values: &[&'static str]| {
+            let headers = values
+                .iter()
+                .map(|value| (header::CONTENT_ENCODING, HeaderValue::from_static(value)))
+                .collect();
+            is_packed(&headers)
+        };
+        for plain in [&[][..], &[""], &["identity"], &["Identity", "identity, "]] {
+            assert!(!is(plain), "{plain:?}");
+        }
+        for packed in [
+            &["gzip"][..],
+            &["br"],
+            &["zstd"],
+            &["deflate"],
+            &["x-gzip"],
+            &["gzip, gzip"],
+            &["identity, gzip"],
+            &["identity", "br"],
+            &["unheard-of"],
+        ] {
+            assert!(is(packed), "{packed:?}");
+        }
+    }
+}

@@ -43,7 +43,7 @@ use portolan_storage::{
         workspace_hints::{self, Choice},
     },
     oauth::{
-        authorization_requests::{self, AuthorizationRequest, Status},
+        authorization_requests::{self, AuthorizationRequest, Decision, Status},
         client_admission,
         clients::{self, Client},
         grants::{self, Code, Grant, NewGrant},
@@ -56,9 +56,9 @@ use time::Duration;
 
 use crate::{
     admission::{self, Offered},
-    answer::Answer,
+    answer::RedirectAnswer,
     authorize::needs_sign_in,
-    consent::target::{Target, requested},
+    consent::target::{GrantTarget, requested},
     error::ErrorCode,
 };
 
@@ -252,9 +252,9 @@ async fn shown(
     session: &BrowserSession,
     notice: Option<&str>,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     // AUTH-L14: the second factor that the workspace requires comes before its consent page.
-    if let Target::Fixed { offered, .. } | Target::NoServer { offered, .. } = &target
+    if let GrantTarget::Fixed { offered, .. } | GrantTarget::NoServer { offered, .. } = &target
         && let Some(path) = lacking(&mut tx, request, session, &offered.choice).await?
     {
         return pages::see_other(&path);
@@ -303,7 +303,7 @@ fn again(
         })
         .and_then(|opened| String::from_utf8(opened.expose().clone()).ok());
     match location {
-        Some(location) => Answer::from_text(location).into_response(&client.name),
+        Some(location) => RedirectAnswer::from_text(location).into_response(&client.name),
         None => done(client),
     }
 }
@@ -333,7 +333,7 @@ async fn approve(
     workspace: &str,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let mut chosen = target
         .chosen(workspace)
         .filter(|choice| choice.role.may(Action::CallTools));
@@ -361,13 +361,22 @@ async fn approve(
     let resource = state.oauth.resources.url(&resource);
 
     let code = SecretToken::generate(TokenForm::Code)?;
-    let answer = Answer::code(
+    let answer = RedirectAnswer::code(
         state.site.issuer(),
         &request.redirect_uri,
         request.state.as_deref(),
         code.expose(),
     );
-    if !settle(state, &mut tx, request, session, true, &answer).await? {
+    if !settle(
+        state,
+        &mut tx,
+        request,
+        session,
+        Decision::Approved,
+        &answer,
+    )
+    .await?
+    {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
@@ -444,7 +453,7 @@ async fn ask(
     session: &BrowserSession,
     workspace: &str,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let may_ask = |offered: &&Offered| {
         offered.choice.tenant.to_string() == workspace
             && offered.choice.role.may(Action::CallTools)
@@ -484,19 +493,19 @@ async fn deny(
     client: &Client,
     session: &BrowserSession,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let (code, description) = match target {
-        Target::NoServer { .. } => (ErrorCode::InvalidTarget, journey::NO_SERVER),
+        GrantTarget::NoServer { .. } => (ErrorCode::InvalidTarget, journey::NO_SERVER),
         _ => (ErrorCode::AccessDenied, "the user did not allow it"),
     };
-    let answer = Answer::error(
+    let answer = RedirectAnswer::error(
         state.site.issuer(),
         &request.redirect_uri,
         request.state.as_deref(),
         code,
         description,
     );
-    if !settle(state, &mut tx, request, session, false, &answer).await? {
+    if !settle(state, &mut tx, request, session, Decision::Denied, &answer).await? {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
@@ -513,8 +522,8 @@ async fn settle(
     tx: &mut SystemTx,
     request: &AuthorizationRequest,
     session: &BrowserSession,
-    approved: bool,
-    answer: &Answer,
+    decision: Decision,
+    answer: &RedirectAnswer,
 ) -> Result<bool, PageError> {
     let now = state.now();
     let sealed = state.keys.seal_until(
@@ -523,7 +532,7 @@ async fn settle(
         request.id.uuid().as_bytes(),
         now + ANSWER_FOR,
     )?;
-    Ok(authorization_requests::decide(tx, request.id, session.id, approved, &sealed, now).await?)
+    Ok(authorization_requests::decide(tx, request.id, session.id, decision, &sealed, now).await?)
 }
 
 /// The response to a double click: the first decision is valid, and both submissions get its answer

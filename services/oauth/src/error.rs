@@ -176,7 +176,7 @@ impl From<Fault> for OAuthError {
 }
 
 #[derive(Serialize)]
-struct Body {
+struct OAuthErrorBody {
     error: &'static str,
     error_description: &'static str,
 }
@@ -234,7 +234,7 @@ impl IntoResponse for OAuthError {
         };
         let mut response = (
             status,
-            Json(Body {
+            Json(OAuthErrorBody {
                 error: code.as_str(),
                 error_description: description,
             }),

@@ -27,6 +27,8 @@ pub fn router() -> Router {
     Router::new()
         .route("/", get(page))
         .route("/w/{*rest}", get(page))
+        .route("/docs", get(page))
+        .route("/docs/{*rest}", get(page))
         .route("/assets/{*file}", get(asset))
         .fallback(other)
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use portolan_cluster::{
     memory::MemoryStore,
     redis::{RedisOptions, RedisStore},
-    store::{Bounds, NodeId, Partition, Store, StoreError},
+    store::{Bounds, NodeId, Store, StoreError},
 };
 use portolan_model::Clock;
 use portolan_net::health::Check;
@@ -141,12 +141,15 @@ async fn purge(store: MemoryStore, stop: CancellationToken) {
     }
 }
 
-/// Whether the store answers, for the readiness page: a small question that writes nothing.
+/// Whether the store answers and takes writes, for the readiness page: a node leaves that is no
+/// member.
 pub(crate) fn check(store: Arc<dyn Store>) -> Check {
+    /// Never the name of a real one, which is random.
+    const PROBE: NodeId = NodeId(*b"nprobeprobepro");
     Arc::new(move || {
         let store = Arc::clone(&store);
         Box::pin(async move {
-            match store.owned_by(Partition(0), None).await {
+            match store.heartbeat(PROBE, Duration::ZERO).await {
                 Ok(_) => Ok(()),
                 Err(error) => Err(error.to_string()),
             }

@@ -680,6 +680,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Everything in the workspace whose name or detail contains all words: at most eight results of a
+         *     kind. A role finds what its lists show: keys of others, service accounts and AI clients are
+         *     found by admins and owners only.
+         */
+        get: operations["search_workspace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/security": {
         parameters: {
             query?: never;
@@ -872,6 +893,23 @@ export interface paths {
         /** Replaces a server's choice of tools. */
         put: operations["choose_tools"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Checks a choice of tools before it is saved. */
+        post: operations["check_tools"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2785,6 +2823,20 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_SearchResult: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description Distinguishes things of equal name: a path, a URI, an address. */
+                detail: string;
+                /** @description Id within its kind. A credential has the id of its source. */
+                id: string;
+                kind: components["schemas"]["SearchKind"];
+                name: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_Server: {
             /** @description In the order of the list. */
             items: {
@@ -3515,6 +3567,20 @@ export interface components {
             rule: components["schemas"]["AdmissionRule"];
         };
         /**
+         * @description The kind of a result.
+         * @enum {string}
+         */
+        SearchKind: "server" | "source" | "credential" | "tool" | "prompt" | "resource" | "member" | "api_key" | "service_account" | "client";
+        /** @description A result of a search. */
+        SearchResult: {
+            /** @description Distinguishes things of equal name: a path, a URI, an address. */
+            detail: string;
+            /** @description Id within its kind. A credential has the id of its source. */
+            id: string;
+            kind: components["schemas"]["SearchKind"];
+            name: string;
+        };
+        /**
          * @description The second factor that a workspace requires.
          * @enum {string}
          */
@@ -4025,6 +4091,25 @@ export interface components {
             /** @default false */
             readOnlyHint: boolean;
         };
+        /** @description A checked choice. Nothing is stored. */
+        ToolBudget: {
+            /**
+             * Format: int64
+             * @description Estimated tokens of the list of tools, one for four bytes. Clients send the list to the model
+             *     in each conversation.
+             */
+            tokens: number;
+            /** @description In the order of the request; tools that do not exist are absent. */
+            tools: components["schemas"]["ToolTokens"][];
+            /** @description Problems that some AI clients would have. */
+            warnings: components["schemas"]["ClientWarning"][];
+        };
+        /** @description A choice of tools to check. */
+        ToolBudgetRequest: {
+            /** @description The server's segment of the URL. Some clients put it before names. */
+            slug: string;
+            tools: components["schemas"]["ChosenTool"][];
+        };
         /** @description A change of a tool: absent members stay, null restores the imported text. */
         ToolChange: {
             /** @description Up to 4 000 characters. */
@@ -4063,6 +4148,17 @@ export interface components {
             title: string;
             /** @description Slugs of the servers that offer it. */
             used_by_servers: string[];
+        };
+        /** @description A tool of the choice. */
+        ToolTokens: {
+            /** @description What makes it hard to choose for a model, and the remedy. */
+            notes: string[];
+            /**
+             * Format: int64
+             * @description Estimated tokens of its definition.
+             */
+            tokens: number;
+            tool_id: string;
         };
         /** @description The result of a trial: the same as an AI client would receive, and the request that was sent. */
         Trial: {
@@ -6080,6 +6176,41 @@ export interface operations {
             };
         };
     };
+    search_workspace: {
+        parameters: {
+            query: {
+                /** @description Words that a result contains in its name or detail, in any case: at most 200 characters. */
+                q: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The best results first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_SearchResult"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     show_security: {
         parameters: {
             query?: never;
@@ -6596,6 +6727,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ServerDetail"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    check_tools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolBudgetRequest"];
+            };
+        };
+        responses: {
+            /** @description Tokens and problems. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolBudget"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
@@ -8307,3 +8474,29 @@ export interface operations {
         };
     };
 }
+
+/** For each action, the roles that may do it. */
+export const rolesOf = {
+  "read": [
+    "viewer",
+    "member",
+    "developer",
+    "admin",
+    "owner"
+  ],
+  "call_tools": [
+    "member",
+    "developer",
+    "admin",
+    "owner"
+  ],
+  "edit_registry": [
+    "developer",
+    "admin",
+    "owner"
+  ],
+  "administer": [
+    "admin",
+    "owner"
+  ]
+} as const;

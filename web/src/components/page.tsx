@@ -5,6 +5,7 @@ import { Link, type LinkProps } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useId, useRef } from 'react';
 import { ApiError } from '../api/http';
 import { factorPath } from '../api/security';
+import { HelpLink } from './help-link';
 import classes from './page.module.css';
 
 // The first page of a visit keeps the browser's own focus; after that each new page takes it to its heading.
@@ -15,6 +16,7 @@ export function Page({
   title,
   documentTitle,
   lede,
+  help,
   back,
   beside,
   actions,
@@ -23,6 +25,8 @@ export function Page({
   title: string;
   documentTitle?: string;
   lede?: ReactNode;
+  /** The page of the docs that explains this one, with a heading: `console#sources`. */
+  help?: string;
   back?: { label: string } & Pick<LinkProps, 'to' | 'params' | 'search'>;
   beside?: ReactNode;
   actions?: ReactNode;
@@ -51,7 +55,11 @@ export function Page({
             </Title>
             {beside}
           </div>
-          {lede && <p className={classes.lede}>{lede}</p>}
+          {(lede || help) && (
+            <p className={classes.lede}>
+              {lede} {help && <HelpLink to={help}>Learn more</HelpLink>}
+            </p>
+          )}
         </div>
         {actions && <div className={classes.actions}>{actions}</div>}
       </header>

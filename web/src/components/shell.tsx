@@ -1,39 +1,32 @@
-import { Burger, CloseButton, Drawer, Menu, UnstyledButton, useMantineColorScheme } from '@mantine/core';
+import {
+  ActionIcon,
+  Burger,
+  CloseButton,
+  Drawer,
+  Menu,
+  UnstyledButton,
+  useMantineColorScheme,
+} from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import {
-  IconActivity,
-  IconAnchor,
-  IconBuilding,
+  IconBook,
   IconCheck,
   IconChevronDown,
-  IconCompass,
   IconDeviceDesktop,
-  IconFileImport,
-  IconFileText,
-  IconGauge,
-  IconHistory,
-  IconKey,
   IconLogout,
   IconMail,
-  IconMessage2,
   IconMoon,
-  IconPlugConnected,
   IconPlus,
-  IconRoute,
+  IconSearch,
   IconSelector,
-  IconSettings,
-  IconShieldCheck,
-  IconShieldLock,
   IconSun,
-  IconTool,
-  IconTrash,
   IconUserCircle,
-  IconUsers,
 } from '@tabler/icons-react';
 import { Link, useNavigate, useRouterState } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { Me } from '../api/me';
-import { useMay, useSession } from '../session';
+import { type PageEntry, pages } from '../pages';
+import { may, useSession } from '../session';
 import { Logo } from './logo';
 import classes from './shell.module.css';
 
@@ -43,7 +36,7 @@ const menuPortal = { target: '#menus' };
 const roles = { owner: 'Owner', admin: 'Admin', developer: 'Developer', member: 'Member', viewer: 'Viewer' };
 
 /** The frame of every workspace page: skip link, navigation, and the page itself. */
-export function Shell({ children }: { children: ReactNode }) {
+export function Shell({ onSearch, children }: { onSearch: () => void; children: ReactNode }) {
   const [opened, { toggle, close }] = useDisclosure(false);
   const path = useRouterState({ select: (state) => state.location.pathname });
   // biome-ignore lint/correctness/useExhaustiveDependencies: the drawer closes when the path changes
@@ -56,6 +49,16 @@ export function Shell({ children }: { children: ReactNode }) {
       <div className={classes.shell}>
         <header className={classes.topbar}>
           <Brand />
+          <ActionIcon
+            variant="transparent"
+            c="white"
+            size="lg"
+            ml="auto"
+            onClick={onSearch}
+            aria-label="Search"
+          >
+            <IconSearch size={20} aria-hidden />
+          </ActionIcon>
           <Burger
             opened={opened}
             onClick={toggle}
@@ -76,13 +79,14 @@ export function Shell({ children }: { children: ReactNode }) {
           <Drawer.Overlay />
           <Drawer.Content aria-label="Menu" data-scroll-lock>
             <Sidebar
+              onSearch={onSearch}
               closer={
                 <CloseButton onClick={close} variant="transparent" c="white" aria-label="Close the menu" />
               }
             />
           </Drawer.Content>
         </Drawer.Root>
-        <Sidebar />
+        <Sidebar onSearch={onSearch} />
         <main id="content" tabIndex={-1} className={classes.main}>
           {children}
           <div id="menus" />
@@ -102,10 +106,20 @@ function Brand() {
   );
 }
 
-function Sidebar({ closer }: { closer?: ReactNode }) {
+function Sidebar({ closer, onSearch }: { closer?: ReactNode; onSearch: () => void }) {
   const { me, workspace } = useSession();
-  const administers = useMay('administer');
   const params = { ws: workspace.slug };
+  const link = ({ to, label, icon: Icon }: PageEntry) => (
+    <Link
+      key={to}
+      to={to}
+      params={params}
+      activeOptions={{ exact: to === '/w/$ws' }}
+      className={classes.link}
+    >
+      <Icon size={18} stroke={1.7} aria-hidden /> {label}
+    </Link>
+  );
   const nav = useRef<HTMLElement>(null);
   const path = useRouterState({ select: (state) => state.location.pathname });
   // On a low screen the list scrolls: the page that is shown is in sight.
@@ -120,73 +134,27 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
         {closer}
       </div>
       <WorkspaceMenu />
+      <UnstyledButton className={classes.search} onClick={onSearch} aria-keyshortcuts="Control+K Meta+K">
+        <IconSearch size={16} aria-hidden /> Search
+        <kbd>Ctrl K</kbd>
+      </UnstyledButton>
       <nav ref={nav} className={classes.nav} aria-label="Workspace">
-        <Link to="/w/$ws" params={params} activeOptions={{ exact: true }} className={classes.link}>
-          <IconCompass size={18} stroke={1.7} aria-hidden /> Overview
+        {pages.filter((page) => page.group === undefined).map(link)}
+        {(['Access', 'Workspace'] as const).map((group) => {
+          const inGroup = pages.filter((page) => page.group === group);
+          return (
+            <NavGroup
+              key={group}
+              title={group}
+              paths={inGroup.map((page) => page.to.slice('/w/$ws/'.length))}
+            >
+              {inGroup.filter((page) => !('needs' in page) || may(workspace.role, page.needs)).map(link)}
+            </NavGroup>
+          );
+        })}
+        <Link to="/docs" className={classes.link}>
+          <IconBook size={18} stroke={1.7} aria-hidden /> Docs
         </Link>
-        <Link to="/w/$ws/sources" params={params} className={classes.link}>
-          <IconFileImport size={18} stroke={1.7} aria-hidden /> Sources
-        </Link>
-        <Link to="/w/$ws/tools" params={params} className={classes.link}>
-          <IconTool size={18} stroke={1.7} aria-hidden /> Tools
-        </Link>
-        <Link to="/w/$ws/prompts" params={params} className={classes.link}>
-          <IconMessage2 size={18} stroke={1.7} aria-hidden /> Prompts
-        </Link>
-        <Link to="/w/$ws/resources" params={params} className={classes.link}>
-          <IconFileText size={18} stroke={1.7} aria-hidden /> Resources
-        </Link>
-        <Link to="/w/$ws/servers" params={params} className={classes.link}>
-          <IconAnchor size={18} stroke={1.7} aria-hidden /> Servers
-        </Link>
-        <Link to="/w/$ws/calls" params={params} className={classes.link}>
-          <IconActivity size={18} stroke={1.7} aria-hidden /> Calls
-        </Link>
-        <NavGroup title="Access" paths={['members', 'apps', 'clients', 'connects', 'keys']}>
-          <Link to="/w/$ws/members" params={params} className={classes.link}>
-            <IconUsers size={18} stroke={1.7} aria-hidden /> Members
-          </Link>
-          <Link to="/w/$ws/apps" params={params} className={classes.link}>
-            <IconPlugConnected size={18} stroke={1.7} aria-hidden /> Connected apps
-          </Link>
-          {administers && (
-            <>
-              <Link to="/w/$ws/clients" params={params} className={classes.link}>
-                <IconShieldCheck size={18} stroke={1.7} aria-hidden /> AI clients
-              </Link>
-              <Link to="/w/$ws/connects" params={params} className={classes.link}>
-                <IconRoute size={18} stroke={1.7} aria-hidden /> Connections
-              </Link>
-            </>
-          )}
-          <Link to="/w/$ws/keys" params={params} className={classes.link}>
-            <IconKey size={18} stroke={1.7} aria-hidden /> Keys
-          </Link>
-        </NavGroup>
-        <NavGroup title="Workspace" paths={['limits', 'security', 'single-sign-on', 'audit', 'settings']}>
-          <Link to="/w/$ws/limits" params={params} className={classes.link}>
-            <IconGauge size={18} stroke={1.7} aria-hidden /> Limits
-          </Link>
-          {administers && (
-            <>
-              <Link to="/w/$ws/security" params={params} className={classes.link}>
-                <IconShieldLock size={18} stroke={1.7} aria-hidden /> Security
-              </Link>
-              <Link to="/w/$ws/single-sign-on" params={params} className={classes.link}>
-                <IconBuilding size={18} stroke={1.7} aria-hidden /> Single sign-on
-              </Link>
-              <Link to="/w/$ws/audit" params={params} className={classes.link}>
-                <IconHistory size={18} stroke={1.7} aria-hidden /> Audit log
-              </Link>
-            </>
-          )}
-          <Link to="/w/$ws/trash" params={params} className={classes.link}>
-            <IconTrash size={18} stroke={1.7} aria-hidden /> Trash
-          </Link>
-          <Link to="/w/$ws/settings" params={params} className={classes.link}>
-            <IconSettings size={18} stroke={1.7} aria-hidden /> Settings
-          </Link>
-        </NavGroup>
         {me.dev_mailbox_url && (
           <a href={me.dev_mailbox_url} className={classes.link}>
             <IconMail size={18} stroke={1.7} aria-hidden /> Mailbox

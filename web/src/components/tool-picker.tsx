@@ -1,12 +1,17 @@
 import { Button, Checkbox, Select, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useState } from 'react';
+import type { ToolBudget } from '../api/tool-budget';
 import type { ToolSummary } from '../api/tools';
 import { nameFault } from '../rules';
 import { Method, Tag } from './badges';
+import { ClientWarnings } from './client-warnings';
+import { HelpLink } from './help-link';
 import classes from './operations.module.css';
 import { ChoiceRow, choose, type Names } from './published-choice';
 import { SelectionBar, SelectionStatus, TableBar, useShown } from './table';
+
+const count = new Intl.NumberFormat();
 
 /** Choosing the tools of a server, with the name under which each is published. */
 export function ToolPicker({
@@ -14,6 +19,7 @@ export function ToolPicker({
   names,
   onChange,
   clashes,
+  budget,
   onlySelected = false,
 }: {
   tools: ToolSummary[];
@@ -21,6 +27,8 @@ export function ToolPicker({
   /** Absent for those who may only look. */
   onChange: ((names: Names) => void) | undefined;
   clashes: ReadonlySet<string>;
+  /** Tokens and problems of the choice, once they are known. */
+  budget: ToolBudget | undefined;
   /** Begins with the selected ones only; the others are one click away. */
   onlySelected?: boolean;
 }) {
@@ -44,6 +52,7 @@ export function ToolPicker({
   });
   const { shown, more } = useShown(found);
 
+  const weights = new Map(budget?.tools.map((tool) => [tool.tool_id, tool]));
   const set = (list: ToolSummary[], chosen: boolean) => onChange?.(choose(names, list, chosen));
 
   return (
@@ -71,6 +80,12 @@ export function ToolPicker({
       <SelectionBar>
         <SelectionStatus>
           <strong>{names.size}</strong> selected
+          {budget && (
+            <>
+              {' · about '}
+              <strong>{count.format(budget.tokens)}</strong> tokens
+            </>
+          )}
         </SelectionStatus>
         <Checkbox
           label="Selected only"
@@ -101,9 +116,17 @@ export function ToolPicker({
           </Button.Group>
         )}
       </SelectionBar>
+      <div className={classes.alerts}>
+        {budget && <ClientWarnings warnings={budget.warnings} />}
+        <p className={classes.reason}>
+          Clients send the list to the model in each conversation. Tokens are estimated: one for four bytes.{' '}
+          <HelpLink to="console#token-budget">Token budget</HelpLink>
+        </p>
+      </div>
       <ul className={classes.list}>
         {shown.map((tool) => {
           const name = names.get(tool.id);
+          const weight = name === undefined ? undefined : weights.get(tool.id);
           return (
             <ChoiceRow
               key={tool.id}
@@ -135,7 +158,13 @@ export function ToolPicker({
                 <Method method={tool.method} />
                 <span className={classes.path}>{tool.path}</span>
                 {sources.length > 1 && <span className={classes.title}>{tool.source_name}</span>}
+                {weight && <span className={classes.tokens}>{count.format(weight.tokens)} tokens</span>}
               </div>
+              {weight?.notes.map((note) => (
+                <p key={note} className={classes.warning}>
+                  {note}
+                </p>
+              ))}
             </ChoiceRow>
           );
         })}

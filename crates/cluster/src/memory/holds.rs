@@ -1,8 +1,8 @@
-//! Limits on simultaneous use (STREAM-16.2). The script `hold.lua` has the same rules.
+//! Limits on simultaneous use (STREAM-16.2). The script `hold_slots.lua` has the same rules.
 
 use std::collections::HashMap;
 
-use crate::store::{Held, HoldWanted, NodeId};
+use crate::store::{HeldSlots, HoldSlots, NodeId};
 
 /// Share of one node in a limit.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,13 @@ struct Share {
 pub(super) struct Holds(HashMap<(String, String), HashMap<NodeId, Share>>);
 
 impl Holds {
-    pub(super) fn hold(&mut self, node: NodeId, life: u64, wanted: &HoldWanted, now: u64) -> Held {
+    pub(super) fn hold(
+        &mut self,
+        node: NodeId,
+        life: u64,
+        wanted: &HoldSlots,
+        now: u64,
+    ) -> HeldSlots {
         let wanted = wanted.bounded();
         let key = (wanted.shard, wanted.bucket);
         let shares = self.0.entry(key.clone()).or_default();
@@ -42,7 +48,7 @@ impl Holds {
                 self.0.remove(&key);
             }
         }
-        Held {
+        HeldSlots {
             held,
             held_elsewhere,
             used_elsewhere,

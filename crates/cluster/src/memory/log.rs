@@ -194,21 +194,6 @@ impl Partition {
         Read::View(view, stream.attached)
     }
 
-    pub(super) fn detach(
-        &mut self,
-        key: StreamKey,
-        node: NodeId,
-        generation: u64,
-        moment: &mut Moment<'_>,
-    ) {
-        if let Some(stream) = self.stream(key, moment.now)
-            && stream.attached == Some(node)
-            && stream.generation == generation
-        {
-            stream.attached = None;
-        }
-    }
-
     pub(super) fn take_over(&mut self, take_over: &TakeOver, moment: &mut Moment<'_>) -> TakenOver {
         let (now, key, cursor) = (moment.now, take_over.stream, take_over.shown.bounded());
         let overdue = ms(moment.bounds.overdue);

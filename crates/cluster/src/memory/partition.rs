@@ -1,9 +1,6 @@
 //! Sessions of one partition and their data.
 
-use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
-    time::Duration,
-};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use bytes::Bytes;
 
@@ -11,8 +8,8 @@ use super::{ms, records::Records};
 use crate::{
     Map,
     store::{
-        Begin, Bounds, Epoch, Event, Fresh, NodeId, NodeMessage, Nonce, Principal, SessionKey,
-        State, StreamKey, Update, Version,
+        Begin, Bounds, Epoch, Event, Fresh, NodeId, NodeMessage, Nonce, Principal, Remove,
+        SessionKey, State, StreamKey, Update, Version,
     },
 };
 
@@ -272,44 +269,29 @@ impl Partition {
         Update::Done(record.version)
     }
 
-    pub(super) fn forget(
+    pub(super) fn remove(
         &mut self,
         key: SessionKey,
         principal: Principal,
-        unused_for: Duration,
+        remove: Remove,
         moment: &mut Moment<'_>,
     ) -> bool {
         let (now, idle) = (moment.now, ms(moment.bounds.idle));
-        let Some(session) = self.session(key, now) else {
-            return true;
-        };
-        if session.refuses(principal) {
-            return false;
-        }
-        let used_since = now + idle.saturating_sub(ms(unused_for));
-        if session
-            .record
-            .as_ref()
-            .is_some_and(|record| record.until > used_since)
-        {
-            return false;
-        }
-        session.record = None;
-        true
-    }
-
-    pub(super) fn end(
-        &mut self,
-        key: SessionKey,
-        principal: Principal,
-        life: Duration,
-        moment: &mut Moment<'_>,
-    ) {
-        let now = moment.now;
         let session = self.session_or_new(key, now);
         if session.refuses(principal) {
-            return;
+            return false;
         }
+        let life = match remove {
+            Remove::Unused(time) => {
+                let used_since = now + idle.saturating_sub(ms(time));
+                let record = session.record.take();
+                session.record = record.filter(|record| record.until > used_since);
+                let is_removed = session.record.is_none();
+                self.session(key, now);
+                return is_removed;
+            }
+            Remove::Ended(life) => life,
+        };
         let mut nodes = BTreeSet::new();
         for stream in session.streams.values() {
             nodes.extend(stream.owner);
@@ -341,6 +323,7 @@ impl Partition {
         for node in nodes {
             moment.notify(node, NodeMessage::Ended { session: key });
         }
+        true
     }
 
     pub(super) fn stream(&mut self, key: StreamKey, now: u64) -> Option<&mut Stream> {

@@ -1,13 +1,11 @@
-//! Records. The scripts `shelve.lua`, `kept.lua` and `shelf.lua` have the same rules.
+//! Records. The scripts `put_record.lua` and `records.lua` have the same rules.
 
 use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 
 use super::ms;
-use crate::store::{
-    Nonce, PutRecord, Record, RecordPut, RecordSummary, SessionKey, StreamKey, Version,
-};
+use crate::store::{Nonce, PutRecord, Record, RecordPut, SessionKey, StreamKey, Version};
 
 #[derive(Debug, Clone)]
 struct Item {
@@ -22,8 +20,9 @@ impl Item {
         self.head.len() + self.rest.len()
     }
 
-    fn record(&self, now: u64) -> Record {
+    fn record(&self, nonce: Nonce, now: u64) -> Record {
         Record {
+            nonce,
             version: self.version,
             left: Duration::from_millis(self.until.saturating_sub(now)),
             head: self.head.clone(),
@@ -70,7 +69,7 @@ impl Records {
                     return RecordPut::Done(old.version);
                 }
                 match next.filter(|_| expect == Some(old.version)) {
-                    None => return RecordPut::Conflict(old.record(now)),
+                    None => return RecordPut::Conflict(old.record(item.nonce, now)),
                     Some(version) => Item {
                         version,
                         until: old.until,
@@ -102,19 +101,16 @@ impl Records {
         }
     }
 
-    pub(super) fn record(&self, item: StreamKey, now: u64) -> Option<Record> {
-        let found = self.0.get(&item.session)?.get(&item.nonce)?;
-        (found.until > now).then(|| found.record(now))
-    }
-
-    pub(super) fn list(&self, shelf: SessionKey, now: u64) -> Vec<RecordSummary> {
-        let items = self.0.get(&shelf).into_iter().flatten();
+    pub(super) fn list(&self, list: SessionKey, name: Option<Nonce>, now: u64) -> Vec<Record> {
+        let items = self.0.get(&list).into_iter().flatten();
         items
-            .filter(|(_, item)| item.until > now)
-            .map(|(nonce, item)| RecordSummary {
-                nonce: *nonce,
-                left: Duration::from_millis(item.until - now),
-                head: item.head.clone(),
+            .filter(|(nonce, item)| name.is_none_or(|name| name == **nonce) && item.until > now)
+            .map(|(nonce, item)| {
+                let mut record = item.record(*nonce, now);
+                if name.is_none() {
+                    record.rest.clear();
+                }
+                record
             })
             .collect()
     }

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::{
     lock,
-    store::{Principal, SessionKey, StreamKey},
+    store::{Principal, SessionKey},
 };
 
 /// Queue length from which operations are dropped.
@@ -20,10 +20,6 @@ pub(super) enum DeferredWrite {
     Unregister {
         session: SessionKey,
         rpc: String,
-    },
-    Detach {
-        stream: StreamKey,
-        generation: u64,
     },
     /// A session got a record. The oldest idle records of its principal may have to be removed.
     Remember {

@@ -23,7 +23,7 @@ use super::{
     reader::{Connection, Phase},
     running::RunningCalls,
     sessions::KnownSessions,
-    settings::NodeSettings,
+    settings::{NodeSettings, TaskWrapper},
     stream_metrics::StreamMetrics,
     supervisor::held::Supervisor,
     takeover::claims::Takeovers,
@@ -93,9 +93,9 @@ impl Inner {
 
     /// Starts a task of this node.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        match &self.settings.standstill {
+        match &self.settings.task_wrapper {
             None => spawn(&self.tracker, task),
-            Some(standstill) => spawn(&self.tracker, standstill.around(task)),
+            Some(TaskWrapper(wrap)) => spawn(&self.tracker, wrap(Box::pin(task))),
         }
     }
 
@@ -150,7 +150,7 @@ impl Inner {
     /// Time at which the store last lost data. Reads the incarnation from the store itself: a
     /// caller may hold a reply that is newer than the last notification.
     pub(super) fn rolled_back(&self) -> Option<Instant> {
-        let incarnation = *self.guarded_store.store.incarnation().borrow();
+        let incarnation = *self.guarded_store.store.health().incarnation.borrow();
         let mut settled = lock(&self.settled);
         if settled.incarnation != incarnation {
             settled.incarnation = incarnation;

@@ -8,7 +8,7 @@ use super::{
     payload::PayloadPlace,
     sessions::{Unavailable, operations::patiently},
 };
-use crate::store::{NodeId, PutRecord, Record, RecordPut, RecordSummary, SessionKey, StreamKey};
+use crate::store::{NodeId, PutRecord, Record, RecordPut, SessionKey, StreamKey};
 
 impl Node {
     /// Creates or changes a record.
@@ -54,11 +54,17 @@ impl Node {
         item: StreamKey,
     ) -> Result<Option<Record>, Unavailable> {
         let inner = &self.inner;
-        let kept = patiently(inner, "kept", || inner.guarded_store.store.record(item)).await?;
-        Ok(kept.and_then(|kept| open(inner, tenant, item, kept)))
+        let StreamKey { session, nonce } = item;
+        let kept = patiently(inner, "kept", || {
+            inner.guarded_store.store.records(session, Some(nonce))
+        })
+        .await?;
+        Ok(kept
+            .into_iter()
+            .find_map(|kept| open(inner, tenant, item, kept)))
     }
 
-    /// Returns the records of a list, in no order.
+    /// Returns the records of a list in no order, without their `rest`.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -66,17 +72,18 @@ impl Node {
         &self,
         tenant: TenantId,
         shelf: SessionKey,
-    ) -> Result<Vec<RecordSummary>, Unavailable> {
+    ) -> Result<Vec<Record>, Unavailable> {
         let inner = &self.inner;
-        let items = patiently(inner, "shelf", || inner.guarded_store.store.records(shelf)).await?;
-        let opened = items.into_iter().filter_map(|item| {
+        let items = patiently(inner, "shelf", || {
+            inner.guarded_store.store.records(shelf, None)
+        })
+        .await?;
+        let opened = items.into_iter().filter_map(|kept| {
             let key = StreamKey {
                 session: shelf,
-                nonce: item.nonce,
+                nonce: kept.nonce,
             };
-            let place = PayloadPlace::record_put(tenant, key, true);
-            let head = inner.payloads.open(&place, item.head)?;
-            Some(RecordSummary { head, ..item })
+            open(inner, tenant, key, kept)
         });
         Ok(opened.collect())
     }

@@ -1,11 +1,11 @@
 //! Settings of a node and their defaults (STREAM-19.1).
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
-use crate::fault::Standstill;
+use futures_util::future::BoxFuture;
 
 /// Durations and bounds of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct NodeSettings {
     /// Interval of beats.
     pub beat: Duration,
@@ -90,9 +90,22 @@ pub struct NodeSettings {
     /// Seed of the node's random values; `None` uses the operating system. A seed is for
     /// simulations: the same seed leads to the same run. These values are not secret.
     pub seed: Option<u64>,
-    /// Suspends and continues the node's tasks, as a signal does with a process. For simulations,
-    /// which run several nodes in one process.
-    pub standstill: Option<Standstill>,
+    /// Wraps each task of the node. A simulation suspends the tasks of one node with it, as a
+    /// signal suspends a process.
+    pub task_wrapper: Option<TaskWrapper>,
+}
+
+/// Function over the future of a task.
+#[derive(Clone)]
+pub struct TaskWrapper(pub Arc<dyn Fn(TaskFuture) -> TaskFuture + Send + Sync>);
+
+/// Future of a task.
+type TaskFuture = BoxFuture<'static, ()>;
+
+impl fmt::Debug for TaskWrapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskWrapper").finish_non_exhaustive()
+    }
 }
 
 impl Default for NodeSettings {
@@ -136,7 +149,7 @@ impl Default for NodeSettings {
             takeover_pace: Duration::from_millis(2),
             held: 20_000,
             seed: None,
-            standstill: None,
+            task_wrapper: None,
         }
     }
 }

@@ -368,7 +368,7 @@ const fn name(message: &NodeMessage) -> &'static str {
 /// Reads answers whose message was lost, and audits streams after a loss of the store, until the
 /// node stops.
 pub(super) async fn check_owner(inner: Arc<Inner>) {
-    let mut incarnation = inner.guarded_store.store.incarnation();
+    let mut incarnation = inner.guarded_store.store.health().incarnation;
     let mut poll = tokio::time::interval(inner.settings.poll_answers);
     poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut judge = tokio::time::interval(slowness::TICK);

@@ -19,7 +19,7 @@ impl ScriptReply {
     /// Reads a reply that is a list.
     pub(super) fn list(script: &'static str, value: Value) -> Result<Self> {
         match value {
-            Value::Array(values) => Ok(Self {
+            Value::Array(values) | Value::Set(values) => Ok(Self {
                 script,
                 values: values.into_iter(),
             }),

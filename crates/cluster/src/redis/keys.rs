@@ -107,11 +107,6 @@ impl Keys {
         )
     }
 
-    /// Prefix before `session:nonce` in the meta keys of a partition.
-    pub(super) fn metas_of_partition(&self, partition: Partition) -> String {
-        format!("{}m:", self.partition(partition))
-    }
-
     /// Index of a session's streams.
     pub(super) fn index(&self, session: SessionKey) -> String {
         format!(
@@ -327,7 +322,7 @@ mod tests {
                 keys.rest(stream),
                 owned,
                 format!("{}{}", keys.metas(session), hex(&stream.nonce.0)),
-                format!("{}{}", keys.metas_of_partition(partition), member(stream)),
+                format!("{}m:{}", keys.partition(partition), member(stream)),
             ];
             for name in names {
                 let tag = name

@@ -1,12 +1,12 @@
 //! The operations of the store: each is one script and one round trip.
 
-use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use redis::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     RedisStore, SUBSCRIBE,
@@ -14,14 +14,14 @@ use super::{
     connection::RedisConnection,
     keys::{KeySlot, hex, member, owner, parse_member, unhex},
     messages::text::{attempt_text, session_message},
-    server_metrics,
+    server_metrics::Sent,
 };
 use crate::store::{
-    Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Held, HoldWanted,
-    Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL, NodeId, NodeMessage, Nonce,
-    PARTITIONS, Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut,
-    RecordSummary, Registered, Result, Routed, SessionKey, State, Store, StoreError, StreamKey,
-    TakeOver, TakenOver, Update, Version,
+    Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Health, HeldSlots,
+    HoldSlots, MOST_SEQ, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition,
+    Principal, PutRecord, Read, ReadWanted, Record, RecordPut, Registered, Remove, Result, Routed,
+    SessionKey, State, Store, StoreError, StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens,
+    Update, Version,
 };
 
 /// Whole milliseconds, limited to the longest expiry that a server accepts.
@@ -31,6 +31,9 @@ fn ms(duration: Duration) -> u64 {
         .unwrap_or(CENTURY)
         .min(CENTURY)
 }
+
+/// Bytes before the payload of an answered question: its kind and the nonce of its stream.
+const ANSWER: usize = 1 + 16;
 
 const fn class_text(class: Class) -> &'static str {
     match class {
@@ -51,9 +54,13 @@ const fn close_text(close: Option<State>) -> &'static str {
 
 impl RedisStore {
     /// Takes tokens from buckets at one location.
-    async fn lease_at(&self, place: KeySlot, wanted: &[&LeaseWanted]) -> Result<Vec<Lease>> {
+    async fn take_tokens_at(
+        &self,
+        place: KeySlot,
+        wanted: &[&TakeTokens],
+    ) -> Result<Vec<TakenTokens>> {
         let mut answer = self
-            .run_list(place, &self.scripts().lease, |call| {
+            .run_list(place, &self.scripts().take_tokens, |call| {
                 call.arg(wanted.len());
                 for wanted in wanted {
                     call.arg(self.keys().bucket(&wanted.shard, &wanted.bucket));
@@ -71,7 +78,7 @@ impl RedisStore {
             .await?;
         let mut leases = Vec::with_capacity(wanted.len());
         for _ in wanted {
-            leases.push(Lease {
+            leases.push(TakenTokens {
                 granted: answer.number()?,
                 wait: answer.millis()?,
             });
@@ -177,40 +184,33 @@ impl Store for RedisStore {
         Ok(over)
     }
 
-    async fn forget(
+    async fn remove(
         &self,
         session: SessionKey,
         principal: Principal,
-        unused_for: Duration,
+        remove: Remove,
     ) -> Result<bool> {
-        let used_since = self.bounds.idle.saturating_sub(unused_for);
+        let keys = self.keys();
+        let (used_since, life) = match remove {
+            Remove::Unused(time) => (ms(self.bounds.idle.saturating_sub(time)).to_string(), 0),
+            Remove::Ended(life) => (String::new(), ms(life)),
+        };
         let answer = self
-            .run_int(session.partition(), &self.scripts().forget, |call| {
-                call.arg(1)
-                    .arg(self.keys().session(session))
+            .run_int(session.partition(), &self.scripts().remove, |call| {
+                call.arg(4)
+                    .arg(keys.session(session))
+                    .arg(keys.index(session))
+                    .arg(keys.running(session))
+                    .arg(keys.questions(session))
                     .arg(&principal.0[..])
-                    .arg(ms(used_since));
+                    .arg(&used_since)
+                    .arg(life)
+                    .arg(hex(&session.0))
+                    .arg(keys.partition(session.partition()))
+                    .arg(keys.channels());
             })
             .await?;
         Ok(answer == 1)
-    }
-
-    async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
-        let keys = self.keys();
-        self.run_int(session.partition(), &self.scripts().end, |call| {
-            call.arg(4)
-                .arg(keys.session(session))
-                .arg(keys.index(session))
-                .arg(keys.running(session))
-                .arg(keys.questions(session))
-                .arg(&principal.0[..])
-                .arg(ms(life))
-                .arg(hex(&session.0))
-                .arg(keys.partition(session.partition()))
-                .arg(keys.channels());
-        })
-        .await
-        .map(|_| ())
     }
 
     async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
@@ -359,17 +359,6 @@ impl Store for RedisStore {
         Ok(reads)
     }
 
-    async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
-        self.run_int(stream.session.partition(), &self.scripts().detach, |call| {
-            call.arg(1)
-                .arg(self.keys().meta(stream))
-                .arg(&node.0[..])
-                .arg(generation);
-        })
-        .await
-        .map(|_| ())
-    }
-
     async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver> {
         let (keys, stream, partition) = (
             self.keys(),
@@ -406,24 +395,19 @@ impl Store for RedisStore {
                 deadline_in: answer.millis()?,
                 late: answer.flag()?,
             }),
-            _ => Err(corrupt("adopt")),
+            _ => Err(corrupt("take_over")),
         }
     }
 
     async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
-        let keys = self.keys();
-        let mut answer = self
-            .run_list(partition, &self.scripts().owned, |call| {
-                call.arg(1)
-                    .arg(keys.owned(partition, node))
-                    .arg(owner(node.as_ref()))
-                    .arg(keys.metas_of_partition(partition));
-            })
-            .await?;
+        let mut command = redis::cmd("SMEMBERS");
+        command.arg(self.keys().owned(partition, node));
+        let members = self.send(partition, &command).await?;
+        let mut answer = ScriptReply::list("owned_by", members)?;
         let mut streams = Vec::with_capacity(answer.left());
         while answer.left() > 0 {
             let text = answer.bytes()?;
-            streams.push(parse_member(&text).ok_or_else(|| corrupt("owned"))?);
+            streams.push(parse_member(&text).ok_or_else(|| corrupt("owned_by"))?);
         }
         Ok(streams)
     }
@@ -509,17 +493,15 @@ impl Store for RedisStore {
     }
 
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
-        let answer = self
-            .run(session.partition(), &self.scripts().take_answer, |call| {
-                call.arg(1)
-                    .arg(self.keys().questions(session))
-                    .arg(question)
-                    .arg(self.keys().metas(session));
-            })
-            .await?;
-        match answer {
+        let mut command = redis::cmd("HGET");
+        command.arg(self.keys().questions(session)).arg(question);
+        // See answer.lua for the entries.
+        match self.send(session.partition(), &command).await? {
             Value::Nil => Ok(None),
-            Value::BulkString(payload) => Ok(Some(payload.into())),
+            Value::BulkString(entry) if entry.starts_with(b"P") => Ok(None),
+            Value::BulkString(entry) if entry.len() >= ANSWER && entry.starts_with(b"A") => {
+                Ok(Some(Bytes::from(entry).split_off(ANSWER)))
+            }
             _ => Err(corrupt("take_answer")),
         }
     }
@@ -552,44 +534,36 @@ impl Store for RedisStore {
             1 => Ok(RecordPut::Done(answer.version()?)),
             2 => Ok(RecordPut::Conflict(record(&mut answer)?)),
             3 => Ok(RecordPut::Full),
-            _ => Err(corrupt("shelve")),
+            _ => Err(corrupt("put_record")),
         }
     }
 
-    async fn record(&self, item: StreamKey) -> Result<Option<Record>> {
+    async fn records(&self, list: SessionKey, name: Option<Nonce>) -> Result<Vec<Record>> {
+        let rest = name.map_or_else(String::new, |nonce| {
+            self.keys().rest(StreamKey {
+                session: list,
+                nonce,
+            })
+        });
+        let name = name.map_or_else(String::new, |nonce| hex(&nonce.0));
         let mut answer = self
-            .run_list(item.session.partition(), &self.scripts().kept, |call| {
-                call.arg(2)
-                    .arg(self.keys().records(item.session))
-                    .arg(self.keys().rest(item))
-                    .arg(hex(&item.nonce.0));
+            .run_list(list.partition(), &self.scripts().records, |call| {
+                call.arg(if rest.is_empty() { 1 } else { 2 })
+                    .arg(self.keys().records(list));
+                if !rest.is_empty() {
+                    call.arg(&rest);
+                }
+                call.arg(&name);
             })
             .await?;
-        match answer.left() {
-            0 => Ok(None),
-            _ => record(&mut answer).map(Some),
-        }
-    }
-
-    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>> {
-        let mut answer = self
-            .run_list(shelf.partition(), &self.scripts().shelf, |call| {
-                call.arg(1).arg(self.keys().records(shelf));
-            })
-            .await?;
-        let mut items = Vec::with_capacity(answer.left() / 3);
+        let mut records = Vec::with_capacity(answer.left() / 5);
         while answer.left() > 0 {
-            let name = answer.bytes()?;
-            items.push(RecordSummary {
-                nonce: unhex(&name).map(Nonce).ok_or_else(|| corrupt("shelf"))?,
-                left: answer.millis()?,
-                head: answer.bytes()?,
-            });
+            records.push(record(&mut answer)?);
         }
-        Ok(items)
+        Ok(records)
     }
 
-    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
+    async fn publish(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
         let mut command = redis::cmd("PUBLISH");
         command
             .arg(self.keys().channel(node))
@@ -597,10 +571,10 @@ impl Store for RedisStore {
         self.send(session.partition(), &command).await.map(|_| ())
     }
 
-    async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
-        let sent = server_metrics::Sent::now();
+    async fn heartbeat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
+        let sent = Sent::now();
         let mut answer = self
-            .run_list(KeySlot::of_nodes(), &self.scripts().beat, |call| {
+            .run_list(KeySlot::of_nodes(), &self.scripts().heartbeat, |call| {
                 call.arg(1)
                     .arg(self.keys().members())
                     .arg(&node.0[..])
@@ -610,7 +584,7 @@ impl Store for RedisStore {
             .await?;
         let now = answer.int()?;
         sent.answered(now);
-        let mut list = ScriptReply::list("beat", answer.value()?)?;
+        let mut list = ScriptReply::list("heartbeat", answer.value()?)?;
         let mut nodes = Vec::with_capacity(list.left() / 2);
         while list.left() > 0 {
             let name = list.bytes()?;
@@ -619,27 +593,21 @@ impl Store for RedisStore {
                 .ok()
                 .and_then(|text| text.parse().ok());
             nodes.push(Member {
-                node: NodeId(name[..].try_into().map_err(|_| corrupt("beat"))?),
-                valid_ms: until.ok_or_else(|| corrupt("beat"))? - now,
+                node: NodeId(name[..].try_into().map_err(|_| corrupt("heartbeat"))?),
+                valid_ms: until.ok_or_else(|| corrupt("heartbeat"))? - now,
             });
         }
         Ok(Members { nodes })
     }
 
-    async fn leave(&self, node: NodeId) -> Result<()> {
-        let mut command = redis::cmd("ZREM");
-        command.arg(self.keys().members()).arg(&node.0[..]);
-        self.send(KeySlot::of_nodes(), &command).await.map(|_| ())
-    }
-
-    async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
-        let place = |wanted: &LeaseWanted| KeySlot::of_shard(&wanted.shard);
+    async fn take_tokens(&self, wanted: &[TakeTokens]) -> Result<Vec<TakenTokens>> {
+        let place = |wanted: &TakeTokens| KeySlot::of_shard(&wanted.shard);
         let Some(first) = wanted.first().map(place) else {
             return Ok(Vec::new());
         };
         if !self.shards.is_cluster() {
             let all: Vec<_> = wanted.iter().collect();
-            return self.lease_at(first, &all).await;
+            return self.take_tokens_at(first, &all).await;
         }
         // All buckets of one script are in one slot.
         let mut by_slot: BTreeMap<u16, (KeySlot, Vec<usize>)> = BTreeMap::new();
@@ -650,7 +618,7 @@ impl Store for RedisStore {
         }
         let asked = by_slot.into_values().map(|(place, indexes)| async move {
             let some: Vec<_> = indexes.iter().map(|index| &wanted[*index]).collect();
-            let leases = self.lease_at(place, &some).await?;
+            let leases = self.take_tokens_at(place, &some).await?;
             Ok(indexes.into_iter().zip(leases).collect::<Vec<_>>())
         });
         let mut leases: Vec<_> = try_join_all(asked).await?.into_iter().flatten().collect();
@@ -658,12 +626,17 @@ impl Store for RedisStore {
         Ok(leases.into_iter().map(|(_, lease)| lease).collect())
     }
 
-    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+    async fn hold_slots(
+        &self,
+        node: NodeId,
+        life: Duration,
+        wanted: &HoldSlots,
+    ) -> Result<HeldSlots> {
         let wanted = wanted.bounded();
         let mut answer = self
             .run_list(
                 KeySlot::of_shard(&wanted.shard),
-                &self.scripts().hold,
+                &self.scripts().hold_slots,
                 |call| {
                     call.arg(1)
                         .arg(self.keys().bucket(&wanted.shard, &wanted.bucket))
@@ -675,7 +648,7 @@ impl Store for RedisStore {
                 },
             )
             .await?;
-        Ok(Held {
+        Ok(HeldSlots {
             held: answer.number()?,
             held_elsewhere: answer.number()?,
             used_elsewhere: answer.number()?,
@@ -701,36 +674,22 @@ impl Store for RedisStore {
         Ok(messages)
     }
 
-    fn is_in_doubt(&self) -> bool {
-        self.subscribers.is_deaf()
-    }
-
-    fn in_flight(&self) -> usize {
+    fn health(&self) -> Health {
         let shards = self.shards.all();
         let links = shards.iter().flat_map(|shard| &shard.links);
-        links.map(RedisConnection::in_flight).sum()
-    }
-
-    async fn used_memory(&self) -> Result<Option<f64>> {
-        // The fullest server decides, because it refuses writes first.
-        let shards = self.shards.all();
-        let asked = shards
-            .iter()
-            .map(|shard| server_metrics::used_memory(&shard.links[0]));
-        let used = try_join_all(asked).await?.into_iter().flatten();
-        let used = used.max_by(f64::total_cmp);
-        let is_nearly_full = used.is_some_and(|used| used >= NEARLY_FULL);
-        self.is_nearly_full.store(is_nearly_full, Ordering::Relaxed);
-        Ok(used)
-    }
-
-    fn incarnation(&self) -> watch::Receiver<u64> {
-        self.common.incarnation()
+        Health {
+            incarnation: self.common.incarnation(),
+            used_memory: self.shards.used_memory(),
+            in_flight: links.map(RedisConnection::in_flight).sum(),
+            is_in_doubt: self.subscribers.is_deaf(),
+        }
     }
 }
 
 fn record(answer: &mut ScriptReply) -> Result<Record> {
+    let name = answer.bytes()?;
     Ok(Record {
+        nonce: unhex(&name).map(Nonce).ok_or_else(|| corrupt("records"))?,
         version: answer.version()?,
         left: answer.millis()?,
         head: answer.bytes()?,

@@ -27,24 +27,19 @@ scripts! {
     begin: "begin",
     update: "update",
     remember: "remember",
-    forget: "forget",
-    end: "end",
+    remove: "remove",
     append: "append",
     attach: "attach",
     read: "read",
-    detach: "detach",
-    take_over: "adopt",
-    owned: "owned",
+    take_over: "take_over",
     register: "register",
     cancel: "cancel",
     answer: "answer",
-    take_answer: "take_answer",
-    put_record: "shelve",
-    kept: "kept",
-    shelf: "shelf",
-    beat: "beat",
-    lease: "lease",
-    hold: "hold",
+    put_record: "put_record",
+    records: "records",
+    heartbeat: "heartbeat",
+    take_tokens: "take_tokens",
+    hold_slots: "hold_slots",
     inc: "inc",
 }
 
@@ -90,8 +85,14 @@ mod tests {
             // STREAM-5, STREAM-17.2: scripts that write almost nothing run even when memory is
             // full.
             let allowed = [
-                "begin", "attach", "end", "adopt", "detach", "cancel", "inc", "beat", "hold",
-                "owned", "forget",
+                "begin",
+                "attach",
+                "remove",
+                "take_over",
+                "cancel",
+                "inc",
+                "heartbeat",
+                "hold_slots",
             ];
             assert_eq!(
                 first.contains("allow-oom"),

@@ -13,14 +13,19 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::try_join_all;
 use redis::{Client, Cmd, ConnectionAddr, ConnectionInfo, Value};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::Notify,
+    time::{Instant, MissedTickBehavior, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     connection::{Common, Failure, RedisConnection, RedisServer, classify},
     keys::{KeySlot, SLOTS},
     scripts::ScriptSource,
+    server_metrics,
 };
 use crate::store::{Result, StoreError};
 
@@ -31,6 +36,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
 /// Interval of reads of the map without refusals, and minimum interval with many refusals.
 const ASK: (Duration, Duration) = (Duration::from_secs(10), Duration::from_millis(100));
+
+/// Interval of the reads of the servers' memory, and the deadline of one.
+const MEASURE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(1));
 
 /// Server and the connections to it.
 #[derive(Debug)]
@@ -111,9 +119,30 @@ pub(super) struct Shards {
     map: RwLock<Arc<Map>>,
     is_stale: Notify,
     turn: AtomicUsize,
+    /// Used share of the memory of the fullest server, as bits; not a number if it has no limit.
+    used_memory: AtomicU64,
 }
 
 impl Shards {
+    /// Used share of the servers' memory, as of the last read.
+    pub(super) fn used_memory(&self) -> Option<f64> {
+        let used = f64::from_bits(self.used_memory.load(Ordering::Relaxed));
+        Some(used).filter(|used| !used.is_nan())
+    }
+
+    /// Reads the memory of the servers. The fullest one decides, because it refuses writes first.
+    pub(super) async fn measure_memory(&self) -> Result<Option<f64>> {
+        let shards = self.all();
+        let reads = shards
+            .iter()
+            .map(|shard| server_metrics::used_memory(&shard.links[0]));
+        let used = try_join_all(reads).await?.into_iter().flatten();
+        let used = used.max_by(f64::total_cmp);
+        self.used_memory
+            .store(used.unwrap_or(f64::NAN).to_bits(), Ordering::Relaxed);
+        Ok(used)
+    }
+
     /// Connects to the first seed that replies. If it belongs to a cluster, connects to the masters
     /// that it names.
     pub(super) async fn connect(
@@ -128,6 +157,7 @@ impl Shards {
             map: RwLock::default(),
             is_stale: Notify::new(),
             turn: AtomicUsize::new(0),
+            used_memory: AtomicU64::new(f64::NAN.to_bits()),
             seeds,
         };
         let mut found = Err(StoreError::Refused("no address of Redis".to_owned()));
@@ -288,7 +318,7 @@ impl Shards {
             (!is_known).then(|| self.shard(seed.clone()).ok())?
         });
         for shard in known.shards.iter().cloned().chain(seeds) {
-            let asked = tokio::time::timeout(PATIENCE, self.ask(&shard)).await;
+            let asked = timeout(PATIENCE, self.ask(&shard)).await;
             let Ok(Ok(map)) = asked else { continue };
             let has_moved = known.moved(&map);
             if map.ranges != known.ranges || has_moved {
@@ -301,6 +331,20 @@ impl Shards {
             return;
         }
         tracing::debug!("no server of the cluster says where the slots are");
+    }
+}
+
+/// Reads the memory of the servers at intervals.
+pub(super) async fn measure(shards: Arc<Shards>, over: CancellationToken) {
+    let mut ticks = tokio::time::interval(MEASURE.0);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = over.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        // A server that does not reply leaves the last figure.
+        let _ = timeout(MEASURE.1, shards.measure_memory()).await;
     }
 }
 

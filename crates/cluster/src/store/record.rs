@@ -46,26 +46,17 @@ pub enum RecordPut {
     Unknown,
 }
 
-/// Record with all its bytes.
+/// Stored record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
+    /// Name of the record.
+    pub nonce: Nonce,
     /// Raised by every change.
     pub version: Version,
     /// Remaining life.
     pub left: Duration,
     /// Bytes that the list shows.
     pub head: Bytes,
-    /// Bytes that the list does not show.
+    /// Bytes that the list does not show; empty if the whole list was read.
     pub rest: Bytes,
-}
-
-/// Record as its list shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordSummary {
-    /// Name of the record.
-    pub nonce: Nonce,
-    /// Remaining life.
-    pub left: Duration,
-    /// Bytes that the list shows.
-    pub head: Bytes,
 }

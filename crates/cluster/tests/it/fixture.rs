@@ -1,21 +1,23 @@
 //! Stores to test, and the Redis server that some of them need.
 
 pub(crate) mod cluster;
+pub(crate) mod fault;
 pub(crate) mod go_between;
 pub(crate) mod names;
 pub(crate) mod retry;
+pub(crate) mod rng;
 pub(crate) mod server;
+pub(crate) mod standstill;
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use portolan_cluster::{
-    fault::{FaultStore, Rates},
     memory::MemoryStore,
     redis::{RedisOptions, RedisStore},
     store::{Bounds, Store},
@@ -23,7 +25,17 @@ use portolan_cluster::{
 use portolan_model::{Clock, Timestamp};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{cluster::RedisCluster, retry::Retry, server::RedisServer};
+use self::{
+    cluster::RedisCluster,
+    fault::{FaultStore, Rates},
+    retry::Retry,
+    server::RedisServer,
+};
+
+/// Locks a mutex and ignores poisoning.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Kind of a store.
 pub(crate) enum Kind {

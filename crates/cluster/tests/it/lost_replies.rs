@@ -3,9 +3,14 @@
 
 use std::sync::Arc;
 
+use crate::fixture::{
+    Kind,
+    fault::{Fault, FaultStore, Rates},
+    names::*,
+    server::RedisServer,
+};
 use bytes::Bytes;
 use portolan_cluster::{
-    fault::{Fault, FaultStore, Rates},
     memory::MemoryStore,
     store::{
         Appended, Begin, Bounds, Class, NodeMessage, Registered, Routed, State, Store, TakenOver,
@@ -14,8 +19,6 @@ use portolan_cluster::{
 };
 use portolan_model::{Clock, Timestamp};
 use tokio_util::task::TaskTracker;
-
-use crate::fixture::{Kind, names::*, server::RedisServer};
 
 async fn faulty(kind: &Kind) -> FaultStore {
     let ground = kind.ground(Bounds::default()).await;
@@ -124,8 +127,12 @@ async fn what_was_applied_without_a_reply_is_recognised_when_repeated() {
         assert_eq!(store.append(key, &last).await, Ok(tail), "{name}");
 
         lose();
-        assert!(is_down(&store.end(S, ME, LIFE).await));
-        assert_eq!(store.end(S, ME, LIFE).await, Ok(()), "{name}");
+        assert!(is_down(&store.remove(S, ME, Remove::Ended(LIFE)).await));
+        assert_eq!(
+            store.remove(S, ME, Remove::Ended(LIFE)).await,
+            Ok(false),
+            "{name}"
+        );
         assert_eq!(
             store.begin(S, ME, None, &fresh("x")).await,
             Ok(Begin::Unknown),
@@ -192,7 +199,10 @@ async fn a_fault_does_what_its_name_says() {
     tokio::task::yield_now().await;
     tokio::task::yield_now().await;
     store.set_rates(Rates::default());
-    memory.end(S, ME, LIFE).await.expect("ended");
+    memory
+        .remove(S, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
     assert_eq!(
         messages.recv().await,
         Some(NodeMessage::Ended { session: S })

@@ -9,9 +9,9 @@ use std::{
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Append, Appended, Attached, Begin, Bounds, Class, Create, Cursor, Epoch, Event, Lease,
-    LeaseWanted, NodeId, NodeMessage, Nonce, Principal, Read, ReadWanted, Registered, Routed,
-    SessionKey, State, StreamKey, TakeOver, TakenOver, Update, Version, View,
+    Append, Appended, Attached, Begin, Bounds, Class, Create, Cursor, Epoch, Event, NodeId,
+    NodeMessage, Nonce, Principal, Read, ReadWanted, Registered, Routed, SessionKey, State,
+    StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version, View,
 };
 
 use crate::{
@@ -312,14 +312,6 @@ impl Model {
             Op::Read(wanted) => {
                 Outcome::Read(wanted.iter().map(|wanted| self.read(wanted)).collect())
             }
-            Op::Detach(key, node, generation) => {
-                if let Some(stream) = self.session(key.session).streams.get_mut(&key.nonce)
-                    && (stream.attached, stream.generation) == (Some(*node), *generation)
-                {
-                    stream.attached = None;
-                }
-                Outcome::Nothing
-            }
             Op::TakeOver(take_over) => Outcome::TakeOver(self.take_over(take_over)),
             Op::OwnedBy(session, node) => {
                 let partition = session.partition();
@@ -377,8 +369,8 @@ impl Model {
                     .get(question)
                     .and_then(|(_, answer)| answer.clone()),
             ),
-            Op::Lease(wanted) => {
-                Outcome::Lease(wanted.iter().map(|wanted| self.lease(wanted)).collect())
+            Op::TakenTokens(wanted) => {
+                Outcome::TakenTokens(wanted.iter().map(|wanted| self.lease(wanted)).collect())
             }
             Op::Pass(time) => {
                 self.now += *time;
@@ -668,7 +660,7 @@ impl Model {
 
     /// In whole tokens: no token is refilled during a walk, because its clock moves less than one
     /// token's time.
-    fn lease(&mut self, wanted: &LeaseWanted) -> Lease {
+    fn lease(&mut self, wanted: &TakeTokens) -> TakenTokens {
         let spent = self.buckets.entry(wanted.bucket.clone()).or_default();
         *spent = (*spent + wanted.debt).saturating_sub(wanted.back);
         let granted = wanted.want.min(wanted.burst.saturating_sub(*spent));
@@ -678,7 +670,7 @@ impl Model {
         } else {
             0
         };
-        Lease {
+        TakenTokens {
             granted,
             wait: Duration::from_secs((missing * 1_000_000).div_ceil(10_000)),
         }

@@ -66,7 +66,7 @@ async fn walk(draws: Vec<Draw>) {
             clock.advance((*time).try_into().expect("short"));
         }
         // The model refills no tokens.
-        if matches!(op, Op::Lease(_)) && model.now > MINUTE {
+        if matches!(op, Op::TakenTokens(_)) && model.now > MINUTE {
             continue;
         }
         let expected = model.perform(&op);

@@ -66,17 +66,17 @@ const MUTANTS: &[Mutant] = mutants! {
         "if q[3] == ARGV[j] and cur < tail then" => "if cur < tail then";
     "read": "another attempt is called unchanged",
         "and q[1] == ARGV[j + 2] and q[5] == ARGV[j + 3] then" => "and q[1] == ARGV[j + 2] then";
-    "adopt": "no compare and swap",
+    "take_over": "no compare and swap",
         "if m[1] ~= ARGV[1] and left >= -tonumber(ARGV[3]) then return {1} end" => "";
-    "adopt": "the cursor that a client showed is ignored",
+    "take_over": "the cursor that a client showed is ignored",
         "if shown > tail then" => "if false then";
-    "adopt": "the attempt is not raised",
+    "take_over": "the attempt is not raised",
         "n = math.max(n, tonumber(ARGV[5])) + 1" => "n = math.max(n, tonumber(ARGV[5]))";
     "cancel": "the former owner is rung after an adoption",
         "if n ~= '-' then node = redis.call('HGET', ARGV[7] .. n, 'own') or node end" => "";
     "register": "a cancellation that came first is forgotten",
         "if string.sub(c, 1, 1) ~= 'R' then return 1 end" => "";
-    "end": "the streams' nodes are not told",
+    "remove": "the streams' nodes are not told",
         "if m[1] then nodes[m[1]] = 1; redis.call" => "if m[1] then redis.call";
 };
 

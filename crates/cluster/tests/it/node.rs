@@ -8,7 +8,6 @@ mod outage;
 mod permits;
 mod real;
 mod revocation_freshness;
-mod rng;
 mod sessions;
 mod simulated;
 mod slow;

@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 use portolan_cluster::{
     redis::RedisStore,
     store::{
-        Begin, Bounds, Lease, LeaseWanted, NodeId, NodeMessage, Routed, SessionKey, Store,
-        StoreError,
+        Begin, Bounds, NodeId, NodeMessage, Routed, SessionKey, Store, StoreError, TakeTokens,
+        TakenTokens,
     },
 };
 use redis::Value;
@@ -84,7 +84,7 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
 
     let before = store.redis_commands();
     let wanted: Vec<_> = (0..60)
-        .map(|n| LeaseWanted {
+        .map(|n| TakeTokens {
             shard: format!("ten_{}", n / 2),
             bucket: (n % 2).to_string(),
             interval_us: 1_000_000,
@@ -95,18 +95,18 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
         })
         .collect();
     let granted: Vec<_> = store
-        .lease(&wanted)
+        .take_tokens(&wanted)
         .await
         .expect("leased")
         .iter()
-        .map(|Lease { granted, .. }| *granted)
+        .map(|TakenTokens { granted, .. }| *granted)
         .collect();
     assert_eq!(granted, (0..60).collect::<Vec<_>>(), "in order");
     assert!(
         store.redis_commands() - before <= 30,
         "buckets of a tenant go together"
     );
-    assert!(store.used_memory().await.expect("told").is_some());
+    assert!(store.measure_memory().await.expect("told").is_some());
 }
 
 /// An operator moves a slot. No data is lost, and owners audit their streams.
@@ -114,7 +114,7 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
 async fn a_slot_that_moves_is_followed() {
     let cluster = RedisCluster::start().await;
     let store = connect(&cluster).await;
-    let mut incarnation = store.incarnation();
+    let mut incarnation = store.health().incarnation;
     let version = begun(&store).await;
     open(&store, stream(1), 2).await;
     let (slot, _) = slot_of(&cluster, S).await;
@@ -165,7 +165,7 @@ async fn a_slot_that_moves_is_followed() {
 async fn a_master_that_dies_takes_only_its_own_lanes_along() {
     let mut cluster = RedisCluster::start().await;
     let store = Arc::new(connect(&cluster).await);
-    let mut incarnation = store.incarnation();
+    let mut incarnation = store.health().incarnation;
     let mut messages = store.subscribe(A).await.expect("heard");
     let mut of_master: [Vec<SessionKey>; 3] = Default::default();
     for partition in [0, 30, 60, 90, 120, 150, 180, 210, 240] {

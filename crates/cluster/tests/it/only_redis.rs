@@ -11,9 +11,9 @@ use bytes::Bytes;
 use portolan_cluster::{
     redis::RedisStore,
     store::{
-        Append, Appended, Attached, Begin, Bounds, Class, Epoch, HoldWanted, LeaseWanted, NodeId,
-        NodeMessage, Nonce, Read, ReadWanted, Registered, Routed, SessionKey, Store, StoreError,
-        StreamKey, TakenOver, Version,
+        Append, Appended, Attached, Begin, Bounds, Class, Epoch, HoldSlots, NodeId, NodeMessage,
+        Nonce, Read, ReadWanted, Registered, Routed, SessionKey, Store, StoreError, StreamKey,
+        TakeTokens, TakenOver, Version,
     },
 };
 use redis::Value;
@@ -30,8 +30,8 @@ fn wanted(position: u64) -> ReadWanted {
     }
 }
 
-fn tokens() -> LeaseWanted {
-    LeaseWanted {
+fn tokens() -> TakeTokens {
+    TakeTokens {
         shard: "t".to_owned(),
         bucket: "b".to_owned(),
         interval_us: 1000,
@@ -42,8 +42,8 @@ fn tokens() -> LeaseWanted {
     }
 }
 
-fn permits() -> HoldWanted {
-    HoldWanted {
+fn permits() -> HoldSlots {
+    HoldSlots {
         shard: "t".to_owned(),
         bucket: "c".to_owned(),
         limit: 5,
@@ -88,8 +88,6 @@ async fn every_operation_is_one_round_trip() {
     let many: Vec<_> = (0..128).map(wanted).collect();
     store.read(S.partition(), &many).await.expect("ok");
     spent("read of 128 streams");
-    store.detach(key, B, 2).await.expect("ok");
-    spent("detach");
     store.owned_by(S.partition(), Some(A)).await.expect("ok");
     spent("owned_by");
     store
@@ -109,17 +107,17 @@ async fn every_operation_is_one_round_trip() {
         .take_over(&take_over(key, Some(A), Some(B), 1))
         .await
         .expect("ok");
-    spent("adopt");
-    store.beat(A, MINUTE).await.expect("ok");
-    spent("beat");
-    store.leave(A).await.expect("ok");
+    spent("take_over");
+    store.heartbeat(A, MINUTE).await.expect("ok");
+    spent("heartbeat");
+    store.heartbeat(A, Duration::ZERO).await.expect("ok");
     spent("leave");
-    store.lease(&[tokens(), tokens()]).await.expect("ok");
-    spent("lease");
-    store.hold(A, MINUTE, &permits()).await.expect("ok");
-    spent("hold");
-    store.end(S, ME, LIFE).await.expect("ok");
-    spent("end");
+    store.take_tokens(&[tokens(), tokens()]).await.expect("ok");
+    spent("take_tokens");
+    store.hold_slots(A, MINUTE, &permits()).await.expect("ok");
+    spent("hold_slots");
+    store.remove(S, ME, Remove::Ended(LIFE)).await.expect("ok");
+    spent("remove");
 }
 
 /// STREAM-17.2, and found in an earlier draft (7): if a full store refused `beat`, all nodes would
@@ -134,7 +132,7 @@ async fn out_of_memory_only_what_stores_much_is_refused_and_as_a_whole() {
         .append(key, &opening(vec![note("1"), question("q1")]))
         .await
         .expect("made");
-    store.beat(A, MINUTE).await.expect("beat");
+    store.heartbeat(A, MINUTE).await.expect("beat");
     let dump = server.command(&["DEBUG", "DIGEST"]).await;
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
 
@@ -160,7 +158,7 @@ async fn out_of_memory_only_what_stores_much_is_refused_and_as_a_whole() {
             "register",
             is_refused(&store.register(S, "i:1", A, None, MINUTE).await),
         ),
-        ("lease", is_refused(&store.lease(&[tokens()]).await)),
+        ("lease", is_refused(&store.take_tokens(&[tokens()]).await)),
     ];
     for (name, refused) in refused {
         assert!(refused, "{name}");
@@ -182,19 +180,21 @@ async fn out_of_memory_only_what_stores_much_is_refused_and_as_a_whole() {
     assert_eq!(seqs(&view.events), [1, 2]);
     let read = store.read(S.partition(), &[wanted(0)]).await.expect("read");
     assert!(matches!(&read[..], [Read::View(view, Some(B))] if view.tail == 2));
-    store.detach(key, B, 2).await.expect("detached");
     assert_eq!(store.owned_by(S.partition(), Some(A)).await, Ok(vec![key]));
     taken_over(&store, &take_over(key, Some(A), Some(B), 1)).await;
     assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Nobody));
     assert_eq!(store.take_answer(S, "q1").await, Ok(None));
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     assert_eq!(members.nodes.len(), 2, "nobody looks dead");
-    store.leave(B).await.expect("left");
-    let held = store.hold(A, MINUTE, &permits()).await.expect("held");
+    store.heartbeat(B, Duration::ZERO).await.expect("left");
+    let held = store.hold_slots(A, MINUTE, &permits()).await.expect("held");
     assert_eq!(held.held, 2, "and it can be given back");
     store.unregister(S, "i:1").await.expect("gone");
     connect(&server, Bounds::default()).await;
-    store.end(S, ME, LIFE).await.expect("ended");
+    store
+        .remove(S, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
     assert_eq!(
         store.begin(S, ME, None, &fresh("x")).await,
         Ok(Begin::Unknown)
@@ -264,10 +264,13 @@ async fn every_key_ends_by_itself() {
         .answer(S, ME, "q1", Bytes::from_static(b"yes"))
         .await
         .expect("answered");
-    store.beat(A, MINUTE).await.expect("beat");
-    store.lease(&[tokens()]).await.expect("leased");
+    store.heartbeat(A, MINUTE).await.expect("beat");
+    store.take_tokens(&[tokens()]).await.expect("leased");
     let ended = SessionKey([9; 16]);
-    store.end(ended, ME, MINUTE).await.expect("ended");
+    store
+        .remove(ended, ME, Remove::Ended(MINUTE))
+        .await
+        .expect("ended");
 
     let keys = keys(&server).await;
     assert!(keys.len() > 12, "{keys:?}");
@@ -278,7 +281,10 @@ async fn every_key_ends_by_itself() {
         assert_eq!(ttl > 0, !key.ends_with(":i"), "{key}: {ttl}");
     }
     // After its end, a session leaves only its tombstone (found in an earlier draft, 8).
-    store.end(S, ME, MINUTE).await.expect("ended");
+    store
+        .remove(S, ME, Remove::Ended(MINUTE))
+        .await
+        .expect("ended");
     let left: Vec<_> = self::keys(&server)
         .await
         .into_iter()
@@ -360,7 +366,10 @@ async fn memory_per_session_stays_within_the_plan() {
     let running = used(&server).await;
     figures.insert("running request", (running - events) / many);
     for n in 0..many {
-        store.end(session(n), ME, LIFE).await.expect("ok");
+        store
+            .remove(session(n), ME, Remove::Ended(LIFE))
+            .await
+            .expect("ok");
     }
     let tombstones = used(&server).await.saturating_sub(empty);
     figures.insert("tombstone", tombstones / many);
@@ -454,7 +463,7 @@ async fn another_server_is_noticed_before_anything_goes_to_it() {
     let mut server = RedisServer::start();
     let options = options(&server, Bounds::default());
     let store = connect_with(options.clone()).await;
-    let mut incarnation = store.incarnation();
+    let mut incarnation = store.health().incarnation;
     let mut messages = store.subscribe(A).await.expect("heard");
     begun(&store).await;
     connect_with(options.clone()).await;
@@ -512,7 +521,7 @@ async fn within<T>(work: impl Future<Output = T>) -> T {
 async fn cut_connections_come_back_without_a_changed_incarnation() {
     let server = RedisServer::start();
     let store = connect(&server, Bounds::default()).await;
-    let incarnation = store.incarnation();
+    let incarnation = store.health().incarnation;
     let mut messages = store.subscribe(A).await.expect("heard");
     let store = Retry(Arc::new(store));
     for _ in 0..3 {

@@ -28,11 +28,14 @@ fn by(owner: portolan_cluster::store::NodeId, epoch: Epoch, append: Append) -> A
 #[tokio::test]
 async fn a_roll_back_raises_the_incarnation_and_makes_everybody_look() {
     let store = store();
-    let mut incarnation = store.incarnation();
+    let mut incarnation = store.health().incarnation;
     let mut messages = store.subscribe(A).await.expect("heard");
     let before = store.snapshot();
     begun(&store).await;
-    store.end(S, ME, LIFE).await.expect("ended");
+    store
+        .remove(S, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
     store.roll_back(&before);
     assert!(incarnation.has_changed().expect("the store is there"));
     assert_eq!(*incarnation.borrow_and_update(), 1);

@@ -38,7 +38,7 @@ async fn what_exceeds_the_commands_under_way_is_refused_at_once() {
         }
     }
     assert_eq!((answered, refused), (4096, 100));
-    assert_eq!(store.in_flight(), 0);
+    assert_eq!(store.health().in_flight, 0);
 }
 
 /// STREAM-17.2: closed logs are kept for a shorter time first.
@@ -80,7 +80,11 @@ async fn when_memory_is_nearly_full_closed_logs_are_kept_for_a_minute() {
             .expect("a number");
         let most = (used * 100 / percent).to_string();
         server.command(&["CONFIG", "SET", "maxmemory", &most]).await;
-        store.used_memory().await.expect("told").expect("bounded")
+        store
+            .measure_memory()
+            .await
+            .expect("told")
+            .expect("bounded")
     };
     assert!(fill(50).await < NEARLY_FULL);
     assert!((290..=300).contains(&close(1).await));

@@ -5,13 +5,13 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Append, Appended, Attached, Begin, Class, Create, Cursor, Epoch, Fresh, Lease, LeaseWanted,
-    NewEvent, NodeId, Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey,
-    State, Store, StreamKey, TakeOver, TakenOver, Update, Version,
+    Append, Appended, Attached, Begin, Class, Create, Cursor, Epoch, Fresh, NewEvent, NodeId,
+    Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey, State, Store,
+    StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version,
 };
 use proptest::prelude::*;
 
-use crate::fixture::names::{A, B, C, LIFE, ME, MINUTE, OTHER, S};
+use crate::fixture::names::{A, B, C, LIFE, ME, MINUTE, OTHER, Remove, S};
 
 /// Operation of a walk. Versions count from 0 for each record.
 #[derive(Debug, Clone)]
@@ -22,7 +22,6 @@ pub(crate) enum Op {
     Append(StreamKey, Append),
     Attach(StreamKey, Principal, Cursor, NodeId),
     Read(Vec<ReadWanted>),
-    Detach(StreamKey, NodeId, u64),
     TakeOver(TakeOver),
     OwnedBy(SessionKey, Option<NodeId>),
     Register(SessionKey, String, NodeId, Option<Nonce>),
@@ -30,7 +29,7 @@ pub(crate) enum Op {
     Cancel(SessionKey, Principal, String),
     Answer(SessionKey, Principal, String, Bytes),
     TakeAnswer(SessionKey, String),
-    Lease(Vec<LeaseWanted>),
+    TakenTokens(Vec<TakeTokens>),
     /// Time passes. Only for stores with a test clock.
     Pass(Duration),
 }
@@ -48,7 +47,7 @@ pub(crate) enum Outcome {
     Register(Registered),
     Routed(Routed),
     Answer(Option<Bytes>),
-    Lease(Vec<Lease>),
+    TakenTokens(Vec<TakenTokens>),
     Nothing,
 }
 
@@ -257,7 +256,7 @@ impl Draw {
         match self.kind {
             0..=39 => Op::Append(stream, self.append(facts)),
             40..=51 => Op::Attach(stream, self.principal(), self.cursor(facts), self.node()),
-            52..=61 => Op::Read(
+            52..=65 => Op::Read(
                 [
                     stream,
                     StreamKey {
@@ -273,11 +272,6 @@ impl Draw {
                     seen: (facts.owner, self.epoch(facts)),
                 })
                 .collect(),
-            ),
-            62..=65 => Op::Detach(
-                stream,
-                self.node(),
-                facts.generation.saturating_sub(u64::from(self.wrong == 2)),
             ),
             66..=73 => Op::TakeOver(TakeOver {
                 stream,
@@ -309,9 +303,9 @@ impl Draw {
             ),
             107..=109 => Op::Update(session, self.principal(), version, self.payload(2)),
             110 if self.size < 100 => Op::End(session, self.principal()),
-            110..=113 => Op::Lease(
+            110..=113 => Op::TakenTokens(
                 (0..self.other_node)
-                    .map(|n| LeaseWanted {
+                    .map(|n| TakeTokens {
                         shard: "t".to_owned(),
                         bucket: (n % 2).to_string(),
                         // Slow enough that no token is refilled during a test.
@@ -387,7 +381,9 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
             })
         }
         Op::End(session, principal) => {
-            store.end(*session, *principal, LIFE).await?;
+            store
+                .remove(*session, *principal, Remove::Ended(LIFE))
+                .await?;
             Outcome::Nothing
         }
         Op::Append(stream, append) => Outcome::Append(store.append(*stream, append).await?),
@@ -408,10 +404,6 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
                 }
             }
             Outcome::Read(reads)
-        }
-        Op::Detach(stream, node, generation) => {
-            store.detach(*stream, *node, *generation).await?;
-            Outcome::Nothing
         }
         Op::TakeOver(take_over) => {
             let mut taken_over = store.take_over(take_over).await?;
@@ -446,12 +438,12 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
         Op::TakeAnswer(session, question) => {
             Outcome::Answer(store.take_answer(*session, question).await?)
         }
-        Op::Lease(wanted) => {
-            let mut leases = store.lease(wanted).await?;
+        Op::TakenTokens(wanted) => {
+            let mut leases = store.take_tokens(wanted).await?;
             for lease in &mut leases {
                 lease.wait = Duration::from_secs(lease.wait.as_secs().div_ceil(10_000));
             }
-            Outcome::Lease(leases)
+            Outcome::TakenTokens(leases)
         }
         Op::Pass(_) => Outcome::Nothing,
     })

@@ -65,7 +65,7 @@ const CHARACTERS: (StatusCode, &str, &str, Option<i64>) = (
 
 /// The contents of the page.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct FaultText {
     status: StatusCode,
     title: &'static str,
     text: &'static str,
@@ -73,7 +73,7 @@ struct Shown {
 }
 
 impl PageError {
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> FaultText {
         let (status, title, text, retry_after) = match self {
             Self::ForeignForm => (
                 StatusCode::FORBIDDEN,
@@ -131,7 +131,7 @@ impl PageError {
                 None,
             ),
         };
-        Shown {
+        FaultText {
             status,
             title,
             text,
@@ -167,7 +167,7 @@ pub async fn show_faults(request: Request, next: Next) -> Response {
         .get::<Arrival>()
         .map(|arrival| arrival.request_id().to_owned());
     let response = next.run(request).await;
-    let Some(shown) = response.extensions().get::<Shown>().copied() else {
+    let Some(shown) = response.extensions().get::<FaultText>().copied() else {
         return response;
     };
     let mut page = fault_page(shown.status, shown.title, shown.text, request_id.as_deref());

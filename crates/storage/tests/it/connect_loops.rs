@@ -6,7 +6,7 @@ use portolan_model::{
     id::{GrantId, RequestId},
 };
 use portolan_storage::platform::{
-    connect_events::{self, Event, NewEvent, Place, Repeat, Step, StepOutcome, Which},
+    connect_events::{self, Event, NewEvent, Repeat, Step, StepOutcome, StepTenant, Which},
     recorder::bare,
 };
 use time::Duration;
@@ -23,7 +23,7 @@ fn at(second: i64) -> Timestamp {
 fn step(scene: &Scene, second: i64, step: Step) -> NewEvent {
     let block = "192.0.2.0/24".to_owned();
     let mut event = bare(at(second), step, "1", block, Some("app/1"));
-    event.place = Place::Tenant(scene.tenant);
+    event.place = StepTenant::Tenant(scene.tenant);
     event
 }
 

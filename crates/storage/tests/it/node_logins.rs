@@ -124,7 +124,7 @@ async fn s13_the_edge_hears_the_feed_opens_keys_and_writes_the_recorder() {
         .await
         .unwrap();
     let new = revocations::New {
-        kind: revocations::Kind::Kid,
+        kind: revocations::RevocationKind::Kid,
         reference: "key",
         tenant: None,
         epoch: None,

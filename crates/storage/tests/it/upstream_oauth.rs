@@ -12,11 +12,11 @@ use portolan_storage::{
     registry::{
         credentials::{self, WrappedKey},
         sources,
-        upstream_oauth::{self as stored, Connection as Account, NewConnection, Refreshed},
+        upstream_oauth::{self as stored, ConnectedAccount as Account, NewConnection, Refreshed},
     },
 };
 use serde_json::json;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{ConnectedAccount as _, PgConnection};
 use time::Duration;
 use uuid::Uuid;
 

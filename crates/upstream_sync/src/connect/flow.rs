@@ -18,7 +18,8 @@ use portolan_storage::{
     registry::{
         sources,
         upstream_oauth::{
-            self as stored, Connection, Leaving, NewAttempt, NewConnection, SealedClient, SignIn,
+            self as stored, ConnectedAccount, Leaving, NewAttempt, NewConnection, SealedClient,
+            SignIn,
         },
     },
 };
@@ -403,7 +404,11 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
 }
 
 /// The client that the authorization server no longer knew when the tokens were to be renewed.
-fn forgotten_client(state: &AuthState, tenant: TenantId, before: &Connection) -> Option<String> {
+fn forgotten_client(
+    state: &AuthState,
+    tenant: TenantId,
+    before: &ConnectedAccount,
+) -> Option<String> {
     if before.reason.as_deref() != Some("client") {
         return None;
     }

@@ -168,6 +168,7 @@ fn body(row: &Row) -> Option<Value> {
             json!({"name": "r", "uri": "https://r.example/", "holds": text("")})
         }
         (_, "/security") => json!({"second_factor": "off"}),
+        (_, "/servers/check") => json!({"slug": "s", "tools": []}),
         (_, "/servers") => json!({"name": "", "slug": "s"}),
         (_, "/servers/{id}/prompts") => json!({"prompts": []}),
         (_, "/servers/{id}/resources") => json!({"resources": []}),

@@ -169,7 +169,7 @@ async fn several_senders_hand_each_message_over_once_and_a_dead_one_loses_it_to_
         &mut tx,
         lost[0].mail.id,
         lost[0].attempt,
-        mails::Outcome::Failed,
+        mails::MailOutcome::Failed,
         service.clock.now(),
     )
     .await

@@ -28,6 +28,7 @@ mod provider;
 pub mod races;
 mod recovery;
 mod registry;
+mod search;
 mod second_factor;
 mod sessions;
 mod sign_in;

@@ -15,12 +15,12 @@ use portolan_storage::platform::connect_events::{Event, Step, StepOutcome, TOGET
 
 use crate::connection_diagnostics::{
     known::{self, KnownFault},
-    paging::Place,
+    paging::AttemptPosition,
 };
 
 /// The state of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum AttemptState {
     /// The client connected, and was not refused since.
     Connected,
     /// A person has to act: sign in, or decide.
@@ -33,7 +33,7 @@ pub enum State {
     Stopped,
 }
 
-impl State {
+impl AttemptState {
     /// Its name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,22 +48,22 @@ impl State {
 
 /// One attempt of a client to connect.
 #[derive(Debug, Clone)]
-pub struct Attempt {
+pub struct ClientAttempt {
     /// Its steps, in order; at least one.
     pub steps: Vec<Event>,
     /// Its state.
-    pub state: State,
+    pub state: AttemptState,
     /// The last step that it reached.
     pub reached: Step,
     /// Known faults of clients that match.
     pub known: Vec<&'static KnownFault>,
 }
 
-impl Attempt {
+impl ClientAttempt {
     fn of(mut steps: Vec<Event>, now: Timestamp) -> Self {
         steps.sort_by_key(|event| (event.at, event.id));
         let last = decisive(&steps);
-        let (mut state, reached) = last.map_or((State::Stopped, Step::Challenge), |event| {
+        let (mut state, reached) = last.map_or((AttemptState::Stopped, Step::Challenge), |event| {
             (state_of(event, now), event.step)
         });
         // A client that connected and continues is connected. A refused last step overrides earlier
@@ -71,8 +71,8 @@ impl Attempt {
         let got_in = steps
             .iter()
             .any(|event| event.step == Step::Request && event.outcome == StepOutcome::Ok);
-        if got_in && !matches!(state, State::Refused | State::Failed) {
-            state = State::Connected;
+        if got_in && !matches!(state, AttemptState::Refused | AttemptState::Failed) {
+            state = AttemptState::Connected;
         }
         let mut attempt = Self {
             steps,
@@ -101,8 +101,8 @@ impl Attempt {
     }
 
     /// Its position in the list, which begins with the newest.
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> AttemptPosition {
+        AttemptPosition {
             began: self.began(),
             number: self.number(),
         }
@@ -139,23 +139,23 @@ fn decisive(steps: &[Event]) -> Option<&Event> {
         .or_else(|| steps.last())
 }
 
-fn state_of(event: &Event, now: Timestamp) -> State {
+fn state_of(event: &Event, now: Timestamp) -> AttemptState {
     match (event.step, event.outcome) {
-        (_, StepOutcome::Refused) => State::Refused,
-        (_, StepOutcome::Failed) => State::Failed,
-        (Step::Request, StepOutcome::Ok) => State::Connected,
+        (_, StepOutcome::Refused) => AttemptState::Refused,
+        (_, StepOutcome::Failed) => AttemptState::Failed,
+        (Step::Request, StepOutcome::Ok) => AttemptState::Connected,
         // A person may need the hour that a request lives; a program does not.
         (
             Step::Authorize | Step::SignIn | Step::Consent,
             StepOutcome::Ok | StepOutcome::Waiting,
-        ) if event.at + time::Duration::HOUR > now => State::Waiting,
-        (_, _) if event.at + time::Duration::MINUTE > now => State::Waiting,
-        _ => State::Stopped,
+        ) if event.at + time::Duration::HOUR > now => AttemptState::Waiting,
+        (_, _) if event.at + time::Duration::MINUTE > now => AttemptState::Waiting,
+        _ => AttemptState::Stopped,
     }
 }
 
 /// Combines these steps into attempts, the newest first.
-pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<Attempt> {
+pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<ClientAttempt> {
     let (mut flows, mut loose) = flows(events);
     let begins: Begins = flows
         .iter()
@@ -163,10 +163,10 @@ pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<Attempt> {
         .collect();
     join_by_client(&mut flows, &begins, &mut loose);
     join_by_place(&mut flows, &begins, &mut loose);
-    let mut attempts: Vec<Attempt> = flows
+    let mut attempts: Vec<ClientAttempt> = flows
         .into_values()
         .chain(by_computer(loose))
-        .map(|steps| Attempt::of(steps, now))
+        .map(|steps| ClientAttempt::of(steps, now))
         .collect();
     attempts.sort_by_key(|attempt| std::cmp::Reverse((attempt.began(), attempt.number())));
     attempts
@@ -332,7 +332,7 @@ pub(crate) mod tests {
         event
     }
 
-    pub(crate) fn steps(attempt: &Attempt) -> Vec<Step> {
+    pub(crate) fn steps(attempt: &ClientAttempt) -> Vec<Step> {
         attempt.steps.iter().map(|event| event.step).collect()
     }
 
@@ -375,7 +375,7 @@ pub(crate) mod tests {
             "two tries of one client are two attempts"
         );
         for attempt in &attempts {
-            assert_eq!(attempt.state, State::Connected);
+            assert_eq!(attempt.state, AttemptState::Connected);
             assert_eq!(
                 steps(attempt),
                 [
@@ -405,7 +405,7 @@ pub(crate) mod tests {
             1,
             "a refused exchange is found by its client"
         );
-        assert_eq!(attempts[0].state, State::Refused);
+        assert_eq!(attempts[0].state, AttemptState::Refused);
         assert_eq!(attempts[0].reached, Step::Token);
 
         events.truncate(4);
@@ -413,11 +413,11 @@ pub(crate) mod tests {
         assert_eq!(attempts.len(), 1);
         assert_eq!(
             (attempts[0].state, attempts[0].reached),
-            (State::Stopped, Step::Register)
+            (AttemptState::Stopped, Step::Register)
         );
         assert_eq!(
             assemble(events, at(20))[0].state,
-            State::Waiting,
+            AttemptState::Waiting,
             "it may go on"
         );
     }
@@ -435,11 +435,11 @@ pub(crate) mod tests {
         let grant = events[7].grant;
         events.push(refresh(3600, StepOutcome::Ok, grant));
         let state = |events: &[Event]| assemble(events.to_vec(), at(9000))[0].state;
-        assert_eq!(state(&events), State::Connected);
+        assert_eq!(state(&events), AttemptState::Connected);
         events.push(refresh(7200, StepOutcome::Refused, grant));
-        assert_eq!(state(&events), State::Refused);
+        assert_eq!(state(&events), AttemptState::Refused);
         events.push(refresh(7300, StepOutcome::Ok, grant));
-        assert_eq!(state(&events), State::Connected, "it came back");
+        assert_eq!(state(&events), AttemptState::Connected, "it came back");
     }
 
     #[test]

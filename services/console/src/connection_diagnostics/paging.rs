@@ -4,11 +4,11 @@
 use portolan_model::Timestamp;
 use portolan_storage::platform::connect_events::{Read, TOGETHER};
 
-use crate::connection_diagnostics::attempts::{Attempt, assemble};
+use crate::connection_diagnostics::attempts::{ClientAttempt, assemble};
 
 /// A position in the list of attempts: the time of the first step, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct AttemptPosition {
     /// The time.
     pub began: Timestamp,
     /// The number, which orders attempts of the same time.
@@ -17,11 +17,11 @@ pub struct Place {
 
 /// One page of the list.
 #[derive(Debug)]
-pub struct Page {
+pub struct AttemptPage {
     /// The newest first.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<ClientAttempt>,
     /// The beginning of the next page; `None` after the last one.
-    pub next: Option<Place>,
+    pub next: Option<AttemptPosition>,
 }
 
 /// Returns at most `most` attempts before a position.
@@ -31,11 +31,11 @@ pub struct Page {
 /// read more steps, or call it again with `cut` to accept partial ones.
 pub fn page(
     read: Read,
-    before: Option<Place>,
+    before: Option<AttemptPosition>,
     most: usize,
     cut: bool,
     now: Timestamp,
-) -> Option<Page> {
+) -> Option<AttemptPage> {
     let since = read.since;
     let mut attempts = assemble(read.events, now);
     attempts.retain(|attempt| before.is_none_or(|before| attempt.place() < before));
@@ -47,12 +47,12 @@ pub fn page(
         (Some(last), _) => Some(last.place()),
         (None, Some(_)) if !cut => return None,
         // No attempt began since then: the next page has the earlier ones.
-        (None, since) => since.map(|began| Place {
+        (None, since) => since.map(|began| AttemptPosition {
             began,
             number: i64::MAX,
         }),
     };
-    Some(Page {
+    Some(AttemptPage {
         attempts,
         next: next.filter(|_| has_more),
     })
@@ -69,7 +69,7 @@ mod tests {
 
     /// Simulates [`portolan_storage::platform::connect_events::list`] over these events: the newest first,
     /// with the other steps of their attempts. It omits steps without a workspace.
-    fn read(events: &[Event], before: Option<Place>, limit: usize) -> Read {
+    fn read(events: &[Event], before: Option<AttemptPosition>, limit: usize) -> Read {
         let mut by_then: Vec<&Event> = events
             .iter()
             .filter(|event| before.is_none_or(|before| event.at <= before.began))

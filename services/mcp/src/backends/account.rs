@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use portolan_connections::{Account, write_link};
-use portolan_model::id::{SourceId, UserId};
+use portolan_model::id::SourceId;
 use portolan_protocol::{
     ask::{AskMethod, Need},
     error::RpcError,
@@ -20,7 +20,9 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    backends::services::Backends, call::client_channel::ClientChannel, catalog::accounts::Accounts,
+    backends::services::Backends,
+    call::{Call, client_channel::ClientChannel},
+    catalog::accounts::Accounts,
     hex::hex,
 };
 
@@ -40,13 +42,9 @@ pub(crate) fn console_page(state: &Backends, tenant_slug: &str, source: SourceId
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Linking<'a> {
     pub(crate) accounts: &'a Accounts,
-    /// The calling person, if there is one.
-    pub(crate) person: Option<UserId>,
+    pub(crate) call: &'a Call,
     /// The channel to the client; `None` if the answer is one body.
     pub(crate) channel: Option<&'a ClientChannel>,
-    pub(crate) revision: Revision,
-    /// The client declared that it opens pages for its person.
-    pub(crate) opens_pages: bool,
 }
 
 impl Linking<'_> {
@@ -55,7 +53,7 @@ impl Linking<'_> {
     ///
     /// `None` if calls use the workspace's account.
     pub(crate) fn page(&self, state: &Backends) -> Option<(Account, String)> {
-        let account = self.accounts.of(self.person).ok()?;
+        let account = self.accounts.of(self.call.caller.person()).ok()?;
         let whose = (account.tenant, account.source, account.owner?);
         let link = write_link(&state.keys, whose, state.clock.now()).ok()?;
         let url = format!("{}/connect/accounts/{link}", state.site().issuer());
@@ -76,7 +74,7 @@ impl Linking<'_> {
         // them.
         let params = self.accounts.step(&url).params();
         let answer = channel
-            .ask(Revision::V2026_07_28, AskMethod::Elicit, &params)
+            .request(Revision::V2026_07_28, AskMethod::Elicit, &params)
             .await?;
         let action = answer.get("action").and_then(|action| action.string());
         if action.as_deref() != Some("accept") {
@@ -98,7 +96,9 @@ impl Linking<'_> {
     /// MCP-EL-15: the error for a client of 2025-11-25 that cannot be asked. It opens the page
     /// itself.
     pub(crate) fn error(&self, url: &str) -> Option<RpcError> {
-        if self.revision != Revision::V2025_11_25 || !self.opens_pages {
+        if self.call.revision != Revision::V2025_11_25
+            || !self.call.client.capabilities.elicitation_url
+        {
             return None;
         }
         let id = portolan_keys::random::bytes::<16>().ok()?;
@@ -119,7 +119,7 @@ impl Linking<'_> {
 mod tests {
     use super::*;
     use crate::catalog::accounts::{NoPerson, Sharing};
-    use portolan_model::id::TenantId;
+    use portolan_model::id::{TenantId, UserId};
 
     fn accounts(sharing: Sharing) -> Accounts {
         let (tenant, source) = (TenantId::generate(), SourceId::generate());

@@ -29,10 +29,6 @@ pub(crate) struct Opened<'a> {
     pub(crate) linking: Linking<'a>,
     /// The request without the token.
     pub(crate) calling: Calling<'a>,
-    /// The slug in the path.
-    pub(crate) tenant_slug: &'a str,
-    /// The client wants progress.
-    pub(crate) progress: bool,
 }
 
 /// The result of a call.
@@ -117,7 +113,7 @@ impl Opened<'_> {
     fn not_linked(&self) -> Called {
         let Some((_, url)) = self.linking.page(self.state) else {
             let source = self.linking.accounts.source;
-            let url = console_page(self.state, self.tenant_slug, source);
+            let url = console_page(self.state, &self.linking.call.tenant_slug, source);
             return Called::ChannelMessage(Visible::NotLinked { url });
         };
         match self.linking.error(&url) {
@@ -131,10 +127,8 @@ impl Opened<'_> {
     /// A 401 means that the request was not executed, so it is repeated once with another token,
     /// whatever its effect.
     async fn once(&self, tool: &CompiledTool, arguments: &Value) -> Result<ToolAnswer, Closed> {
-        let Linking {
-            accounts, person, ..
-        } = self.linking;
-        let account = accounts.of(person)?;
+        let Linking { accounts, call, .. } = self.linking;
+        let account = accounts.of(call.caller.person())?;
         let known = &self.state.accounts;
         let at = accounts.address.as_str();
         let mut token = known.token(account, at).await?;
@@ -176,7 +170,8 @@ impl Opened<'_> {
         arguments: &Value,
     ) -> ToolAnswer {
         let mut exchange = pin!(execute(calling, tool, arguments));
-        let Some(channel) = self.linking.channel.filter(|_| self.progress) else {
+        let wants_progress = self.linking.call.progress.is_some();
+        let Some(channel) = self.linking.channel.filter(|_| wants_progress) else {
             return exchange.await;
         };
         let mut working = Working::new(Instant::now());

@@ -19,7 +19,7 @@
 //! | `transport::stateless::call` | the first connection of a modern request |
 //! | `suspended` | a suspended call, on its node |
 //! | `retry` | the rest of a suspended call, on any node |
-//! | `features::earlier` | the state of an earlier round in a modern request |
+//! | `features` | the state of an earlier round in a modern request |
 //! | `request_state` | `requestState`: sealed, and verified before use |
 //! | `limits::suspended_calls` | the limits on suspended calls |
 
@@ -52,7 +52,7 @@ use tokio::{
 };
 
 use crate::{
-    call::request_state::{Continued, RequestScope},
+    call::{Call, request_state::Continued},
     hex::hex,
 };
 
@@ -180,8 +180,8 @@ struct Inner {
     rounds: AtomicU8,
     /// Generated ids of questions by URL that the client accepted (MCP-X-35).
     open_urls: Mutex<Vec<String>>,
-    scope: Option<Arc<RequestScope>>,
-    continued: Option<Continued>,
+    /// A modern request: its client answers an upstream by a retry.
+    call: Option<Arc<Call>>,
     as_task: AsTask,
     /// The call has announced that it is a task now.
     became_task: AtomicBool,
@@ -199,7 +199,7 @@ impl ClientChannel {
         revision: Revision,
         capabilities: ClientCapabilities,
     ) -> (Self, mpsc::Receiver<ChannelMessage>) {
-        Self::new(revision, capabilities, None, None, AsTask::Never)
+        Self::new(revision, capabilities, None, AsTask::Never)
     }
 
     /// For a call that is a task. Notifications are dropped; questions go through the task
@@ -208,38 +208,33 @@ impl ClientChannel {
         revision: Revision,
         capabilities: ClientCapabilities,
     ) -> (Self, mpsc::Receiver<ChannelMessage>) {
-        Self::new(revision, capabilities, None, None, AsTask::Is)
+        Self::new(revision, capabilities, None, AsTask::Is)
     }
 
     /// For a modern request.
-    pub(crate) fn of_request(
-        scope: Arc<RequestScope>,
-        capabilities: ClientCapabilities,
-        continued: Option<Continued>,
-    ) -> (Self, mpsc::Receiver<ChannelMessage>) {
-        let revision = scope.revision;
-        let may = scope.method == Method::ToolsCall && task::is_declared(&capabilities);
+    pub(crate) fn of_request(call: Arc<Call>) -> (Self, mpsc::Receiver<ChannelMessage>) {
+        let (revision, capabilities) = (call.revision, call.client.capabilities.clone());
+        let may = call.method == Method::ToolsCall && task::is_declared(&capabilities);
         let as_task = if may { AsTask::May } else { AsTask::Never };
-        Self::new(revision, capabilities, Some(scope), continued, as_task)
+        Self::new(revision, capabilities, Some(call), as_task)
     }
 
     fn new(
         revision: Revision,
         capabilities: ClientCapabilities,
-        scope: Option<Arc<RequestScope>>,
-        continued: Option<Continued>,
+        call: Option<Arc<Call>>,
         as_task: AsTask,
     ) -> (Self, mpsc::Receiver<ChannelMessage>) {
         let (said, unsaid) = mpsc::channel(UNSAID);
-        let rounds = continued.as_ref().map_or(0, |continued| continued.round);
+        let continued = call.as_ref().and_then(|call| call.continued.as_ref());
+        let rounds = continued.map_or(0, |continued| continued.round);
         let inner = Inner {
             said,
             revision,
             capabilities,
             rounds: AtomicU8::new(rounds),
             open_urls: Mutex::default(),
-            scope,
-            continued,
+            call,
             as_task,
             became_task: AtomicBool::new(false),
         };
@@ -259,7 +254,7 @@ impl ClientChannel {
 
     /// The state that the client brought from an earlier round.
     pub(crate) fn continued(&self) -> Option<&Continued> {
-        self.0.continued.as_ref()
+        self.0.call.as_ref()?.continued.as_ref()
     }
 
     /// True if an upstream server may answer with a task: its client can have one, or has one.
@@ -292,7 +287,7 @@ impl ClientChannel {
     }
 
     /// Sends a whole notification, in the form of the client's revision.
-    pub(crate) async fn tell(&self, notification: Bytes) {
+    pub(crate) async fn notify(&self, notification: Bytes) {
         let _ = self
             .0
             .said
@@ -304,17 +299,17 @@ impl ClientChannel {
     ///
     /// `params` and the answer have the form of the revision `from`. Dropping the future cancels
     /// the question at the client (MCP-X-7B).
-    pub(crate) async fn ask(
+    pub(crate) async fn request(
         &self,
         from: Revision,
         method: AskMethod,
         params: &Raw,
     ) -> Result<Raw, Unanswered> {
-        self.ask_under(from, method, params, None).await
+        self.request_with_progress(from, method, params, None).await
     }
 
     /// The same, with a token under which the client may send progress (MCP-X-7J).
-    pub(crate) async fn ask_under(
+    pub(crate) async fn request_with_progress(
         &self,
         from: Revision,
         method: AskMethod,
@@ -369,7 +364,7 @@ impl ClientChannel {
         if rounds >= MOST_ROUNDS {
             return Err(Unanswered::TooMany);
         }
-        if let Some(scope) = &self.0.scope {
+        if let Some(call) = &self.0.call {
             // MCP-MR-4: the client gets no question that it did not declare support for.
             for (_, request) in &asked.requests {
                 let need = Need::of(request.method, &request.params);
@@ -377,7 +372,7 @@ impl ClientChannel {
                     return Err(Unanswered::NotAskable(Visible::Needs(need)));
                 }
             }
-            let answer = scope.hand_on(asked, rounds + 1);
+            let answer = call.hand_on(asked, rounds + 1);
             return answer.map(Round::Answer).ok_or_else(invalid);
         }
         self.settle_urls().await;
@@ -432,7 +427,7 @@ impl ClientChannel {
         for id in done {
             let params = serde_json::json!({ "elicitationId": id }).to_string();
             let name = Method::ElicitationComplete.name();
-            self.tell(jsonrpc::notification(name, Some(params.as_bytes())).into())
+            self.notify(jsonrpc::notification(name, Some(params.as_bytes())).into())
                 .await;
         }
     }

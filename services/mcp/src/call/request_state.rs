@@ -12,7 +12,7 @@
 
 pub(crate) mod plain;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_cluster::{
@@ -24,19 +24,17 @@ use portolan_model::Digest;
 use portolan_protocol::{
     error::ErrorKind,
     input_required::{InputRequired, LONGEST_STATE},
-    jsonrpc::{self, Params, Raw, RequestId},
+    jsonrpc::{self, Params, Raw},
     method::Method,
-    revision::Revision,
-    visible::Visible,
 };
 use serde_json::Value;
 
 use crate::{
-    call::request_state::plain::{About, Plain},
-    caller::Caller,
-    catalog::server::Server,
+    call::{
+        Call,
+        request_state::plain::{About, Plain},
+    },
     error::McpError,
-    nodes::context::NodeContext,
 };
 
 /// MCP-MR-6: not ours, changed, or of another caller. The error does not reveal the reason.
@@ -48,18 +46,6 @@ const OTHER_REQUEST: &str = "requestState belongs to another request";
 
 /// MCP-X-27: the state was used before.
 pub(crate) const USED: &str = "requestState already used";
-
-/// A modern request that may ask: the contents of its `requestState` and its answers.
-#[derive(Debug)]
-pub(crate) struct RequestScope {
-    pub(crate) state: NodeContext,
-    pub(crate) caller: Arc<Caller>,
-    pub(crate) server: Arc<Server>,
-    pub(crate) revision: Revision,
-    pub(crate) id: RequestId,
-    pub(crate) method: Method,
-    digest: Digest,
-}
 
 /// A question of a suspended call, as its `requestState` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,27 +65,8 @@ pub(crate) enum Opened {
     HandedOn(Continued),
 }
 
-impl RequestScope {
-    /// Collects the parts from a request.
-    pub(crate) fn new(
-        state: &NodeContext,
-        (caller, server): (&Arc<Caller>, &Arc<Server>),
-        revision: Revision,
-        method: Method,
-        id: &RequestId,
-        params: &Params,
-    ) -> Self {
-        Self {
-            state: state.clone(),
-            caller: Arc::clone(caller),
-            server: Arc::clone(server),
-            revision,
-            id: id.clone(),
-            method,
-            digest: digest_of(params),
-        }
-    }
-
+/// A modern request may ask its client: its state goes out with the question, and comes back.
+impl Call {
     fn scope_bytes(&self) -> Vec<u8> {
         [
             &self.server.tenant.uuid().as_bytes()[..],
@@ -113,7 +80,7 @@ impl RequestScope {
         let plain = Plain {
             method: method_code(self.method),
             round,
-            digest: *self.digest.as_bytes(),
+            digest: *digest_of(&self.params).as_bytes(),
             about,
         };
         let life = Duration::from_secs(self.state.config.park_secs);
@@ -150,25 +117,17 @@ impl RequestScope {
         jsonrpc::response_with(&self.id, 512, |out| asked.write(&self.server.identity, out))
     }
 
-    /// An answer with a fixed text.
-    pub(crate) fn visible(&self, visible: &Visible) -> Vec<u8> {
-        let identity = &self.server.identity;
-        visible
-            .answer(self.method, &self.id, self.revision, identity)
-            .1
-    }
-
     /// Opens a client's state, and checks caller, server and request.
     pub(crate) fn open(&self, text: &str) -> Result<Opened, McpError> {
-        self.read(text).map_err(|why| self.refuse(why))
+        self.read_state(text).map_err(|why| self.refuse(why))
     }
 
     pub(crate) fn refuse(&self, why: &'static str) -> McpError {
         metrics::counter!("mcp_request_state_refused_total").increment(1);
-        McpError::of(&ErrorKind::RequestState(why), self.revision, Some(&self.id))
+        self.fail(&ErrorKind::RequestState(why))
     }
 
-    fn read(&self, text: &str) -> Result<Opened, &'static str> {
+    fn read_state(&self, text: &str) -> Result<Opened, &'static str> {
         if text.len() > LONGEST_STATE {
             return Err(INVALID);
         }
@@ -181,7 +140,7 @@ impl RequestScope {
         })?;
         let plain = Plain::read(opened.expose()).ok_or(INVALID)?;
         if plain.method != method_code(self.method)
-            || !digests_equal(&Digest::from_bytes(plain.digest), &self.digest)
+            || !digests_equal(&Digest::from_bytes(plain.digest), &digest_of(&self.params))
         {
             return Err(OTHER_REQUEST);
         }

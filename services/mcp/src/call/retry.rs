@@ -14,7 +14,7 @@ use portolan_cluster::{
 use portolan_protocol::{
     error::RpcError,
     input_required::InputRequired,
-    jsonrpc::{self, ProgressToken, Raw, RequestId},
+    jsonrpc::{self, ProgressToken, Raw},
     progress::{self, Gate},
     visible::Visible,
 };
@@ -22,21 +22,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     call::{
-        request_state::{RequestScope, SuspendedAt, USED},
+        Call,
+        request_state::{SuspendedAt, USED},
         suspended::{Frame, RPC, UNKNOWN, answered, record},
     },
     error::McpError,
 };
 
-/// A request that continues a suspended call.
+/// The state and the answers of a request that continues a suspended call.
 #[derive(Debug)]
 pub(crate) struct Retry {
-    pub(crate) scope: Arc<RequestScope>,
     pub(crate) at: SuspendedAt,
     /// The client's answers, an object of objects.
     pub(crate) responses: Option<Raw>,
-    /// The token for progress from now on (MCP-X-76).
-    pub(crate) progress: Option<ProgressToken>,
 }
 
 /// The next message of a call.
@@ -49,30 +47,33 @@ pub(crate) enum Step {
 }
 
 impl Retry {
+    /// The answer of the call, without the messages before it.
+    pub(crate) async fn outcome(self, call: Arc<Call>) -> Result<Vec<u8>, McpError> {
+        match self.begin(call).await? {
+            Ok(follow) => follow.outcome().await,
+            Err(body) => Ok(body),
+        }
+    }
+
     /// Sends the answers to the call.
     ///
     /// The further messages come from the [`Follow`]. The other result is an answer that exists
     /// already.
-    pub(crate) async fn begin(self) -> Result<Result<Follow, Vec<u8>>, McpError> {
-        let Self {
-            scope,
-            at,
-            responses,
-            progress,
-        } = self;
-        let lost = |scope: &RequestScope| Ok(Err(scope.visible(&Visible::Lost)));
-        let (node, principal) = (&scope.state.node, scope.caller.session_principal());
-        let (tenant, session) = (scope.server.tenant, at.stream.session);
+    pub(crate) async fn begin(self, call: Arc<Call>) -> Result<Result<Follow, Vec<u8>>, McpError> {
+        let Self { at, responses } = self;
+        let lost = |call: &Call| Ok(Err(call.visible(&Visible::Lost)));
+        let (node, principal) = (&call.state.node, call.caller.session_principal());
+        let (tenant, session) = (call.server.tenant, at.stream.session);
         let begun = match node.begin(session, principal, &record(UNKNOWN)).await {
             Ok(begun) => begun,
-            Err(SessionError::Unknown) => return lost(&scope),
+            Err(SessionError::Unknown) => return lost(&call),
             Err(SessionError::Unavailable) => return Err(McpError::Unavailable),
         };
         let &[b'R', rounds] = &begun.body[..] else {
-            return lost(&scope);
+            return lost(&call);
         };
         if rounds >= at.round {
-            return Err(scope.refuse(USED));
+            return Err(call.refuse(USED));
         }
         // This write decides which node uses the state.
         let used = node
@@ -80,8 +81,8 @@ impl Retry {
             .await;
         match used.map_err(|_| McpError::Unavailable)? {
             Update::Done(_) => {}
-            Update::Conflict { .. } => return Err(scope.refuse(USED)),
-            Update::Unknown => return lost(&scope),
+            Update::Conflict { .. } => return Err(call.refuse(USED)),
+            Update::Unknown => return lost(&call),
         }
         let responses = responses.unwrap_or(Raw::empty_object()).bytes().clone();
         let question = format!("r{}", at.round);
@@ -93,10 +94,12 @@ impl Retry {
         let resumed = node.resume(tenant, at.stream, principal, at.cursor).await;
         match resumed.map_err(|_| McpError::Unavailable)? {
             Resumed::Reader(reader) => {
-                let reporting = progress.map(|token| (token, Gate::default()));
-                Ok(Ok(Follow::new(scope, at.stream, reader, reporting)))
+                // The token for progress from now on (MCP-X-76).
+                let token = call.progress.clone();
+                let reporting = token.map(|token| (token, Gate::default()));
+                Ok(Ok(Follow::new(call, at.stream, reader, reporting)))
             }
-            Resumed::Unknown | Resumed::Gone | Resumed::Finished => lost(&scope),
+            Resumed::Unknown | Resumed::Gone | Resumed::Finished => lost(&call),
         }
     }
 }
@@ -104,7 +107,7 @@ impl Retry {
 /// Cancels a suspended call whose client disconnected (MCP-T-63), unless its answer was sent.
 #[derive(Debug)]
 struct Guard {
-    scope: Arc<RequestScope>,
+    call: Arc<Call>,
     stream: StreamKey,
     is_over: bool,
 }
@@ -114,11 +117,11 @@ impl Drop for Guard {
         if self.is_over || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let (scope, session) = (Arc::clone(&self.scope), self.stream.session);
-        let tracker: &TaskTracker = &self.scope.state.tracker;
+        let (call, session) = (Arc::clone(&self.call), self.stream.session);
+        let tracker: &TaskTracker = &self.call.state.tracker;
         tracker.spawn(async move {
-            let principal = scope.caller.session_principal();
-            let cancelled = scope.state.node.cancel(session, principal, RPC).await;
+            let principal = call.caller.session_principal();
+            let cancelled = call.state.node.cancel(session, principal, RPC).await;
             if cancelled.is_err() {
                 // The call ends at its deadline.
                 tracing::debug!("a parked call could not be cancelled");
@@ -137,7 +140,7 @@ pub(crate) struct Follow {
 
 impl Follow {
     pub(crate) fn new(
-        scope: Arc<RequestScope>,
+        call: Arc<Call>,
         stream: StreamKey,
         reader: StreamReader,
         reporting: Option<(ProgressToken, Gate)>,
@@ -146,16 +149,16 @@ impl Follow {
             reader,
             reporting,
             guard: Guard {
-                scope,
+                call,
                 stream,
                 is_over: false,
             },
         }
     }
 
-    /// The id of the request that gets the answer.
-    pub(crate) fn request(&self) -> &RequestId {
-        &self.guard.scope.id
+    /// The request that gets the answer.
+    pub(crate) fn call(&self) -> &Arc<Call> {
+        &self.guard.call
     }
 
     /// The answer; notifications before it are dropped.
@@ -172,7 +175,7 @@ impl Follow {
         loop {
             let Some(delivery) = self.reader.next().await else {
                 // The call was cancelled, or its log is gone.
-                return self.done(|scope| Ok(scope.visible(&Visible::Lost)));
+                return self.done(|call| Ok(call.visible(&Visible::Lost)));
             };
             let (payload, cursor) = match delivery {
                 Delivery::Event {
@@ -189,7 +192,7 @@ impl Follow {
             };
             match (Frame::read(&payload), cursor) {
                 (Some(Frame::Progress(progress)), _) => {
-                    let revision = self.guard.scope.revision;
+                    let revision = self.guard.call.revision;
                     if let Some((token, gate)) = &mut self.reporting
                         && gate.passes(progress.progress)
                     {
@@ -204,35 +207,35 @@ impl Follow {
                         cursor,
                         round,
                     };
-                    return self.done(|scope| {
-                        let state = scope.seal_suspended(&at).ok_or(McpError::Unavailable)?;
-                        Ok(scope.input_required(InputRequired {
+                    return self.done(|call| {
+                        let state = call.seal_suspended(&at).ok_or(McpError::Unavailable)?;
+                        Ok(call.input_required(InputRequired {
                             requests,
                             state: Some(state),
                         }))
                     });
                 }
                 (Some(Frame::Final(outcome)), _) => {
-                    return self.done(|scope| Ok(answer(scope, &outcome)));
+                    return self.done(|call| Ok(answer(call, &outcome)));
                 }
                 // The event that the cluster writes when a call is lost with its node (MCP-V-5).
                 (None | Some(Frame::Asked(..)), _) => {
-                    return self.done(|scope| Ok(scope.visible(&Visible::Lost)));
+                    return self.done(|call| Ok(call.visible(&Visible::Lost)));
                 }
             }
         }
     }
 
-    fn done(&mut self, outcome: impl FnOnce(&RequestScope) -> Result<Vec<u8>, McpError>) -> Step {
+    fn done(&mut self, outcome: impl FnOnce(&Call) -> Result<Vec<u8>, McpError>) -> Step {
         self.guard.is_over = true;
-        Step::Done(outcome(&self.guard.scope))
+        Step::Done(outcome(&self.guard.call))
     }
 }
 
 /// The outcome of a suspended call, with the id of the request that gets it.
-fn answer(scope: &RequestScope, outcome: &Raw) -> Vec<u8> {
+fn answer(call: &Call, outcome: &Raw) -> Vec<u8> {
     if let Some(result) = outcome.get("result") {
-        return jsonrpc::response(&scope.id, result.as_bytes());
+        return jsonrpc::response(&call.id, result.as_bytes());
     }
     let error = outcome.get("error").unwrap_or(Raw::empty_object());
     let code = error
@@ -244,5 +247,5 @@ fn answer(scope: &RequestScope, outcome: &Raw) -> Vec<u8> {
         message: message.unwrap_or_default(),
         data: error.get("data"),
     };
-    jsonrpc::error_response(Some(&scope.id), &error)
+    jsonrpc::error_response(Some(&call.id), &error)
 }

@@ -32,15 +32,13 @@ use tokio::{
 
 use crate::{
     call::{
-        Running,
+        Call, Running,
         client_channel::{ChannelMessage, Question, Unanswered},
         notices::{self, Paced},
-        request_state::RequestScope,
         retry::Follow,
     },
     error::McpError,
     limits::suspended_calls,
-    payloads::About,
 };
 
 /// MCP-X-22: questions within this time are one round.
@@ -162,7 +160,7 @@ struct Waiting {
 }
 
 struct SuspendedCall {
-    scope: Arc<RequestScope>,
+    call: Arc<Call>,
     work: Running,
     said: mpsc::Receiver<ChannelMessage>,
     /// Its notifications, at the rate of a client (MCP-PP-3).
@@ -191,15 +189,15 @@ enum End {
 
 /// Suspends a call that asked `first`, and returns the answer that asks the client.
 pub(crate) async fn suspend(
-    scope: Arc<RequestScope>,
+    call: Arc<Call>,
     mut work: Running,
     mut said: mpsc::Receiver<ChannelMessage>,
     first: Question,
 ) -> Result<Vec<u8>, McpError> {
-    let state = &scope.state;
-    let (tenant, name) = (scope.server.tenant, LimitName::ParkedCalls);
-    let at_most = scope.server.limits.at_most(name);
-    let suspended_calls = match state.suspended_calls.enter(scope.caller.principal, at_most) {
+    let state = &call.state;
+    let (tenant, name) = (call.server.tenant, LimitName::ParkedCalls);
+    let at_most = call.server.limits.at_most(name);
+    let suspended_calls = match state.suspended_calls.enter(call.caller.principal, at_most) {
         Ok(place) => place,
         Err(why) => {
             match why {
@@ -209,7 +207,7 @@ pub(crate) async fn suspend(
                 }
             }
             let kind = ErrorKind::TooMany("parked_calls");
-            return Err(McpError::of(&kind, scope.revision, Some(&scope.id)));
+            return Err(call.fail(&kind));
         }
     };
     let unavailable = |_| McpError::Unavailable;
@@ -226,7 +224,7 @@ pub(crate) async fn suspend(
     if let Some(outcome) = gather(&mut work, &mut said, &mut waiting, &mut keys).await {
         return outcome;
     }
-    let principal = scope.caller.session_principal();
+    let principal = call.caller.session_principal();
     state
         .node
         .begin(stream.session, principal, &record(answered(0)))
@@ -234,21 +232,17 @@ pub(crate) async fn suspend(
         .map_err(|_| McpError::Unavailable)?;
     let place = state.node.run(stream.session, RPC, AT_MOST);
     let place = place.ok_or(McpError::Unavailable)?;
-    let about = About {
-        id: Some(scope.id.clone()),
-        retryable: false,
-    };
     let (writer, reader) = state.node.open(NewStream {
         stream,
         principal,
         rpc: RPC.to_owned(),
         deadline: AT_MOST,
-        about: about.to_bytes(),
-        tenant: scope.server.tenant,
+        about: call.about(false).to_bytes(),
+        tenant: call.server.tenant,
         trace: None,
     });
     let suspended = SuspendedCall {
-        scope: Arc::clone(&scope),
+        call: Arc::clone(&call),
         work,
         said,
         paced: Paced::of_client(),
@@ -262,7 +256,7 @@ pub(crate) async fn suspend(
     };
     state.tracker.spawn(suspended.run());
     // The reader returns a question only once it is in the log, so every node can take its answer.
-    Follow::new(scope, stream, reader, None).outcome().await
+    Follow::new(call, stream, reader, None).outcome().await
 }
 
 /// Collects the questions of one round. Returns the outcome if the call ended meanwhile.
@@ -332,7 +326,7 @@ impl SuspendedCall {
             }
             End::TooOften => Visible::TooManyRounds,
         };
-        match final_frame(&self.scope.visible(&visible)) {
+        match final_frame(&self.call.visible(&visible)) {
             Some(frame) => self.writer.finish(frame),
             None => self.writer.cancel(),
         }
@@ -349,7 +343,7 @@ impl SuspendedCall {
         let writer = self.writer.clone();
         let asking = writer.ask(&question, payload);
         tokio::pin!(asking);
-        let patience = Duration::from_secs(self.scope.state.config.park_secs);
+        let patience = Duration::from_secs(self.call.state.config.park_secs);
         let patience = (Instant::now() + patience).min(self.until);
         let fenced = self.writer.fenced();
         let answer = loop {
@@ -357,7 +351,7 @@ impl SuspendedCall {
                 biased;
                 outcome = &mut self.work => return Err(End::Done(outcome)),
                 () = self.place.cancelled.cancelled() => return Err(End::Stopped),
-                () = self.scope.caller.revoked.cancelled() => return Err(End::Stopped),
+                () = self.call.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 answer = &mut asking => break answer,
                 // MCP-X-76: notifications have no reader now. A question waits for the next round.
@@ -418,7 +412,7 @@ impl SuspendedCall {
                 biased;
                 outcome = &mut self.work => return Err(End::Done(outcome)),
                 () = self.place.cancelled.cancelled() => return Err(End::Stopped),
-                () = self.scope.caller.revoked.cancelled() => return Err(End::Stopped),
+                () = self.call.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 () = sleep_until(self.until) => return Err(End::Forgotten),
                 notice = self.paced.due() => {

@@ -25,7 +25,7 @@ use portolan_storage::registry::{prompts, resources};
 use serde_json::json;
 
 use crate::catalog::{
-    credential_state::Access,
+    backend::Access,
     marks::Marks,
     pages::{List, Listed, Pages},
     renames::Renames,

@@ -33,8 +33,7 @@ use portolan_upstream::OfferedIn;
 use crate::{
     catalog::{
         accounts::{Accounts, Sharing},
-        backend::{Backend, HttpTool},
-        credential_state::{Access, KnownCredential},
+        backend::{Access, Backend, HttpTool, KnownCredential},
         marks::Marks,
         offers::{Offers, mark},
         pages::{List, Pages},

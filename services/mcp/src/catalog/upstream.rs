@@ -14,7 +14,7 @@ use portolan_protocol::{jsonrpc::Raw, revision::Era, tool::TaskSupport};
 use portolan_upstream::Client;
 use url::Url;
 
-use crate::catalog::credential_state::Access;
+use crate::catalog::backend::Access;
 
 /// An upstream server, as a source of a published server.
 #[derive(Debug)]

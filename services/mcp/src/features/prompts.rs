@@ -1,7 +1,7 @@
 //! `prompts/get` (`docs/revisions.md`, section 12): checks arguments, fills placeholders, writes
 //! messages for the revision.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use portolan_model::{
     prompt::{Argument, Block, Escape, LONGEST_VALUE, Message, Speaker, TooLong, fill},
@@ -12,46 +12,45 @@ use portolan_protocol::{
         BinaryContent, ContentBlock, EmbeddedResource, ResourceContents, ResourceLink, Role,
     },
     error::ErrorKind,
-    jsonrpc::{self, Misfit, Request},
-    method::Method,
+    jsonrpc::Misfit,
     prompt::{GetParams, PromptMessage, get_result},
 };
 
 use crate::{
+    call::Call,
     catalog::offers::PromptBackend,
     error::McpError,
-    features::{context::Context, upstream_read::Pass, work::Work},
+    features::{upstream_read::UpstreamRead, work::Work},
+    streams::services::StreamServices,
 };
 
 /// Answers `prompts/get`.
-pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
-    let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
-    let params: GetParams = request
-        .params
-        .read()
-        .map_err(|misfit: Misfit| fail(&misfit.into()))?;
-    let unknown = |name| fail(&ErrorKind::UnknownPrompt(name));
-    let Some(prompt) = cx.server.offers.prompt(&params.name) else {
-        return Err(unknown(params.name));
+pub(crate) async fn get(state: &StreamServices, call: Box<Call>) -> Result<Work, McpError> {
+    let params: GetParams = call.read()?;
+    let server = Arc::clone(&call.server);
+    let Some(prompt) = server.offers.prompt(&params.name) else {
+        return Err(call.fail(&ErrorKind::UnknownPrompt(params.name)));
     };
     if let PromptBackend::Upstream(place) = &prompt.backend {
         let own = ("name", &place.own);
-        return Pass::prepare(cx, request, Method::PromptsGet, &place.source, own).await;
+        return UpstreamRead::prepare(call, &place.source, own)
+            .await
+            .map(Work::Run);
     }
-    let values =
-        checked(&prompt.arguments, params.arguments).map_err(|misfit| fail(&misfit.into()))?;
-    let messages = cx.state.bodies.messages(cx.server.tenant, prompt).await?;
+    let misfit = |misfit| call.misfit(misfit);
+    let values = checked(&prompt.arguments, params.arguments).map_err(misfit)?;
+    let messages = state.bodies.messages(server.tenant, prompt).await?;
     let Some(messages) = messages else {
-        return Err(unknown(params.name));
+        return Err(call.fail(&ErrorKind::UnknownPrompt(params.name)));
     };
     let rendered: Result<Vec<PromptMessage>, Misfit> = messages
         .iter()
         .map(|message| rendered(message, &values))
         .collect();
-    let rendered = rendered.map_err(|misfit| fail(&misfit.into()))?;
+    let rendered = rendered.map_err(misfit)?;
     let description = prompt.listed.description.as_deref();
-    let result = get_result(cx.revision, &cx.server.identity, description, &rendered);
-    Ok(Work::Done(jsonrpc::response(&request.id, &result)))
+    let result = get_result(call.revision, &server.identity, description, &rendered);
+    Ok(Work::Done(call.result(&result)))
 }
 
 /// The declared arguments among the given ones (MCP-PR-4).

@@ -14,7 +14,7 @@ use futures_util::{
 use portolan_cluster::store::StreamKey;
 use portolan_protocol::{
     input_required::InputRequest,
-    jsonrpc::{self, Raw, RequestId},
+    jsonrpc::{Raw, RequestId},
     progress,
     revision::Revision,
     task::{self, TaskParams},
@@ -23,12 +23,10 @@ use tokio::time::sleep;
 
 use crate::{
     call::{
-        Running,
+        Call,
         client_channel::{ClientChannel, Unanswered},
-        facts::Facts,
     },
     error::McpError,
-    payloads::About,
     tasks::{caller_tasks::CallerTasks, record::Record},
 };
 
@@ -40,8 +38,6 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) struct Wait {
     pub(crate) caller_tasks: CallerTasks,
     pub(crate) item: StreamKey,
-    pub(crate) id: RequestId,
-    pub(crate) revision: Revision,
     /// The rest of the task's lifetime.
     pub(crate) left: Duration,
 }
@@ -49,27 +45,12 @@ pub(crate) struct Wait {
 type Answered = (String, Result<Raw, Unanswered>);
 
 impl Wait {
-    /// The properties of the request beside its work.
-    pub(crate) fn facts(&self) -> Facts {
-        Facts {
-            id: self.id.clone(),
-            deadline: self.left,
-            about: About {
-                id: Some(self.id.clone()),
-                // A retry has no side effect.
-                retryable: true,
-            },
-            progress: None,
-            talks: true,
-        }
-    }
-
     /// Waits for the task.
-    pub(crate) fn run(self: Box<Self>, channel: Option<ClientChannel>) -> Running {
-        Box::pin(async move { self.wait(channel.as_ref()).await })
-    }
-
-    async fn wait(&self, channel: Option<&ClientChannel>) -> Result<Vec<u8>, McpError> {
+    pub(crate) async fn run(
+        &self,
+        call: &Call,
+        channel: Option<&ClientChannel>,
+    ) -> Result<Vec<u8>, McpError> {
         let mut asking = FuturesUnordered::new();
         let mut asked: HashMap<String, AbortHandle> = HashMap::new();
         loop {
@@ -87,15 +68,15 @@ impl Wait {
             // Subscribes to changes before the record is read.
             let _ = futures_util::poll!(&mut changed);
             let record = self.caller_tasks.look(self.item).await;
-            let record = record.map_err(|why| why.refuse(self.revision, &self.id))?;
+            let record = record.map_err(|why| why.refuse(call.revision, &call.id))?;
             let Some(record) = record else {
-                return Err(unknown(self.revision, &self.id));
+                return Err(unknown(call));
             };
             if record.status.is_terminal() {
-                return Ok(self.answer(&record));
+                return Ok(self.answer(call, &record));
             }
             // MCP-X-7B: the question was answered elsewhere or cancelled.
-            let requests = record.asked(self.revision);
+            let requests = record.asked(call.revision);
             for (key, handle) in &asked {
                 if !requests.iter().any(|(open, _)| open == key) {
                     handle.abort();
@@ -104,30 +85,37 @@ impl Wait {
             if let Some(channel) = channel {
                 for (key, request) in requests {
                     if let Entry::Vacant(place) = asked.entry(key.clone()) {
-                        let (asks, handle) = abortable(self.ask(channel, key, request));
+                        let (asks, handle) =
+                            abortable(self.ask(call.revision, channel, key, request));
                         place.insert(handle);
                         asking.push(asks);
                     }
                 }
             }
             tokio::select! {
-                Some(answered) = asking.next(), if !asking.is_empty() => self.take(answered).await?,
+                Some(answered) = asking.next(), if !asking.is_empty() => self.take(call, answered).await?,
                 () = changed => {}
             }
         }
     }
 
-    async fn ask(&self, channel: &ClientChannel, key: String, request: InputRequest) -> Answered {
+    async fn ask(
+        &self,
+        revision: Revision,
+        channel: &ClientChannel,
+        key: String,
+        request: InputRequest,
+    ) -> Answered {
         let params = task::related(&request.params, &self.caller_tasks.id(self.item));
         // The token is ours already, whatever the source of the question.
         let token = progress::wanted(&params).and_then(|token| token.string());
         let answer = channel
-            .ask_under(self.revision, request.method, &params, token.as_deref())
+            .request_with_progress(revision, request.method, &params, token.as_deref())
             .await;
         (key, answer)
     }
 
-    async fn take(&self, answered: Result<Answered, Aborted>) -> Result<(), McpError> {
+    async fn take(&self, call: &Call, answered: Result<Answered, Aborted>) -> Result<(), McpError> {
         let Ok((key, answer)) = answered else {
             return Ok(());
         };
@@ -140,23 +128,23 @@ impl Wait {
         let given = self.caller_tasks.give(self.item, &[(key, answer)]).await;
         given
             .map(|_| ())
-            .map_err(|why| why.refuse(self.revision, &self.id))
+            .map_err(|why| why.refuse(call.revision, &call.id))
     }
 
     /// MCP-TK-7, MCP-TK-12: the answer of the plain call, with the id of the task.
-    fn answer(&self, record: &Record) -> Vec<u8> {
+    fn answer(&self, call: &Call, record: &Record) -> Vec<u8> {
         let identity = &self.caller_tasks.server.identity;
-        match record.outcome(self.revision, identity) {
+        match record.outcome(call.revision, identity) {
             Some(Ok(result)) => {
                 let result = task::related(&result, &self.caller_tasks.id(self.item));
-                jsonrpc::response(&self.id, result.as_bytes())
+                call.result(result.as_bytes())
             }
-            Some(Err(error)) => failed(&self.id, &error),
+            Some(Err(error)) => failed(&call.id, &error),
             // The task was cancelled.
             None => {
                 let error = br#"{"code":-32603,"message":"The task was cancelled."}"#;
                 let error = Raw::parse(&error[..]).unwrap_or_else(|_| Raw::empty_object());
-                failed(&self.id, &error)
+                failed(&call.id, &error)
             }
         }
     }
@@ -179,6 +167,6 @@ fn failed(id: &RequestId, error: &Raw) -> Vec<u8> {
 }
 
 /// MCP-TK-11, MCP-TX-11: unknown, expired and foreign tasks get the same error.
-pub(crate) fn unknown(revision: Revision, id: &RequestId) -> McpError {
-    McpError::of(&TaskParams::unknown().into(), revision, Some(id))
+pub(crate) fn unknown(call: &Call) -> McpError {
+    call.misfit(TaskParams::unknown())
 }

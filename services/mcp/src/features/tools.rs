@@ -6,21 +6,20 @@ use std::{
 };
 
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
-use portolan_model::{Timestamp, registry::CallOutcome};
+use portolan_model::registry::CallOutcome;
 use portolan_protocol::{
     error::ErrorKind,
-    header::{self, Dialect},
+    header::{self, Dialect, Headers},
     input_required::Brought,
-    jsonrpc::{self, Misfit, ProgressToken, Raw, Request, RequestId},
-    logging::Level,
-    meta::{self, RequestMeta},
+    jsonrpc::{self, Misfit},
+    meta,
     method::Method,
-    revision::{ArgumentFaults, Facts, Revision, StructuredOutput, Tasks},
+    revision::{ArgumentFaults, Facts, StructuredOutput, Tasks},
     task,
     tool::{CallParams, CallResult, TaskSupport},
     visible::Visible,
 };
-use portolan_storage::platform::calls::Call;
+use portolan_storage::platform::calls::Call as CallEntry;
 use portolan_traces::Span;
 use serde_json::Value;
 
@@ -28,439 +27,369 @@ use crate::{
     backends::{
         account::Linking,
         http::{Called, Opened},
-        said,
-        upstream::{
-            conversation::{LONGEST_CALL, Who},
-            forward::{forward, renamed},
-            request::Forward,
-        },
+        services::Backends,
+        upstream::{conversation::LONGEST_CALL, forward::forward, request::Forward},
     },
-    call::{Running, client_channel::ClientChannel, request_state::Continued, trace},
-    caller::Caller,
+    call::{AsTask, Call, Running, client_channel::ClientChannel, end_trace},
     catalog::{
-        accounts::Accounts,
-        backend::{Backend, HttpTool},
-        credential_state::Access,
-        server::{Server, Tool},
+        backend::{Access, Backend, HttpTool},
+        server::Tool,
         upstream::UpstreamTool,
     },
     error::McpError,
-    features::{
-        context::Context,
-        earlier::{Earlier, earlier},
-        work::Work,
-    },
+    features::work::{Job, Run, earlier},
     limits::Permit,
-    payloads::About,
-    streams::services::StreamServices,
 };
 
 #[cfg(test)]
 use crate::call::Script;
 
-/// A call with a known tool and valid parameters; its arguments are not yet checked. Owns its data.
+/// The work of a call with a known tool and valid parameters; its arguments are not yet checked.
 #[derive(Debug)]
-pub(crate) struct PreparedCall {
-    state: StreamServices,
-    server: Arc<Server>,
+pub(crate) struct ToolCall {
+    /// The index of the tool.
     tool: usize,
     arguments: Value,
-    /// The unchanged parameters, for an upstream server.
-    params: Raw,
-    /// The client's identity, for an upstream server or an account at an API.
-    who: Option<Box<Who>>,
-    /// The lowest level of log messages from an upstream server.
-    pub(crate) level: Option<Level>,
-    pub(crate) id: RequestId,
-    revision: Revision,
-    caller: Arc<Caller>,
-    client_name: Option<Arc<str>>,
-    /// The token under which the client wants progress (MCP-PP-1).
-    pub(crate) progress: Option<ProgressToken>,
-    /// The state from an earlier round (MCP-X-29).
-    pub(crate) continued: Option<Box<Continued>>,
-    /// The client's request for a task (MCP-TK-3).
-    pub(crate) task: Option<Box<AsTask>>,
-    /// Its trace, if it has one.
-    pub(crate) trace: Option<Arc<Span>>,
-    /// The time of the request.
-    at: Timestamp,
     /// Its permit among the tenant's running calls.
-    _room: Permit,
-}
-
-/// A call that its client wants as a task.
-#[derive(Debug)]
-pub(crate) struct AsTask {
-    /// The lifetime that the client wants, in milliseconds.
-    pub(crate) ttl: Option<u64>,
+    _permit: Permit,
 }
 
 /// The time of a call beyond its source's deadline, before another node may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
 /// Steps 7 to 10 of the ladder MCP-E-7, in every revision: tool, mirrored arguments, parameters.
-pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
-    let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
-    let name = request.params.text("name");
-    let found = name.as_deref().map(|name| cx.server.find(name));
+pub(crate) async fn prepare(mut call: Box<Call>, headers: &Headers<'_>) -> Result<Run, McpError> {
+    let name = call.params.text("name");
+    let found = name.as_deref().map(|name| call.server.find(name));
     if let (Some(name), Some(None)) = (&name, found) {
-        return Err(fail(&ErrorKind::UnknownTool(name.clone())));
+        return Err(call.fail(&ErrorKind::UnknownTool(name.clone())));
     }
     if let Some(Some(index)) = found {
-        let tool = &cx.server.tools[index];
-        let mirrored = cx.revision.facts().mirrored_headers || cx.draft;
-        if mirrored && !tool.headers.is_empty() {
-            let dialect = if cx.draft {
-                Dialect::Draft
-            } else {
-                Dialect::Modern
-            };
-            let arguments = request.params.get("arguments");
-            header::check_params(&tool.headers, arguments.as_ref(), cx.headers, dialect)
-                .map_err(|kind| fail(&kind))?;
-        }
+        check_mirrored(&call, &call.server.tools[index], headers)?;
     }
-    let params = CallParams::read(&request.params).map_err(|misfit| fail(&misfit.into()))?;
+    let params = CallParams::read(&call.params).map_err(|misfit| call.misfit(misfit))?;
     let Some(Some(index)) = found else {
-        return Err(fail(&ErrorKind::UnknownTool(params.name)));
+        return Err(call.fail(&ErrorKind::UnknownTool(params.name)));
     };
-    let task = as_task(cx, &cx.server.tools[index], &params).map_err(|kind| fail(&kind))?;
-    cx.limit_call(&cx.server.tools[index], &request.id).await?;
-    let progress = RequestMeta::legacy(&request.params)
-        .map_err(|misfit| fail(&misfit.into()))?
-        .progress_token;
+    call.task = as_task(&call, &call.server.tools[index], &params)?;
+    call.limit_call(Some(&call.server.tools[index])).await?;
+    call.read_progress()?;
     let brought = Brought {
         responses: params.input_responses,
         state: params.request_state,
     };
-    let continued = match earlier(cx, Method::ToolsCall, request, brought, progress.as_ref())? {
-        Earlier::Suspended(retry) => return Ok(Work::Suspended(retry)),
-        Earlier::Continued(continued) => Some(continued),
-        Earlier::Nothing => None,
-    };
-    let (is_upstream, is_personal) = match &cx.server.tools[index].backend {
-        Backend::Upstream(_) => (true, true),
-        Backend::Http(http) => (false, http.has_accounts()),
-    };
-    let arguments = match &params.arguments {
+    if let Some(retry) = earlier(&mut call, brought)? {
+        return Ok(Run {
+            call: Arc::from(call),
+            job: Job::Retry(retry),
+        });
+    }
+    let arguments = match (&call.server.tools[index].backend, &params.arguments) {
         // The arguments are forwarded unchanged, and the upstream server checks them.
-        _ if is_upstream => Value::Null,
-        Some(raw) => raw
+        (Backend::Upstream(_), _) => Value::Null,
+        (Backend::Http(_), Some(raw)) => raw
             .read("params.arguments")
-            .map_err(|misfit: Misfit| fail(&misfit.into()))?,
-        None => Value::Object(serde_json::Map::new()),
+            .map_err(|misfit| call.misfit(misfit))?,
+        (Backend::Http(_), None) => Value::Object(serde_json::Map::new()),
     };
     // Last: a call that is refused for another reason takes no permit.
-    let permit = cx.enter_call(&request.id).await?;
-    Ok(Work::Call(Box::new(PreparedCall {
-        state: cx.state.clone(),
-        server: Arc::clone(cx.server),
-        tool: index,
-        arguments,
-        params: if is_upstream {
-            request.params.raw().cloned().unwrap_or(Raw::empty_object())
-        } else {
-            Raw::empty_object()
-        },
-        who: is_personal.then(|| Box::new(cx.who())),
-        level: if is_upstream { cx.level() } else { None },
-        id: request.id.clone(),
-        revision: cx.revision,
-        caller: Arc::clone(cx.caller),
-        client_name: cx.client_name.clone(),
-        progress,
-        continued,
-        task,
-        trace: cx.trace.cloned(),
-        at: cx.now,
-        _room: permit,
-    })))
+    let permit = call.enter().await?;
+    Ok(Run {
+        call: Arc::from(call),
+        job: Job::Tool(ToolCall {
+            tool: index,
+            arguments,
+            _permit: permit,
+        }),
+    })
+}
+
+/// Compares the arguments that headers repeat with these headers.
+fn check_mirrored(call: &Call, tool: &Tool, headers: &Headers<'_>) -> Result<(), McpError> {
+    let is_draft = call.session.as_ref().is_some_and(|own| own.id.draft);
+    let is_mirrored = call.revision.facts().mirrored_headers || is_draft;
+    if !is_mirrored || tool.headers.is_empty() {
+        return Ok(());
+    }
+    let dialect = if is_draft {
+        Dialect::Draft
+    } else {
+        Dialect::Modern
+    };
+    let arguments = call.params.get("arguments");
+    header::check_params(&tool.headers, arguments.as_ref(), headers, dialect)
+        .map_err(|kind| call.fail(&kind))
 }
 
 /// MCP-TK-2, MCP-X-51: whether a call is to be a task. The parameter is ignored without task
 /// support (MCP-TK-1, MCP-TX-2).
-fn as_task(
-    cx: &Context<'_>,
-    tool: &Tool,
-    params: &CallParams,
-) -> Result<Option<Box<AsTask>>, ErrorKind> {
+fn as_task(call: &Call, tool: &Tool, params: &CallParams) -> Result<Option<AsTask>, McpError> {
     let support = tool.listed.task_support.unwrap_or(TaskSupport::Forbidden);
     if params.task.is_none() && support != TaskSupport::Required {
         return Ok(None);
     }
-    if cx.revision.facts().tasks != Tasks::Core {
+    if call.revision.facts().tasks != Tasks::Core {
         return Ok(None);
     }
     match (&params.task, support) {
-        (Some(_), TaskSupport::Forbidden) | (None, TaskSupport::Required) => Err(
-            ErrorKind::MethodNotFound(Method::ToolsCall.name().to_owned()),
-        ),
-        (Some(task), _) => Ok(Some(Box::new(AsTask {
+        (Some(_), TaskSupport::Forbidden) | (None, TaskSupport::Required) => {
+            let name = Method::ToolsCall.name().to_owned();
+            Err(call.fail(&ErrorKind::MethodNotFound(name)))
+        }
+        (Some(task), _) => Ok(Some(AsTask {
             ttl: task::wished_ttl(task),
-        }))),
+        })),
         (None, _) => Ok(None),
     }
 }
 
-impl PreparedCall {
+impl ToolCall {
+    fn tool<'c>(&self, call: &'c Call) -> &'c Tool {
+        &call.server.tools[self.tool]
+    }
+
     /// True if the call may become a task when it takes long (MCP-X-54, MCP-TX-1).
     ///
     /// This requires the tenant's setting and a client that accepts tasks.
-    pub(crate) fn may_become_task(&self, meta: &RequestMeta) -> bool {
-        self.server.tools[self.tool].becomes_task && task::is_declared(&meta.client_capabilities)
+    pub(crate) fn may_become_task(&self, call: &Call) -> bool {
+        self.tool(call).becomes_task && task::is_declared(&call.client.capabilities)
     }
 
     /// The longest time of the call in all.
-    pub(crate) fn deadline(&self) -> Duration {
-        match &self.server.tools[self.tool].backend {
+    pub(crate) fn deadline(&self, call: &Call) -> Duration {
+        match &self.tool(call).backend {
             Backend::Http(tool) if !tool.has_accounts() => tool.target.timeout + BEYOND,
             // The time for a person's answer or the renewal of a token is unknown.
             Backend::Http(_) | Backend::Upstream(_) => LONGEST_CALL + BEYOND,
         }
     }
 
-    /// The facts about the call for another node.
-    pub(crate) fn about(&self) -> About {
-        let hints = self.server.tools[self.tool].listed.annotations.as_ref();
-        let retryable = hints.is_some_and(|hints| {
+    /// True if the tool declares that a second call does no harm.
+    pub(crate) fn is_retryable(&self, call: &Call) -> bool {
+        let hints = self.tool(call).listed.annotations.as_ref();
+        hints.is_some_and(|hints| {
             hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
-        });
-        About {
-            id: Some(self.id.clone()),
-            retryable,
-        }
+        })
     }
 
-    /// True if the call may send messages to its client before its answer: it then gets an
-    /// [`ClientChannel`].
+    /// True if the call may send messages to its client before its answer.
     ///
     /// An API sends none, but its call may have to ask a person to connect an account.
-    pub(crate) fn talks(&self) -> bool {
+    #[cfg_attr(not(test), expect(unused_variables, reason = "scripts of tests"))]
+    pub(crate) fn talks(&self, state: &Backends, call: &Call) -> bool {
         #[cfg(test)]
-        if self.script().is_some() {
+        if self.script(state, call).is_some() {
             return true;
         }
-        match &self.server.tools[self.tool].backend {
+        match &self.tool(call).backend {
             Backend::Upstream(_) => true,
             Backend::Http(http) => http.asks(),
         }
     }
 
     #[cfg(test)]
-    fn script(&self) -> Option<Script> {
-        let name = &self.server.tools[self.tool].name;
-        self.state.scripts.lock().unwrap().get(name).cloned()
+    fn script(&self, state: &Backends, call: &Call) -> Option<Script> {
+        let name = &self.tool(call).name;
+        state.scripts.lock().unwrap().get(name).cloned()
     }
 
-    /// A call of an upstream server.
-    async fn forward(
+    /// Begins the call.
+    pub(crate) fn start(
+        self,
+        state: Backends,
+        call: Arc<Call>,
+        channel: Option<ClientChannel>,
+    ) -> Running {
+        #[cfg(test)]
+        if let (Some(script), Some(channel)) = (self.script(&state, &call), channel.clone()) {
+            return script(call.id.clone(), channel);
+        }
+        Box::pin(async move { self.run(&state, &call, channel.as_ref()).await })
+    }
+
+    /// Makes the call and writes its answer.
+    async fn run(
         &self,
-        upstream: &UpstreamTool,
+        state: &Backends,
+        call: &Arc<Call>,
         channel: Option<&ClientChannel>,
     ) -> Result<Vec<u8>, McpError> {
-        let _running = self.state.call_log.begin();
+        let _running = state.call_log.begin();
         let started = Instant::now();
-        let tool = &self.server.tools[self.tool];
-        let Some(who) = &self.who else {
-            return Err(McpError::of(
-                &ErrorKind::Internal,
-                self.revision,
-                Some(&self.id),
-            ));
-        };
-        // The upstream server would not list the tool to this client, and would not know it
-        // (MCP-X-30).
-        if let Some(need) = tool.lacks(self.revision.era(), &who.declared) {
-            self.log(tool, started, CallOutcome::ToolError, None);
-            let (visible, identity) = (Visible::Needs(need), &self.server.identity);
-            return said(
-                &visible,
-                Method::ToolsCall,
-                &self.id,
-                self.revision,
-                identity,
-            );
-        }
-        let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
-        let ask = Forward {
-            method: Method::ToolsCall,
-            params: renamed(&self.params, ("name", &upstream.name)),
-            id: &self.id,
-            revision: self.revision,
-            who,
-            mirrored: &tool.headers,
-            tool: Some(upstream),
-            progress: self.progress.is_some(),
-            level: self.level,
-            channel,
-            traceparent: run
-                .as_ref()
-                .or(self.trace.as_deref())
-                .map(|span| span.context().traceparent()),
-            identity: &self.server.identity,
-            renamed: self.server.renames.of(upstream.source.id).map(|all| &**all),
-        };
-        let answered = forward(&self.state, &upstream.source, &ask).await;
-        self.log(tool, started, answered.outcome, None);
-        if let Some(run) = &run {
-            trace::ran(run, answered.outcome);
-        }
-        answered.into_body()
-    }
-
-    /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
-    ///
-    /// Boxed here: the exchange with an API is a large future, which awaiting code would move
-    /// often.
-    pub(crate) fn run(self: Box<Self>, channel: Option<ClientChannel>) -> Running {
-        #[cfg(test)]
-        if let (Some(script), Some(channel)) = (self.script(), channel.clone()) {
-            return script(self.id, channel);
-        }
-        Box::pin(self.make(channel))
-    }
-
-    async fn make(self: Box<Self>, channel: Option<ClientChannel>) -> Result<Vec<u8>, McpError> {
-        let http = match &self.server.tools[self.tool].backend {
+        let tool = self.tool(call);
+        let http = match &tool.backend {
             Backend::Http(http) => http,
             // Boxed: the futures of other calls stay smaller.
             Backend::Upstream(upstream) => {
-                return Box::pin(self.forward(upstream, channel.as_ref())).await;
+                let forwarded = forward_call(state, call, (tool, upstream), channel, started);
+                return Box::pin(forwarded).await;
             }
         };
-        let _running = self.state.call_log.begin();
-        let started = Instant::now();
-        let tool = &self.server.tools[self.tool];
         let credential = match &http.access {
             Access::Open => None,
             Access::With(known) => Some(&known.slot),
             // Boxed for the same reason.
             Access::Account(accounts) => {
-                let opened_by = (&**accounts, channel.as_ref());
-                return Box::pin(self.with_account(http, opened_by, started)).await;
+                let linking = Linking {
+                    accounts,
+                    call,
+                    channel,
+                };
+                return Box::pin(self.with_account(state, http, linking, started)).await;
             }
             Access::Broken => {
-                self.log(tool, started, CallOutcome::Internal, None);
+                log(state, call, tool, started, CallOutcome::Internal, None);
                 let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
                 let result = CallResult::failure(text);
-                return Ok(jsonrpc::response_with(&self.id, 256, |out| {
-                    result.write(self.revision, &self.server.identity, out);
+                return Ok(jsonrpc::response_with(&call.id, 256, |out| {
+                    result.write(call.revision, &call.server.identity, out);
                 }));
             }
         };
         // This span lasts until the answer is written.
-        let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
+        let span = run_span(call);
         let calling = Calling {
-            egress: &self.state.egress,
+            egress: &state.egress,
             target: &http.target,
             credential,
             account: None,
-            tokens: &self.state.tokens,
-            trace: run.as_ref().or(self.trace.as_deref()),
+            tokens: &state.tokens,
+            trace: span.as_ref().or(call.trace.as_deref()),
             shows_exchange: false,
         };
         let answer = execute(&calling, &http.compiled, &self.arguments).await;
-        self.log(tool, started, answer.outcome, answer.status);
-        http.access.note(&self.state, answer.proof);
-        if let Some(run) = &run {
-            trace::ran(run, answer.outcome);
+        log(state, call, tool, started, answer.outcome, answer.status);
+        http.access.note(state, answer.proof);
+        if let Some(span) = &span {
+            end_trace(span, answer.outcome);
         }
-        self.write(answer)
+        write(call, answer)
     }
 
     /// A call of an API with a connected account.
     async fn with_account(
         &self,
+        state: &Backends,
         http: &HttpTool,
-        (accounts, channel): (&Accounts, Option<&ClientChannel>),
+        linking: Linking<'_>,
         started: Instant,
     ) -> Result<Vec<u8>, McpError> {
-        let tool = &self.server.tools[self.tool];
-        let Some(who) = &self.who else {
-            let kind = ErrorKind::Internal;
-            return Err(McpError::of(&kind, self.revision, Some(&self.id)));
-        };
-        let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
+        let call = linking.call;
+        let span = run_span(call);
         let opened = Opened {
-            state: &self.state,
-            linking: Linking {
-                accounts,
-                person: who.person,
-                channel,
-                revision: self.revision,
-                opens_pages: who.declared.elicitation_url,
-            },
+            state,
+            linking,
             calling: Calling {
-                egress: &self.state.egress,
+                egress: &state.egress,
                 target: &http.target,
                 credential: None,
                 account: None,
-                tokens: &self.state.tokens,
-                trace: run.as_ref().or(self.trace.as_deref()),
+                tokens: &state.tokens,
+                trace: span.as_ref().or(call.trace.as_deref()),
                 shows_exchange: false,
             },
-            tenant_slug: &who.tenant_slug,
-            progress: self.progress.is_some(),
         };
         let called = opened.call(&http.compiled, &self.arguments).await;
         let (outcome, status) = called.outcome();
-        self.log(tool, started, outcome, status);
-        if let Some(run) = &run {
-            trace::ran(run, outcome);
+        log(state, call, self.tool(call), started, outcome, status);
+        if let Some(span) = &span {
+            end_trace(span, outcome);
         }
         match called {
-            Called::Answer(answer) => self.write(answer),
-            Called::ChannelMessage(visible) => {
-                let (id, identity) = (&self.id, &self.server.identity);
-                said(&visible, Method::ToolsCall, id, self.revision, identity)
-            }
-            Called::Refused(error) => Ok(jsonrpc::error_response(Some(&self.id), &error)),
+            Called::Answer(answer) => write(call, answer),
+            Called::ChannelMessage(visible) => call.said(&visible),
+            Called::Refused(error) => Ok(jsonrpc::error_response(Some(&call.id), &error)),
         }
     }
+}
 
-    fn write(&self, answer: ToolAnswer) -> Result<Vec<u8>, McpError> {
-        let facts = self.revision.facts();
-        if answer.outcome == CallOutcome::InvalidArguments
-            && facts.argument_faults == ArgumentFaults::ProtocolError
-        {
-            // MCP-TL-17: one misfit for each fault, in one message.
-            let text: Vec<String> = answer
-                .faults
-                .iter()
-                .map(|fault| format!("{}: {}", fault.path, fault.message))
-                .collect();
-            let misfit = Misfit::new("params.arguments", text.join("; "));
-            return Err(McpError::of(&misfit.into(), self.revision, Some(&self.id)));
-        }
-        let answer = shaped(answer, facts);
-        let identity = facts
-            .result_envelope
-            .then(|| self.server.identity.json(self.revision).as_bytes());
-        Ok(jsonrpc::response_with(
-            &self.id,
-            answer.size_hint() + 256,
-            |out| {
-                write_result(&answer, identity, out);
-            },
-        ))
+/// A call of an upstream server.
+async fn forward_call(
+    state: &Backends,
+    call: &Arc<Call>,
+    (tool, upstream): (&Tool, &UpstreamTool),
+    channel: Option<&ClientChannel>,
+    started: Instant,
+) -> Result<Vec<u8>, McpError> {
+    // The upstream server would not list the tool to this client, and would not know it
+    // (MCP-X-30).
+    if let Some(need) = tool.lacks(call.revision.era(), &call.client.capabilities) {
+        log(state, call, tool, started, CallOutcome::ToolError, None);
+        return call.said(&Visible::Needs(need));
     }
+    let span = run_span(call);
+    let mut ask = Forward {
+        mirrored: &tool.headers,
+        tool: Some(upstream),
+        renamed: call.server.renames.of(upstream.source.id).map(|all| &**all),
+        ..Forward::new(call, ("name", &upstream.name), channel)
+    };
+    if let Some(span) = &span {
+        ask.traceparent = Some(span.context().traceparent());
+    }
+    let answered = forward(state, &upstream.source, &ask).await;
+    log(state, call, tool, started, answered.outcome, None);
+    if let Some(span) = &span {
+        end_trace(span, answered.outcome);
+    }
+    answered.into_body()
+}
 
-    fn log(&self, tool: &Tool, started: Instant, outcome: CallOutcome, status: Option<u16>) {
-        let elapsed = started.elapsed();
-        self.state.instruments.call(tool.kind, outcome, elapsed);
-        let call = Call {
-            at: self.at,
-            server: Some((self.server.id, self.server.slug.clone())),
-            tool_name: tool.name.clone(),
-            client_name: self.client_name.as_deref().map(str::to_owned),
-            user: self.caller.claims.sub.user(),
-            outcome,
-            status,
-            duration_ms: u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX),
-        };
-        self.state.call_log.write(self.server.tenant, call);
+/// The span of the work of a call, if it has a trace.
+fn run_span(call: &Call) -> Option<Span> {
+    call.trace.as_ref().and_then(|trace| trace.part("run"))
+}
+
+/// Writes the answer in the shape of the revision.
+fn write(call: &Call, answer: ToolAnswer) -> Result<Vec<u8>, McpError> {
+    let facts = call.revision.facts();
+    if answer.outcome == CallOutcome::InvalidArguments
+        && facts.argument_faults == ArgumentFaults::ProtocolError
+    {
+        // MCP-TL-17: one misfit for each fault, in one message.
+        let text: Vec<String> = answer
+            .faults
+            .iter()
+            .map(|fault| format!("{}: {}", fault.path, fault.message))
+            .collect();
+        return Err(call.misfit(Misfit::new("params.arguments", text.join("; "))));
     }
+    let answer = shaped(answer, facts);
+    let identity = &call.server.identity;
+    let identity = facts
+        .result_envelope
+        .then(|| identity.json(call.revision).as_bytes());
+    Ok(jsonrpc::response_with(
+        &call.id,
+        answer.size_hint() + 256,
+        |out| {
+            write_result(&answer, identity, out);
+        },
+    ))
+}
+
+/// Counts a call, and writes its entry of the log of calls.
+fn log(
+    state: &Backends,
+    call: &Call,
+    tool: &Tool,
+    started: Instant,
+    outcome: CallOutcome,
+    status: Option<u16>,
+) {
+    let elapsed = started.elapsed();
+    state.instruments.call(tool.kind, outcome, elapsed);
+    let entry = CallEntry {
+        at: call.now,
+        server: Some((call.server.id, call.server.slug.clone())),
+        tool_name: tool.name.clone(),
+        client_name: call.client.name.as_deref().map(str::to_owned),
+        user: call.caller.person(),
+        outcome,
+        status,
+        duration_ms: u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX),
+    };
+    state.call_log.write(call.server.tenant, entry);
 }
 
 /// Drops, or writes as text, the parts that a revision does not have (MCP-FA-2, MCP-FA-3).
@@ -497,6 +426,7 @@ fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>)
 #[cfg(test)]
 mod tests {
     use portolan_http_tools::{Content, Structured};
+    use portolan_protocol::revision::Revision;
     use serde_json::json;
 
     use super::*;

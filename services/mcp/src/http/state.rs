@@ -14,8 +14,8 @@ use crate::{
     call_log::{self, Writer},
     config::McpConfig,
     http::{
-        api_key::ApiKeys, bearer::Bearer, connection_diagnostics::ConnectionDiagnostics,
-        origin::AllowedOrigins,
+        AllowedOrigins, api_key::ApiKeys, bearer::Bearer,
+        connection_diagnostics::ConnectionDiagnostics,
     },
     instruments::Instruments,
     limits::{AdmissionControl, session_quota::SessionQuota, suspended_calls::SuspendedCalls},

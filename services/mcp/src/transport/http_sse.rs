@@ -6,7 +6,7 @@
 //!
 //! The session is the stream: it ends with it, and its running calls are cancelled. It has no log
 //! and no event ids. A POST may reach any node, which does the work. The answer of a call is a
-//! stream of the cluster as in the session era ([`call::run_apart`]). The node with the connection
+//! stream of the cluster as in the session era ([`call::begin`]). The node with the connection
 //! receives the name of that stream and reads it, so only the name passes between the nodes.
 
 pub(crate) mod connection;
@@ -37,14 +37,14 @@ use portolan_protocol::{
 
 use crate::{
     error::{self, McpError},
-    features::{dispatch::dispatch, work::Work},
+    features::{dispatch, work::Work},
     payloads::About,
     session::{LiveSession, written::SessionId},
     streams::open,
     transport::{
-        accept,
+        RequestContext, check_body,
         http_sse::{connection::Connection, connections::Arrival},
-        request::{RequestContext, shown_name},
+        shown_name,
         streamable_http::{
             self,
             call::{self, Begun},
@@ -198,7 +198,7 @@ pub(crate) async fn post(
 }
 
 async fn read(head: &HeaderMap, body: &mut Body) -> Result<Bytes, McpError> {
-    accept::check_body(head)?;
+    check_body(head)?;
     if http_body::Body::size_hint(body).lower() > MAX_BODY_BYTES as u64 {
         return Err(McpError::Body(BodyError::TooLarge {
             limit: MAX_BODY_BYTES,
@@ -284,8 +284,8 @@ async fn initialize(
             )));
         }
         let params = InitializeParams::read(&request.params).map_err(refuse)?;
-        let cx = context.call_context(params.revision, None, false, None);
-        cx.limit_request(&request.id).await?;
+        let call = context.initialize_call(params.revision, request);
+        call.limit_request().await?;
         if let Some(name) = shown_name(&params.client_info.name) {
             state.client_names.insert(caller.principal, name);
         }
@@ -338,46 +338,44 @@ async fn answer(
     headers: &Headers<'_>,
 ) -> Result<(), McpError> {
     let session = &named.session;
-    let revision = session.id.revision;
+    let (id, revision) = (request.id.clone(), session.id.revision);
+    let fail = |kind: &ErrorKind| McpError::of(kind, revision, Some(&id));
     let method = Method::of_client(&request.method, revision);
     if let Some(method) = method {
         context.note_method(method);
     }
-    let cx = context.call_context(revision, Some(session), false, Some(headers));
     let outcome = match method {
         // MCP-PI-1: a ping is answered in any state; other methods need the revision of
         // `initialize`.
-        Some(other) if named.card.negotiated.is_none() && other != Method::Ping => Err(cx.fail(
+        Some(other) if named.card.negotiated.is_none() && other != Method::Ping => Err(fail(
             &ErrorKind::InvalidRequest("Send initialize first".into()),
-            &request.id,
         )),
-        Some(method) => dispatch(&cx, method, &request).await,
-        None => Err(cx.fail(
-            &ErrorKind::MethodNotFound(request.method.to_string()),
-            &request.id,
-        )),
+        Some(method) => {
+            let call = context.session_call(session.clone(), method, request);
+            dispatch(context.state, call, headers).await
+        }
+        None => Err(fail(&ErrorKind::MethodNotFound(request.method.to_string()))),
     };
     context.count(Era::Legacy, method, &outcome);
     let begun = match outcome {
         Ok(Work::Done(body)) => Ok(Begun::Whole(body)),
-        Ok(Work::Call(call)) => call::run_apart(context, session, call).await,
-        Ok(Work::Pass(pass)) => call::run_pass_apart(context, session, pass).await,
-        // Only requests that stand alone have a state for a retry.
-        Ok(Work::Suspended(_) | Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
+        // This transport has no tasks.
+        Ok(Work::Run(_)) if method == Some(Method::TasksResult) => Err(fail(&ErrorKind::Internal)),
+        Ok(Work::Run(run)) => call::begin(context, run, Some(Duration::ZERO)).await,
         Err(error) => Err(error),
     };
     let delivered = match begun {
         Ok(Begun::Whole(body)) => Delivered::Whole(body),
-        Ok(Begun::Stream(_, nonce, reader)) => Delivered::Stream(nonce, reader),
+        Ok(Begun::Stream(nonce, reader)) => Delivered::Stream(nonce, reader),
         // MCP-CN-4: a cancelled request has no answer.
         Err(McpError::Cancelled) => return Ok(()),
         Err(error) => Delivered::Whole(said(error)?),
     };
-    let sent = deliver(context, named, &request.id, delivered).await;
+    let sent = deliver(context, named, &id, delivered).await;
     if sent.is_err() {
         // The answer has no reader, so the work is cancelled.
         let (key, principal) = (session.id.key, context.caller.session_principal());
-        let rpc = call::rpc_key(&request.id);
+        let rpc = call::rpc_key(&id);
         let _gone = context.state.node.cancel(key, principal, &rpc).await;
     }
     sent

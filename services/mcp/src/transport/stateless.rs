@@ -4,7 +4,7 @@
 
 pub(crate) mod call;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -12,7 +12,6 @@ use portolan_cluster::node::Lost;
 use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     error::ErrorKind,
-    header::Headers,
     jsonrpc::Request,
     meta::RequestMeta,
     method::Method,
@@ -23,20 +22,16 @@ use portolan_protocol::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    call::{Running, progress::ProgressReporter},
-    caller::Caller,
+    call::{Call, Running, progress::ProgressReporter},
     error::McpError,
-    features::{context::Context, dispatch::dispatch, tools::PreparedCall, work::Work},
-    payloads::About,
-    shutdown::{in_time, in_time_under, stopped},
-    streams::open::{self, open_for_listen},
-    transport::{
-        request::{RequestContext, shown_name},
-        services::TransportServices,
-        stateless::call::StatelessCall,
-        streamable_http::call::QUICK,
-        trace,
+    features::{
+        dispatch,
+        work::{Job, Run, Work},
     },
+    payloads::About,
+    shutdown::{in_time, in_time_under},
+    streams::open::{self, open_for_listen},
+    transport::{RequestContext, streamable_http::call::QUICK, trace_call},
 };
 
 /// Answers a request that passed the ladder MCP-E-7 up to step 6.
@@ -44,89 +39,58 @@ pub(crate) async fn request(
     context: &RequestContext<'_>,
     revision: Revision,
     method: Method,
-    request: &Request,
-    meta: &RequestMeta,
-    headers: &Headers<'_>,
+    request: Request,
+    meta: RequestMeta,
 ) -> Result<Response, McpError> {
     context.note_method(method);
     if method == Method::ToolsCall && portolan_traces::is_on() {
-        trace::call(context, meta, revision);
+        trace_call(context, &meta, revision);
     }
-    let mut cx = context.call_context(revision, None, false, Some(headers));
-    cx.capabilities = Some(&meta.client_capabilities);
-    if let Some(info) = &meta.client_info {
-        cx.client_name = shown_name(&info.name);
-    }
-    let outcome = match method {
-        Method::SubscriptionsListen => listen(context, &cx, request, meta).await,
-        // A call has sent nothing yet, and writes its own error.
-        _ => match in_time(&context.state.shutdown, dispatch(&cx, method, request))
-            .await
-            .unwrap_or_else(|| {
-                let about = About::of_read(&request.id);
-                Err(McpError::lost(Lost::Draining, &about, revision))
-            }) {
-            Ok(Work::Done(body)) => Ok(context.answer(body)),
-            Ok(Work::Call(mut call)) if call.talks() || call.may_become_task(meta) => {
-                call.level = meta.log_level;
-                let patience = call.may_become_task(meta).then(|| {
-                    // MCP-X-54: a longer call becomes a task.
-                    Duration::from_secs(context.state.config.task_after_secs)
-                });
-                let client_call = StatelessCall {
-                    scope: cx.scope(method, &request.id, &request.params),
-                    capabilities: meta.client_capabilities.clone(),
-                    continued: call.continued.take(),
-                    progress: call.progress.clone(),
-                    patience,
-                };
-                client_call
-                    .run(context, |channel| call.run(Some(channel)))
-                    .await
-            }
-            Ok(Work::Call(call)) => run(context, revision, call).await,
-            Ok(Work::Pass(mut pass)) => {
-                pass.level = meta.log_level;
-                let client_call = StatelessCall {
-                    scope: cx.scope(method, &request.id, &request.params),
-                    capabilities: meta.client_capabilities.clone(),
-                    continued: pass.continued.take(),
-                    progress: pass.progress.clone(),
-                    patience: None,
-                };
-                client_call
-                    .run(context, |channel| pass.run(Some(channel)))
-                    .await
-            }
-            Ok(Work::Suspended(retry)) => call::go_on(context, *retry).await,
-            // `tasks/result` is unknown here (MCP-TX-12).
-            Ok(Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
-            Err(error) => Err(error),
-        },
-    };
+    let id = request.id.clone();
+    let call = context.stateless_call(revision, method, request, meta);
+    let outcome = answer(context, call).await;
     context.count(Era::Modern, Some(method), &outcome);
-    outcome.map_err(|error| error.answering(revision, Some(&request.id)))
+    outcome.map_err(|error| error.answering(revision, Some(&id)))
 }
 
-/// Runs a call. A long one with progress is answered by a stream without ids.
+async fn answer(context: &RequestContext<'_>, call: Box<Call>) -> Result<Response, McpError> {
+    if call.method == Method::SubscriptionsListen {
+        return listen(context, &call).await;
+    }
+    // A call has sent nothing yet, and writes its own error.
+    let (about, revision) = (call.about(true), call.revision);
+    let dispatched = dispatch(context.state, call, context.headers);
+    let work = in_time(&context.state.shutdown, dispatched).await;
+    match work.unwrap_or_else(|| Err(McpError::lost(Lost::Draining, &about, revision)))? {
+        Work::Done(body) => Ok(context.answer(body)),
+        Work::Run(Run {
+            call,
+            job: Job::Retry(retry),
+        }) => call::go_on(context, call, retry).await,
+        Work::Run(run) if run.talks(context.state) || run.may_become_task() => {
+            call::run(context, run).await
+        }
+        Work::Run(run) => run_silent(context, run).await,
+    }
+}
+
+/// Runs a call that sends no messages. A long one with progress is answered by a stream without
+/// ids.
 ///
 /// That stream cannot be resumed, and its end is the end of the call.
-async fn run(
-    context: &RequestContext<'_>,
-    revision: Revision,
-    mut call: Box<PreparedCall>,
-) -> Result<Response, McpError> {
-    let token = call.progress.take().filter(|_| context.accepted.events);
+async fn run_silent(context: &RequestContext<'_>, run: Run) -> Result<Response, McpError> {
+    let (call, about, revision) = (Arc::clone(&run.call), run.about(), run.call.revision);
+    let token = call.progress.clone();
+    let token = token.filter(|_| context.accepted.events);
     let Some(token) = token else {
-        let about = call.about();
         let words = &context.state.shutdown;
-        let done = in_time_under(words, &context.caller, call.run(None)).await;
+        let work = run.start(context.state, None);
+        let done = in_time_under(words, &call.caller, work).await;
         let outcome = done.unwrap_or_else(|why| Err(McpError::lost(why, &about, revision)));
         return outcome.map(|body| context.answer(body));
     };
     let begun = Instant::now();
-    let about = call.about();
-    let mut work = call.run(None);
+    let mut work = run.start(context.state, None);
     tokio::select! {
         biased;
         outcome = &mut work => return outcome.map(|body| context.answer(body)),
@@ -134,8 +98,7 @@ async fn run(
     }
     let slow = SlowCall {
         work,
-        state: context.state.clone(),
-        caller: Arc::clone(&context.caller),
+        call,
         about,
         reporter: ProgressReporter::new(token, revision, begun),
     };
@@ -151,8 +114,7 @@ async fn run(
 /// A call whose client receives progress.
 struct SlowCall {
     work: Running,
-    state: TransportServices,
-    caller: Arc<Caller>,
+    call: Arc<Call>,
     about: About,
     reporter: ProgressReporter,
 }
@@ -165,7 +127,7 @@ impl SlowCall {
                 let body = outcome.map_or_else(McpError::into_message, Some)?;
                 Some((sse::message(None, &body).into(), None))
             }
-            why = stopped(&self.state.shutdown, &self.caller) => {
+            why = self.call.stopped() => {
                 let body = self.about.lost_in(Era::Modern, why);
                 Some((sse::message(None, &body).into(), None))
             }
@@ -177,18 +139,13 @@ impl SlowCall {
 }
 
 /// `subscriptions/listen` (MCP-SB-1…MCP-SB-10).
-async fn listen(
-    context: &RequestContext<'_>,
-    cx: &Context<'_>,
-    request: &Request,
-    meta: &RequestMeta,
-) -> Result<Response, McpError> {
-    cx.limit_request(&request.id).await?;
+async fn listen(context: &RequestContext<'_>, call: &Call) -> Result<Response, McpError> {
+    call.limit_request().await?;
     if !context.accepted.events {
         return Err(McpError::NotAcceptable);
     }
-    let filter = Filter::read(&request.params, &meta.client_capabilities)
-        .map_err(|kind: ErrorKind| cx.fail(&kind, &request.id))?;
-    let pass = open::pass(&context.opening(), cx.revision, Some(&request.id)).await?;
-    open_for_listen(&context.opening(), &request.id, cx.revision, &filter, pass).await
+    let filter = Filter::read(&call.params, &call.client.capabilities)
+        .map_err(|kind: ErrorKind| call.fail(&kind))?;
+    let pass = open::pass(&context.opening(), call.revision, Some(&call.id)).await?;
+    open_for_listen(&context.opening(), &call.id, call.revision, &filter, pass).await
 }

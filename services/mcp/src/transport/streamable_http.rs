@@ -5,7 +5,6 @@
 
 pub(crate) mod call;
 pub(crate) mod messages;
-pub(crate) mod unbroken;
 
 use axum::response::Response as Answer;
 use http::{HeaderName, HeaderValue};
@@ -23,22 +22,15 @@ use portolan_protocol::{
 use crate::{
     backends::{
         services::Backends,
-        upstream::{
-            conversation::OfSession,
-            sessions::{end_sessions, roots_changed},
-        },
+        upstream::sessions::{end_sessions, roots_changed},
     },
     error::{self, McpError},
-    features::{context::Context, dispatch::dispatch, tasks, work::Work},
+    features::{dispatch, tasks, work::Work},
     instruments,
     nodes::notify,
     session::{LiveSession, event_id::EventId, written::SessionId},
     streams::open,
-    transport::{
-        request::{RequestContext, shown_name},
-        streamable_http::call::Reply,
-        trace,
-    },
+    transport::{RequestContext, shown_name, streamable_http::call::Reply, trace_message},
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -77,8 +69,8 @@ pub(crate) async fn initialize(
     let outcome = async {
         let params = InitializeParams::read(&request.params)
             .map_err(|kind| McpError::of(&kind, Revision::LATEST_LEGACY, Some(&request.id)))?;
-        let cx = context.call_context(params.revision, None, draft, None);
-        cx.limit_request(&request.id).await?;
+        let call = context.initialize_call(params.revision, request);
+        call.limit_request().await?;
         // Its next request would fail (REVIEW-F4).
         if !state.node.is_store_there().await {
             return Err(McpError::Unavailable);
@@ -128,7 +120,7 @@ pub(crate) async fn message(
 ) -> Result<Answer, McpError> {
     let id = read_id(context, session_id)?;
     if portolan_traces::is_on() {
-        trace::message(context, &message, id.revision);
+        trace_message(context, &message, id.revision);
     }
     let session = live(context, id)
         .await
@@ -145,9 +137,8 @@ pub(crate) async fn message(
     negotiate::check_session_headers(&message, headers, revision, mirroring)?;
     match message {
         Message::Request(request) => {
-            let cx = context.call_context(revision, Some(&session), draft, Some(headers));
-            match answer(context, &cx, &session, request, context.accepted.events).await? {
-                Reply::Whole(body) => Ok(context.answer(body)),
+            match answer(context, session, request, context.accepted.events).await? {
+                Reply::Body(body) => Ok(context.answer(body)),
                 Reply::Stream(stream) => Ok(stream),
             }
         }
@@ -170,9 +161,7 @@ pub(crate) async fn batch(
     headers: &Headers<'_>,
 ) -> Result<Answer, McpError> {
     let session = find(context, session_id).await?;
-    let SessionId {
-        revision, draft, ..
-    } = session.id;
+    let revision = session.id.revision;
     negotiate::check_session_version(headers, revision, None)?;
     let messages = match negotiate::open_batch(batch, revision)? {
         BatchContent::Calls(messages) => messages,
@@ -186,17 +175,16 @@ pub(crate) async fn batch(
     if portolan_traces::is_on() {
         // All calls of a batch have one trace, which its first call names.
         for message in &messages {
-            trace::message(context, message, revision);
+            trace_message(context, message, revision);
         }
     }
-    let cx = context.call_context(revision, Some(&session), draft, Some(headers));
     let mut requests = Vec::new();
     let mut asked = false;
     for message in messages {
         match message {
             Message::Request(request) => {
                 asked = true;
-                requests.push(answer(context, &cx, &session, request, false));
+                requests.push(answer(context, session.clone(), request, false));
             }
             Message::Notification(notification) => {
                 notified(context, &session, &notification).await?;
@@ -211,7 +199,7 @@ pub(crate) async fn batch(
     let bodies: Vec<Vec<u8>> = outcomes
         .into_iter()
         .filter_map(|outcome| match outcome {
-            Ok(Reply::Whole(body)) => Some(body),
+            Ok(Reply::Body(body)) => Some(body),
             Ok(Reply::Stream(_)) => None,
             Err(error) => error.into_message(),
         })
@@ -225,41 +213,34 @@ pub(crate) async fn batch(
 
 async fn answer(
     context: &RequestContext<'_>,
-    cx: &Context<'_>,
-    session: &LiveSession,
+    session: LiveSession,
     request: Request,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
-    let method = Method::of_client(&request.method, session.id.revision);
-    if let Some(method) = method {
-        context.note_method(method);
-    }
+    let (id, revision, key) = (request.id.clone(), session.id.revision, session.id.key);
+    let method = Method::of_client(&request.method, revision);
     let outcome = match method {
-        Some(method) => match dispatch(cx, method, &request).await {
-            Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
-            Ok(Work::Call(call)) if call.task.is_some() => {
-                Box::pin(tasks::begin(cx, session, call))
-                    .await
-                    .map(Reply::Whole)
+        Some(method) => {
+            context.note_method(method);
+            let call = context.session_call(session, method, request);
+            match dispatch(context.state, call, context.headers).await {
+                Ok(Work::Done(body)) => Ok(Reply::Body(body)),
+                Ok(Work::Run(run)) => match run.call.task {
+                    Some(wish) => Box::pin(tasks::begin(context.state, key, run, wish))
+                        .await
+                        .map(Reply::Body),
+                    None => call::run(context, run, may_stream).await,
+                },
+                Err(error) => Err(error),
             }
-            Ok(Work::Call(call)) => call::run(context, session, call, may_stream).await,
-            Ok(Work::Pass(pass)) => call::run_pass(context, session, pass, may_stream).await,
-            Ok(Work::Wait(wait)) => {
-                let facts = wait.facts();
-                let begin = |channel| wait.run(channel);
-                Box::pin(call::run_with(context, session, facts, may_stream, begin)).await
-            }
-            // Only requests that stand alone have a state for a retry.
-            Ok(Work::Suspended(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
-            Err(error) => Err(error),
-        },
-        None => Err(cx.fail(
-            &ErrorKind::MethodNotFound(request.method.to_string()),
-            &request.id,
-        )),
+        }
+        None => {
+            let kind = ErrorKind::MethodNotFound(request.method.to_string());
+            Err(McpError::of(&kind, revision, Some(&id)))
+        }
     };
     context.count(Era::Legacy, method, &outcome);
-    outcome.map_err(|error| error.answering(session.id.revision, Some(&request.id)))
+    outcome.map_err(|error| error.answering(revision, Some(&id)))
 }
 
 /// Sends the client's answer to the node that waits for it (MCP-N-3, STREAM-14).
@@ -333,7 +314,7 @@ pub(crate) async fn notified(
             if !sources.is_empty() {
                 let state: &Backends = state;
                 let state = state.clone();
-                let of_session = of_session(context, session);
+                let of_session = session.of(&context.caller, context.now);
                 let tracker = state.tracker.clone();
                 tracker.spawn(roots_changed(state, sources, of_session));
             }
@@ -343,17 +324,6 @@ pub(crate) async fn notified(
     };
     context.count(Era::Legacy, method, &outcome);
     outcome
-}
-
-/// The session in the form that the upstream modules need.
-fn of_session(context: &RequestContext<'_>, session: &LiveSession) -> OfSession {
-    OfSession {
-        key: session.id.key,
-        principal: context.caller.session_principal(),
-        person: context.caller.claims.sub.user(),
-        life: session.id.life(context.now),
-        level: session.level(),
-    }
 }
 
 /// GET: the stream of a session (MCP-T-30), or the rest of an answer whose stream broke (MCP-T-36).
@@ -424,7 +394,7 @@ pub(crate) async fn delete(
         .map_err(|_| McpError::Unavailable)?;
     let sources = context.server.upstreams();
     if !sources.is_empty() {
-        let over = of_session(context, &session);
+        let over = session.of(&context.caller, context.now);
         let state: &Backends = context.state;
         let state = state.clone();
         let tracker = state.tracker.clone();

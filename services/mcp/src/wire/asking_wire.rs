@@ -102,7 +102,7 @@ fn form() -> Raw {
 
 pub(crate) async fn who(channel: ClientChannel) -> Result<String, Unanswered> {
     let answer = channel
-        .ask(Revision::V2025_11_25, AskMethod::Elicit, &form())
+        .request(Revision::V2025_11_25, AskMethod::Elicit, &form())
         .await?;
     let name = answer
         .get("content")

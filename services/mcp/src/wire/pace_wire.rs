@@ -27,8 +27,8 @@ async fn chatter(
             message: None,
         };
         channel.progress(progress).await;
-        channel.tell(logged("one", number).into()).await;
-        channel.tell(logged("other", number).into()).await;
+        channel.notify(logged("one", number).into()).await;
+        channel.notify(logged("other", number).into()).await;
         sleep(Duration::from_millis(1)).await;
     }
     Ok("done".to_owned())
@@ -122,7 +122,7 @@ async fn f2_pp_3_a_task_is_heard_once_a_second_and_its_last_word_before_its_end(
                 message: None,
             };
             channel.progress(progress).await;
-            channel.tell(logged("one", number).into()).await;
+            channel.notify(logged("one", number).into()).await;
         }
         Ok("done".to_owned())
     });

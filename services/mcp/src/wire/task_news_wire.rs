@@ -269,7 +269,7 @@ async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whic
                 for level in ["info", "warning", "error"] {
                     let params = json!({"level": level, "data": 1});
                     let said = notice("notifications/message", params);
-                    channel.tell(said.into()).await;
+                    channel.notify(said.into()).await;
                 }
             }
             Ok(String::new())
@@ -310,7 +310,7 @@ async fn a_task_that_says_too_much_is_heard_ten_times_a_second() {
         for number in 0..500 {
             let params = json!({"level": "error", "data": number});
             let said = notice("notifications/message", params);
-            channel.tell(said.into()).await;
+            channel.notify(said.into()).await;
         }
         std::future::pending().await
     });

@@ -515,8 +515,8 @@ async fn both(channel: ClientChannel) -> Result<String, Unanswered> {
     channel.becomes_task().await;
     let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}});
     let form = Raw::of(&form).unwrap();
-    let one = channel.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
-    let two = channel.ask(Revision::V2025_11_25, AskMethod::Elicit, &form);
+    let one = channel.request(Revision::V2025_11_25, AskMethod::Elicit, &form);
+    let two = channel.request(Revision::V2025_11_25, AskMethod::Elicit, &form);
     let (one, two) = tokio::join!(one, two);
     let name = |answer: Raw| {
         answer

@@ -25,7 +25,7 @@ pub(crate) struct Tokens {
 }
 
 #[derive(Serialize)]
-pub(crate) struct Body<'a> {
+pub(crate) struct TokenRequestBody<'a> {
     access_token: &'a str,
     token_type: &'static str,
     expires_in: i64,
@@ -36,7 +36,7 @@ pub(crate) struct Body<'a> {
 
 impl IntoResponse for Tokens {
     fn into_response(self) -> Response {
-        let body = Body {
+        let body = TokenRequestBody {
             access_token: self.access.expose(),
             token_type: "Bearer",
             expires_in: self.expires_in,

@@ -7,7 +7,7 @@ use portolan_model::id::{ApiKeyId, GrantId, TenantId};
 use portolan_storage::{
     SystemTx,
     oauth::connected_apps::{self, ConnectedApp, Ended, Which},
-    platform::operators::{self, Client},
+    platform::operators::{self, ClientRow},
 };
 use serde_json::{Value, json};
 
@@ -104,14 +104,14 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
     }
 }
 
-async fn find(tx: &mut SystemTx, client_id: &str) -> Result<Client> {
+async fn find(tx: &mut SystemTx, client_id: &str) -> Result<ClientRow> {
     operators::clients(tx, Some(client_id), None, 1)
         .await?
         .pop()
         .with_context(|| format!("there is no client {client_id}"))
 }
 
-fn facts(client: &Client) -> Value {
+fn facts(client: &ClientRow) -> Value {
     json!({
         "id": client.id,
         "client_id": client.client_id,
@@ -198,7 +198,7 @@ async fn set_blocked(desk: &Desk, client_id: &str, blocked: bool) -> Result<Exit
 
 /// Ends what people allowed a client: one by one and not by the client's name, which nodes would
 /// refuse for hours after it is let in again.
-async fn end_client(desk: &Desk, client: &Client) -> Result<usize> {
+async fn end_client(desk: &Desk, client: &ClientRow) -> Result<usize> {
     let which = Which {
         client: Some(client.id),
         ..Which::default()

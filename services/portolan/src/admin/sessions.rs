@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use portolan_model::id::SessionId;
 use portolan_storage::{
     accounts::browser_sessions::{self, EndReason},
-    platform::operators::{self, Session},
+    platform::operators::{self, SessionRow},
 };
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
     }
 }
 
-pub(super) fn facts(session: &Session) -> Value {
+pub(super) fn facts(session: &SessionRow) -> Value {
     json!({
         "id": session.id,
         "user": session.user,
@@ -95,7 +95,7 @@ pub(super) fn facts(session: &Session) -> Value {
     })
 }
 
-pub(super) fn table(sessions: &[Session]) -> Table {
+pub(super) fn table(sessions: &[SessionRow]) -> Table {
     let mut table = Table::new(&[
         "ID",
         "USER",

@@ -13,7 +13,7 @@ use portolan_storage::{
     oauth::{
         connected_apps::{self, Which},
         grants::REVOCATION_MEMORY,
-        revocations::{self, Kind, New},
+        revocations::{self, New, RevocationKind},
     },
     platform::operators::{self, People, Person},
 };
@@ -251,7 +251,7 @@ async fn set_locked(desk: &Desk, name: &str, locked: bool) -> Result<ExitCode> {
         detail = json!({ "sessions": sessions, "apps": apps });
     }
     let revocation = New {
-        kind: Kind::User,
+        kind: RevocationKind::User,
         reference: &person.id.to_string(),
         tenant: None,
         epoch: Some(epoch),

@@ -7,7 +7,7 @@ use anyhow::Result;
 use portolan_keys::{OpenError, Purpose, vault::data_key_owner};
 use portolan_storage::{
     SystemTx,
-    platform::sealed::{self, Place, Sealed},
+    platform::sealed::{self, Sealed, SealedColumn},
 };
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         let mut tx = desk.begin().await?;
         let rows = sealed::data_keys(&mut tx, after.0, BATCH).await?;
         after.0 = rows.last().and_then(|row| match &row.place {
-            Place::DataKey(tenant, id) => Some((*tenant, *id)),
+            SealedColumn::DataKey(tenant, id) => Some((*tenant, *id)),
             _ => None,
         });
         if rows.is_empty() {
@@ -62,7 +62,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         let mut tx = desk.begin().await?;
         let rows = sealed::second_factors(&mut tx, after.1, BATCH).await?;
         after.1 = rows.last().and_then(|row| match &row.place {
-            Place::SecondFactor(user) => Some(*user),
+            SealedColumn::SecondFactor(user) => Some(*user),
             _ => None,
         });
         if rows.is_empty() {
@@ -157,23 +157,25 @@ async fn batch(
 fn reseal(desk: &Desk, row: &Sealed) -> Result<Vec<u8>, OpenError> {
     let (keys, now) = (&desk.keys, desk.now());
     match &row.place {
-        Place::DataKey(tenant, id) => keys.rewrap_data_key(
+        SealedColumn::DataKey(tenant, id) => keys.rewrap_data_key(
             &data_key_owner(*tenant.uuid_bytes(), *id.as_bytes()),
             &row.bytes,
             now,
         ),
-        Place::SigningKey(kid) => keys.reseal(Purpose::SigningKey, &row.bytes, kid.as_bytes(), now),
-        Place::SecondFactor(user) => {
+        SealedColumn::SigningKey(kid) => {
+            keys.reseal(Purpose::SigningKey, &row.bytes, kid.as_bytes(), now)
+        }
+        SealedColumn::SecondFactor(user) => {
             keys.reseal(Purpose::SecondFactor, &row.bytes, user.uuid_bytes(), now)
         }
     }
 }
 
 /// For an operator.
-fn place(place: &Place) -> String {
+fn place(place: &SealedColumn) -> String {
     match place {
-        Place::DataKey(tenant, id) => format!("data key {id} of {tenant}"),
-        Place::SigningKey(kid) => format!("signing key {kid}"),
-        Place::SecondFactor(user) => format!("the second factor of {user}"),
+        SealedColumn::DataKey(tenant, id) => format!("data key {id} of {tenant}"),
+        SealedColumn::SigningKey(kid) => format!("signing key {kid}"),
+        SealedColumn::SecondFactor(user) => format!("the second factor of {user}"),
     }
 }

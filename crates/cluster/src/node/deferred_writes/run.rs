@@ -39,10 +39,6 @@ async fn run_one(inner: &Inner, write: DeferredWrite) {
             let unregister = guarded_store.store.unregister(session, &rpc);
             let _ = guarded_store.call("unregister", within, unregister).await;
         }
-        DeferredWrite::Detach { stream, generation } => {
-            let detach = guarded_store.store.detach(stream, inner.id, generation);
-            let _ = guarded_store.call("detach", within, detach).await;
-        }
         DeferredWrite::Remember { session, principal } => {
             operations::keep_few(inner, session, principal).await;
         }

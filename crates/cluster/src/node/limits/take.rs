@@ -10,7 +10,7 @@ use super::{
     bucket::{Ask, Bucket, TakeOutcome, Waiter},
     decisions::DecisionSource,
 };
-use crate::{lock, node::inner::Inner, store::LeaseWanted};
+use crate::{lock, node::inner::Inner, store::TakeTokens};
 
 /// Maximum number of buckets of one `lease`.
 const BATCH: usize = 128;
@@ -183,7 +183,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
             (ask, bucket.rate, bucket.is_listed)
         });
         if let Some((ask, rate, true)) = ask {
-            wanted.push(LeaseWanted {
+            wanted.push(TakeTokens {
                 shard: key.shard.clone(),
                 bucket: key.bucket.clone(),
                 interval_us: rate.interval_us,
@@ -198,7 +198,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
     if wanted.is_empty() {
         return;
     }
-    let leases = inner.guarded_store.store.lease(&wanted);
+    let leases = inner.guarded_store.store.take_tokens(&wanted);
     let leases = inner
         .guarded_store
         .call("lease", inner.settings.call_within, leases)

@@ -17,7 +17,7 @@ pub(crate) async fn beat(inner: Arc<Inner>) {
             () = inner.left.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        let beat = inner.guarded_store.store.beat(inner.id, settings.ttl);
+        let beat = inner.guarded_store.store.heartbeat(inner.id, settings.ttl);
         let members = inner
             .guarded_store
             .call_always("beat", settings.call_within, beat);

@@ -11,13 +11,10 @@ use futures_util::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{Connection, Delivery, Phase};
-use crate::{
-    lock,
-    node::{deferred_writes::DeferredWrite, inner::Inner},
-};
+use crate::{lock, node::inner::Inner};
 
 /// Deliveries of one stream to a client, in order. Ends when the stream ends, or when the client
-/// should reconnect. Dropping it reports that the client is gone.
+/// should reconnect. Drop it when the client is gone.
 pub struct StreamReader {
     connection: Arc<Connection>,
     inner: Arc<Inner>,
@@ -103,18 +100,11 @@ impl Drop for StreamReader {
     fn drop(&mut self) {
         metrics::gauge!("mcp_streams_open", "kind" => "P").decrement(1.0);
         let connection = &self.connection;
-        let standing = connection.standing();
         connection.end();
         self.inner
             .connections
             .remove(connection.stream.session, |other| {
                 Arc::ptr_eq(other, connection)
             });
-        if standing.phase == Phase::Attached {
-            self.inner.deferred_writes.add(DeferredWrite::Detach {
-                stream: connection.stream,
-                generation: standing.generation,
-            });
-        }
     }
 }

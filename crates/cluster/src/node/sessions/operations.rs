@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Cached, SessionError, SessionState, Unavailable, WaitingPermit};
 use crate::{
     node::{guarded_store::GuardedStore, inner::Inner},
-    store::{self, Begin, Fresh, Principal, SessionKey, StoreError, Update, Version},
+    store::{self, Begin, Fresh, Principal, Remove, SessionKey, StoreError, Update, Version},
 };
 
 /// Pause between two attempts of a request that waits for the store.
@@ -145,9 +145,10 @@ pub(crate) async fn keep_few(inner: &Inner, session: SessionKey, principal: Prin
     };
     let mut gone = Vec::new();
     for old in over {
-        let forget = guarded_store
-            .store
-            .forget(old, principal, settings.unused_for);
+        let forget =
+            guarded_store
+                .store
+                .remove(old, principal, Remove::Unused(settings.unused_for));
         let is_gone = guarded_store
             .call("forget", settings.call_within, forget)
             .await;
@@ -227,9 +228,11 @@ pub(crate) async fn end(
     life: Duration,
 ) -> Result<(), Unavailable> {
     patiently(inner, "end", || {
-        inner.guarded_store.store.end(session, principal, life)
+        let remove = Remove::Ended(life);
+        inner.guarded_store.store.remove(session, principal, remove)
     })
     .await
+    .map(|_| ())
 }
 
 /// Repeats an operation for as long as a request may wait for the store.

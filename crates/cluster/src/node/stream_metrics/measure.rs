@@ -16,8 +16,6 @@ use crate::{lock, node::inner::Inner};
 const OFTEN: Duration = Duration::from_secs(1);
 /// Intervals between two measurements of the streams.
 const STREAMS: u32 = 5;
-/// Intervals between two reads of the store's memory.
-const MEMORY: u32 = 15;
 
 /// Measures until the node stops or leaves.
 pub(crate) async fn measure(inner: Arc<Inner>) {
@@ -34,22 +32,15 @@ pub(crate) async fn measure(inner: Arc<Inner>) {
         if let Some(beat) = inner.watcher.last_beat() {
             metrics::gauge!("beat_age_seconds").set(beat.elapsed().as_secs_f64());
         }
-        metrics::gauge!("redis_inflight").set(number(inner.guarded_store.store.in_flight()));
+        let health = inner.guarded_store.store.health();
+        metrics::gauge!("redis_inflight").set(number(health.in_flight));
+        if let Some(used) = health.used_memory {
+            metrics::gauge!("redis_used_memory_ratio").set(used);
+            inner.guarded_store.slowness.filled(used);
+        }
         if round % STREAMS == 0 {
             metrics::gauge!("server_requests_open").set(number(inner.questions.len()));
             streams(&inner, &mut shown);
-        }
-        if round % MEMORY == 0 {
-            let asked = inner.guarded_store.store.used_memory();
-            let within = inner.settings.call_within;
-            tokio::select! {
-                biased;
-                () = inner.stop.cancelled() => return,
-                used = tokio::time::timeout(within, asked) => if let Ok(Ok(Some(used))) = used {
-                    metrics::gauge!("redis_used_memory_ratio").set(used);
-                    inner.guarded_store.slowness.filled(used);
-                },
-            }
         }
     }
 }

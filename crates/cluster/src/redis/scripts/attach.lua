@@ -15,7 +15,7 @@ local m = redis.call('HMGET', KEYS[2], 'own', 'tail', 'at', 'ag', 'st', 'drop', 
 if not m[2] then return {1} end
 local cur, shown, split = tonumber(ARGV[2]), tonumber(ARGV[3]), 0
 if shown > 0 then
-  -- The same rules as fork::place.
+  -- The same rules as fork::place; tests/it/differential.rs compares both.
   local known = shown == 1
   for a, s, mark in string.gmatch(m[9], '(%d+):(%d+):(%x*),') do
     a, s = tonumber(a), tonumber(s)   -- attempt a, marked, starts after number s

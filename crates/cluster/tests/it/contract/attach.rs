@@ -11,7 +11,6 @@ super::cases![
     what_is_gone_and_what_is_unknown_differ,
     exactly_the_missed_events_follow_the_cursor,
     a_cursor_beyond_the_tail_is_held,
-    only_the_holder_of_the_generation_detaches,
     a_cursor_of_a_lost_branch_is_moved_to_the_fork,
     equal_numbers_with_another_mark_are_another_branch,
     an_event_belongs_to_the_attempt_that_wrote_it,
@@ -87,7 +86,10 @@ async fn what_is_gone_and_what_is_unknown_differ(ground: &Ground) {
         store.attach(stream(1), OTHER, START, A).await,
         Ok(Attached::Unknown)
     );
-    store.end(S, ME, LIFE).await.expect("ended");
+    store
+        .remove(S, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
     assert_eq!(
         store.attach(stream(1), ME, START, A).await,
         Ok(Attached::Unknown)
@@ -117,30 +119,6 @@ async fn a_cursor_beyond_the_tail_is_held(ground: &Ground) {
     store.append(key, &append(2, again)).await.expect("written");
     let (view, ..) = attach(store, key, cursor(5, Epoch::FIRST), B).await;
     assert_eq!(seqs(&view.events), [6]);
-}
-
-async fn only_the_holder_of_the_generation_detaches(ground: &Ground) {
-    let store = &*ground.store;
-    let key = stream(1);
-    open(store, key, 0).await;
-    attach(store, key, START, B).await;
-    for (node, generation) in [(A, 1), (A, 2), (B, 1), (B, 3)] {
-        store.detach(key, node, generation).await.expect("asked");
-    }
-    assert_eq!(
-        store.append(key, &append(0, Vec::new())).await,
-        Ok(done(0, Some(B), 2))
-    );
-    for _ in 0..2 {
-        store.detach(key, B, 2).await.expect("detached");
-    }
-    assert_eq!(
-        store.append(key, &append(0, Vec::new())).await,
-        Ok(done(0, None, 2))
-    );
-    let (view, ..) = attach(store, key, START, B).await;
-    assert_eq!(view.generation, 3);
-    store.detach(stream(9), B, 1).await.expect("of no stream");
 }
 
 /// A stream of three epochs: 1 wrote 1–3, 2 (nonce 7) 4–6, 3 (nonce 9) 7–8.

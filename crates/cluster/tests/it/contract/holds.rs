@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portolan_cluster::store::{Held, HoldWanted, NodeId};
+use portolan_cluster::store::{HeldSlots, HoldSlots, NodeId};
 
 use crate::fixture::{Ground, names::*};
 
@@ -18,8 +18,8 @@ super::cases![
 
 const LIFE: Duration = Duration::from_secs(60);
 
-fn wanted(used: u64, want: u64) -> HoldWanted {
-    HoldWanted {
+fn wanted(used: u64, want: u64) -> HoldSlots {
+    HoldSlots {
         shard: "tenant".to_owned(),
         bucket: "calls".to_owned(),
         limit: 10,
@@ -28,16 +28,16 @@ fn wanted(used: u64, want: u64) -> HoldWanted {
     }
 }
 
-async fn hold(ground: &Ground, node: NodeId, wanted: HoldWanted) -> Held {
+async fn hold(ground: &Ground, node: NodeId, wanted: HoldSlots) -> HeldSlots {
     ground
         .store
-        .hold(node, LIFE, &wanted)
+        .hold_slots(node, LIFE, &wanted)
         .await
         .expect("answered")
 }
 
-const fn held(held: u64, held_elsewhere: u64, used_elsewhere: u64) -> Held {
-    Held {
+const fn held(held: u64, held_elsewhere: u64, used_elsewhere: u64) -> HeldSlots {
+    HeldSlots {
         held,
         held_elsewhere,
         used_elsewhere,
@@ -62,24 +62,33 @@ async fn what_is_given_back_is_there_for_others(ground: &Ground) {
 
 async fn the_share_of_a_node_that_died_is_free_again(ground: &Ground) {
     let store = &*ground.store;
-    store.hold(A, ms(400), &wanted(7, 7)).await.expect("held");
+    store
+        .hold_slots(A, ms(400), &wanted(7, 7))
+        .await
+        .expect("held");
     assert_eq!(hold(ground, B, wanted(0, 9)).await, held(3, 7, 7));
     // A node that renews its share keeps it.
     ground.pass(ms(250)).await;
-    store.hold(A, ms(400), &wanted(7, 7)).await.expect("held");
+    store
+        .hold_slots(A, ms(400), &wanted(7, 7))
+        .await
+        .expect("held");
     ground.pass(ms(250)).await;
     assert_eq!(hold(ground, B, wanted(0, 9)).await.held, 3);
     ground.pass(ms(300)).await;
     assert_eq!(hold(ground, B, wanted(0, 9)).await, held(9, 0, 0));
     // The node was only late. It keeps what it uses, and gets no more until permits are free.
-    let back = store.hold(A, ms(400), &wanted(7, 9)).await.expect("held");
+    let back = store
+        .hold_slots(A, ms(400), &wanted(7, 9))
+        .await
+        .expect("held");
     assert_eq!(back, held(7, 9, 0));
 }
 
 async fn what_is_used_is_held_whatever_the_limit(ground: &Ground) {
     hold(ground, A, wanted(8, 8)).await;
     // The limit was lowered.
-    let lower = |used, want| HoldWanted {
+    let lower = |used, want| HoldSlots {
         limit: 3,
         ..wanted(used, want)
     };
@@ -101,12 +110,12 @@ async fn saying_it_again_changes_nothing(ground: &Ground) {
 
 async fn limits_are_counted_apart(ground: &Ground) {
     hold(ground, A, wanted(0, 10)).await;
-    let streams = HoldWanted {
+    let streams = HoldSlots {
         bucket: "streams".to_owned(),
         ..wanted(0, 5)
     };
     assert_eq!(hold(ground, B, streams).await, held(5, 0, 0));
-    let other = HoldWanted {
+    let other = HoldSlots {
         shard: "an}other{".to_owned(),
         ..wanted(0, 5)
     };
@@ -114,7 +123,7 @@ async fn limits_are_counted_apart(ground: &Ground) {
 }
 
 async fn absurd_numbers_do_no_harm(ground: &Ground) {
-    let absurd = HoldWanted {
+    let absurd = HoldSlots {
         limit: u64::MAX,
         ..wanted(u64::MAX, u64::MAX)
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portolan_cluster::store::{Bounds, Lease, LeaseWanted};
+use portolan_cluster::store::{Bounds, TakeTokens, TakenTokens};
 
 use crate::fixture::{Ground, names::*};
 
@@ -24,8 +24,8 @@ fn short_memory() -> Bounds {
     }
 }
 
-fn wanted(bucket: &str, want: u64, debt: u64) -> LeaseWanted {
-    LeaseWanted {
+fn wanted(bucket: &str, want: u64, debt: u64) -> TakeTokens {
+    TakeTokens {
         shard: "tenant".to_owned(),
         bucket: bucket.to_owned(),
         interval_us: 10_000_000,
@@ -36,8 +36,8 @@ fn wanted(bucket: &str, want: u64, debt: u64) -> LeaseWanted {
     }
 }
 
-async fn take(ground: &Ground, wanted: LeaseWanted) -> Lease {
-    let leases = ground.store.lease(&[wanted]).await.expect("leased");
+async fn take(ground: &Ground, wanted: TakeTokens) -> TakenTokens {
+    let leases = ground.store.take_tokens(&[wanted]).await.expect("leased");
     assert_eq!(leases.len(), 1);
     leases[0]
 }
@@ -53,7 +53,7 @@ async fn a_bucket_gives_its_burst_and_then_its_rate(ground: &Ground) {
         lease.wait > Duration::from_secs(8) && lease.wait <= Duration::from_secs(10),
         "{lease:?}"
     );
-    let quick = |want| LeaseWanted {
+    let quick = |want| TakeTokens {
         interval_us: 100_000,
         ..wanted("quick", want, 0)
     };
@@ -64,7 +64,7 @@ async fn a_bucket_gives_its_burst_and_then_its_rate(ground: &Ground) {
 }
 
 async fn buckets_are_counted_apart_and_answered_in_order(ground: &Ground) {
-    let other = LeaseWanted {
+    let other = TakeTokens {
         shard: "an}ot{her".to_owned(),
         ..wanted("x", 4, 0)
     };
@@ -75,10 +75,10 @@ async fn buckets_are_counted_apart_and_answered_in_order(ground: &Ground) {
         other,
         wanted("x", 9, 0),
     ];
-    let leases = ground.store.lease(&batch).await.expect("leased");
+    let leases = ground.store.take_tokens(&batch).await.expect("leased");
     let granted: Vec<_> = leases.iter().map(|lease| lease.granted).collect();
     assert_eq!(granted, [1, 2, 3, 4, 1]);
-    assert_eq!(ground.store.lease(&[]).await, Ok(Vec::new()));
+    assert_eq!(ground.store.take_tokens(&[]).await, Ok(Vec::new()));
 }
 
 async fn debt_is_always_taken(ground: &Ground) {
@@ -90,7 +90,7 @@ async fn debt_is_always_taken(ground: &Ground) {
 }
 
 async fn what_is_given_back_can_be_taken_again(ground: &Ground) {
-    let back = |back| LeaseWanted {
+    let back = |back| TakeTokens {
         back,
         ..wanted("x", 0, 0)
     };
@@ -102,7 +102,7 @@ async fn what_is_given_back_can_be_taken_again(ground: &Ground) {
     take(ground, back(1_000)).await;
     assert_eq!(take(ground, wanted("x", 9, 0)).await.granted, 5);
     // In one request, tokens are given back before others are taken.
-    let exchange = LeaseWanted {
+    let exchange = TakeTokens {
         back: 3,
         ..wanted("x", 9, 0)
     };
@@ -110,7 +110,7 @@ async fn what_is_given_back_can_be_taken_again(ground: &Ground) {
 }
 
 async fn absurd_wishes_do_no_harm(ground: &Ground) {
-    let absurd = |want, debt| LeaseWanted {
+    let absurd = |want, debt| TakeTokens {
         interval_us: 0,
         burst: u64::MAX,
         ..wanted("x", want, debt)
@@ -119,7 +119,7 @@ async fn absurd_wishes_do_no_harm(ground: &Ground) {
     for _ in 0..4 {
         assert_eq!(take(ground, absurd(u64::MAX, u64::MAX)).await.granted, 0);
     }
-    let none = LeaseWanted {
+    let none = TakeTokens {
         burst: 0,
         ..wanted("none", 1, 0)
     };
@@ -128,7 +128,7 @@ async fn absurd_wishes_do_no_harm(ground: &Ground) {
 
 /// TEST-C11, for the part of the store.
 async fn no_more_is_admitted_than_the_rate_and_the_burst(ground: &Ground) {
-    let one = LeaseWanted {
+    let one = TakeTokens {
         interval_us: 5_000,
         burst: 10,
         ..wanted("x", 3, 0)
@@ -147,31 +147,34 @@ async fn no_more_is_admitted_than_the_rate_and_the_burst(ground: &Ground) {
 
 async fn members_see_each_other_and_the_dead(ground: &Ground) {
     let store = &*ground.store;
-    let members = store.beat(A, ms(1000)).await.expect("beat");
+    let members = store.heartbeat(A, ms(1000)).await.expect("beat");
     assert_eq!(members.nodes.len(), 1);
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     let nodes: Vec<_> = members.nodes.iter().map(|member| member.node).collect();
     assert_eq!(nodes, [A, B]);
     assert!((1..=1000).contains(&members.nodes[0].valid_ms));
     assert!((59_000..=60_000).contains(&members.nodes[1].valid_ms));
     ground.pass(ms(1200)).await;
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     assert!(
         matches!(&members.nodes[..], [dead, _] if dead.node == A && dead.valid_ms <= -50),
         "{members:?}"
     );
     ground.pass(ms(1500)).await;
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     assert_eq!(members.nodes.len(), 1);
-    let members = store.beat(A, MINUTE).await.expect("beat");
+    let members = store.heartbeat(A, MINUTE).await.expect("beat");
     assert_eq!(members.nodes.len(), 2, "back again");
 }
 
 async fn who_leaves_is_forgotten(ground: &Ground) {
     let store = &*ground.store;
-    store.beat(A, MINUTE).await.expect("beat");
-    store.leave(A).await.expect("left");
-    store.leave(C).await.expect("never there");
-    let members = store.beat(B, MINUTE).await.expect("beat");
+    store.heartbeat(A, MINUTE).await.expect("beat");
+    store.heartbeat(A, Duration::ZERO).await.expect("left");
+    store
+        .heartbeat(C, Duration::ZERO)
+        .await
+        .expect("never there");
+    let members = store.heartbeat(B, MINUTE).await.expect("beat");
     assert_eq!(members.nodes.len(), 1);
 }

@@ -505,6 +505,9 @@ async fn streams_of_other_sessions_and_names_stay_apart(ground: &Ground) {
         assert_eq!(view.events.len(), 1);
         assert_eq!(view.events[0].payload, format!("of {n}"));
     }
-    store.end(other.session, ME, LIFE).await.expect("ended");
+    store
+        .remove(other.session, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
     assert_eq!(look(store, stream(1)).await.tail, 1);
 }

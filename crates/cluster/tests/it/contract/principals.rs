@@ -61,11 +61,26 @@ async fn who_comes_again_is_the_newest(ground: &Ground) {
 async fn an_idle_record_goes_and_one_in_use_stays(ground: &Ground) {
     let store = &*ground.store;
     begun(store).await;
-    assert_eq!(store.forget(S, ME, ms(1_000)).await, Ok(false), "in use");
+    assert_eq!(
+        store.remove(S, ME, Remove::Unused(ms(1_000))).await,
+        Ok(false),
+        "in use"
+    );
     ground.pass(ms(1_500)).await;
-    assert_eq!(store.forget(S, ME, ms(2_500)).await, Ok(false), "too soon");
-    assert_eq!(store.forget(S, ME, ms(1_000)).await, Ok(true));
-    assert_eq!(store.forget(S, ME, ms(1_000)).await, Ok(true), "again");
+    assert_eq!(
+        store.remove(S, ME, Remove::Unused(ms(2_500))).await,
+        Ok(false),
+        "too soon"
+    );
+    assert_eq!(
+        store.remove(S, ME, Remove::Unused(ms(1_000))).await,
+        Ok(true)
+    );
+    assert_eq!(
+        store.remove(S, ME, Remove::Unused(ms(1_000))).await,
+        Ok(true),
+        "again"
+    );
     let again = store.begin(S, ME, None, &fresh("anew")).await;
     assert!(matches!(again, Ok(Begin::Rebuilt { .. })), "{again:?}");
 }
@@ -73,9 +88,15 @@ async fn an_idle_record_goes_and_one_in_use_stays(ground: &Ground) {
 async fn nobody_forgets_what_is_not_theirs_or_what_was_ended(ground: &Ground) {
     let store = &*ground.store;
     begun(store).await;
-    assert_eq!(store.forget(S, OTHER, ms(0)).await, Ok(false));
-    store.end(S, ME, LIFE).await.expect("ended");
-    assert_eq!(store.forget(S, ME, ms(0)).await, Ok(false));
+    assert_eq!(
+        store.remove(S, OTHER, Remove::Unused(ms(0))).await,
+        Ok(false)
+    );
+    store
+        .remove(S, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
+    assert_eq!(store.remove(S, ME, Remove::Unused(ms(0))).await, Ok(false));
     let again = store.begin(S, ME, None, &fresh("anew")).await;
     assert_eq!(again, Ok(Begin::Unknown), "it stays ended");
 }

@@ -78,7 +78,7 @@ async fn o_6_a_note_rings_the_node_that_holds_the_connection_of_a_session(ground
     );
     for body in [&b"\x01\xff:\0"[..], b""] {
         let body = Bytes::copy_from_slice(body);
-        assert_eq!(store.notify(S, B, body.clone()).await, Ok(()));
+        assert_eq!(store.publish(S, B, body.clone()).await, Ok(()));
         let heard = heard(&mut b).await;
         assert_eq!(heard, NodeMessage::Session { session: S, body });
     }

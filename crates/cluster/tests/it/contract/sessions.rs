@@ -97,8 +97,8 @@ async fn another_principal_learns_and_changes_nothing(ground: &Ground) {
         Ok(Routed::Unknown)
     );
     assert_eq!(
-        store.end(S, OTHER, LIFE).await,
-        Ok(()),
+        store.remove(S, OTHER, Remove::Ended(LIFE)).await,
+        Ok(false),
         "like an unknown one"
     );
     assert_eq!(
@@ -166,7 +166,10 @@ async fn bodies_hold_any_bytes(ground: &Ground) {
 async fn an_ended_session_stays_ended_for_its_absolute_life(ground: &Ground) {
     let store = &*ground.store;
     begun(store).await;
-    store.end(S, ME, ms(1000)).await.expect("ended");
+    store
+        .remove(S, ME, Remove::Ended(ms(1000)))
+        .await
+        .expect("ended");
     assert_eq!(
         store.begin(S, ME, None, &fresh("x")).await,
         Ok(Begin::Unknown)
@@ -187,7 +190,10 @@ async fn an_ended_session_stays_ended_for_its_absolute_life(ground: &Ground) {
 
 async fn a_session_without_a_record_can_be_ended(ground: &Ground) {
     let store = &*ground.store;
-    store.end(S, ME, LIFE).await.expect("ended");
+    store
+        .remove(S, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
     assert_eq!(
         store.begin(S, ME, None, &fresh("x")).await,
         Ok(Begin::Unknown)
@@ -215,7 +221,10 @@ async fn ending_takes_everything_along_and_may_be_repeated(ground: &Ground) {
         .await
         .expect("answered");
     for _ in 0..2 {
-        store.end(S, ME, LIFE).await.expect("ended");
+        store
+            .remove(S, ME, Remove::Ended(LIFE))
+            .await
+            .expect("ended");
         for node in [Some(A), Some(B), None] {
             assert_eq!(store.owned_by(S.partition(), node).await, Ok(Vec::new()));
         }
@@ -235,7 +244,10 @@ async fn nothing_is_made_in_an_ended_session(ground: &Ground) {
     let store = &*ground.store;
     begun(store).await;
     open(store, stream(1), 1).await;
-    store.end(S, ME, LIFE).await.expect("ended");
+    store
+        .remove(S, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
     let over = Appended::Closed {
         state: State::Cancelled,
         tail: 0,
@@ -272,7 +284,10 @@ async fn every_node_concerned_hears_of_the_end(ground: &Ground) {
         .register(S, "s:|\0", C, None, MINUTE)
         .await
         .expect("registered");
-    store.end(S, ME, LIFE).await.expect("ended");
+    store
+        .remove(S, ME, Remove::Ended(LIFE))
+        .await
+        .expect("ended");
     for (node, messages) in &mut nodes {
         assert_eq!(
             heard(messages).await,

@@ -6,17 +6,14 @@ use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc, time::Duration}
 
 use futures_util::StreamExt;
 use portolan_cluster::{
-    fault::Rates,
     memory::Snapshot,
     node::{Delivery, Resumed, StreamReader, StreamWriter},
     store::{Bounds, Class, Cursor, StreamKey},
 };
 use tokio::time::Instant;
 
-use super::{
-    rng::NodeRng,
-    world::{ME, Member, NOTE, START, TENANT, World, cursor_of, text},
-};
+use super::world::{ME, Member, NOTE, START, TENANT, World, cursor_of, text};
+use crate::fixture::{fault::Rates, rng::NodeRng};
 
 /// Failures that may occur in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

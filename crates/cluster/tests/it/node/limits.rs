@@ -3,13 +3,11 @@
 
 use std::time::Duration;
 
-use portolan_cluster::{
-    fault::Rates,
-    node::{Limit, LimitKey, Rate},
-};
+use portolan_cluster::node::{Limit, LimitKey, Rate};
 use tokio::time::Instant;
 
 use super::world::{Member, World};
+use crate::fixture::fault::Rates;
 
 fn key(bucket: &str) -> LimitKey {
     LimitKey {

@@ -10,7 +10,6 @@ use std::{
 
 use portolan_cluster::{
     Revocations,
-    fault::FaultStore,
     revocation_freshness::{LEAST_STALENESS, RevocationFreshness},
     store::Store,
 };
@@ -18,6 +17,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::world::World;
+use crate::fixture::fault::FaultStore;
 
 const MOST: Duration = Duration::from_secs(60);
 /// Just below the limit.

@@ -35,7 +35,7 @@ use self::{
     scene::{Scene, Session},
     verdict::{Verdict, judge},
 };
-use super::rng::NodeRng;
+use crate::fixture::rng::NodeRng;
 use crate::history::Line;
 
 /// Number of seeds of every test run. The variable `PORTOLAN_TEST_SEEDS` sets another number, and

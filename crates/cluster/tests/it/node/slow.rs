@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use portolan_cluster::{
-    fault::Rates,
     node::{Limit, LimitKey, Rate},
     store::{Class, Routed},
 };
 
 use super::world::{ME, Member, NOTE, START, World, first, fresh, next, rest, show, some, text};
+use crate::fixture::fault::Rates;
 
 /// Calls `begin` often, for the given time.
 async fn begin_for(member: &Member, world: &World, long: Duration) {

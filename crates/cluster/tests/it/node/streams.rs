@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use portolan_cluster::{
-    fault::Fault,
     node::{Delivery, Over, Resumed},
     store::{Bounds, Class},
 };
@@ -14,6 +13,7 @@ use super::world::{
     LIFE, ME, NOTE, START, STRANGER, TENANT, World, cursor_of, first, next, quiet, rest, show,
     some, text,
 };
+use crate::fixture::fault::Fault;
 
 #[tokio::test(start_paused = true)]
 async fn the_opening_connection_gets_every_event_in_order_and_then_the_end() {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use portolan_cluster::{
-    fault::Rates,
     node::{PayloadPart, PayloadPlace, Payloads as _, Resumed},
     store::{Append, Cursor, Epoch, NewEvent, NodeId, Store as _, TakeOver, TakenOver},
 };
 use tokio::time::Instant;
 
 use super::world::{ME, NOTE, Named, START, TENANT, World, first, next, quiet, rest, some, text};
+use crate::fixture::fault::Rates;
 
 #[tokio::test(start_paused = true)]
 async fn the_client_of_a_dead_owner_gets_an_honest_error_within_twelve_seconds() {
@@ -229,7 +229,7 @@ async fn an_owner_that_is_alive_but_stuck_is_overruled_when_its_time_is_long_ove
         async move {
             loop {
                 use portolan_cluster::store::Store;
-                faults.beat(id, Duration::from_secs(6)).await.unwrap();
+                faults.heartbeat(id, Duration::from_secs(6)).await.unwrap();
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }

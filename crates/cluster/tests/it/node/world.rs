@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
+use crate::fixture::fault::FaultStore;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use portolan_cluster::{
-    fault::FaultStore,
     memory::MemoryStore,
     node::{
         Delivery, Lost, NewStream, Node, NodeSettings, PayloadPlace, Payloads, Resumed,

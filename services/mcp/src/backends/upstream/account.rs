@@ -20,7 +20,7 @@ use crate::{
     },
     catalog::{
         accounts::{Accounts, NoPerson},
-        credential_state::Access,
+        backend::Access,
         upstream::UpstreamSource,
     },
 };
@@ -150,10 +150,8 @@ impl Forward<'_> {
     fn linking<'s>(&'s self, source: &'s UpstreamSource) -> Option<Linking<'s>> {
         Some(Linking {
             accounts: source.accounts()?,
-            person: self.who.person,
+            call: self.call,
             channel: self.channel,
-            revision: self.revision,
-            opens_pages: self.who.declared.elicitation_url,
         })
     }
 

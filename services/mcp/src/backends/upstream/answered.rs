@@ -24,7 +24,6 @@ use portolan_upstream::UpstreamError;
 use crate::{
     backends::{
         account::console_page,
-        said,
         services::Backends,
         upstream::{
             conversation::{NoClient, NoConversation},
@@ -46,7 +45,7 @@ impl Forward<'_> {
             // (MCP-LG-4).
             return level.is_some();
         }
-        matches!((level, self.level), (Some(level), Some(least)) if level >= least)
+        matches!((level, self.level()), (Some(level), Some(least)) if level >= least)
     }
 
     /// MCP-RE-12, MCP-X-6B: a result or the parameters of a question, with the URIs that the client
@@ -80,7 +79,7 @@ impl Forward<'_> {
             error,
             self.method,
             from,
-            self.revision,
+            self.call.revision,
             channel.capabilities(),
         ) {
             Failed::Steps(steps) => Some(steps),
@@ -89,15 +88,15 @@ impl Forward<'_> {
     }
 
     pub(crate) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
-        let body = said(visible, self.method, self.id, self.revision, self.identity);
+        let body = self.call.said(visible);
         Answered { body, outcome }
     }
 
     fn tool_failure(&self, text: String, outcome: CallOutcome) -> Answered {
         let result = CallResult::failure(text);
         Answered {
-            body: Ok(jsonrpc::response_with(self.id, 256, |out| {
-                result.write(self.revision, self.identity, out);
+            body: Ok(jsonrpc::response_with(&self.call.id, 256, |out| {
+                result.write(self.call.revision, &self.call.server.identity, out);
             })),
             outcome,
         }
@@ -105,7 +104,7 @@ impl Forward<'_> {
 
     pub(crate) fn error(&self, error: &RpcError, outcome: CallOutcome) -> Answered {
         Answered {
-            body: Ok(jsonrpc::error_response(Some(self.id), error)),
+            body: Ok(jsonrpc::error_response(Some(&self.call.id), error)),
             outcome,
         }
     }
@@ -119,15 +118,15 @@ impl Forward<'_> {
         }
         let shape = Shape {
             from,
-            to: self.revision,
-            identity: self.identity,
+            to: self.call.revision,
+            identity: &self.call.server.identity,
             uniform: false,
         };
         match translate::result(self.method, &self.known_uris(result), &shape) {
             Ok(shaped) => {
                 let is_error = result.get("isError").and_then(|raw| raw.boolean());
                 Answered {
-                    body: Ok(jsonrpc::response(self.id, &shaped.json)),
+                    body: Ok(jsonrpc::response(&self.call.id, &shaped.json)),
                     outcome: if is_error == Some(true) {
                         CallOutcome::ToolError
                     } else {
@@ -144,7 +143,7 @@ impl Forward<'_> {
 
     /// MCP-X-6G: whether a result violates its schema, for clients with output schemas.
     fn breaks_its_word(&self, result: &Raw) -> bool {
-        if self.revision.facts().structured_output == StructuredOutput::Absent {
+        if self.call.revision.facts().structured_output == StructuredOutput::Absent {
             return false;
         }
         let Some(check) = self.tool.and_then(|tool| tool.output.as_ref()) else {
@@ -164,15 +163,21 @@ impl Forward<'_> {
     pub(crate) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
         if self.method == Method::Complete && error.code == -32601 {
             // MCP-X-18: the server has no completion, so there are no suggestions.
-            let result = completion::result(self.revision, self.identity, &[], None, false);
+            let result = completion::result(
+                self.call.revision,
+                &self.call.server.identity,
+                &[],
+                None,
+                false,
+            );
             return Answered {
-                body: Ok(jsonrpc::response(self.id, &result)),
+                body: Ok(jsonrpc::response(&self.call.id, &result)),
                 outcome: CallOutcome::Ok,
             };
         }
         let nothing = ClientCapabilities::default();
         let capabilities = self.channel.map_or(&nothing, ClientChannel::capabilities);
-        match translate::error(error, self.method, from, self.revision, capabilities) {
+        match translate::error(error, self.method, from, self.call.revision, capabilities) {
             Failed::Error(mut error, _) | Failed::Degraded(mut error) => {
                 if let (Some(renamed), Some(data)) = (self.renamed, &error.data) {
                     let published = |own: &str| renamed.published(own);
@@ -185,7 +190,7 @@ impl Forward<'_> {
             Failed::Missing(required) => {
                 let kind = ErrorKind::MissingCapability { required };
                 Answered {
-                    body: Err(McpError::of(&kind, self.revision, Some(self.id))),
+                    body: Err(McpError::of(&kind, self.call.revision, Some(&self.call.id))),
                     outcome: CallOutcome::UpstreamError,
                 }
             }
@@ -220,7 +225,7 @@ impl Forward<'_> {
             };
         }
         let page = || Visible::NotLinked {
-            url: console_page(state, &self.who.tenant_slug, source.id),
+            url: console_page(state, &self.call.tenant_slug, source.id),
         };
         let error = match error {
             NoConversation::Upstream(error) => error,

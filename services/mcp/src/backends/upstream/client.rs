@@ -15,7 +15,7 @@ use crate::{
         services::Backends,
         upstream::conversation::{LONGEST_CALL, NoClient, NoConversation},
     },
-    catalog::{credential_state::Access, upstream::UpstreamSource},
+    catalog::{backend::Access, upstream::UpstreamSource},
 };
 
 /// A client for a server, and the token that opens the server, if one does.

@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use portolan_cluster::{SessionKey, store::Principal};
 use portolan_connections::NoToken;
-use portolan_model::{Digest, id::UserId};
 use portolan_protocol::{
     capability::{ClientCapabilities, TASKS_EXTENSION},
     initialize::Implementation,
@@ -15,6 +13,8 @@ use portolan_protocol::{
     revision::{Era, Revision},
 };
 use portolan_upstream::{Connection, Request, ServerFacts, Speaker, UpstreamError};
+
+use crate::call::Call;
 
 /// The longest time of a call, whatever its progress and questions (MCP-L-12, MCP-X-24).
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(3600);
@@ -47,38 +47,6 @@ pub(crate) enum Spoken {
     Links,
 }
 
-/// The session of a client.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OfSession {
-    pub(crate) key: SessionKey,
-    pub(crate) principal: Principal,
-    /// The person that owns it, if one does.
-    pub(crate) person: Option<UserId>,
-    /// The rest of its lifetime.
-    pub(crate) life: Duration,
-    /// Its log level.
-    pub(crate) level: Level,
-}
-
-/// The identity of a caller for upstream servers.
-#[derive(Debug, Clone)]
-pub(crate) struct Who {
-    /// Its session, if it has one.
-    pub(crate) session: Option<OfSession>,
-    /// The person behind it, if there is one, for accounts of their own.
-    pub(crate) person: Option<UserId>,
-    /// The digest of tenant, person and client.
-    pub(crate) principal: Digest,
-    /// For the address of the console's page for a credential.
-    pub(crate) tenant_slug: Box<str>,
-    /// The client's name.
-    pub(crate) client_name: Option<Arc<str>>,
-    /// The declared capabilities.
-    pub(crate) declared: ClientCapabilities,
-    /// The capabilities as bits: clients that differ in them do not share a session (MCP-X-10).
-    pub(crate) fingerprint: u8,
-}
-
 /// A client's capabilities on one request, and whether it accepts a task; `None` is no
 /// capabilities.
 ///
@@ -88,16 +56,16 @@ pub(crate) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
 /// The caller, its capabilities on this request, and the client's era.
 ///
 /// A server that supports both eras is used in that of the client (MCP-X-5).
-pub(crate) type Speaks<'a> = (&'a Who, OnRequest<'a>, Era);
+pub(crate) type Speaks<'a> = (&'a Call, OnRequest<'a>, Era);
 
-impl Who {
+impl Call {
     /// The identity for servers of the session era at the begin of a session.
     pub(crate) fn speaker(&self) -> Speaker {
-        let name = self.client_name.as_deref().unwrap_or("portolan");
+        let name = self.client.name.as_deref().unwrap_or("portolan");
         let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
         Speaker {
             info: Raw::of(&card).unwrap_or_else(|_| Speaker::ourselves().info),
-            capabilities: said(&self.declared, Revision::LATEST_LEGACY, false),
+            capabilities: said(&self.client.capabilities, Revision::LATEST_LEGACY, false),
         }
     }
 

@@ -61,19 +61,19 @@ pub(crate) async fn exchange(
     params: Raw,
     as_task: bool,
 ) -> Result<Reply, NoConversation> {
-    let who = ask.who;
+    let (call, person) = (ask.call, ask.call.caller.person());
     // For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
     let can = ask.channel.map(|channel| (channel.capabilities(), as_task));
     let mut gone = None;
     let (mut again, mut renewed) = (true, false);
     loop {
-        let signed_in = source.sign_in(state, who.person).await?;
+        let signed_in = source.sign_in(state, person).await?;
         let connected = state
             .upstreams
             .connect(
                 state,
                 source,
-                (who, can, ask.era()),
+                (call, can, ask.era()),
                 &signed_in,
                 gone.as_ref(),
             )
@@ -87,7 +87,7 @@ pub(crate) async fn exchange(
                 Err(NoConversation::Upstream(error @ UpstreamError::Unauthorized { .. })),
                 Some(token),
             ) => {
-                if !source.renew(state, who.person, token, renewed).await? {
+                if !source.renew(state, person, token, renewed).await? {
                     return Err(error.into());
                 }
                 renewed = true;
@@ -95,7 +95,6 @@ pub(crate) async fn exchange(
             }
             (Err(error), _) => {
                 if let NoConversation::Upstream(error) = &error {
-                    let person = who.person;
                     source
                         .note_scope(state, person, token.as_ref(), error)
                         .await;
@@ -111,20 +110,21 @@ pub(crate) async fn exchange(
                 if is_modern { &params } else { &ask.params },
                 connection.revision(),
             ),
-            progress: ask.progress && ask.channel.is_some(),
-            log_level: ask.level.filter(|_| is_modern && ask.channel.is_some()),
+            progress: ask.wants_progress() && ask.channel.is_some(),
+            log_level: ask.level().filter(|_| is_modern && ask.channel.is_some()),
             traceparent: ask.traceparent.clone(),
             mirrored: ask.mirrored,
         };
-        if let (Some(level), Connection::Legacy(_), Some(_)) = (ask.level, &connection, ask.channel)
+        if let (Some(level), Connection::Legacy(_), Some(_)) =
+            (ask.level(), &connection, ask.channel)
         {
             let upstreams = &state.upstreams;
-            upstreams.wants_logs(source, who, &connection, level).await;
+            upstreams.wants_logs(source, call, &connection, level).await;
         }
         // MCP-X-23: before the server can send any message.
         let subscriber = match (&connection, ask.channel) {
             (Connection::Legacy(legacy), Some(channel)) if channel.capabilities().bits() != 0 => {
-                let whose = (who.person, account);
+                let whose = (person, account);
                 state
                     .get_streams
                     .subscribe(state, source, whose, legacy)
@@ -147,7 +147,7 @@ pub(crate) async fn exchange(
                 let Some(token) = &token else {
                     return Err(error.into());
                 };
-                if !source.renew(state, who.person, token, renewed).await? {
+                if !source.renew(state, person, token, renewed).await? {
                     return Err(error.into());
                 }
                 renewed = true;
@@ -156,7 +156,6 @@ pub(crate) async fn exchange(
                 continue;
             }
             Err(error) => {
-                let person = who.person;
                 source
                     .note_scope(state, person, token.as_ref(), &error)
                     .await;
@@ -236,7 +235,7 @@ async fn follow(
             }
             // MCP-X-76: the carrier checks token and growth.
             Event::Progress(progress) => {
-                if let Some(channel) = ask.channel.filter(|_| ask.progress) {
+                if let Some(channel) = ask.channel.filter(|_| ask.wants_progress()) {
                     channel.progress(progress).await;
                 }
             }
@@ -246,11 +245,11 @@ async fn follow(
                 {
                     let method = Method::LogMessage.name();
                     let notice = jsonrpc::notification(method, Some(params.as_bytes()));
-                    channel.tell(notice.into()).await;
+                    channel.notify(notice.into()).await;
                 }
             }
             Event::Request { id, method, params } => {
-                if ask.revision.era() == Era::Legacy && !rounds.go_on(asking.is_empty()) {
+                if ask.call.revision.era() == Era::Legacy && !rounds.go_on(asking.is_empty()) {
                     return Err(NoConversation::TooManyRounds);
                 }
                 let answered = answer(
@@ -290,7 +289,7 @@ async fn follow(
                         && channel.revision().facts().elicitation_ids
                     {
                         let notice = jsonrpc::notification(&method, Some(params.as_bytes()));
-                        channel.tell(notice.into()).await;
+                        channel.notify(notice.into()).await;
                     }
                 }
                 _ => {}

@@ -114,7 +114,9 @@ async fn send_to_pages(
     steps: &[UrlStep],
 ) -> Result<(), Visible> {
     for step in steps {
-        let answer = channel.ask(from, AskMethod::Elicit, &step.params()).await?;
+        let answer = channel
+            .request(from, AskMethod::Elicit, &step.params())
+            .await?;
         let action = answer.get("action").and_then(|action| action.string());
         if action.as_deref() != Some("accept") {
             return Err(Visible::Declined);
@@ -140,29 +142,4 @@ fn with_earlier(params: &Raw, earlier: Option<&Earlier>) -> Raw {
     }
     out.push(b'}');
     Raw::parse(out).unwrap_or_else(|_| params.clone())
-}
-
-/// The parameters with the server's own name of the item.
-///
-/// Members of our own leg (`task`, answers to questions that the server never asked) are left out.
-pub(crate) fn renamed(params: &Raw, (member, own): (&str, &Raw)) -> Raw {
-    let mut out = vec![b'{'];
-    result::write_string(member, &mut out);
-    out.push(b':');
-    out.extend_from_slice(own.as_bytes());
-    for (name, value) in params.members() {
-        if name != member
-            && matches!(
-                name.as_str(),
-                "arguments" | "argument" | "context" | "_meta"
-            )
-        {
-            out.push(b',');
-            result::write_string(&name, &mut out);
-            out.push(b':');
-            out.extend_from_slice(value.as_bytes());
-        }
-    }
-    out.push(b'}');
-    Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }

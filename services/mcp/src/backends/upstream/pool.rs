@@ -15,8 +15,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
-    backends::upstream::conversation::{Spoken, Who},
-    catalog::upstream::UpstreamSource,
+    backends::upstream::conversation::Spoken, call::Call, catalog::upstream::UpstreamSource,
 };
 
 /// Most servers in the cache of a node. A removed one is probed again.
@@ -63,10 +62,13 @@ pub(crate) enum Speaking {
 }
 
 impl Speaking {
-    pub(crate) fn of(who: &Who) -> Self {
-        match who.session {
-            Some(session) => Self::Session(session.key.0),
-            None => Self::Principal(who.principal, who.fingerprint),
+    pub(crate) fn of(call: &Call) -> Self {
+        match &call.session {
+            Some(session) => Self::Session(session.id.key.0),
+            None => {
+                let capabilities = &call.client.capabilities;
+                Self::Principal(call.caller.principal, capabilities.bits())
+            }
         }
     }
 }

@@ -53,14 +53,14 @@ pub(crate) async fn answer(
                 Ok(answer) => {
                     if known == AskMethod::ListRoots {
                         let upstreams = &state.upstreams;
-                        upstreams.told_roots(source, ask.who, connection, &answer);
+                        upstreams.told_roots(source, ask.call, connection, &answer);
                     }
                     Ok(answer)
                 }
                 Err(Unanswered::NotAskable(_)) => Err(unknown()),
                 // The client's own error (MCP-X-28).
                 Err(Unanswered::Refused(error)) => Err(refusal_of(&error)),
-                Err(why) => unanswered(known, why, ask.revision.era()),
+                Err(why) => unanswered(known, why, ask.call.revision.era()),
             }
         }
         _ => Err(unknown()),
@@ -80,13 +80,13 @@ async fn put(
 ) -> Result<Raw, Unanswered> {
     let from = connection.revision();
     let theirs = progress::wanted(params);
-    let session = ask.who.session.as_ref().filter(|_| theirs.is_some());
-    let told = session.and_then(|session| AwaitedProgress::new(state, session.key));
+    let session = ask.call.session.as_ref().filter(|_| theirs.is_some());
+    let told = session.and_then(|session| AwaitedProgress::new(state, session.id.key));
     let (Some(theirs), Some(mut told)) = (theirs, told) else {
-        return channel.ask(from, method, params).await;
+        return channel.request(from, method, params).await;
     };
     let token = told.token.clone();
-    let asked = channel.ask_under(from, method, params, Some(&token));
+    let asked = channel.request_with_progress(from, method, params, Some(&token));
     tokio::pin!(asked);
     let mut gate = progress::Gate::default();
     let mut meter = Meter::new(A_SECOND);

@@ -21,12 +21,14 @@ use crate::{
         services::Backends,
         upstream::{
             client::SignedIn,
-            conversation::{NoConversation, OfSession, Speaks, Spoken, Who, is_same, say_level},
+            conversation::{NoConversation, Speaks, Spoken, is_same, say_level},
             pool::{Eras, Kept, Known, OrphanedSession, Owner, Sessions, Speaking, Upstreams},
             tickets::{of_session, peek, place},
         },
     },
+    call::Call,
     catalog::upstream::UpstreamSource,
+    session::OfSession,
 };
 
 /// Most sessions of one server that a node keeps for clients without sessions, and links of old
@@ -58,7 +60,7 @@ impl Upstreams {
         &self,
         state: &Backends,
         source: &Arc<UpstreamSource>,
-        (who, can, era): Speaks<'_>,
+        (call, can, era): Speaks<'_>,
         signed_in: &SignedIn,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
@@ -66,18 +68,18 @@ impl Upstreams {
         let client = &signed_in.client;
         let spoken = known.spoken(state, client, era).await?;
         let owner = Owner {
-            speaker: Speaking::of(who),
+            speaker: Speaking::of(call),
             account: signed_in.account(),
         };
         let modern = || {
-            let modern = Modern::new(client.clone(), who.speaker_of_request(can));
+            let modern = Modern::new(client.clone(), call.speaker_of_request(can));
             Connection::Modern(modern)
         };
-        let begun = match (spoken, who.session) {
+        let begun = match (spoken, call.of_session()) {
             (Spoken::Modern, _) => return Ok(modern()),
             (Spoken::Sessions, Some(session)) => {
                 let place = place(session.key, source.id, owner.account);
-                let begun = of_session(state, place, client, session, who, gone).await;
+                let begun = of_session(state, place, client, session, call, gone).await;
                 if let Ok(Connection::Legacy(legacy)) = &begun
                     && legacy.ticket().has_session()
                 {
@@ -86,7 +88,7 @@ impl Upstreams {
                     self.left.note(place, ticket, now, || OrphanedSession {
                         source: Arc::clone(source),
                         principal: session.principal,
-                        person: who.person,
+                        person: session.person,
                         account: owner.account,
                         ticket: ticket.clone(),
                         due: now,
@@ -95,9 +97,9 @@ impl Upstreams {
                 begun
             }
             (Spoken::Sessions, None) => {
-                Box::pin(known.pooled(state, client, who, owner, gone)).await
+                Box::pin(known.pooled(state, client, call, owner, gone)).await
             }
-            (Spoken::Links, _) => Box::pin(known.link(state, client, who, owner, gone)).await,
+            (Spoken::Links, _) => Box::pin(known.link(state, client, call, owner, gone)).await,
         };
         let holds_none = match &begun {
             Err(NoConversation::Upstream(error)) => error.is_no_handshake(),
@@ -116,14 +118,14 @@ impl Upstreams {
     pub(crate) async fn wants_logs(
         &self,
         source: &UpstreamSource,
-        who: &Who,
+        call: &Call,
         connection: &Connection,
         level: Level,
     ) {
         let is_new = {
             let known = self.known(source);
             let mut all = lock(&known.kept);
-            let Some((_, kept)) = shared(&mut all, who, connection) else {
+            let Some((_, kept)) = shared(&mut all, call, connection) else {
                 return;
             };
             let is_new = kept.level.is_none_or(|said| said > level);
@@ -141,14 +143,14 @@ impl Upstreams {
     pub(crate) fn told_roots(
         &self,
         source: &UpstreamSource,
-        who: &Who,
+        call: &Call,
         connection: &Connection,
         roots: &Raw,
     ) {
         let roots = digest(roots.as_bytes());
         let known = self.known(source);
         let mut all = lock(&known.kept);
-        let Some((owner, kept)) = shared(&mut all, who, connection) else {
+        let Some((owner, kept)) = shared(&mut all, call, connection) else {
             return;
         };
         if *kept.roots.get_or_insert(roots) == roots {
@@ -331,7 +333,7 @@ impl Known {
         &self,
         state: &Backends,
         client: &Client,
-        who: &Who,
+        call: &Call,
         owner: Owner,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
@@ -340,7 +342,7 @@ impl Known {
             let ticket = kept.ticket().clone();
             return Ok(Connection::Legacy(Legacy::resume(client.clone(), ticket)));
         }
-        let (legacy, _) = Legacy::open(client, &who.speaker()).await?;
+        let (legacy, _) = Legacy::open(client, &call.speaker()).await?;
         Ok(self.keep(state, owner, Connection::Legacy(legacy)))
     }
 
@@ -348,14 +350,14 @@ impl Known {
         &self,
         state: &Backends,
         client: &Client,
-        who: &Who,
+        call: &Call,
         owner: Owner,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
         if let Some(kept) = self.take(state, owner, gone) {
             return Ok(kept);
         }
-        let (link, _) = Link::open(client, &who.speaker(), &state.tracker).await?;
+        let (link, _) = Link::open(client, &call.speaker(), &state.tracker).await?;
         Ok(self.keep(state, owner, Connection::Link(link)))
     }
 }
@@ -363,13 +365,13 @@ impl Known {
 /// The session that a principal's requests share, if `connection` is that one.
 fn shared<'a>(
     kept: &'a mut HashMap<Owner, Kept>,
-    who: &Who,
+    call: &Call,
     connection: &Connection,
 ) -> Option<(Owner, &'a mut Kept)> {
-    if who.session.is_some() {
+    if call.session.is_some() {
         return None;
     }
-    let speaker = Speaking::of(who);
+    let speaker = Speaking::of(call);
     kept.iter_mut()
         .find(|(owner, kept)| owner.speaker == speaker && is_same(&kept.connection, connection))
         .map(|(owner, kept)| (*owner, kept))

@@ -29,13 +29,16 @@ use crate::{
     backends::{
         services::Backends,
         upstream::{
-            conversation::{LONGEST_CALL, NoConversation, Who},
+            conversation::{LONGEST_CALL, NoConversation},
             exchange::{Reply, exchange},
             hints::{Hint, ListenPermit},
             request::{Answered, Forward},
         },
     },
-    call::client_channel::{ClientChannel, Unanswered},
+    call::{
+        Call,
+        client_channel::{ClientChannel, Unanswered},
+    },
     catalog::upstream::UpstreamSource,
     error::McpError,
     tasks::caller_tasks::TTL,
@@ -82,7 +85,7 @@ impl From<Violation> for Ended {
 struct Abandon {
     state: Backends,
     source: Arc<UpstreamSource>,
-    who: Who,
+    call: Arc<Call>,
     /// The era in which the task was begun: it is only known there.
     era: Era,
     params: Raw,
@@ -95,15 +98,15 @@ impl Drop for Abandon {
             return;
         }
         let (state, source) = (self.state.clone(), Arc::clone(&self.source));
-        let (who, era, params) = (self.who.clone(), self.era, self.params.clone());
+        let (call, era, params) = (Arc::clone(&self.call), self.era, self.params.clone());
         let tracker = state.tracker.clone();
         tracker.spawn(async move {
-            let Ok(signed_in) = source.sign_in(&state, who.person).await else {
+            let Ok(signed_in) = source.sign_in(&state, call.caller.person()).await else {
                 return;
             };
             let upstreams = &state.upstreams;
             let nothing = ClientCapabilities::default();
-            let speaker = (&who, Some((&nothing, true)), era);
+            let speaker = (&*call, Some((&nothing, true)), era);
             let connected = upstreams
                 .connect(&state, &source, speaker, &signed_in, None)
                 .await;
@@ -136,7 +139,7 @@ pub(crate) async fn follow(
     let mut abandon = ask.tool.map(|tool| Abandon {
         state: state.clone(),
         source: Arc::clone(&tool.source),
-        who: ask.who.clone(),
+        call: Arc::clone(ask.call),
         era: from.era(),
         params: params.clone(),
         armed: true,
@@ -202,7 +205,7 @@ impl Forward<'_> {
             .and_then(|data| data.get("requiredCapabilities")?.get("extensions"));
         error.code == -32021
             && from.era() == Era::Modern
-            && self.revision.era() == Era::Legacy
+            && self.call.revision.era() == Era::Legacy
             && required.is_some_and(|required| required.get(TASKS_EXTENSION).is_some())
     }
 
@@ -303,16 +306,11 @@ impl Following<'_> {
         let about = Forward {
             method,
             params: params.clone(),
-            id: self.ask.id,
-            revision: self.ask.revision,
-            who: self.ask.who,
+            call: self.ask.call,
             mirrored: &[],
             tool: None,
-            progress: false,
-            level: None,
             channel: self.ask.channel,
             traceparent: None,
-            identity: self.ask.identity,
             renamed: self.ask.renamed,
         };
         Box::pin(exchange(self.state, self.source, &about, params, true)).await
@@ -378,10 +376,10 @@ impl Following<'_> {
         let (state, source) = (self.state.clone(), Arc::clone(self.source));
         let capabilities = self.ask.channel.map(ClientChannel::capabilities).cloned();
         let capabilities = capabilities.unwrap_or_default();
-        let who = self.ask.who.clone();
+        let call = Arc::clone(self.ask.call);
         let id = task.id.clone();
         self.listener = Listener::Opening(Box::pin(async move {
-            let account = source.account(who.person).ok()?;
+            let account = source.account(call.caller.person()).ok()?;
             let signed_in = source
                 .sign_in_for(&state, account, LONGEST_CALL, LONGEST_CALL)
                 .await
@@ -389,7 +387,7 @@ impl Following<'_> {
             let connected = state.upstreams.connect(
                 &state,
                 &source,
-                (&who, Some((&capabilities, true)), Era::Modern),
+                (&call, Some((&capabilities, true)), Era::Modern),
                 &signed_in,
                 None,
             );
@@ -517,7 +515,7 @@ async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> Quest
     let answer = match ask.channel {
         Some(channel) => {
             channel
-                .ask(
+                .request(
                     Revision::V2026_07_28,
                     request.method,
                     &ask.known_uris(&request.params),

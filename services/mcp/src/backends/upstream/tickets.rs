@@ -16,12 +16,16 @@ use portolan_upstream::{Client, Connection, Legacy, Ticket};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::backends::{
-    services::Backends,
-    upstream::{
-        conversation::{NoConversation, OfSession, Who, is_same, set_level},
-        pool::Opened,
+use crate::{
+    backends::{
+        services::Backends,
+        upstream::{
+            conversation::{NoConversation, is_same, set_level},
+            pool::Opened,
+        },
     },
+    call::Call,
+    session::OfSession,
 };
 
 /// The key of a ticket's record, in the partition of the client's session.
@@ -131,7 +135,7 @@ pub(crate) async fn of_session(
     place: SessionKey,
     client: &Client,
     session: OfSession,
-    who: &Who,
+    call: &Call,
     gone: Option<&Connection>,
 ) -> Result<Connection, NoConversation> {
     let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
@@ -141,7 +145,7 @@ pub(crate) async fn of_session(
         return Ok(resume(ticket));
     }
     // Boxed: most calls do not need this large future.
-    Box::pin(looked_up(state, place, client, session, who, gone)).await
+    Box::pin(looked_up(state, place, client, session, call, gone)).await
 }
 
 async fn looked_up(
@@ -149,7 +153,7 @@ async fn looked_up(
     place: SessionKey,
     client: &Client,
     session: OfSession,
-    who: &Who,
+    call: &Call,
     gone: Option<&Connection>,
 ) -> Result<Connection, NoConversation> {
     let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
@@ -160,7 +164,7 @@ async fn looked_up(
             return Ok(kept);
         }
     }
-    let speaker = who.speaker();
+    let speaker = call.speaker();
     let (legacy, facts) = Box::pin(Legacy::open(client, &speaker)).await?;
     let ours = Connection::Legacy(legacy.clone());
     Box::pin(set_level(&ours, &facts, session.level)).await;

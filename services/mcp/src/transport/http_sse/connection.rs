@@ -21,8 +21,8 @@ use crate::{
     caller::Caller,
     session::written::SessionId,
     transport::{
+        RequestContext,
         http_sse::{Card, Note, connections::Arrival},
-        request::RequestContext,
         services::TransportServices,
         streamable_http::call,
     },

@@ -9,12 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt, future, stream};
 use portolan_net::sse_body::SseBody;
-use portolan_protocol::{
-    capability::ClientCapabilities,
-    jsonrpc::{self, ProgressToken},
-    revision::Revision,
-    sse,
-};
+use portolan_protocol::sse;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until},
@@ -22,31 +17,29 @@ use tokio::{
 
 use crate::{
     call::{
-        Running,
+        Call, Running,
         client_channel::{ChannelMessage, ClientChannel},
         notices::Notices,
-        request_state::{Continued, RequestScope},
         retry::{Follow, Retry, Step},
         suspended,
     },
     error::McpError,
-    payloads::About,
-    shutdown::stopped,
+    features::work::Run,
     tasks::{
         caller_tasks::{CallerTasks, TTL},
         run::Opened,
         services::TaskServices,
     },
-    transport::request::RequestContext,
+    transport::RequestContext,
 };
 
 /// A call that runs for its request.
 struct RunningCall {
     services: TaskServices,
-    scope: Arc<RequestScope>,
+    call: Arc<Call>,
     notices: Notices,
     /// Taken when the call is suspended.
-    call: Option<(Running, mpsc::Receiver<ChannelMessage>)>,
+    work: Option<(Running, mpsc::Receiver<ChannelMessage>)>,
     waiting: Option<ChannelMessage>,
     done: Option<Result<Vec<u8>, McpError>>,
     /// When the call becomes a task, if it is not done by then (MCP-X-54).
@@ -56,54 +49,38 @@ struct RunningCall {
 /// The source of an answer's messages.
 enum MessageSource {
     /// A call of this request.
-    StatelessCall(RunningCall),
+    Running(RunningCall),
     /// A call that was suspended by an earlier request.
     Follow(Follow),
 }
 
-/// A call that may send messages before its answer, and does not run yet.
-pub(crate) struct StatelessCall {
-    pub(crate) scope: RequestScope,
-    pub(crate) capabilities: ClientCapabilities,
-    /// The state from an earlier round.
-    pub(crate) continued: Option<Box<Continued>>,
-    /// The token under which the client wants progress.
-    pub(crate) progress: Option<ProgressToken>,
-    /// After this time it becomes a task, if it may.
-    pub(crate) patience: Option<Duration>,
-}
-
-impl StatelessCall {
-    /// Runs the call and answers the request.
-    pub(crate) async fn run(
-        self,
-        context: &RequestContext<'_>,
-        begin: impl FnOnce(ClientChannel) -> Running,
-    ) -> Result<Response, McpError> {
-        let scope = Arc::new(self.scope);
-        let continued = self.continued.map(|continued| *continued);
-        let (channel, said) =
-            ClientChannel::of_request(Arc::clone(&scope), self.capabilities, continued);
-        let services: &TaskServices = context.state;
-        let running = RunningCall {
-            services: services.clone(),
-            notices: Notices::new(scope.revision, self.progress),
-            scope,
-            call: Some((begin(channel), said)),
-            waiting: None,
-            done: None,
-            task_at: self.patience.map(|patience| Instant::now() + patience),
-        };
-        answer(context, MessageSource::StatelessCall(running)).await
-    }
+/// Runs the call and answers the request.
+pub(crate) async fn run(context: &RequestContext<'_>, run: Run) -> Result<Response, McpError> {
+    let services: &TaskServices = context.state;
+    let call = Arc::clone(&run.call);
+    // MCP-X-54: a longer call becomes a task.
+    let patience = Duration::from_secs(services.config.task_after_secs);
+    let task_at = run.may_become_task().then(|| Instant::now() + patience);
+    let (channel, said) = ClientChannel::of_request(Arc::clone(&call));
+    let running = RunningCall {
+        services: services.clone(),
+        notices: Notices::new(call.revision, call.progress.clone()),
+        call,
+        work: Some((run.start(context.state, Some(channel)), said)),
+        waiting: None,
+        done: None,
+        task_at,
+    };
+    answer(context, MessageSource::Running(running)).await
 }
 
 /// Continues a suspended call.
 pub(crate) async fn go_on(
     context: &RequestContext<'_>,
+    call: Arc<Call>,
     retry: Retry,
 ) -> Result<Response, McpError> {
-    match retry.begin().await? {
+    match retry.begin(call).await? {
         Ok(follow) => answer(context, MessageSource::Follow(follow)).await,
         Err(body) => Ok(context.answer(body)),
     }
@@ -113,26 +90,22 @@ pub(crate) async fn go_on(
 const HELD_BACK: Duration = Duration::from_secs(5);
 
 async fn answer(context: &RequestContext<'_>, source: MessageSource) -> Result<Response, McpError> {
-    let (state, caller, about) = (
-        context.state.clone(),
-        Arc::clone(&context.caller),
-        source.about(),
-    );
+    let call = Arc::clone(source.call());
     let steps = stream::unfold(Some(source), move |source| {
-        let (state, caller, about) = (state.clone(), Arc::clone(&caller), about.clone());
+        let call = Arc::clone(&call);
         async move {
             let mut source = source?;
             // The call ends with its connection.
             let step = tokio::select! {
                 biased;
                 step = source.step() => step,
-                why = stopped(&state.shutdown, &caller) => Step::Done(Err(McpError::lost(why, &about, Revision::V2026_07_28))),
+                why = call.stopped() => Step::Done(Err(McpError::lost(why, &call.about(false), call.revision))),
             };
             // The error may go out in a stream, where only its own id identifies it.
             let step = match step {
-                Step::Done(Err(error)) => Step::Done(Err(
-                    error.answering(Revision::V2026_07_28, about.id.as_ref())
-                )),
+                Step::Done(Err(error)) => {
+                    Step::Done(Err(error.answering(call.revision, Some(&call.id))))
+                }
                 step => step,
             };
             let goes_on = matches!(step, Step::Notice(_));
@@ -164,20 +137,16 @@ async fn answer(context: &RequestContext<'_>, source: MessageSource) -> Result<R
 }
 
 impl MessageSource {
-    fn about(&self) -> About {
-        let id = match self {
-            Self::StatelessCall(talk) => talk.scope.id.clone(),
-            Self::Follow(follow) => follow.request().clone(),
-        };
-        About {
-            id: Some(id),
-            retryable: false,
+    fn call(&self) -> &Arc<Call> {
+        match self {
+            Self::Running(running) => &running.call,
+            Self::Follow(follow) => follow.call(),
         }
     }
 
     async fn step(&mut self) -> Step {
         match self {
-            Self::StatelessCall(talk) => talk.step().await,
+            Self::Running(running) => running.step().await,
             Self::Follow(follow) => follow.step().await,
         }
     }
@@ -185,7 +154,7 @@ impl MessageSource {
 
 impl RunningCall {
     async fn step(&mut self) -> Step {
-        while let Some((work, said)) = &mut self.call {
+        while let Some((work, said)) = &mut self.work {
             if self.done.is_none() && self.waiting.is_none() {
                 tokio::select! {
                     biased;
@@ -214,9 +183,9 @@ impl RunningCall {
                         self.waiting = Some(ChannelMessage::Question(first));
                         return Step::Notice(notice);
                     }
-                    if let Some((work, said)) = self.call.take() {
-                        let scope = Arc::clone(&self.scope);
-                        return Step::Done(suspended::suspend(scope, work, said, first).await);
+                    if let Some((work, said)) = self.work.take() {
+                        let call = Arc::clone(&self.call);
+                        return Step::Done(suspended::suspend(call, work, said, first).await);
                     }
                 }
                 (Some(ChannelMessage::Task), false) => {
@@ -238,7 +207,7 @@ impl RunningCall {
                         return Step::Notice(notice);
                     }
                     if let Some(outcome) = self.done.take() {
-                        self.call = None;
+                        self.work = None;
                         return Step::Done(outcome);
                     }
                 }
@@ -249,12 +218,12 @@ impl RunningCall {
 
     /// The answer that makes a task of the call. If that fails, the call is awaited as before.
     async fn become_task(&mut self) -> Option<Vec<u8>> {
-        let scope = &self.scope;
-        let caller_tasks = CallerTasks::new(&self.services, &scope.caller, &scope.server);
-        let opened = Opened::new(caller_tasks, scope.revision, TTL, None).await;
+        let call = &self.call;
+        let caller_tasks = CallerTasks::new(&self.services, &call.caller, &call.server);
+        let opened = Opened::new(caller_tasks, call.revision, TTL, None).await;
         let opened = opened.ok()?;
-        let (work, said) = self.call.take()?;
-        let body = jsonrpc::response(&scope.id, &opened.created());
+        let (work, said) = self.work.take()?;
+        let body = self.call.result(&opened.created());
         opened.start(work, said, None);
         Some(body)
     }

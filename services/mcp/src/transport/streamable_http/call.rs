@@ -1,7 +1,13 @@
 //! A call of a session: answered by one JSON body if it is quick, else by a stream that any node
 //! can resume (STREAM-6, STREAM-9).
 
-use std::{panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -18,26 +24,21 @@ use portolan_protocol::{
     logging::{self, Level},
     sse,
 };
-use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    backends::upstream::conversation::LONGEST_CALL,
-    call::{
-        client_channel::ClientChannel, facts::Facts, progress::ProgressReporter,
-        stream_permit::StreamPermit,
-    },
+    call::{Call, progress::ProgressReporter, stream_permit::StreamPermit},
     caller::Caller,
     error::{self, McpError},
-    features::{tools::PreparedCall, upstream_read::Pass},
+    features::work::Run,
     payloads::About,
-    session::{LiveSession, event_id::EventId, written::SessionId},
-    shutdown::stopped as stopped_from_outside,
+    session::{event_id::EventId, written::SessionId},
     streams::tag::reconnect_after,
-    transport::{
-        request::RequestContext,
-        streamable_http::{messages::CallMessages, unbroken::Unbroken},
-    },
+    transport::{RequestContext, streamable_http::messages::CallMessages},
 };
 
 /// How long a call may take before its answer becomes a stream that is resumable from its first
@@ -53,11 +54,11 @@ const QUICK_UNPRIMED: Duration = Duration::from_secs(10);
 /// Longest id of a running request, in bytes (STREAM-4).
 const LONGEST_ID: usize = 256;
 
-/// The answer to a request.
+/// The reply to a request.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// One JSON-RPC response.
-    Whole(Vec<u8>),
+    Body(Vec<u8>),
     /// Events; the last one is the response.
     Stream(Response),
 }
@@ -72,114 +73,33 @@ pub(crate) fn rpc_key(id: &RequestId) -> String {
 
 type Outcome = Result<Vec<u8>, McpError>;
 
-/// The work of a call.
-pub(crate) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
-
-/// Runs a call. A disconnect of the client does not end it (MCP-T-29).
-pub(crate) async fn run(
-    context: &RequestContext<'_>,
-    session: &LiveSession,
-    call: Box<PreparedCall>,
-    may_stream: bool,
-) -> Result<Reply, McpError> {
-    let facts = Facts::of(&call);
-    run_with(context, session, facts, may_stream, |channel| {
-        call.run(channel)
-    })
-    .await
-}
-
-/// The same for a prompt or a resource of an upstream server.
-pub(crate) async fn run_pass(
-    context: &RequestContext<'_>,
-    session: &LiveSession,
-    pass: Box<Pass>,
-    may_stream: bool,
-) -> Result<Reply, McpError> {
-    let facts = Facts::of_pass(&pass);
-    run_with(context, session, facts, may_stream, |channel| {
-        pass.run(channel)
-    })
-    .await
-}
-
-impl Facts {
-    fn of_pass(pass: &Pass) -> Self {
-        Self {
-            id: pass.id.clone(),
-            deadline: LONGEST_CALL,
-            about: About {
-                id: Some(pass.id.clone()),
-                // The request only reads.
-                retryable: true,
-            },
-            progress: pass.progress.clone(),
-            talks: true,
-        }
-    }
-
-    fn of(call: &PreparedCall) -> Self {
-        Self {
-            id: call.id.clone(),
-            deadline: call.deadline(),
-            about: call.about(),
-            progress: call.progress.clone(),
-            talks: call.talks(),
-        }
-    }
-}
-
-/// Runs a call whose answer goes to another connection than the request's (MCP-O-3).
-///
-/// An answer that is not ready at once comes as a stream.
-pub(crate) async fn run_apart(
-    context: &RequestContext<'_>,
-    session: &LiveSession,
-    call: Box<PreparedCall>,
-) -> Result<Begun, McpError> {
-    let facts = Facts::of(&call);
-    let begin = |channel| call.run(channel);
-    begin_with(context, session, facts, Some(Duration::ZERO), begin).await
-}
-
-/// The same for a prompt or a resource of an upstream server.
-pub(crate) async fn run_pass_apart(
-    context: &RequestContext<'_>,
-    session: &LiveSession,
-    pass: Box<Pass>,
-) -> Result<Begun, McpError> {
-    let facts = Facts::of_pass(&pass);
-    let begin = |channel| pass.run(channel);
-    begin_with(context, session, facts, Some(Duration::ZERO), begin).await
-}
-
 /// A call that has ended, or continues as the writer of a stream.
 #[derive(Debug)]
 pub(crate) enum Begun {
     Whole(Vec<u8>),
-    Stream(RequestId, Nonce, StreamReader),
+    Stream(Nonce, StreamReader),
 }
 
-/// Runs any work that ends with a JSON-RPC response.
-pub(crate) async fn run_with(
+/// Runs a call. A disconnect of the client does not end it (MCP-T-29).
+pub(crate) async fn run(
     context: &RequestContext<'_>,
-    session: &LiveSession,
-    facts: Facts,
+    run: Run,
     may_stream: bool,
-    begin: impl FnOnce(Option<ClientChannel>) -> Work,
 ) -> Result<Reply, McpError> {
-    let primed = is_primed(&session.id);
+    let call = Arc::clone(&run.call);
+    let session = session_of(&call)?;
+    let primed = is_primed(&session);
     let patience = may_stream.then_some(if primed { QUICK } else { QUICK_UNPRIMED });
-    let (id, nonce, reader) = match begin_with(context, session, facts, patience, begin).await? {
-        Begun::Whole(body) => return Ok(Reply::Whole(body)),
-        Begun::Stream(id, nonce, reader) => (id, nonce, reader),
+    let (nonce, reader) = match begin(context, run, patience).await? {
+        Begun::Whole(body) => return Ok(Reply::Body(body)),
+        Begun::Stream(nonce, reader) => (nonce, reader),
     };
     let answer = Answer {
         keys: context.state.keys.clone(),
         caller: Arc::clone(&context.caller),
-        session: session.id,
+        session,
         nonce,
-        request: Some(id),
+        request: Some(call.id.clone()),
         pass: None,
     };
     let start = Cursor {
@@ -190,43 +110,44 @@ pub(crate) async fn run_with(
     Ok(Reply::Stream(answer.respond(context, reader, place)))
 }
 
+/// The session of a call. Requests that stand alone do not come here.
+fn session_of(call: &Call) -> Result<SessionId, McpError> {
+    let session = call.session.as_ref().map(|session| session.id);
+    session.ok_or_else(|| call.fail(&ErrorKind::Internal))
+}
+
 /// Runs a call for at most `patience` to get a whole answer; without `patience`, to its end.
-async fn begin_with(
+///
+/// An answer that is not ready by then comes as a stream. It may go to another connection than the
+/// request's (MCP-O-3).
+pub(crate) async fn begin(
     context: &RequestContext<'_>,
-    session: &LiveSession,
-    facts: Facts,
+    run: Run,
     patience: Option<Duration>,
-    begin: impl FnOnce(Option<ClientChannel>) -> Work,
 ) -> Result<Begun, McpError> {
-    let Facts {
-        id,
-        deadline,
-        about,
-        progress: token,
-        talks,
-    } = facts;
-    let (state, SessionId { key, revision, .. }) = (context.state, session.id);
-    let refuse = |text: &'static str| {
-        McpError::of(&ErrorKind::InvalidRequest(text.into()), revision, Some(&id))
-    };
+    let call = Arc::clone(&run.call);
+    let (state, session) = (context.state, session_of(&call)?);
+    let SessionId { key, revision, .. } = session;
+    let (deadline, about, talks) = (run.deadline(), run.about(), run.talks(state));
+    let id = &call.id;
+    let refuse = |text: &'static str| call.fail(&ErrorKind::InvalidRequest(text.into()));
     if id.as_text().is_some_and(|text| text.len() > LONGEST_ID) {
         return Err(refuse("The id of a request has at most 256 bytes."));
     }
-    let Some(running) = state.node.run(key, &rpc_key(&id), deadline) else {
+    let Some(running) = state.node.run(key, &rpc_key(id), deadline) else {
         return Err(refuse(
             "A request with this id is still running in this session.",
         ));
     };
     let begun = Instant::now();
     let (channel, mut messages) = if talks {
-        let (channel, messages) =
-            CallMessages::new(context, session, token.clone(), patience.is_some());
+        let (channel, messages) = CallMessages::new(state, &call, &session, patience.is_some());
         // Boxed: a call without messages has a smaller future.
         (Some(channel), Some(Box::new(messages)))
     } else {
         (None, None)
     };
-    let mut calling = begin(channel);
+    let mut calling = run.start(state, channel);
     let work = async move {
         let cancelled = running.cancelled.clone();
         let outcome = tokio::select! {
@@ -236,12 +157,11 @@ async fn begin_with(
         };
         (outcome, running)
     };
-    let internal_id = id.clone();
+    let panicking = Arc::clone(&call);
     let work = AssertUnwindSafe(work).catch_unwind().map(move |ended| {
         let panicked = |_| {
             tracing::error!("a tool call panicked");
-            let error = McpError::of(&ErrorKind::Internal, revision, Some(&internal_id));
-            (Err(error), None)
+            (Err(panicking.fail(&ErrorKind::Internal)), None)
         };
         ended.map_or_else(panicked, |(outcome, running)| (outcome, Some(running)))
     });
@@ -250,7 +170,7 @@ async fn begin_with(
         let (outcome, _running) = tokio::select! {
             biased;
             done = &mut work => done,
-            why = stopped_from_outside(&state.shutdown, &context.caller) => {
+            why = call.stopped() => {
                 drop(work.into_work());
                 return Err(McpError::lost(why, &about, revision));
             }
@@ -278,11 +198,11 @@ async fn begin_with(
             nonce,
         },
         principal: context.caller.session_principal(),
-        rpc: rpc_key(&id),
+        rpc: rpc_key(id),
         deadline: deadline.saturating_sub(begun.elapsed()),
         about: about.to_bytes(),
         tenant: context.server.tenant,
-        trace: context.trace.get().cloned(),
+        trace: call.trace.clone(),
     });
     let revoked = context.caller.revoked.clone();
     if let Some(done) = done {
@@ -292,14 +212,13 @@ async fn begin_with(
             .spawn(write(writer, work, revoked, None, messages));
     } else if let Some(work) = work.into_work() {
         // A call with messages sends its own progress.
-        let reporter = token
-            .filter(|_| !talks)
-            .map(|token| ProgressReporter::new(token, revision, begun));
+        let token = call.progress.clone().filter(|_| !talks);
+        let reporter = token.map(|token| ProgressReporter::new(token, revision, begun));
         state
             .tracker
             .spawn(write(writer, work, revoked, reporter, messages));
     }
-    Ok(Begun::Stream(id, nonce, reader))
+    Ok(Begun::Stream(nonce, reader))
 }
 
 /// The end of a cancelled call, which has no answer (MCP-CN-4).
@@ -542,8 +461,72 @@ pub(crate) async fn resume(
     }
 }
 
+/// Work that runs where it is awaited, and as a task of the process once the awaiter drops it.
+///
+/// A task from the start would wake another thread twice for every call.
+struct Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    work: Option<Pin<Box<F>>>,
+    tracker: TaskTracker,
+}
+
+impl<F> Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    /// Wraps `work`. If dropped before its end, it continues as a task.
+    fn new(tracker: &TaskTracker, work: F) -> Self {
+        Self {
+            work: Some(Box::pin(work)),
+            tracker: tracker.clone(),
+        }
+    }
+
+    /// The work, for the caller to continue.
+    fn into_work(mut self) -> Option<Pin<Box<F>>> {
+        self.work.take()
+    }
+}
+
+impl<F> Future for Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.work else {
+            return Poll::Pending;
+        };
+        let outcome = std::task::ready!(work.as_mut().poll(cx));
+        self.work = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl<F> Drop for Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    fn drop(&mut self) {
+        // At the end of the process there is no runtime for the task.
+        if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
+            self.tracker.spawn_on(work, &runtime);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use tokio::sync::Notify;
+
     use super::*;
 
     #[test]
@@ -551,5 +534,22 @@ mod tests {
         let said: serde_json::Value = serde_json::from_slice(&gap(3, 9)).unwrap();
         let params = serde_json::json!({"level": "warning", "logger": "stream", "data": {"kind": "gap", "after": 3, "before": 9}});
         assert_eq!(said["params"], params);
+    }
+
+    #[tokio::test]
+    async fn t_29_work_that_nobody_awaits_any_more_goes_on() {
+        let (tracker, gate) = (TaskTracker::new(), Arc::new(Notify::new()));
+        let done = Arc::new(AtomicBool::new(false));
+        let (opened, told) = (Arc::clone(&gate), Arc::clone(&done));
+        let mut work = Unbroken::new(&tracker, async move {
+            opened.notified().await;
+            told.store(true, Ordering::Release);
+        });
+        assert!(futures_util::poll!(&mut work).is_pending());
+        drop(work);
+        gate.notify_one();
+        tracker.close();
+        tracker.wait().await;
+        assert!(done.load(Ordering::Acquire));
     }
 }

@@ -13,18 +13,19 @@ use portolan_protocol::{
     ask::AskMethod,
     cancel,
     capability::ClientCapabilities,
-    jsonrpc::{ProgressToken, Raw, RequestId, Response},
+    jsonrpc::{Raw, RequestId, Response},
 };
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
     call::{
+        Call,
         client_channel::{ChannelMessage, ClientChannel, Question, Unanswered, random_name},
         notices::Notices,
     },
     config::McpConfig,
-    session::LiveSession,
-    transport::{request::RequestContext, services::TransportServices},
+    session::written::SessionId,
+    transport::services::TransportServices,
 };
 
 /// How long to wait for an answer (MCP-X-24): longer for people than for programs.
@@ -55,17 +56,17 @@ impl CallMessages {
     /// For a call of `session`. A client that reads no stream gets no questions
     /// (`docs/translation-rules.md`, *Lifecycle, sessions, capabilities*).
     pub(crate) fn new(
-        context: &RequestContext<'_>,
-        session: &LiveSession,
-        token: Option<ProgressToken>,
+        state: &TransportServices,
+        call: &Call,
+        session: &SessionId,
         may_stream: bool,
     ) -> (ClientChannel, Self) {
         let capabilities = if may_stream {
-            session.id.capabilities()
+            session.capabilities()
         } else {
             ClientCapabilities::default()
         };
-        let revision = session.id.revision;
+        let revision = session.revision;
         let (channel, mut said) = ClientChannel::of_session(revision, capabilities);
         if !may_stream {
             // Closed, so that the call does not wait for messages that reach no client.
@@ -74,8 +75,8 @@ impl CallMessages {
         let messages = Self {
             said,
             waiting: None,
-            notices: Notices::new(revision, token),
-            state: context.state.clone(),
+            notices: Notices::new(revision, call.progress.clone()),
+            state: state.clone(),
             asking: FuturesUnordered::new(),
         };
         (channel, messages)

@@ -29,7 +29,7 @@ use crate::{
             take::Limits,
         },
     },
-    store::HoldWanted,
+    store::HoldSlots,
 };
 
 /// Time for which a refusal of the store is valid. The node does not repeat the request before.
@@ -75,7 +75,7 @@ impl Limits {
             return Some(permits.used());
         }
         // This node holds and uses nothing, and the operation leaves it so.
-        let wanted = HoldWanted {
+        let wanted = HoldSlots {
             shard: key.shard.clone(),
             bucket: key.bucket.clone(),
             limit: 0,
@@ -85,7 +85,7 @@ impl Limits {
         let hold = inner
             .guarded_store
             .store
-            .hold(inner.id, inner.settings.ttl, &wanted);
+            .hold_slots(inner.id, inner.settings.ttl, &wanted);
         let held = inner
             .guarded_store
             .call("hold", inner.settings.call_within, hold);
@@ -184,7 +184,7 @@ async fn ask(inner: &Inner, permits: Arc<ClusterPermits>) {
         let want = permits.target(need, held, nodes, now, &mut queue);
         // Permits that are returned must not be granted again before the store has the new number.
         let used = permits.counts.hold(|held, used| held.min(want).max(used));
-        let wanted = HoldWanted {
+        let wanted = HoldSlots {
             shard: permits.key.shard.clone(),
             bucket: permits.key.bucket.clone(),
             limit: permits.most(),
@@ -196,7 +196,7 @@ async fn ask(inner: &Inner, permits: Arc<ClusterPermits>) {
     let hold = inner
         .guarded_store
         .store
-        .hold(inner.id, inner.settings.ttl, &wanted);
+        .hold_slots(inner.id, inner.settings.ttl, &wanted);
     let held = inner
         .guarded_store
         .call("hold", inner.settings.call_within, hold)

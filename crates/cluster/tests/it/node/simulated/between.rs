@@ -7,16 +7,16 @@ use std::{
     time::Duration,
 };
 
+use crate::fixture::fault::FaultStore;
 use async_trait::async_trait;
 use bytes::Bytes;
 use portolan_cluster::{
-    fault::FaultStore,
     memory::MemoryStore,
     store::{
-        Append, Appended, Attached, Begin, Cursor, Fresh, Held, HoldWanted, Lease, LeaseWanted,
-        Members, NodeId, NodeMessage, Nonce, Partition, Principal, PutRecord, Read, ReadWanted,
-        Record, RecordPut, RecordSummary, Registered, Result, Routed, SessionKey, Store, StreamKey,
-        TakeOver, TakenOver, Update, Version,
+        Append, Appended, Attached, Begin, Cursor, Fresh, Health, HeldSlots, HoldSlots, Members,
+        NodeId, NodeMessage, Nonce, Partition, Principal, PutRecord, Read, ReadWanted, Record,
+        RecordPut, Registered, Remove, Result, Routed, SessionKey, Store, StreamKey, TakeOver,
+        TakeTokens, TakenOver, TakenTokens, Update, Version,
     },
 };
 use tokio::sync::{mpsc, watch};
@@ -74,7 +74,7 @@ impl Between {
         wrong: Option<Wrong>,
         gossip: &Gossip,
     ) -> Self {
-        let truth = store.incarnation();
+        let truth = store.health().incarnation;
         let now = *truth.borrow();
         Self {
             inner,
@@ -137,20 +137,16 @@ impl Store for Between {
         self.told(self.inner.remember(session, principal, most, gone).await)
     }
 
-    async fn forget(
+    async fn remove(
         &self,
         session: SessionKey,
         principal: Principal,
-        unused_for: Duration,
+        remove: Remove,
     ) -> Result<bool> {
-        self.told(self.inner.forget(session, principal, unused_for).await)
-    }
-
-    async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
-        if self.is(Wrong::EndForgotten) {
-            return Ok(());
+        if self.is(Wrong::EndForgotten) && matches!(remove, Remove::Ended(_)) {
+            return Ok(true);
         }
-        self.told(self.inner.end(session, principal, life).await)
+        self.told(self.inner.remove(session, principal, remove).await)
     }
 
     async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
@@ -199,10 +195,6 @@ impl Store for Between {
 
     async fn read(&self, partition: Partition, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
         self.told(self.inner.read(partition, wanted).await)
-    }
-
-    async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
-        self.told(self.inner.detach(stream, node, generation).await)
     }
 
     async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver> {
@@ -273,20 +265,16 @@ impl Store for Between {
         self.told(self.inner.put_record(item, put_record).await)
     }
 
-    async fn record(&self, item: StreamKey) -> Result<Option<Record>> {
-        self.told(self.inner.record(item).await)
+    async fn records(&self, list: SessionKey, name: Option<Nonce>) -> Result<Vec<Record>> {
+        self.told(self.inner.records(list, name).await)
     }
 
-    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>> {
-        self.told(self.inner.records(shelf).await)
+    async fn publish(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
+        self.told(self.inner.publish(session, node, body).await)
     }
 
-    async fn notify(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()> {
-        self.told(self.inner.notify(session, node, body).await)
-    }
-
-    async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
-        let mut reply = self.told(self.inner.beat(node, ttl).await);
+    async fn heartbeat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
+        let mut reply = self.told(self.inner.heartbeat(node, ttl).await);
         if let (true, Ok(members)) = (self.is(Wrong::NobodyDies), &mut reply) {
             for member in &mut members.nodes {
                 member.valid_ms = member.valid_ms.max(1_000);
@@ -295,23 +283,27 @@ impl Store for Between {
         reply
     }
 
-    async fn leave(&self, node: NodeId) -> Result<()> {
-        self.told(self.inner.leave(node).await)
+    async fn take_tokens(&self, wanted: &[TakeTokens]) -> Result<Vec<TakenTokens>> {
+        self.told(self.inner.take_tokens(wanted).await)
     }
 
-    async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
-        self.told(self.inner.lease(wanted).await)
-    }
-
-    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
-        self.told(self.inner.hold(node, life, wanted).await)
+    async fn hold_slots(
+        &self,
+        node: NodeId,
+        life: Duration,
+        wanted: &HoldSlots,
+    ) -> Result<HeldSlots> {
+        self.told(self.inner.hold_slots(node, life, wanted).await)
     }
 
     async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>> {
         self.told(self.inner.subscribe(node).await)
     }
 
-    fn incarnation(&self) -> watch::Receiver<u64> {
-        self.incarnation.subscribe()
+    fn health(&self) -> Health {
+        Health {
+            incarnation: self.incarnation.subscribe(),
+            ..self.inner.health()
+        }
     }
 }

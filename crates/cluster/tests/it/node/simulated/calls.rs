@@ -20,14 +20,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{
-        rng::NodeRng,
-        world::{ME, NOTE, TENANT, fresh},
-    },
+    super::world::{ME, NOTE, TENANT, fresh},
     record::{Fact, Halt},
     scene::{Process, Scene, Session, WAY},
     words::{self, Word, cancelled, error, padding, say},
 };
+use crate::fixture::rng::NodeRng;
 use crate::{
     checker::STREAM_LOST,
     history::{Outcome, What},

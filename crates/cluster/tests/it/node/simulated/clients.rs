@@ -15,16 +15,14 @@ use tokio::{
 };
 
 use super::{
-    super::{
-        rng::NodeRng,
-        world::{LIFE, ME, START, TENANT},
-    },
+    super::world::{LIFE, ME, START, TENANT},
     between::Wrong,
     calls::{self, Call, Reply, millis},
     record::Fact,
     scene::{Broken, Line, Process, Scene, Session, WAY, way},
     words::{self, cancelled},
 };
+use crate::fixture::rng::NodeRng;
 use crate::history::{Body, Outcome, What};
 
 /// Pause if the server sent no `retry`.

@@ -3,14 +3,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use portolan_cluster::fault::Rates;
 use tokio::time::{sleep, sleep_until};
 
-use super::{
-    super::rng::NodeRng,
-    scene::{NODES, Scene, Way, Weather},
+use super::scene::{NODES, Scene, Way, Weather};
+use crate::{
+    fixture::{fault::Rates, rng::NodeRng},
+    history::FaultKind,
 };
-use crate::history::FaultKind;
 
 /// Time after a fault until everything works as before: a node that lost the store suspects no node
 /// for 12 s (STREAM-12.1).

@@ -19,14 +19,12 @@ use tokio::{
 };
 
 use super::{
-    super::{
-        rng::NodeRng,
-        world::{ME, TENANT, fresh},
-    },
+    super::world::{ME, TENANT, fresh},
     between::Wrong,
     record::Fact,
     scene::{Line, Process, Scene, Session, way},
 };
+use crate::fixture::rng::NodeRng;
 
 /// Several changes become one notice.
 const DEBOUNCE: Duration = Duration::from_millis(200);

@@ -12,7 +12,6 @@ use std::{
 
 use portolan_cluster::{
     Streams,
-    fault::{FaultStore, Rates, Standstill},
     memory::MemoryStore,
     node::{Node, NodeSettings},
     store::{Bounds, SessionKey},
@@ -22,11 +21,15 @@ use tokio::time::{Instant, sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    super::rng::NodeRng,
     between::{Between, Gossip, Wrong},
     news::{self, Registry},
     record::{Fact, Record},
     words::Seals,
+};
+use crate::fixture::{
+    fault::{FaultStore, Rates},
+    rng::NodeRng,
+    standstill::Standstill,
 };
 
 /// Number of nodes.
@@ -356,7 +359,7 @@ impl Scene {
         let blind = self.wrong == Some(Wrong::DeafAndBlind);
         let settings = NodeSettings {
             seed: Some(rng.draw()),
-            standstill: Some(still.clone()),
+            task_wrapper: Some(still.task_wrapper()),
             sessions_cached: 1_000,
             anti_entropy: Duration::from_secs(if blind { 100_000 } else { 5 }),
             ..NodeSettings::default()

@@ -1,0 +1,62 @@
+import { Button, Group } from '@mantine/core';
+import { IconPlus, IconRobot } from '@tabler/icons-react';
+import { createFileRoute } from '@tanstack/react-router';
+import { useState } from 'react';
+import { Page } from '../../../components/page';
+import { SecretDialog, type Shown } from '../../../components/secret';
+import { useMay, useSession } from '../../../session';
+import { ApiKeys, NewKeyDialog } from './-api-keys';
+import { NewAccountDialog, ServiceAccounts } from './-service-accounts';
+
+export const Route = createFileRoute('/w/$ws/keys/')({
+  component: KeysPage,
+});
+
+function KeysPage() {
+  const { workspace } = useSession();
+  const administers = useMay('administer');
+  const calls = useMay('call_tools');
+  const [making, setMaking] = useState<'key' | 'account'>();
+  const [shown, setShown] = useState<Shown>();
+  return (
+    <Page
+      title="Keys"
+      help="console#keys"
+      lede="For programs: API keys for clients without OAuth, and service accounts that act without a user."
+      actions={
+        calls && (
+          <Group gap="sm">
+            {administers && (
+              <Button
+                variant="default"
+                leftSection={<IconRobot size={17} />}
+                onClick={() => setMaking('account')}
+              >
+                New service account
+              </Button>
+            )}
+            <Button leftSection={<IconPlus size={17} />} onClick={() => setMaking('key')}>
+              New API key
+            </Button>
+          </Group>
+        )
+      }
+    >
+      <ApiKeys ws={workspace.slug} />
+      {administers && <ServiceAccounts ws={workspace.slug} show={setShown} />}
+      <NewKeyDialog
+        ws={workspace.slug}
+        opened={making === 'key'}
+        close={() => setMaking(undefined)}
+        show={setShown}
+      />
+      <NewAccountDialog
+        ws={workspace.slug}
+        opened={making === 'account'}
+        close={() => setMaking(undefined)}
+        show={setShown}
+      />
+      <SecretDialog shown={shown} close={() => setShown(undefined)} />
+    </Page>
+  );
+}
