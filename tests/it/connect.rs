@@ -1,7 +1,6 @@
 //! `portolan connect`: the built binary as a stdio MCP server, in front of the product and of
 //! servers that other SDKs made.
 
-mod bridge;
 mod clients;
 mod eras;
 mod installing;
