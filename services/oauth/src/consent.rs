@@ -102,7 +102,7 @@ pub(crate) async fn show(
 
 /// Fields that the page posts.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Decision {
+pub(crate) struct DecisionForm {
     #[serde(default)]
     token: String,
     #[serde(default)]
@@ -119,7 +119,7 @@ pub(crate) async fn decide(
     MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
     headers: HeaderMap,
-    form: Result<Form<Decision>, FormRejection>,
+    form: Result<Form<DecisionForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     let mut tx = state.store.system(Reason::OAuth).await?;
