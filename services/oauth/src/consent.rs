@@ -43,7 +43,7 @@ use portolan_storage::{
         workspace_hints::{self, Choice},
     },
     oauth::{
-        authorization_requests::{self, AuthorizationRequest, Decision, Status},
+        authorization_requests::{self, AuthorizationRequest, ConsentDecision, Status},
         client_admission,
         clients::{self, Client},
         grants::{self, Code, Grant, NewGrant},
@@ -372,7 +372,7 @@ async fn approve(
         &mut tx,
         request,
         session,
-        Decision::Approved,
+        ConsentDecision::Approved,
         &answer,
     )
     .await?
@@ -505,7 +505,16 @@ async fn deny(
         code,
         description,
     );
-    if !settle(state, &mut tx, request, session, Decision::Denied, &answer).await? {
+    if !settle(
+        state,
+        &mut tx,
+        request,
+        session,
+        ConsentDecision::Denied,
+        &answer,
+    )
+    .await?
+    {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
@@ -522,7 +531,7 @@ async fn settle(
     tx: &mut SystemTx,
     request: &AuthorizationRequest,
     session: &BrowserSession,
-    decision: Decision,
+    decision: ConsentDecision,
     answer: &RedirectAnswer,
 ) -> Result<bool, PageError> {
     let now = state.now();

@@ -144,7 +144,7 @@ async fn redeemed(
     state: &AuthState,
     session: &BrowserSession,
     account: Account,
-    attempt: stored::Attempt,
+    attempt: stored::ReturnedAttempt,
     (token, callback): (&str, &Callback),
     context: &RequestContext,
 ) -> Result<(), ConnectError> {
