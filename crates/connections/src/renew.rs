@@ -21,7 +21,7 @@ const STEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_mi
 /// Between two attempts to keep tokens that were renewed.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
-type Found = Result<(Token, Timestamp), NoToken>;
+type RenewedToken = Result<(Token, Timestamp), NoToken>;
 
 impl Connections {
     /// The tokens as they are kept, renewed if they are about to expire or are those that were refused.
@@ -31,7 +31,7 @@ impl Connections {
         address: Arc<str>,
         refused: Option<TokenName>,
         remembered: Option<Token>,
-    ) -> Found {
+    ) -> RenewedToken {
         let give_up = Instant::now() + LONGEST_WAIT;
         let mut step = STEP.0;
         loop {

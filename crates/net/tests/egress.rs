@@ -75,7 +75,7 @@ fn egress(address: SocketAddr) -> Egress {
     let allow = vec![AllowedDestination::address(address.ip(), address.port())];
     Egress::new(EgressPolicy {
         allow,
-        connect_timeout: Duration::from_millis(300),
+        connect_timeout_ms: 300,
         ..EgressPolicy::default()
     })
     .unwrap()

@@ -3,6 +3,7 @@
 
 pub mod github;
 pub mod openid;
+mod settings;
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use time::Duration;
 
 use crate::names;
 
-pub use self::{github::Github, openid::OpenId};
+pub use self::{github::Github, openid::OpenId, settings::LoginProviders};
 
 /// How long a provider's published data is used without a new request.
 const FRESH: Duration = Duration::hours(1);

@@ -35,7 +35,7 @@ use utoipa::ToSchema;
 
 use crate::{
     credentials::state_of,
-    look::{LookError, Opener, Target, look},
+    look::{LookError, LookTarget, Opener, look},
     sync::eras::{is_gone, keep_unsaid},
 };
 
@@ -491,7 +491,7 @@ pub async fn sync(
     // A slow upstream server must not hold a database connection.
     drop(tx);
     let url = Url::parse(&row.base_url).map_err(|_| SyncError::Unknown)?;
-    let target = Target {
+    let target = LookTarget {
         tenant,
         url,
         settings: row.settings,

@@ -24,7 +24,7 @@ use portolan_storage::{
 };
 use portolan_upstream_sync::{
     credentials::{self, state_of},
-    look::{self, OpenedBy, Target},
+    look::{self, LookTarget, OpenedBy},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -291,7 +291,7 @@ async fn look(
     let url = Url::parse(&source.base_url)
         .map_err(|error| ConsoleError::internal("stored address", error))?;
     let most = u32::try_from(LONGEST_REQUEST.as_millis()).unwrap_or(u32::MAX);
-    let target = Target {
+    let target = LookTarget {
         tenant,
         url,
         settings: SourceSettings {

@@ -69,7 +69,7 @@ use axum::{
     routing::get,
 };
 use portolan_model::member::{Action, Role};
-use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
+use portolan_net::layers::{Compress, Entrance, FetchSite, PageKind, SecurityHeaders};
 use portolan_site::{
     console_error::{ConsoleError, ErrorAnswer},
     state::AuthState,
@@ -325,7 +325,7 @@ pub fn router(state: &AuthState) -> Router<AuthState> {
         .layer(Entrance::new(|fault| ConsoleError::from(fault).into_response()).layer())
         .layer(FetchSite::new([state.site.origin()]).layer())
         .layer(
-            SecurityHeaders::new(Page::Console, state.site.is_secure())
+            SecurityHeaders::new(PageKind::Console, state.site.is_secure())
                 .no_store()
                 .layer(),
         )

@@ -25,7 +25,7 @@ use portolan_storage::{
     },
 };
 use portolan_upstream::oauth::AuthorizationServer;
-use portolan_upstream_sync::connect::flow::{self, Asked, ConnectError};
+use portolan_upstream_sync::connect::flow::{self, ConnectError, ConnectRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
@@ -440,7 +440,7 @@ pub(crate) async fn connect_source(
             .map_err(refused)?;
         return Ok(Json(ConnectAnswer { url: None }));
     }
-    let asked = Asked {
+    let asked = ConnectRequest {
         account,
         user,
         session: workspace.session.id,

@@ -31,7 +31,7 @@ use portolan_storage::{
 use portolan_upstream::{OfferedIn, oauth::Challenge};
 use portolan_upstream_sync::{
     credentials::state_of,
-    look::{self, LookError, Opener, Target},
+    look::{self, LookError, LookTarget, Opener},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -311,7 +311,7 @@ async fn try_upstream(
     tool: &Tool,
     request: &TrialRequest,
 ) -> Result<Tried, ConsoleError> {
-    let target = Target {
+    let target = LookTarget {
         tenant,
         url: Url::parse(&source.base_url)
             .map_err(|error| ConsoleError::internal("stored address", error))?,

@@ -23,7 +23,7 @@ use portolan_storage::{
 };
 use portolan_upstream::{Offer, OfferedPrompt, OfferedResource, OfferedTool, UpstreamError};
 use portolan_upstream_sync::{
-    look::{self, LookError, Target},
+    look::{self, LookError, LookTarget},
     sync::{
         self, LONGEST_NAME, PendingChanges, SyncError, Synced, UpstreamChange, Why, longest_name,
     },
@@ -242,7 +242,7 @@ pub(crate) async fn preview_upstream(
     workspace.require(Action::EditRegistry)?;
     let url = endpoint_url(&state, &request.url)?;
     let slot = slot(request.credential)?;
-    let target = Target {
+    let target = LookTarget {
         tenant: workspace.id,
         url,
         settings: SourceSettings::default(),
@@ -339,7 +339,7 @@ pub(crate) async fn add_upstream(
     let offer = if request.sign_in.is_some() {
         None
     } else {
-        let target = Target {
+        let target = LookTarget {
             tenant: editor.workspace.id,
             url: url.clone(),
             settings: SourceSettings::default(),

@@ -15,11 +15,12 @@ use portolan_model::{
     Timestamp,
     id::RequestId,
     redirect,
-    resource::{Asked, Site as ResourceSite},
+    resource::{RequestedResource, Site as ResourceSite},
     scope::{self, ScopeSet},
 };
 use portolan_site::{
     browser::Browser,
+    oauth_parts::REQUEST_SECS,
     pages::{self, fault::PageError},
     request_context::RequestContext,
     session::MaybeAnySession,
@@ -174,7 +175,7 @@ pub(crate) async fn authorize(
         decided_at: None,
         outcome_sealed: None,
         created_at: now,
-        expires_at: now + Duration::seconds(state.oauth.config.request_secs),
+        expires_at: now + Duration::seconds(REQUEST_SECS),
     };
     authorization_requests::create(&mut tx, &request).await?;
     tx.commit().await?;
@@ -419,8 +420,8 @@ impl Details {
             (_, Some(_)) => return Err((InvalidTarget, "one resource at a time")),
             (None, None) => None,
             (Some(text), None) => match resources.read(text) {
-                Ok(Asked::Named(resource)) => Some(resources.url(&resource)),
-                Ok(Asked::Origin) => {
+                Ok(RequestedResource::Named(resource)) => Some(resources.url(&resource)),
+                Ok(RequestedResource::Origin) => {
                     metrics::counter!("oauth_resource_absent_total", "form" => "origin")
                         .increment(1);
                     None

@@ -7,7 +7,7 @@
 pub mod rules;
 
 use portolan_keys::digest;
-use portolan_model::resource::{Asked, Resource};
+use portolan_model::resource::{RequestedResource, Resource};
 use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::platform::{
     connect_events::{NewEvent, Step, StepOutcome, StepTenant},
@@ -75,7 +75,7 @@ impl DescribeStep for NewEvent {
 /// The resource that a request names, if it is readable.
 pub(crate) fn named(state: &AuthState, parameters: &Parameters) -> Option<Resource> {
     match state.oauth.resources.read(parameters.first("resource")?) {
-        Ok(Asked::Named(resource)) => Some(resource),
+        Ok(RequestedResource::Named(resource)) => Some(resource),
         _ => None,
     }
 }

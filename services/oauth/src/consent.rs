@@ -30,6 +30,7 @@ use portolan_site::{
     access_policy,
     browser::Browser,
     forms,
+    oauth_parts::CODE_SECS,
     pages::{self, Message, fault::PageError},
     request_context::RequestContext,
     session::{self, BrowserSession, MaybeAnySession},
@@ -101,7 +102,7 @@ pub(crate) async fn show(
 
 /// Fields that the page posts.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Decision {
+pub(crate) struct DecisionForm {
     #[serde(default)]
     token: String,
     #[serde(default)]
@@ -118,7 +119,7 @@ pub(crate) async fn decide(
     MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
     headers: HeaderMap,
-    form: Result<Form<Decision>, FormRejection>,
+    form: Result<Form<DecisionForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     let mut tx = state.store.system(Reason::OAuth).await?;
@@ -415,7 +416,7 @@ async fn approve(
         resource,
         resource_given: request.resource_asked.is_some(),
         attempts: 0,
-        expires_at: now + Duration::seconds(state.oauth.config.code_secs),
+        expires_at: now + Duration::seconds(CODE_SECS),
         redeemed_at: None,
     };
     grants::create_code(&mut tx, &code.digest(), request.id, &stored).await?;

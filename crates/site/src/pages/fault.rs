@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::{KeysError, password::PasswordError};
-use portolan_net::layers::{Arrival, Fault};
+use portolan_net::layers::{Arrival, EntranceFault};
 use portolan_storage::StorageError;
 
 use crate::pages::fault_page;
@@ -28,7 +28,7 @@ pub enum PageError {
     Form(#[from] axum::extract::rejection::FormRejection),
     /// The input is no text, or did not arrive in time.
     #[error("refused at the entrance: {0:?}")]
-    Entrance(Fault),
+    Entrance(EntranceFault),
     /// There were too many attempts.
     #[error("too many tries")]
     Throttled {
@@ -93,13 +93,13 @@ impl PageError {
                 "Go back, reload the page and submit it again.",
                 None,
             ),
-            Self::Entrance(fault @ Fault::Slow) => (
+            Self::Entrance(fault @ EntranceFault::Slow) => (
                 fault.status(),
                 "That took too long",
                 "What you sent did not arrive in time. Go back and send it again.",
                 None,
             ),
-            Self::Entrance(Fault::Characters) => CHARACTERS,
+            Self::Entrance(EntranceFault::Characters) => CHARACTERS,
             Self::Storage(error) if error.is_unwritable_text() => CHARACTERS,
             Self::Throttled { retry_after } => (
                 StatusCode::TOO_MANY_REQUESTS,

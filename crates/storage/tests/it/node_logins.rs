@@ -1,8 +1,6 @@
 //! REVIEW-S-13: the login of MCP endpoints sees the registry of tenants, and cannot become the role
 //! that sees everything.
 
-use std::time::Duration;
-
 use portolan_model::{Clock, Digest, id::TenantId};
 use portolan_storage::{
     Needs, Reason, SchemaState, StorageConfig, Store, ensure_login,
@@ -32,9 +30,9 @@ async fn login_url(database: &Database) -> String {
 
 async fn node_store(database: &Database) -> Store {
     let config = StorageConfig {
-        url: login_url(database).await,
+        url: login_url(database).await.into(),
         max_connections: 2,
-        acquire_timeout: Duration::from_secs(30),
+        acquire_timeout_ms: 30_000,
     };
     Store::connect(&config).await.unwrap()
 }

@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use portolan_keys::{LinkPurpose as KeyPurpose, SecretToken, TokenForm, random};
+use portolan_keys::{Purpose as KeyPurpose, SecretToken, TokenForm, random};
 use portolan_model::{email::EmailAddress, id::EmailChangeId};
 use portolan_site::{
     browser::Browser,

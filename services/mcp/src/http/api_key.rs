@@ -231,9 +231,9 @@ mod tests {
     /// The database URL has no listener, so a lookup is `Unavailable`.
     fn keys() -> ApiKeys {
         let store = Store::connect_later(&portolan_storage::StorageConfig {
-            url: "postgres://portolan@127.0.0.1:9/none".to_owned(),
+            url: "postgres://portolan@127.0.0.1:9/none".to_owned().into(),
             max_connections: 1,
-            acquire_timeout: std::time::Duration::from_millis(50),
+            acquire_timeout_ms: 50,
         })
         .unwrap();
         ApiKeys::new(store, Site::new("https://mcp.example.com").unwrap())

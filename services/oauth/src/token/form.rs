@@ -104,15 +104,15 @@ pub(crate) fn read_resource(
     state: &AuthState,
     form: &Parameters,
 ) -> Result<Option<portolan_model::resource::Resource>, OAuthError> {
-    use portolan_model::resource::Asked;
+    use portolan_model::resource::RequestedResource;
     let refused = |description| OAuthError::refused(ErrorCode::InvalidTarget, description);
     let mut asked = form.all("resource");
     match (asked.next(), asked.next()) {
         (_, Some(_)) => Err(refused("one resource at a time")),
         (None, None) => Ok(None),
         (Some(text), None) => match state.oauth.resources.read(text) {
-            Ok(Asked::Named(resource)) => Ok(Some(resource)),
-            Ok(Asked::Origin) => Ok(None),
+            Ok(RequestedResource::Named(resource)) => Ok(Some(resource)),
+            Ok(RequestedResource::Origin) => Ok(None),
             Err(_) => Err(refused("resource is not an MCP server here")),
         },
     }

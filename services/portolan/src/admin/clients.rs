@@ -20,7 +20,7 @@ use crate::output::say;
 
 /// Commands for clients.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum ClientsCommand {
     /// Lists clients, those in most use first.
     List {
         /// Only those with this text in their name or id.
@@ -75,9 +75,9 @@ pub struct GrantFilter {
 }
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
+pub async fn run(desk: &Desk, command: &ClientsCommand) -> Result<ExitCode> {
     match command {
-        Command::List { search, limit } => {
+        ClientsCommand::List { search, limit } => {
             let mut tx = desk.begin().await?;
             let clients =
                 operators::clients(&mut tx, None, search.as_deref(), i64::from(*limit)).await?;
@@ -98,9 +98,9 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
             desk.show(&clients.iter().map(facts).collect::<Vec<_>>(), table)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Show { client } => show(desk, client).await,
-        Command::Disable { client } => set_blocked(desk, client, true).await,
-        Command::Enable { client } => set_blocked(desk, client, false).await,
+        ClientsCommand::Show { client } => show(desk, client).await,
+        ClientsCommand::Disable { client } => set_blocked(desk, client, true).await,
+        ClientsCommand::Enable { client } => set_blocked(desk, client, false).await,
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
 
 /// Commands for sessions.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum SessionsCommand {
     /// Lists live sessions, the last used first.
     List {
         /// Only of this person: id (usr_…) or address.
@@ -36,10 +36,10 @@ pub enum Command {
 }
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
+pub async fn run(desk: &Desk, command: &SessionsCommand) -> Result<ExitCode> {
     let mut tx = desk.begin().await?;
     match command {
-        Command::List { user, limit } => {
+        SessionsCommand::List { user, limit } => {
             let user = match user {
                 Some(name) => Some(users::find(desk, &mut tx, name).await?.id),
                 None => None,
@@ -52,7 +52,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
             )?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Revoke { session } => {
+        SessionsCommand::Revoke { session } => {
             let found = operators::sessions(&mut tx, None, Some(*session), 1, desk.now())
                 .await?
                 .pop()

@@ -19,7 +19,7 @@ const BATCH: i64 = 200;
 
 /// Commands for sealed secrets.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum VaultCommand {
     /// Says how much is sealed under the present master secret, and how much under a former one.
     Status,
     /// Seals everything again that is under a former master secret (master_secret_previous), which
@@ -39,8 +39,8 @@ struct Count {
 const KINDS: [&str; 3] = ["data keys of workspaces", "signing keys", "second factors"];
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
-    let rewraps = matches!(command, Command::Rewrap);
+pub async fn run(desk: &Desk, command: &VaultCommand) -> Result<ExitCode> {
+    let rewraps = matches!(command, VaultCommand::Rewrap);
     let mut counts = [Count::default(); 3];
     let mut after = (None, None);
     loop {

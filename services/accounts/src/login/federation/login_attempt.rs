@@ -29,7 +29,7 @@ use portolan_storage::{
     platform::audit,
 };
 use portolan_upstream::oauth::{
-    AuthorizationServer, Callback, LoginAttempt as Secrets, OauthError,
+    AuthorizationAttempt as Secrets, AuthorizationServer, Callback, OauthError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

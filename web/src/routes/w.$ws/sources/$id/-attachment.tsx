@@ -109,8 +109,8 @@ function Known({ id, attachment }: { id: string; attachment: Attachment }) {
           <CodeBlock label="Command" code={attachCommand(attachment.address)} wrap />
           <span>
             Set the key in the environment variable <code>PORTOLAN_ATTACH_KEY</code>. For a server that speaks
-            HTTP, write <code>--url</code> and its URL instead of <code>-- COMMAND</code>. For an HTTP API, write{' '}
-            <code>--openapi</code> with its OpenAPI document and <code>--base-url</code>.
+            HTTP, write <code>--url</code> and its URL instead of <code>-- COMMAND</code>. For an HTTP API,
+            write <code>--openapi</code> with its OpenAPI document and <code>--base-url</code>.
           </span>
           <Facts
             items={[

@@ -1,33 +1,33 @@
 //! Providers of accounts with which people sign in: `[[login_providers]]`.
 
-use std::fs;
+use std::{error::Error, fs};
 
-use anyhow::{Context, Result, bail, ensure};
+use portolan_config::{Form, Value};
 use portolan_keys::{Secret, assertion::ALGORITHMS};
-use portolan_site::identity_providers::{
-    Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SubjectOf, is_provider_name,
-};
 use serde::Deserialize;
 use url::Url;
 
-use super::Raw;
+use super::{
+    Github, LoginProvider, OpenId, ProviderClient, ProviderKind, SubjectOf, is_provider_name,
+};
 
-/// The setting, which is text in the environment and tables in the file.
-pub(super) const NAME: &str = "login_providers";
+/// Providers of accounts with which people sign in, as the operator lists them.
+#[derive(Debug, Clone, Default)]
+pub struct LoginProviders(pub Vec<LoginProvider>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ProviderTables {
     #[serde(default)]
-    login_providers: Vec<Entry>,
+    login_providers: Vec<ProviderEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ProviderEntry {
     name: String,
     label: Option<String>,
-    kind: Kind,
+    kind: ProviderProtocol,
     issuer: Option<String>,
     base_url: Option<String>,
     api_url: Option<String>,
@@ -40,53 +40,68 @@ struct Entry {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum ProviderProtocol {
     Oidc,
     Entra,
     Github,
 }
 
-/// Reads them. Nothing that is written there is repeated in a message but names: there are secrets
-/// in it.
-pub(super) fn providers(raw: &Raw) -> Result<Vec<LoginProvider>> {
-    let Some(text) = raw.text(NAME) else {
-        return Ok(Vec::new());
-    };
-    let file: File = toml::from_str(text).map_err(|error| {
+impl Value for LoginProviders {
+    const FORM: Form = Form::Tables("tables [[login_providers]]");
+    const SECRET: bool = true;
+
+    /// Reads them. Nothing that is written there is repeated in a message but names: there are
+    /// secrets in it.
+    fn parse(text: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
         // The message of the parser quotes the line.
-        anyhow::anyhow!("{NAME}: {}", error.message())
-    })?;
-    let mut providers: Vec<LoginProvider> = Vec::new();
-    for entry in file.login_providers {
-        let name = entry.name.clone();
-        let provider = read(entry).with_context(|| format!("{NAME}: {name:?}"))?;
-        ensure!(
-            !providers.iter().any(|known| known.slug == provider.slug),
-            "{NAME}: {name:?} is there twice"
-        );
-        providers.push(provider);
+        let file: ProviderTables =
+            toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        let mut providers: Vec<LoginProvider> = Vec::new();
+        for entry in file.login_providers {
+            let name = entry.name.clone();
+            let provider = read(entry).map_err(|fault| format!("{name:?}: {fault}"))?;
+            if providers.iter().any(|known| known.slug == provider.slug) {
+                return Err(format!("{name:?} is there twice").into());
+            }
+            providers.push(provider);
+        }
+        Ok(Self(providers))
     }
-    Ok(providers)
+
+    fn text(&self) -> String {
+        String::new()
+    }
 }
 
-fn read(entry: Entry) -> Result<LoginProvider> {
+/// Refuses an entry with a reason unless the condition holds.
+macro_rules! ensure {
+    ($holds:expr, $($reason:tt)+) => {
+        if !$holds {
+            return Err(format!($($reason)+));
+        }
+    };
+}
+
+fn read(entry: ProviderEntry) -> Result<LoginProvider, String> {
     ensure!(
         is_provider_name(&entry.name),
         "name: 1 to 32 small letters, digits and hyphens are expected: it is part of an address"
     );
     let secret = match (entry.client_secret, entry.client_secret_file) {
-        (Some(_), Some(_)) => bail!("client_secret and client_secret_file are both set: keep one"),
+        (Some(_), Some(_)) => {
+            return Err("client_secret and client_secret_file are both set: keep one".to_owned());
+        }
         (Some(secret), None) => Some(secret),
         (None, Some(path)) => {
             let text = fs::read_to_string(&path)
-                .with_context(|| format!("client_secret_file: cannot read {path}"))?;
+                .map_err(|error| format!("client_secret_file: cannot read {path}: {error}"))?;
             Some(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
         }
         (None, None) => None,
     };
     ensure!(!entry.client_id.is_empty(), "client_id is empty");
     let (label, kind) = match entry.kind {
-        Kind::Github => {
+        ProviderProtocol::Github => {
             ensure!(secret.is_some(), "GitHub gives a client secret: set it");
             ensure!(
                 entry.issuer.is_none() && entry.scope.is_none() && entry.algorithms.is_none(),
@@ -109,12 +124,12 @@ fn read(entry: Entry) -> Result<LoginProvider> {
             );
             ("GitHub".to_owned(), ProviderKind::Github(github))
         }
-        Kind::Oidc | Kind::Entra => {
+        ProviderProtocol::Oidc | ProviderProtocol::Entra => {
             ensure!(
                 entry.base_url.is_none() && entry.api_url.is_none(),
                 "base_url and api_url are for kind \"github\""
             );
-            let issuer = entry.issuer.context("issuer is missing")?;
+            let issuer = entry.issuer.ok_or("issuer is missing")?;
             // Compared byte for byte with what the provider says: it is kept as it is written.
             address("issuer", &issuer)?;
             let mut openid = OpenId::new(issuer);
@@ -136,7 +151,7 @@ fn read(entry: Entry) -> Result<LoginProvider> {
                 );
                 openid.algorithms = Some(algorithms);
             }
-            if matches!(entry.kind, Kind::Entra) {
+            if matches!(entry.kind, ProviderProtocol::Entra) {
                 openid.subject = SubjectOf::Entra;
             }
             (entry.name.clone(), ProviderKind::OpenId(openid))
@@ -155,7 +170,7 @@ fn read(entry: Entry) -> Result<LoginProvider> {
 }
 
 /// An address without what an address of a provider has not, and without a slash at the end.
-fn address(what: &str, text: &str) -> Result<String> {
+fn address(what: &str, text: &str) -> Result<String, String> {
     let is_fine = Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "https" | "http")
             && url.has_host()
@@ -175,16 +190,17 @@ fn address(what: &str, text: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn read_text(text: &str) -> Result<Vec<LoginProvider>> {
-        let pair = ("PORTOLAN_LOGIN_PROVIDERS".to_owned(), text.to_owned());
-        providers(&Raw::load(None, [pair].into_iter())?)
+    fn read_text(text: &str) -> Result<Vec<LoginProvider>, String> {
+        LoginProviders::parse(text)
+            .map(|read| read.0)
+            .map_err(|error| error.to_string())
     }
 
     const GOOGLE: &str = "[[login_providers]]\nname = \"google\"\nlabel = \"Google\"\nkind = \"oidc\"\n\
         issuer = \"https://accounts.google.com\"\nclient_id = \"c\"\nclient_secret = \"planted\"\n";
 
     #[test]
-    fn f1_providers_are_read_from_the_environment_and_from_the_file() {
+    fn f1_providers_are_read_from_tables() {
         let all = read_text(&format!(
             "{GOOGLE}[[login_providers]]\nname = \"github\"\nkind = \"github\"\nclient_id = \"g\"\nclient_secret = \"planted\"\n\
              [[login_providers]]\nname = \"work\"\nkind = \"entra\"\nissuer = \"https://login.microsoftonline.com/x/v2.0\"\nclient_id = \"e\"\n"
@@ -200,21 +216,6 @@ mod tests {
             "AUTH-F3"
         );
         assert!(!format!("{all:?}").contains("planted"), "AUTH-X1");
-
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("portolan.toml");
-        fs::write(&file, GOOGLE).unwrap();
-        let raw = Raw::load(Some(&file), std::iter::empty()).unwrap();
-        let read = providers(&raw).unwrap();
-        assert_eq!(
-            read[0]
-                .client
-                .secret
-                .as_ref()
-                .map(|secret| secret.expose().as_str()),
-            Some("planted")
-        );
-        assert!(providers(&Raw::default()).unwrap().is_empty());
     }
 
     #[test]
@@ -232,10 +233,10 @@ mod tests {
             (format!("{GOOGLE}algorithms = [\"HS256\"]\n"), "algorithms"),
             (
                 changed("client_secret = \"planted\"", "client_secret = \"planted"),
-                "login_providers",
+                "invalid",
             ),
         ] {
-            let said = format!("{:#}", read_text(&text).unwrap_err());
+            let said = read_text(&text).unwrap_err();
             assert!(
                 said.contains(why) && !said.contains("planted"),
                 "{why}: {said}"

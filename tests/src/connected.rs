@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
+use crate::stack::binary;
 use anyhow::{Context, Result, bail, ensure};
-use portolan_tests::stack::binary;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -19,28 +19,34 @@ use tokio::{
 };
 
 /// Longest wait for a message, on a machine that builds at the same time.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 const META: &str = "io.modelcontextprotocol";
 
 /// A user's home: configuration folders of the program and of clients.
-pub(super) struct Home(TempDir);
+#[derive(Debug)]
+pub struct Home(TempDir);
 
 impl Home {
-    pub(super) fn new() -> Result<Self> {
+    /// A new one.
+    pub fn new() -> Result<Self> {
         Ok(Self(TempDir::with_prefix("portolan-home-")?))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Its folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 
     /// The folder of the tokens.
-    pub(super) fn tokens(&self) -> PathBuf {
+    #[must_use]
+    pub fn tokens(&self) -> PathBuf {
         self.path().join("config/portolan/connect")
     }
 
     /// The program with this home.
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command
             .arg("connect")
@@ -59,25 +65,28 @@ impl Home {
         command
     }
 
-    pub(super) fn start(&self, arguments: &[&str]) -> Result<Bridge> {
+    /// Starts the program with this home.
+    pub fn start(&self, arguments: &[&str]) -> Result<Bridge> {
         Bridge::start(self.command(arguments))
     }
 }
 
 /// A running program.
-pub(super) struct Bridge {
+#[derive(Debug)]
+pub struct Bridge {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     notes: Arc<Mutex<String>>,
     _readers: JoinSet<()>,
     /// What came while an answer was awaited.
-    pub(super) others: Vec<Value>,
+    pub others: Vec<Value>,
     next: i64,
 }
 
 impl Bridge {
-    pub(super) fn start(mut command: Command) -> Result<Self> {
+    /// Starts it.
+    pub fn start(mut command: Command) -> Result<Self> {
         let mut child = command.spawn()?;
         let output = BufReader::new(child.stdout.take().context("a pipe")?).lines();
         let mut errors = BufReader::new(child.stderr.take().context("a pipe")?).lines();
@@ -103,7 +112,8 @@ impl Bridge {
     }
 
     /// Standard error so far.
-    pub(super) fn notes(&self) -> String {
+    #[must_use]
+    pub fn notes(&self) -> String {
         self.notes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -111,7 +121,7 @@ impl Bridge {
     }
 
     /// Waits until standard error holds what `find` finds.
-    pub(super) async fn noted<T>(&self, find: impl Fn(&str) -> Option<T>) -> Result<T> {
+    pub async fn noted<T>(&self, find: impl Fn(&str) -> Option<T>) -> Result<T> {
         let wait = async {
             loop {
                 if let Some(found) = find(&self.notes()) {
@@ -126,7 +136,7 @@ impl Bridge {
     }
 
     /// The address of the sign-in.
-    pub(super) async fn sign_in_address(&self) -> Result<String> {
+    pub async fn sign_in_address(&self) -> Result<String> {
         self.noted(|notes| {
             let line = notes.lines().find(|line| line.contains("Sign in to "))?;
             Some(line.split_once("browser: ")?.1.to_owned())
@@ -134,24 +144,27 @@ impl Bridge {
         .await
     }
 
-    pub(super) async fn write(&mut self, line: &str) -> Result<()> {
+    /// Writes a line as it is.
+    pub async fn write(&mut self, line: &str) -> Result<()> {
         let input = self.input.as_mut().context("an open input")?;
         input.write_all(line.as_bytes()).await?;
         input.write_all(b"\n").await?;
         Ok(input.flush().await?)
     }
 
-    pub(super) async fn send(&mut self, message: &Value) -> Result<()> {
+    /// Sends a message.
+    pub async fn send(&mut self, message: &Value) -> Result<()> {
         self.write(&message.to_string()).await
     }
 
-    pub(super) async fn notify(&mut self, method: &str, params: Value) -> Result<()> {
+    /// Sends a notification.
+    pub async fn notify(&mut self, method: &str, params: Value) -> Result<()> {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
             .await
     }
 
     /// The next line, which is JSON or the test fails.
-    pub(super) async fn receive(&mut self) -> Result<Value> {
+    pub async fn receive(&mut self) -> Result<Value> {
         let line = timeout(PATIENCE, self.output.next_line())
             .await
             .with_context(|| format!("nothing came; standard error:\n{}", self.notes()))??;
@@ -160,7 +173,7 @@ impl Bridge {
     }
 
     /// Sends a request and gives its id.
-    pub(super) async fn begin(&mut self, method: &str, params: Value) -> Result<i64> {
+    pub async fn begin(&mut self, method: &str, params: Value) -> Result<i64> {
         let id = self.next;
         self.next += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
@@ -169,7 +182,7 @@ impl Bridge {
     }
 
     /// Waits for the answer to a request. Earlier messages are in `others`.
-    pub(super) async fn answer(&mut self, id: i64) -> Result<Value> {
+    pub async fn answer(&mut self, id: i64) -> Result<Value> {
         let is_it = |message: &Value| message["id"] == id && message.get("method").is_none();
         if let Some(at) = self.others.iter().position(is_it) {
             return Ok(self.others.remove(at));
@@ -183,13 +196,14 @@ impl Bridge {
         }
     }
 
-    pub(super) async fn request(&mut self, method: &str, params: Value) -> Result<Value> {
+    /// Sends a request and waits for the answer.
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value> {
         let id = self.begin(method, params).await?;
         self.answer(id).await
     }
 
     /// Waits for a message with this method.
-    pub(super) async fn until(&mut self, method: &str) -> Result<Value> {
+    pub async fn until(&mut self, method: &str) -> Result<Value> {
         let is_it = |message: &Value| message["method"] == method;
         if let Some(at) = self.others.iter().position(is_it) {
             return Ok(self.others.remove(at));
@@ -204,7 +218,7 @@ impl Bridge {
     }
 
     /// The handshake; gives the result.
-    pub(super) async fn initialize(&mut self, version: &str, can: Value) -> Result<Value> {
+    pub async fn initialize(&mut self, version: &str, can: Value) -> Result<Value> {
         let params = json!({
             "protocolVersion": version, "capabilities": can,
             "clientInfo": {"name": "test", "version": "1"},
@@ -217,18 +231,18 @@ impl Bridge {
     }
 
     /// A tool call of a session.
-    pub(super) async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value> {
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value> {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))
             .await
     }
 
     /// A request of 2026-07-28.
-    pub(super) async fn modern(&mut self, method: &str, params: Value) -> Result<Value> {
+    pub async fn modern(&mut self, method: &str, params: Value) -> Result<Value> {
         self.request(method, modern(params)).await
     }
 
     /// Closes the input and waits for the end.
-    pub(super) async fn close(&mut self) -> Result<ExitStatus> {
+    pub async fn close(&mut self) -> Result<ExitStatus> {
         self.input = None;
         let Ok(ended) = timeout(PATIENCE, self.child.wait()).await else {
             bail!("it goes on:\n{}", self.notes());
@@ -236,13 +250,15 @@ impl Bridge {
         Ok(ended?)
     }
 
-    pub(super) fn process(&self) -> Result<u32> {
+    /// Its process id.
+    pub fn process(&self) -> Result<u32> {
         self.child.id().context("it runs")
     }
 }
 
 /// Parameters with the envelope of 2026-07-28.
-pub(super) fn modern(mut params: Value) -> Value {
+#[must_use]
+pub fn modern(mut params: Value) -> Value {
     let meta = json!({
         (format!("{META}/protocolVersion")): "2026-07-28",
         (format!("{META}/clientInfo")): {"name": "test", "version": "1"},
@@ -255,7 +271,8 @@ pub(super) fn modern(mut params: Value) -> Value {
 }
 
 /// The text of a tool's result.
-pub(super) fn text(answer: &Value) -> &str {
+#[must_use]
+pub fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"]
         .as_str()
         .unwrap_or_default()
