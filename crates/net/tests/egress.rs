@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use portolan_net::egress::{
-    AllowedDestination, Egress, EgressError, EgressPolicy, EgressRequest, Phase, RedirectFault,
-    Redirects, parse_url,
+    AllowedDestination, Authorities, Egress, EgressError, EgressPolicy, EgressRequest, Phase,
+    RedirectFault, Redirects, parse_url,
 };
 use portolan_net::proxies::Proxies;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -717,5 +717,33 @@ async fn a_proxy_is_sent_the_name_and_then_tls_and_only_by_a_program_of_a_person
         assert_eq!(failed.kind(), kind, "{failed:?}");
         // The record of a handshake (RFC 8446 §5.1) follows an opened way.
         assert_eq!(next, (kind == "tls").then_some(0x16), "{failed:?}");
+    }
+}
+
+const KEY_ALONE: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+const NO_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+const BROKEN: &str = "-----BEGIN CERTIFICATE-----\n=!=\n-----END CERTIFICATE-----\n";
+
+#[test]
+fn a_file_that_names_no_authority_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.pem");
+    let path = path.to_str().unwrap();
+    let refusal = || {
+        <Authorities as portolan_config::Value>::parse(path)
+            .unwrap_err()
+            .to_string()
+    };
+    let missing = refusal();
+    assert!(missing.starts_with("cannot be read: "), "{missing}");
+    for (text, why) in [
+        ("", "there is no certificate in it"),
+        (KEY_ALONE, "there is no certificate in it"),
+        (NO_CERTIFICATE, "certificate 1 in it cannot be read"),
+        (BROKEN, "it is not PEM"),
+    ] {
+        std::fs::write(path, text).unwrap();
+        let error = refusal();
+        assert!(error.contains(why), "{error}");
     }
 }

@@ -17,6 +17,7 @@ pub mod attachments;
 pub mod audit;
 pub mod calls;
 pub mod change;
+pub mod choices;
 pub mod client_admission;
 mod client_credentials;
 pub mod client_limits;

@@ -27,11 +27,11 @@ use utoipa::ToSchema;
 
 use crate::{
     change::{self, Deleted, Editor},
+    choices::{self, ChosenTool},
     client_limits::{self, ClientWarning, Listed},
     default_server,
     input::{JsonBody, PathId, given, plain_text},
     listing::Listing,
-    offers::{self, ChosenTool},
     server_offers::{self, ServerPrompt, ServerResource},
     tools::method_and_path,
     workspace::Workspace,
@@ -319,7 +319,7 @@ pub(crate) async fn create_server(
             published_name: None,
         })
         .collect();
-    offers::set_tools(&mut tx, id, chosen, now).await?;
+    choices::set_tools(&mut tx, id, chosen, now).await?;
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "name": server.name, "slug": server.slug, "tools": server.tool_count });
     let event = workspace.event("server.created", "server", id, entry);
