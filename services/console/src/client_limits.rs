@@ -105,11 +105,7 @@ pub(crate) fn warnings(slug: &str, tools: &[Listed<'_>]) -> Vec<ClientWarning> {
 }
 
 /// Warns of names that a client drops or refuses.
-fn names_that_do_not_fit(
-    slug: &str,
-    visible: &[&PublishedTool],
-    warn: &mut impl FnMut(&str, String),
-) {
+fn names_that_do_not_fit(slug: &str, visible: &[&Listed<'_>], warn: &mut impl FnMut(&str, String)) {
     let longer = |prefix: usize, most: usize| -> Vec<&str> {
         visible
             .iter()

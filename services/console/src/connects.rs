@@ -8,7 +8,7 @@ use portolan_oauth::connection_diagnostics::rules;
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     Reason,
-    platform::connect_events::{self, Event, Step, StepOutcome, Which},
+    platform::connect_events::{self, RecordedStep, Step, StepOutcome, Which},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -248,7 +248,7 @@ impl From<ClientAttempt> for ConnectAttempt {
     }
 }
 
-fn shown(event: Event) -> ConnectEvent {
+fn shown(event: RecordedStep) -> ConnectEvent {
     ConnectEvent {
         at: event.at,
         step: event.step.into(),

@@ -12,7 +12,7 @@ use portolan_storage::{
     Reason,
     accounts::members,
     platform::calls::{self, Entry},
-    registry::credential_states::{self, RefusedCredential},
+    registry::credential_states::{self, CredentialRefusal},
 };
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -51,8 +51,8 @@ pub struct RefusedCredential {
     at: OffsetDateTime,
 }
 
-impl From<RefusedCredential> for RefusedCredential {
-    fn from(refused: RefusedCredential) -> Self {
+impl From<CredentialRefusal> for RefusedCredential {
+    fn from(refused: CredentialRefusal) -> Self {
         Self {
             source_id: refused.source,
             source_name: refused.name,

@@ -136,7 +136,7 @@ pub async fn forget(tx: &mut TenantTx, source: SourceId) -> Result<(), StorageEr
 
 /// A credential in use that an API refused.
 #[derive(Debug, Clone)]
-pub struct RefusedCredential {
+pub struct CredentialRefusal {
     /// Its source.
     pub source: SourceId,
     /// Name of the source.
@@ -149,7 +149,7 @@ pub struct RefusedCredential {
 
 /// Credentials that are refused, by name of their source. Sources that are signed in to use no
 /// credential, and are left out.
-pub async fn refused(tx: &mut TenantTx) -> Result<Vec<RefusedCredential>, StorageError> {
+pub async fn refused(tx: &mut TenantTx) -> Result<Vec<CredentialRefusal>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select s.id, s.name, k.status as "status!", k.at
@@ -167,7 +167,7 @@ pub async fn refused(tx: &mut TenantTx) -> Result<Vec<RefusedCredential>, Storag
     .fetch_all(tx.connection())
     .await?;
     let read = rows.into_iter().filter_map(|row| {
-        Some(RefusedCredential {
+        Some(CredentialRefusal {
             source: SourceId::from_uuid(row.id),
             name: row.name,
             status: u16::try_from(row.status).ok()?,

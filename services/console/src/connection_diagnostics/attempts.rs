@@ -11,7 +11,7 @@ use portolan_model::{
     Timestamp,
     id::{GrantId, RequestId},
 };
-use portolan_storage::platform::connect_events::{Event, Step, StepOutcome, TOGETHER};
+use portolan_storage::platform::connect_events::{RecordedStep, Step, StepOutcome, TOGETHER};
 
 use crate::connection_diagnostics::{
     known::{self, KnownFault},
@@ -50,7 +50,7 @@ impl AttemptState {
 #[derive(Debug, Clone)]
 pub struct ClientAttempt {
     /// Its steps, in order; at least one.
-    pub steps: Vec<Event>,
+    pub steps: Vec<RecordedStep>,
     /// Its state.
     pub state: AttemptState,
     /// The last step that it reached.
@@ -60,7 +60,7 @@ pub struct ClientAttempt {
 }
 
 impl ClientAttempt {
-    fn of(mut steps: Vec<Event>, now: Timestamp) -> Self {
+    fn of(mut steps: Vec<RecordedStep>, now: Timestamp) -> Self {
         steps.sort_by_key(|event| (event.at, event.id));
         let last = decisive(&steps);
         let (mut state, reached) = last.map_or((AttemptState::Stopped, Step::Challenge), |event| {
@@ -111,7 +111,7 @@ impl ClientAttempt {
     /// The last value that `told` returns for a step.
     pub fn last<'a, T: ?Sized>(
         &'a self,
-        told: impl Fn(&'a Event) -> Option<&'a T>,
+        told: impl Fn(&'a RecordedStep) -> Option<&'a T>,
     ) -> Option<&'a T> {
         self.steps.iter().rev().find_map(told)
     }
@@ -131,7 +131,7 @@ impl ClientAttempt {
 
 /// The step that determines the state of an attempt: the last one that is no metadata request.
 /// Later metadata requests do not hide a refusal.
-fn decisive(steps: &[Event]) -> Option<&Event> {
+fn decisive(steps: &[RecordedStep]) -> Option<&RecordedStep> {
     steps
         .iter()
         .rev()
@@ -139,7 +139,7 @@ fn decisive(steps: &[Event]) -> Option<&Event> {
         .or_else(|| steps.last())
 }
 
-fn state_of(event: &Event, now: Timestamp) -> AttemptState {
+fn state_of(event: &RecordedStep, now: Timestamp) -> AttemptState {
     match (event.step, event.outcome) {
         (_, StepOutcome::Refused) => AttemptState::Refused,
         (_, StepOutcome::Failed) => AttemptState::Failed,
@@ -155,7 +155,7 @@ fn state_of(event: &Event, now: Timestamp) -> AttemptState {
 }
 
 /// Combines these steps into attempts, the newest first.
-pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<ClientAttempt> {
+pub fn assemble(events: Vec<RecordedStep>, now: Timestamp) -> Vec<ClientAttempt> {
     let (mut flows, mut loose) = flows(events);
     let begins: Begins = flows
         .iter()
@@ -172,13 +172,13 @@ pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<ClientAttempt> {
     attempts
 }
 
-type Flows = BTreeMap<RequestId, Vec<Event>>;
+type Flows = BTreeMap<RequestId, Vec<RecordedStep>>;
 
 /// The time of each authorization request.
 type Begins = BTreeMap<RequestId, Timestamp>;
 
 /// Splits steps into authorization requests with their later steps, and the rest.
-fn flows(events: Vec<Event>) -> (Flows, Vec<Event>) {
+fn flows(events: Vec<RecordedStep>) -> (Flows, Vec<RecordedStep>) {
     let by_grant: BTreeMap<GrantId, RequestId> = events
         .iter()
         .filter_map(|event| Some((event.grant?, event.authorization?)))
@@ -197,7 +197,7 @@ fn flows(events: Vec<Event>) -> (Flows, Vec<Event>) {
     (flows, loose)
 }
 
-fn begin(steps: &[Event]) -> Timestamp {
+fn begin(steps: &[RecordedStep]) -> Timestamp {
     steps
         .iter()
         .map(|event| event.at)
@@ -205,13 +205,13 @@ fn begin(steps: &[Event]) -> Timestamp {
         .unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-fn same_computer(one: &Event, other: &Event) -> bool {
+fn same_computer(one: &RecordedStep, other: &RecordedStep) -> bool {
     one.ip_block.is_some() && one.ip_block == other.ip_block && one.agent == other.agent
 }
 
 /// Joins steps of a named client: those a short time before an authorization request of it, or a
 /// refused exchange a short time after.
-fn join_by_client(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
+fn join_by_client(flows: &mut Flows, begins: &Begins, loose: &mut Vec<RecordedStep>) {
     let left = std::mem::take(loose);
     for event in left {
         let of = event.client_id.as_deref().and_then(|client| {
@@ -242,7 +242,7 @@ fn join_by_client(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
 /// Joins steps without a named client to an attempt. Either a step of the attempt came from the
 /// same computer, a short time before its authorization request. Or no such step is known, and they
 /// concern the same server right before it.
-fn join_by_place(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
+fn join_by_place(flows: &mut Flows, begins: &Begins, loose: &mut Vec<RecordedStep>) {
     const RIGHT_BEFORE: time::Duration = time::Duration::minutes(2);
     let left = std::mem::take(loose);
     for event in left {
@@ -274,8 +274,8 @@ fn join_by_place(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
 }
 
 /// Groups the remaining steps by computer. A pause begins a new attempt.
-fn by_computer(loose: Vec<Event>) -> Vec<Vec<Event>> {
-    let mut attempts: Vec<Vec<Event>> = Vec::new();
+fn by_computer(loose: Vec<RecordedStep>) -> Vec<Vec<RecordedStep>> {
+    let mut attempts: Vec<Vec<RecordedStep>> = Vec::new();
     for event in loose {
         let before = attempts.iter_mut().rev().find(|steps| {
             steps
@@ -302,8 +302,8 @@ pub(crate) mod tests {
         Timestamp::UNIX_EPOCH + Duration::days(20_000) + Duration::seconds(seconds)
     }
 
-    pub(crate) fn event(seconds: i64, step: Step, agent: &str) -> Event {
-        Event {
+    pub(crate) fn event(seconds: i64, step: Step, agent: &str) -> RecordedStep {
+        RecordedStep {
             id: seconds,
             at: at(seconds),
             tenant: None,
@@ -327,7 +327,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn of(mut event: Event, client: &str) -> Event {
+    fn of(mut event: RecordedStep, client: &str) -> RecordedStep {
         event.client_id = Some(client.to_owned());
         event
     }
@@ -337,7 +337,7 @@ pub(crate) mod tests {
     }
 
     /// All steps of a successful client, from `start` on.
-    pub(crate) fn way(start: i64, client: &str, tenant: TenantId) -> Vec<Event> {
+    pub(crate) fn way(start: i64, client: &str, tenant: TenantId) -> Vec<RecordedStep> {
         let (request, grant) = (RequestId::generate(), GrantId::generate());
         let mut events = vec![
             event(start, Step::Challenge, "app/1"),
@@ -434,7 +434,7 @@ pub(crate) mod tests {
         let mut events = way(0, "cli_1", TenantId::generate());
         let grant = events[7].grant;
         events.push(refresh(3600, StepOutcome::Ok, grant));
-        let state = |events: &[Event]| assemble(events.to_vec(), at(9000))[0].state;
+        let state = |events: &[RecordedStep]| assemble(events.to_vec(), at(9000))[0].state;
         assert_eq!(state(&events), AttemptState::Connected);
         events.push(refresh(7200, StepOutcome::Refused, grant));
         assert_eq!(state(&events), AttemptState::Refused);

@@ -177,7 +177,7 @@ mod tests {
         tests::{at, event},
     };
 
-    fn numbers(events: Vec<portolan_storage::platform::connect_events::Event>) -> Vec<u16> {
+    fn numbers(events: Vec<portolan_storage::platform::connect_events::RecordedStep>) -> Vec<u16> {
         let attempts = assemble(events, at(10_000));
         assert_eq!(attempts.len(), 1);
         attempts[0].known.iter().map(|fault| fault.number).collect()

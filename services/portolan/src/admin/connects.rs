@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use portolan_console::connection_diagnostics::{attempts::ClientAttempt, paging};
 use portolan_oauth::connection_diagnostics::rules;
-use portolan_storage::platform::connect_events::{self, Event, Which};
+use portolan_storage::platform::connect_events::{self, RecordedStep, Which};
 use serde_json::{Value, json};
 
 use super::{
@@ -130,7 +130,7 @@ fn timeline(attempt: &ClientAttempt) -> Table {
 }
 
 /// How it ended, and how often.
-fn outcome(event: &Event) -> String {
+fn outcome(event: &RecordedStep) -> String {
     let word = event.outcome.as_str();
     match event.repeats {
         0 => word.to_owned(),
@@ -150,7 +150,7 @@ fn facts(attempt: &ClientAttempt) -> Value {
     })
 }
 
-fn step(event: &Event) -> Value {
+fn step(event: &RecordedStep) -> Value {
     json!({
         "at": when(event.at),
         "step": event.step.as_str(),
