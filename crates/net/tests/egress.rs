@@ -677,18 +677,12 @@ async fn many_at_once_have_each_their_own_answer() {
 async fn a_proxy_is_sent_the_name_and_then_tls_and_only_by_a_program_of_a_person() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = listener.local_addr().unwrap();
-    let client = |any_destination| {
-        Egress::new(EgressPolicy {
-            any_destination,
-            proxies: Proxies::read(|name| {
-                (name == "HTTPS_PROXY").then(|| format!("http://me:secret@{proxy}"))
-            }),
-            ..EgressPolicy::default()
-        })
-        .unwrap()
-    };
+    let proxies =
+        Proxies::read(|name| (name == "HTTPS_PROXY").then(|| format!("http://me:secret@{proxy}")));
+    let node = Egress::new(EgressPolicy::default()).unwrap();
+    let program = Egress::on_own_machine(EgressPolicy::default(), &proxies, "test").unwrap();
     let request = || EgressRequest::get("https://mcp.example.invalid/mcp".parse().unwrap());
-    let refused = client(false).send(get(proxy, "/")).await.unwrap_err();
+    let refused = node.send(get(proxy, "/")).await.unwrap_err();
     assert_eq!(refused.kind(), "blocked_address", "{refused:?}");
 
     let answers: [(&[u8], _); 2] = [
@@ -707,8 +701,7 @@ async fn a_proxy_is_sent_the_name_and_then_tls_and_only_by_a_program_of_a_person
             let more = stream.read(&mut first).await.unwrap();
             (head, (more == 1).then_some(first[0]))
         };
-        let egress = client(true);
-        let (failed, (head, next)) = tokio::join!(egress.send(request()), served);
+        let (failed, (head, next)) = tokio::join!(program.send(request()), served);
         let mut lines = head.lines();
         assert_eq!(
             lines.next(),

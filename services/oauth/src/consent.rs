@@ -44,7 +44,7 @@ use portolan_storage::{
         workspace_hints::{self, Choice},
     },
     oauth::{
-        authorization_requests::{self, AuthorizationRequest, Decision, Status},
+        authorization_requests::{self, AuthorizationRequest, ConsentDecision, Status},
         client_admission,
         clients::{self, Client},
         grants::{self, Code, Grant, NewGrant},
@@ -373,7 +373,7 @@ async fn approve(
         &mut tx,
         request,
         session,
-        Decision::Approved,
+        ConsentDecision::Approved,
         &answer,
     )
     .await?
@@ -506,7 +506,16 @@ async fn deny(
         code,
         description,
     );
-    if !settle(state, &mut tx, request, session, Decision::Denied, &answer).await? {
+    if !settle(
+        state,
+        &mut tx,
+        request,
+        session,
+        ConsentDecision::Denied,
+        &answer,
+    )
+    .await?
+    {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
@@ -523,7 +532,7 @@ async fn settle(
     tx: &mut SystemTx,
     request: &AuthorizationRequest,
     session: &BrowserSession,
-    decision: Decision,
+    decision: ConsentDecision,
     answer: &RedirectAnswer,
 ) -> Result<bool, PageError> {
     let now = state.now();

@@ -156,7 +156,7 @@ pub async fn note_shown(
 
 /// The decision of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum ConsentDecision {
     /// The client gets a code.
     Approved,
     /// The client gets an error.
@@ -169,7 +169,7 @@ pub async fn decide(
     tx: &mut SystemTx,
     id: RequestId,
     session: SessionId,
-    decision: Decision,
+    decision: ConsentDecision,
     outcome_sealed: &[u8],
     now: Timestamp,
 ) -> Result<bool, StorageError> {
@@ -178,7 +178,7 @@ pub async fn decide(
          where id = $1 and session_id = $2 and status = 'pending' and expires_at > $4",
         id.uuid(),
         session.uuid(),
-        decision == Decision::Approved,
+        decision == ConsentDecision::Approved,
         now,
         outcome_sealed,
     )

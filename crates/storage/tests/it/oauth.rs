@@ -507,9 +507,9 @@ async fn n5_of_two_decisions_at_once_one_stands() {
                     request,
                     session,
                     if approved {
-                        authorization_requests::Decision::Approved
+                        authorization_requests::ConsentDecision::Approved
                     } else {
-                        authorization_requests::Decision::Denied
+                        authorization_requests::ConsentDecision::Denied
                     },
                     &outcome,
                     now(),

@@ -16,7 +16,7 @@ use portolan_storage::{
     },
 };
 use serde_json::json;
-use sqlx::{ConnectedAccount as _, PgConnection};
+use sqlx::{Connection as _, PgConnection};
 use time::Duration;
 use uuid::Uuid;
 
