@@ -182,7 +182,6 @@ fn unless(lost: &[&str]) -> String {
 fn refused(answer: &Value) -> Result<String> {
     let result = &answer["result"];
     let words = result["content"][0]["text"].as_str().unwrap_or_default();
-    let code = answer["error"]["code"].as_i64().unwrap_or_default();
     let known = [
         ("The client cannot do what", "x server-refuses"),
         ("This tool needs the client feature", "x feature"),
@@ -192,9 +191,6 @@ fn refused(answer: &Value) -> Result<String> {
     let found = known.iter().find(|(begin, _)| words.starts_with(begin));
     if let (Some((_, outcome)), true) = (found, result["isError"] == true) {
         return Ok((*outcome).to_owned());
-    }
-    if code == -32021 {
-        return Ok("x feature-error".to_owned());
     }
     bail!("no refusal that is known: {answer}")
 }

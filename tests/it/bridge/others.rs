@@ -27,6 +27,8 @@ fn program(home: &Home, name: &str, arguments: &[&str]) -> Result<Command> {
         .env("XDG_CONFIG_HOME", home.path().join("config"))
         .env("MCP_REMOTE_CONFIG_DIR", home.path().join("mcp-remote"))
         .env("BROWSER", "true")
+        // The Inspector has no terminal here.
+        .env("MCP_AUTO_OPEN_ENABLED", "true")
         .env_remove("DISPLAY")
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())

@@ -100,12 +100,6 @@ const NOTES: &[(&str, &str, &str)] = &[
          text “This tool needs the client feature …, which this client does not offer.”",
     ),
     (
-        "feature-error",
-        "V-2",
-        "The client does not declare the feature. It gets the error -32021 with the \
-         capability that the call requires.",
-    ),
-    (
         "multi-select",
         "V-11",
         "The client cannot show a form with multiple choice. The result is `isError` and \
@@ -176,14 +170,23 @@ fn summary(table: &Table, page: &mut String) -> Result<()> {
     page.push_str(
         "\n## All pairs\n\n\
          Each cell names the features that a pair does not have losslessly; ✗ stands before those\n\
-         that are impossible. A server without a feature loses nothing.\n",
+         that are impossible. A server without a feature loses nothing. A feature with one outcome for all\n\
+         pairs stands in its own table alone.\n",
     );
+    let mut features = Vec::new();
+    for feature in &FEATURES {
+        let first = table.get(feature.name, REVISIONS[0], REVISIONS[0])?;
+        let of_feature = table.0.iter().filter(|(place, _)| place.0 == feature.name);
+        if of_feature.into_iter().any(|(_, outcome)| outcome != first) {
+            features.push(feature);
+        }
+    }
     head(page)?;
     for client in REVISIONS {
         write!(page, "| **{client}** |")?;
         for server in REVISIONS {
             let mut lost = Vec::new();
-            for feature in &FEATURES {
+            for feature in &features {
                 let outcome = table.get(feature.name, client, server)?;
                 if outcome.starts_with('x') {
                     lost.push(format!("✗ {}", linked(feature)));

@@ -36,7 +36,7 @@ impl Way {
 /// (feature, revision of the client, revision of the server) → outcome: `=`; `~key,key` degraded;
 /// `x key` impossible; `-` the server's revision lacks it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Table(BTreeMap<(String, String, String), String>);
+pub(super) struct Table(pub(super) BTreeMap<(String, String, String), String>);
 
 impl Table {
     pub(super) fn insert(&mut self, feature: &str, client: &str, server: &str, outcome: String) {
