@@ -4095,8 +4095,8 @@ export interface components {
         ToolBudget: {
             /**
              * Format: int64
-             * @description Estimated tokens of the list of tools, one for four bytes. Clients send the list to the model
-             *     in each conversation.
+             * @description Estimated tokens of the list of tools, one for four bytes. Clients send the list to the
+             *     model in each conversation.
              */
             tokens: number;
             /** @description In the order of the request; tools that do not exist are absent. */
