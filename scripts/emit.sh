@@ -8,4 +8,6 @@ target/debug/portolan emit openapi >web/openapi.json.new
 mv web/openapi.json.new web/openapi.json
 target/debug/portolan emit configuration >docs/configuration.md.new
 mv docs/configuration.md.new docs/configuration.md
+target/debug/portolan emit configuration-schema >docs/configuration.schema.json.new
+mv docs/configuration.schema.json.new docs/configuration.schema.json
 npm --prefix web run --silent generate

@@ -26,6 +26,7 @@ npm_ci() {
 }
 npm_ci tests/clients/typescript
 npm_ci tests/clients/oauth
+npm_ci tests/clients/remote
 npm_ci tests/fixtures-upstream/typescript
 npm_ci tests/conformance
 npm_ci tests/oauth-provider
@@ -33,7 +34,7 @@ npm_ci tests/attached
 npm_ci tests/browser
 npm_ci tests/mail
 
-# python_venv NAME: the official Python SDK of one generation, or the OAuth library, in its own environment.
+# python_venv NAME: the official Python SDK of one generation, the OAuth library, or servers of others, in an environment of its own.
 python_venv() {
     venv=.portolan/tools/python-$1
     requirements=tests/clients/python/requirements-$1.txt
@@ -53,3 +54,4 @@ python_venv() {
 python_venv v1
 python_venv v2
 python_venv oauth
+python_venv servers

@@ -3,7 +3,7 @@
 #![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
-use portolan_protocol::sse::{self, Decoder, Event};
+use portolan_protocol::sse::{self, Decoder, SseEvent};
 
 /// Longest id: ours are far shorter.
 const LONGEST_ID: usize = 1024;
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     // What would break the frame is left out.
     let is_visible = first.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
     let id = is_visible.then(|| first.to_owned());
-    let event = |data: String| Event {
+    let event = |data: String| SseEvent {
         event: "message".to_owned(),
         data,
         id: id.clone(),

@@ -601,6 +601,35 @@ async fn servers_of_others_work_with_their_own_features() -> Result<()> {
     let client = publish(&scene, &python, "python").await?;
     let said = modern(&client, "add", json!({"a": 40, "b": 2})).await?;
     assert_eq!(words(&said), "42", "{said}");
+
+    // Two servers of Python packages: times of the world, and a repository.
+    let time = attached::add(&console, "harbour", "time").await?;
+    let package = attached::python_package("mcp-server-time")?;
+    let attach = Attach::command(&time, &time.address, &[package.as_os_str()], &[])?;
+    time.attached(&console, 1)
+        .await
+        .with_context(|| attach.log())?;
+    let client = publish(&scene, &time, "time").await?;
+    let noon = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
+    let said = modern(&client, "convert_time", noon).await?;
+    assert!(words(&said).contains("T21:00:00+09:00"), "{said}");
+
+    let git = attached::add(&console, "harbour", "git").await?;
+    let repository = folder.join("repository");
+    let made = std::process::Command::new("git")
+        .args(["init", "--quiet", "--initial-branch", "pier"])
+        .arg(&repository)
+        .status()?;
+    ensure!(made.success(), "git init: {made}");
+    let package = attached::python_package("mcp-server-git")?;
+    let attach = Attach::command(&git, &git.address, &[package.as_os_str()], &[])?;
+    git.attached(&console, 1)
+        .await
+        .with_context(|| attach.log())?;
+    let client = publish(&scene, &git, "git").await?;
+    let (session, _) = client.initialize(LEGACY).await?;
+    let said = call(&session, "git_status", json!({"repo_path": repository})).await?;
+    assert!(words(&said).contains("On branch pier"), "{said}");
     Ok(())
 }
 

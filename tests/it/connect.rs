@@ -2,7 +2,6 @@
 //! servers that other SDKs made.
 
 mod authorizing;
-mod bridge;
 mod clients;
 mod eras;
 mod installing;

@@ -5,6 +5,7 @@ mod asking;
 mod attach;
 mod attack_cases;
 mod authorities;
+mod bridge;
 mod browser;
 mod chaos;
 mod checker;

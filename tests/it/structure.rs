@@ -123,6 +123,7 @@ fn figures() -> Result<Vec<Figure>> {
         value: many.len(),
         places: many,
     });
+    found.push(settings_in_code()?);
     found.push(operations()?);
     found.push(scripts()?);
     found.extend(refused_prose()?);
@@ -172,6 +173,56 @@ fn circles(folder: &str, graph: &Graph) -> Vec<Figure> {
         ),
         figure("production lines of Rust", None, graph.lines, Vec::new()),
     ]
+}
+
+/// Public fields of structs of settings or bounds with a default that is written as a value in
+/// `impl Default`: operators cannot set them, and no constant gives the reason. `config!` declares
+/// fields that they can set, and a field of a constant is no setting.
+fn settings_in_code() -> Result<Figure> {
+    let name = "(?:Config|Settings|Options|Policy|Limits|Bounds)";
+    let structs = Regex::new(&format!(r"(?ms)^pub struct (\w*{name}) \{{\n(.*?)^\}}"))?;
+    let defaults = Regex::new(&format!(
+        r"(?ms)^impl Default for (\w*{name}) \{{\n(.*?)^\}}"
+    ))?;
+    let field = Regex::new(r"(?m)^    pub (\w+):")?;
+    let value = Regex::new(r#"(?m)^ +(\w+): .*(?:\d|true|false|Duration::|")"#)?;
+    let mut files = Vec::new();
+    // What a tenant sets for a source stands in `model`: a row, not a setting.
+    for folder in crates()?
+        .iter()
+        .filter(|folder| !folder.ends_with("/model"))
+    {
+        files_with("rs", &repository().join(folder).join("src"), &mut files)?;
+    }
+    let mut places = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(&path)?;
+        for found in structs.captures_iter(&text) {
+            let Some(default) = defaults
+                .captures_iter(&text)
+                .find(|default| default[1] == found[1])
+            else {
+                continue;
+            };
+            let valued: BTreeSet<&str> = value
+                .captures_iter(default.get(2).map_or("", |body| body.as_str()))
+                .filter_map(|value| value.get(1).map(|name| name.as_str()))
+                .collect();
+            let fields = field.captures_iter(found.get(2).map_or("", |body| body.as_str()));
+            places.extend(
+                fields
+                    .filter(|field| valued.contains(&field[1]))
+                    .map(|field| format!("{path}: {}.{}", &found[1], &field[1])),
+            );
+        }
+    }
+    Ok(Figure {
+        measure: "settings in code that nobody can set",
+        subject: "all".to_owned(),
+        goal: Some(0),
+        value: places.len(),
+        places,
+    })
 }
 
 /// Methods of the trait `Store` of the cluster crate.

@@ -175,3 +175,8 @@ pub fn python() -> Result<Vec<String>> {
     let script = script.to_str().context("a path of characters")?.to_owned();
     Ok(vec![interpreter.display().to_string(), script])
 }
+
+/// A program of a Python package.
+pub fn python_package(name: &str) -> Result<PathBuf> {
+    needs(&format!(".portolan/tools/python-servers/bin/{name}"))
+}

@@ -217,7 +217,8 @@ impl McpClient {
             .clone()
             .with("mcp-protocol-version", MODERN)?
             .with("mcp-method", method)?;
-        if let Some(name) = params["name"].as_str().or_else(|| params["uri"].as_str()) {
+        let named = ["name", "uri", "taskId"].map(|member| params[member].as_str());
+        if let Some(name) = named.into_iter().flatten().next() {
             client = client.with("mcp-name", name)?;
         }
         Ok(client)

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::{
+    connected::Bridge,
     mcp::{MODERN, McpClient, Reply, modern_message},
     sse::SseStream,
 };
@@ -40,6 +41,8 @@ enum Way {
     Session(McpClient),
     /// Each request stands alone.
     Alone(McpClient),
+    /// The standard input and output of a program: a session, or requests that stand alone.
+    Lines(Box<Bridge>),
 }
 
 /// A client.
@@ -47,8 +50,18 @@ enum Way {
 pub struct Speaker {
     /// Its revision.
     pub revision: &'static str,
+    /// Its capabilities. In a session, those at its opening count.
+    pub able: Value,
+    /// The result of `initialize`; null for one of 2026-07-28.
+    pub opened: Value,
     way: Way,
     next: u64,
+    /// Notifications of changes that were not read yet.
+    news: Vec<Value>,
+    /// The stream of changes, if they have one of their own.
+    changes: Option<SseStream>,
+    /// A call under way: its id, and its stream if it has one of its own.
+    begun: Option<(Value, Option<SseStream>)>,
 }
 
 /// The outcome of a request.
@@ -104,19 +117,23 @@ fn able(revision: &str) -> Value {
 /// Its answer: the same words for the same fields, from every server.
 fn answer_to(question: &Value) -> Value {
     match question["method"].as_str() {
+        Some("elicitation/create") if question["params"]["mode"] == "url" => {
+            json!({"action": "accept"})
+        }
         Some("elicitation/create") => {
             let fields = question["params"]["requestedSchema"]["properties"].as_object();
             let content: Map<String, Value> = fields
                 .into_iter()
-                .flat_map(Map::keys)
-                .map(|name| {
+                .flatten()
+                .map(|(name, schema)| {
                     let value = match name.as_str() {
-                        "name" | "username" => "Ada",
-                        "email" => "ada@example.com",
-                        "color" => "blue",
-                        _ => "harbours",
+                        "name" | "username" => json!("Ada"),
+                        "email" => json!("ada@example.com"),
+                        "color" => json!("blue"),
+                        _ if schema["type"] == "array" => json!(["harbours"]),
+                        _ => json!("harbours"),
                     };
-                    (name.clone(), json!(value))
+                    (name.clone(), value)
                 })
                 .collect();
             json!({"action": "accept", "content": content})
@@ -136,16 +153,14 @@ impl Speaker {
     /// A client of `revision`, with all capabilities of that revision, and logs from `info` on.
     /// `mcp` has a token and the address `…/mcp`.
     pub async fn open(mcp: &McpClient, revision: &'static str) -> Result<Self> {
-        if revision == MODERN {
-            return Ok(Self {
-                revision,
-                way: Way::Alone(mcp.clone()),
-                next: 1,
-            });
-        }
-        let params = json!({"protocolVersion": revision, "capabilities": able(revision),
-            "clientInfo": {"name": "harness", "version": "1"}});
-        let way = if revision == "2024-11-05" {
+        Self::open_able(mcp, revision, able(revision)).await
+    }
+
+    /// The same for a client that can do this.
+    pub async fn open_able(mcp: &McpClient, revision: &'static str, able: Value) -> Result<Self> {
+        let way = if revision == MODERN {
+            Way::Alone(mcp.clone())
+        } else if revision == "2024-11-05" {
             // MCP-O-1, MCP-O-2: the address of the stream, and the data of its first event.
             let base = mcp.url.strip_suffix("mcp").context("an endpoint")?;
             let mut stream = mcp.clone().at(&format!("{base}sse")).listen().await?;
@@ -158,17 +173,39 @@ impl Speaker {
         } else {
             Way::Session(mcp.clone())
         };
+        Self::start(way, revision, able).await
+    }
+
+    /// A client of `revision` that started this program.
+    pub async fn over(program: Bridge, revision: &'static str, able: Value) -> Result<Self> {
+        Self::start(Way::Lines(Box::new(program)), revision, able).await
+    }
+
+    async fn start(way: Way, revision: &'static str, able: Value) -> Result<Self> {
         let mut this = Self {
             revision,
+            able,
+            opened: Value::Null,
             way,
             next: 1,
+            news: Vec::new(),
+            changes: None,
+            begun: None,
         };
+        if revision == MODERN {
+            return Ok(this);
+        }
+        let params = json!({"protocolVersion": revision, "capabilities": this.able,
+            "clientInfo": {"name": "harness", "version": "1"}});
         let opened = this.open_session(params).await?;
-        ensure!(
-            opened["result"]["protocolVersion"] == revision,
-            "MCP-L-2: {opened}"
-        );
-        this.notify("notifications/initialized").await?;
+        this.opened = opened["result"].clone();
+        if this.opened["protocolVersion"] != revision {
+            // Lines may lead to a server that speaks another revision than the client.
+            let is_lines = matches!(this.way, Way::Lines(_));
+            ensure!(is_lines && this.opened.is_object(), "MCP-L-2: {opened}");
+            return Ok(this);
+        }
+        this.notify("notifications/initialized", json!({})).await?;
         let level = this
             .ask("logging/setLevel", json!({"level": "info"}))
             .await?;
@@ -189,9 +226,155 @@ impl Speaker {
         Ok(answer.json)
     }
 
-    async fn notify(&self, method: &str) -> Result<()> {
-        let (Way::Session(post) | Way::TwoEndpoints { post, .. } | Way::Alone(post)) = &self.way;
-        say(post, &json!({"jsonrpc": "2.0", "method": method})).await
+    async fn notify(&mut self, method: &str, params: Value) -> Result<()> {
+        let mut message = json!({"jsonrpc": "2.0", "method": method});
+        if params != json!({}) {
+            message["params"] = params;
+        }
+        match &mut self.way {
+            Way::Session(post) | Way::TwoEndpoints { post, .. } | Way::Alone(post) => {
+                say(post, &message).await
+            }
+            Way::Lines(program) => program.send(&message).await,
+        }
+    }
+
+    /// Subscribes to changes of the list of tools and of a resource; gives the server's answer.
+    pub async fn watch(&mut self, uri: &str) -> Result<Value> {
+        if let Way::Session(mcp) = &self.way {
+            self.changes = Some(mcp.listen().await?);
+        }
+        if self.revision != MODERN {
+            let subscribed = self.ask("resources/subscribe", json!({"uri": uri})).await?;
+            return Ok(subscribed.answer);
+        }
+        let method = "subscriptions/listen";
+        let wanted = json!({"toolsListChanged": true, "resourceSubscriptions": [uri]});
+        let params = json!({ "notifications": wanted });
+        let message = self.modern(&json!("listen"), method, params.clone());
+        match &mut self.way {
+            Way::Alone(mcp) => {
+                let client = mcp.modern_client(method, &params)?;
+                let mut stream = client.start(&message).await?.stream()?;
+                let acknowledged = stream.message().await?;
+                self.changes = Some(stream);
+                Ok(acknowledged)
+            }
+            Way::Lines(program) => {
+                program.send(&message).await?;
+                program.receive().await
+            }
+            _ => bail!("2026-07-28 has no sessions"),
+        }
+    }
+
+    /// The next notification of a change with this method.
+    pub async fn until(&mut self, method: &str) -> Result<Value> {
+        let revision = self.revision;
+        let wait = async {
+            loop {
+                let found = self.news.iter().position(|one| one["method"] == method);
+                if let Some(at) = found {
+                    return Ok(self.news.remove(at));
+                }
+                let message = match (&mut self.changes, &mut self.way) {
+                    (Some(stream), _) => stream.message().await?,
+                    (None, Way::TwoEndpoints { stream, .. }) => stream.message().await?,
+                    (None, Way::Lines(program)) => program.receive().await?,
+                    (None, _) => bail!("it watches nothing"),
+                };
+                self.news.push(message);
+            }
+        };
+        timeout(LIMIT, wait)
+            .await
+            .with_context(|| format!("{revision}: no {method} in {LIMIT:?}"))?
+    }
+
+    /// Begins a call whose server reports progress first.
+    pub async fn begin(&mut self, tool: &str, arguments: Value) -> Result<()> {
+        let id = json!(self.next);
+        self.next += 1;
+        let method = "tools/call";
+        let mut params = json!({"name": tool, "arguments": arguments});
+        let message = if self.revision == MODERN {
+            self.modern(&id, method, params.clone())
+        } else {
+            params["_meta"] = json!({"progressToken": token(&id)});
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        };
+        let stream = match &mut self.way {
+            Way::TwoEndpoints { post, .. } => {
+                say(post, &message).await?;
+                None
+            }
+            Way::Lines(program) => {
+                program.send(&message).await?;
+                None
+            }
+            Way::Session(mcp) => Some(mcp.start(&message).await?.stream()?),
+            Way::Alone(mcp) => {
+                let client = mcp.modern_client(method, &params)?;
+                Some(client.start(&message).await?.stream()?)
+            }
+        };
+        self.begun = Some((id, stream));
+        Ok(())
+    }
+
+    /// Cancels the call that was begun.
+    pub async fn cancel(&mut self) -> Result<()> {
+        let (id, stream) = self.begun.take().context("a call")?;
+        if let Way::Alone(_) = self.way {
+            drop(stream);
+            return Ok(());
+        }
+        self.notify("notifications/cancelled", json!({"requestId": id}))
+            .await
+    }
+
+    /// The connection of the call that was begun breaks. Gives the id of its last event; `None`
+    /// where events have none.
+    pub async fn lose_connection(&mut self) -> Result<Option<String>> {
+        let (_, stream) = self.begun.take().context("a call")?;
+        if let Some(mut stream) = stream {
+            stream.message().await?;
+            return Ok(stream.last_id().map(str::to_owned));
+        }
+        ensure!(
+            matches!(self.way, Way::TwoEndpoints { .. }),
+            "a program's lines do not break"
+        );
+        let nowhere = McpClient::new("http://127.0.0.1:9/mcp")?;
+        self.way = Way::Alone(nowhere);
+        Ok(None)
+    }
+
+    /// The response to the call that was begun, after `last`.
+    pub async fn come_back(&mut self, last: &str) -> Result<Value> {
+        let Way::Session(mcp) = &self.way else {
+            bail!("only a session can be continued");
+        };
+        let mut stream = mcp.resume(last).await?.stream()?;
+        loop {
+            let message = stream.message().await?;
+            if message.get("method").is_none() {
+                return Ok(message);
+            }
+        }
+    }
+
+    /// A request that stands alone.
+    fn modern(&self, id: &Value, method: &str, params: Value) -> Value {
+        let mut message = modern_message(method, params);
+        message["id"] = id.clone();
+        let meta = &mut message["params"]["_meta"];
+        meta["io.modelcontextprotocol/clientCapabilities"] = self.able.clone();
+        meta["io.modelcontextprotocol/logLevel"] = json!("info");
+        if method == "tools/call" {
+            meta["progressToken"] = json!(token(id));
+        }
+        message
     }
 
     /// Makes a request, answers questions, and waits for the response. Calls request progress.
@@ -225,29 +408,100 @@ impl Speaker {
         }
     }
 
-    async fn see_through(&mut self, method: &str, mut params: Value) -> Result<Heard> {
+    async fn see_through(&mut self, method: &str, params: Value) -> Result<Heard> {
         let id = json!(self.next);
         self.next += 1;
-        if let Way::Alone(mcp) = &self.way {
-            return alone(mcp, &id, method, params).await;
-        }
+        let mut heard = if self.revision == MODERN {
+            self.alone(&id, method, params).await?
+        } else {
+            self.in_session(&id, method, params).await?
+        };
+        let is_news = |notice: &&Value| {
+            let method = notice["method"].as_str().unwrap_or_default();
+            method.ends_with("/list_changed") || method.ends_with("/updated")
+        };
+        self.news
+            .extend(heard.notices.iter().filter(is_news).cloned());
+        by_method(&mut heard.questions);
+        Ok(heard)
+    }
+
+    async fn in_session(&mut self, id: &Value, method: &str, mut params: Value) -> Result<Heard> {
         if method == "tools/call" {
-            params["_meta"] = json!({"progressToken": token(&id)});
+            params["_meta"] = json!({"progressToken": token(id)});
         }
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let mut heard = Heard::default();
         match &mut self.way {
             Way::TwoEndpoints { post, stream } => {
                 say(post, &message).await?;
-                follow(stream, post, &id, &mut heard).await?;
+                let mut pipe = Pipe::Http { stream, post };
+                pipe.follow(id, &mut heard).await?;
             }
-            Way::Session(mcp) | Way::Alone(mcp) => match mcp.start(&message).await? {
+            Way::Lines(program) => {
+                program.send(&message).await?;
+                Pipe::Lines(program).follow(id, &mut heard).await?;
+            }
+            Way::Session(post) | Way::Alone(post) => match post.start(&message).await? {
                 Reply::Whole(answer) => heard.answer = answer.json,
-                Reply::Stream(mut stream) => follow(&mut stream, mcp, &id, &mut heard).await?,
+                Reply::Stream(mut stream) => {
+                    let stream = &mut stream;
+                    let mut pipe = Pipe::Http { stream, post };
+                    pipe.follow(id, &mut heard).await?;
+                }
             },
         }
-        by_method(&mut heard.questions);
         Ok(heard)
+    }
+
+    /// A request of 2026-07-28, made again with the answers as long as its result asks
+    /// (MCP-X-22, MCP-X-29).
+    async fn alone(&mut self, id: &Value, method: &str, params: Value) -> Result<Heard> {
+        let (mut heard, mut brought) = (Heard::default(), Map::new());
+        for round in 0..ROUNDS {
+            let mut params = params.clone();
+            for (name, value) in &brought {
+                params[name] = value.clone();
+            }
+            // An id of its own, as it is a request of its own.
+            let own = json!(format!("{id}.{round}"));
+            let message = self.modern(&own, method, params.clone());
+            match &mut self.way {
+                Way::Lines(program) => {
+                    program.send(&message).await?;
+                    Pipe::Lines(program).follow(&own, &mut heard).await?;
+                }
+                Way::Alone(post) | Way::Session(post) | Way::TwoEndpoints { post, .. } => {
+                    let client = post.modern_client(method, &params)?;
+                    match client.start(&message).await? {
+                        Reply::Whole(answer) => heard.answer = answer.json,
+                        Reply::Stream(mut stream) => {
+                            let stream = &mut stream;
+                            let mut pipe = Pipe::Http { stream, post };
+                            pipe.follow(&own, &mut heard).await?;
+                        }
+                    }
+                }
+            }
+            let result = &heard.answer["result"];
+            if result["resultType"] != "input_required" {
+                return Ok(heard);
+            }
+            let requests = result["inputRequests"].as_object();
+            let requests = requests.with_context(|| heard.answer.to_string())?;
+            let responses: Map<String, Value> = requests
+                .iter()
+                .map(|(key, question)| (key.clone(), answer_to(question)))
+                .collect();
+            let mut questions: Vec<Value> = requests.values().cloned().collect();
+            by_method(&mut questions);
+            brought = Map::from_iter([
+                ("inputResponses".to_owned(), Value::Object(responses)),
+                ("requestState".to_owned(), result["requestState"].clone()),
+            ]);
+            heard.questions.extend(questions);
+        }
+        bail!("asked more than {ROUNDS} times: {heard:?}")
     }
 }
 
@@ -268,80 +522,50 @@ async fn say(post: &McpClient, message: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Reads a stream to the response, and answers each question on the way (MCP-X-20, MCP-X-28).
-async fn follow(
-    stream: &mut SseStream,
-    back: &McpClient,
-    id: &Value,
-    heard: &mut Heard,
-) -> Result<()> {
-    loop {
-        let message = stream.message().await?;
-        let is_response = message.get("method").is_none();
-        match message.get("id") {
-            Some(own) if is_response && own == id => {
-                heard.answer = message;
-                return Ok(());
-            }
-            Some(question) if !is_response => {
-                let answer =
-                    json!({"jsonrpc": "2.0", "id": question, "result": answer_to(&message)});
-                say(back, &answer).await?;
-                let asked = json!({"method": message["method"], "params": message["params"]});
-                heard.questions.push(asked);
-            }
-            None if !is_response => heard.notices.push(message),
-            _ => bail!("an answer to nothing that was asked: {message}"),
-        }
-    }
+/// Where messages come from, and where answers go.
+enum Pipe<'a> {
+    Http {
+        stream: &'a mut SseStream,
+        post: &'a McpClient,
+    },
+    Lines(&'a mut Bridge),
 }
 
-/// A request of 2026-07-28, made again with the answers as long as its result asks (MCP-X-22,
-/// MCP-X-29).
-async fn alone(mcp: &McpClient, id: &Value, method: &str, params: Value) -> Result<Heard> {
-    let (mut heard, mut brought) = (Heard::default(), Map::new());
-    for round in 0..ROUNDS {
-        let mut params = params.clone();
-        for (name, value) in &brought {
-            params[name] = value.clone();
+impl Pipe<'_> {
+    async fn receive(&mut self) -> Result<Value> {
+        match self {
+            Self::Http { stream, .. } => stream.message().await,
+            Self::Lines(program) => program.receive().await,
         }
-        let client = mcp.modern_client(method, &params)?;
-        let mut message = modern_message(method, params);
-        // An id of its own, as it is a request of its own.
-        message["id"] = json!(format!("{id}.{round}"));
-        let meta = &mut message["params"]["_meta"];
-        meta["io.modelcontextprotocol/clientCapabilities"] = able(MODERN);
-        meta["io.modelcontextprotocol/logLevel"] = json!("info");
-        if method == "tools/call" {
-            meta["progressToken"] = json!(token(id));
-        }
-        heard.answer = match client.start(&message).await? {
-            Reply::Whole(answer) => answer.json,
-            Reply::Stream(mut stream) => loop {
-                let message = stream.message().await?;
-                if message.get("method").is_none() {
-                    break message;
-                }
-                heard.notices.push(message);
-            },
-        };
-        let result = &heard.answer["result"];
-        if result["resultType"] != "input_required" {
-            return Ok(heard);
-        }
-        let requests = result["inputRequests"].as_object();
-        let requests = requests.with_context(|| heard.answer.to_string())?;
-        let responses: Map<String, Value> = requests
-            .iter()
-            .map(|(key, question)| (key.clone(), answer_to(question)))
-            .collect();
-        let mut questions: Vec<Value> = requests.values().cloned().collect();
-        by_method(&mut questions);
-        heard.questions.extend(questions);
-        brought = Map::from_iter([
-            ("inputResponses".to_owned(), Value::Object(responses)),
-            ("requestState".to_owned(), result["requestState"].clone()),
-        ]);
     }
-    bail!("asked more than {ROUNDS} times: {heard:?}")
+
+    async fn send(&mut self, message: &Value) -> Result<()> {
+        match self {
+            Self::Http { post, .. } => say(post, message).await,
+            Self::Lines(program) => program.send(message).await,
+        }
+    }
+
+    /// Reads to the response, and answers each question on the way (MCP-X-20, MCP-X-28).
+    async fn follow(&mut self, id: &Value, heard: &mut Heard) -> Result<()> {
+        loop {
+            let message = self.receive().await?;
+            let is_response = message.get("method").is_none();
+            match message.get("id") {
+                Some(own) if is_response && own == id => {
+                    heard.answer = message;
+                    return Ok(());
+                }
+                Some(question) if !is_response => {
+                    let answer =
+                        json!({"jsonrpc": "2.0", "id": question, "result": answer_to(&message)});
+                    self.send(&answer).await?;
+                    let asked = json!({"method": message["method"], "params": message["params"]});
+                    heard.questions.push(asked);
+                }
+                None if !is_response => heard.notices.push(message),
+                _ => bail!("an answer to nothing that was asked: {message}"),
+            }
+        }
+    }
 }

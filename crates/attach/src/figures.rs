@@ -14,7 +14,7 @@ use http::{Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use portolan_net::{
     health::Health,
-    listen::{self, BindError, Limits, Shutdown},
+    listen::{self, BindError, ListenLimits, Shutdown},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -75,7 +75,7 @@ impl Figures {
             ..Shutdown::default()
         };
         let router = self.health.router().with_state(());
-        listen::serve(listener, router, Limits::default(), shutdown).await;
+        listen::serve(listener, router, ListenLimits::default(), shutdown).await;
         Ok(())
     }
 

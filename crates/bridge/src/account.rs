@@ -13,18 +13,19 @@ use std::{sync::Arc, time::Duration};
 
 use portolan_net::egress::Egress;
 use portolan_upstream::oauth::{
-    self, Attempt, Challenge, ClientIdentity, Discovered, Grant, OauthError, Registration, Tokens,
+    self, AuthorizationAttempt, Challenge, ClientIdentity, Discovered, Grant, OauthError,
+    Registration, Tokens,
 };
 use time::OffsetDateTime;
 use tokio::sync::Mutex;
 use url::Url;
 
-pub use self::store::{Place, StoreError};
+pub use self::store::{AccountFiles, StoreError};
 use self::{
     callback::Callbacks,
     store::{AccountFile, Locked},
 };
-use crate::{fault::Fault, note::Notes};
+use crate::{fault::BridgeFault, note::Notes};
 
 /// A token is refreshed this long before its end.
 const EARLY: Duration = Duration::from_secs(30);
@@ -42,7 +43,7 @@ pub(crate) enum For {
 #[derive(Debug, Clone)]
 pub struct SignIn {
     /// Where tokens are kept.
-    pub place: Place,
+    pub place: AccountFiles,
     /// A client id that the authorization server gave out; registers nothing.
     pub client_id: Option<String>,
     /// Address of a client metadata document, which is the client id where the server supports it.
@@ -66,11 +67,11 @@ pub struct Account {
     sign_in: SignIn,
     notes: Notes,
     /// What this process knows; one renewal at a time within the process.
-    known: Mutex<Known>,
+    known: Mutex<KnownAccount>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownAccount {
     is_read: bool,
     held: Option<AccountFile>,
 }
@@ -90,9 +91,9 @@ impl Account {
     /// The token for the next request, if there is one. A token near its end is refreshed first.
     ///
     /// # Errors
-    /// [`Fault::NotSignedIn`] if the store cannot be used, [`Fault::Unreachable`] if the
+    /// [`BridgeFault::NotSignedIn`] if the store cannot be used, [`BridgeFault::Unreachable`] if the
     /// authorization server cannot be reached.
-    pub(crate) async fn token(&self) -> Result<Option<String>, Fault> {
+    pub(crate) async fn token(&self) -> Result<Option<String>, BridgeFault> {
         let mut known = self.known.lock().await;
         self.read_once(&mut known).map_err(not_signed_in)?;
         let Some(held) = &known.held else {
@@ -116,13 +117,13 @@ impl Account {
     /// After a 401: refreshes the token that was `used`, or signs in.
     ///
     /// # Errors
-    /// [`Fault::NotSignedIn`], with the reason.
+    /// [`BridgeFault::NotSignedIn`], with the reason.
     pub(crate) async fn renew(
         &self,
         challenge: &Challenge,
         used: Option<&str>,
         purpose: For,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BridgeFault> {
         let mut known = self.known.lock().await;
         let Some(lock) = self.locked(&mut known, used).await? else {
             return Ok(());
@@ -140,13 +141,13 @@ impl Account {
     /// After a 403 that names scopes: signs in for more (MCP-AU-11).
     ///
     /// # Errors
-    /// [`Fault::NotSignedIn`], with the reason.
+    /// [`BridgeFault::NotSignedIn`], with the reason.
     pub(crate) async fn step_up(
         &self,
         challenge: &Challenge,
         used: Option<&str>,
         purpose: For,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BridgeFault> {
         let mut known = self.known.lock().await;
         let Some(lock) = self.locked(&mut known, used).await? else {
             return Ok(());
@@ -182,7 +183,7 @@ impl Account {
         Ok(true)
     }
 
-    fn read_once(&self, known: &mut Known) -> Result<(), StoreError> {
+    fn read_once(&self, known: &mut KnownAccount) -> Result<(), StoreError> {
         if !known.is_read {
             known.held = self.sign_in.place.read()?;
             known.is_read = true;
@@ -191,7 +192,11 @@ impl Account {
     }
 
     /// Waits for the lock. `None` if another copy renewed the token meanwhile.
-    async fn locked(&self, known: &mut Known, used: Option<&str>) -> Result<Option<Locked>, Fault> {
+    async fn locked(
+        &self,
+        known: &mut KnownAccount,
+        used: Option<&str>,
+    ) -> Result<Option<Locked>, BridgeFault> {
         // Another request of this process may have done it.
         let is_newer = |held: &AccountFile| held.access.is_some() && held.access.as_deref() != used;
         if known.held.as_ref().is_some_and(is_newer) {
@@ -208,7 +213,7 @@ impl Account {
     }
 
     /// `false` if there is nothing to refresh with.
-    async fn refresh(&self, known: &mut Known, lock: &Locked) -> Result<bool, OauthError> {
+    async fn refresh(&self, known: &mut KnownAccount, lock: &Locked) -> Result<bool, OauthError> {
         let Some(held) = &mut known.held else {
             return Ok(false);
         };
@@ -256,13 +261,15 @@ impl Account {
 
     async fn ask(
         &self,
-        known: &mut Known,
+        known: &mut KnownAccount,
         lock: &Locked,
         challenge: &Challenge,
         purpose: For,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BridgeFault> {
         if purpose == For::Ourselves {
-            return Err(Fault::NotSignedIn("the tokens are no longer valid".into()));
+            return Err(BridgeFault::NotSignedIn(
+                "the tokens are no longer valid".into(),
+            ));
         }
         let earlier = known.held.clone();
         let held = self
@@ -301,7 +308,7 @@ impl Account {
         let mut held = AccountFile::new(&found, client, redirect_uri, scope);
         // The next try uses the same registration.
         self.keep(lock, &held);
-        let attempt = Attempt::begin()?;
+        let attempt = AuthorizationAttempt::begin()?;
         let address = attempt.address(
             &self.egress,
             &found.server,
@@ -336,10 +343,10 @@ impl Account {
         &self,
         found: &Discovered,
         held: &AccountFile,
-        attempt: &Attempt,
+        attempt: &AuthorizationAttempt,
         callback: &oauth::Callback,
     ) -> Result<Tokens, OauthError> {
-        let code = Attempt::check(&found.server, callback)?;
+        let code = AuthorizationAttempt::check(&found.server, callback)?;
         oauth::redeem(
             &self.egress,
             &found.server,
@@ -400,8 +407,8 @@ enum NoSignIn {
     Late(u64),
 }
 
-fn not_signed_in(error: impl std::fmt::Display) -> Fault {
-    Fault::NotSignedIn(error.to_string())
+fn not_signed_in(error: impl std::fmt::Display) -> BridgeFault {
+    BridgeFault::NotSignedIn(error.to_string())
 }
 
 fn is_passing(error: &OauthError) -> bool {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 /// An error of the way to the server. The codes are those of `docs/design/translation.md`.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Fault {
+pub enum BridgeFault {
     /// No connection, or none that holds until the head of an answer.
     #[error("The server could not be reached: {0}.")]
     Unreachable(String),
@@ -35,7 +35,7 @@ pub enum Fault {
     NotSignedIn(String),
 }
 
-impl Fault {
+impl BridgeFault {
     /// The code of the JSON-RPC error.
     pub const fn code(&self) -> i32 {
         match self {
@@ -77,7 +77,7 @@ impl Fault {
     }
 }
 
-impl From<EgressError> for Fault {
+impl From<EgressError> for BridgeFault {
     fn from(error: EgressError) -> Self {
         Self::Unreachable(error.to_string())
     }

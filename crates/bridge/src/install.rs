@@ -12,11 +12,11 @@ use std::{
 
 use time::{OffsetDateTime, macros::format_description};
 
-pub use self::clients::Client;
+pub use self::clients::InstallClient;
 
 /// A server in a client's configuration.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct InstallEntry {
     /// Its name there: letters, digits, `-` and `_`.
     pub name: String,
     /// The program.
@@ -94,7 +94,11 @@ fn is_name(name: &str) -> bool {
 ///
 /// # Errors
 /// [`InstallError`]; nothing was written.
-pub fn plan(client: Client, file: &Path, entry: &Entry) -> Result<Plan, InstallError> {
+pub fn plan(
+    client: InstallClient,
+    file: &Path,
+    entry: &InstallEntry,
+) -> Result<Plan, InstallError> {
     if !is_name(&entry.name) {
         return Err(InstallError::Name);
     }
@@ -124,8 +128,8 @@ pub fn plan(client: Client, file: &Path, entry: &Entry) -> Result<Plan, InstallE
 }
 
 /// The entry as a person sees it, without the values of its environment.
-fn shown(client: Client, entry: &Entry) -> String {
-    let hidden = Entry {
+fn shown(client: InstallClient, entry: &InstallEntry) -> String {
+    let hidden = InstallEntry {
         environment: entry
             .environment
             .iter()
@@ -221,8 +225,8 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn entry() -> Entry {
-        Entry {
+    fn entry() -> InstallEntry {
+        InstallEntry {
             name: "harbour".to_owned(),
             command: "/usr/bin/portolan".to_owned(),
             arguments: vec![
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_file_is_made_backed_up_and_left_alone_when_nothing_changes() {
-        for client in Client::ALL {
+        for client in InstallClient::ALL {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("deep/down/config");
             let first = plan(client, &file, &entry()).unwrap();
@@ -270,7 +274,7 @@ mod tests {
         for name in ["", "a b", "a.b", "ü", "a\"b"] {
             bad.name = name.to_owned();
             let folder = tempfile::tempdir().unwrap();
-            let refused = plan(Client::Codex, &folder.path().join("f"), &bad);
+            let refused = plan(InstallClient::Codex, &folder.path().join("f"), &bad);
             assert!(matches!(refused, Err(InstallError::Name)), "{name}");
         }
     }

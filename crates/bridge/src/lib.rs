@@ -14,7 +14,7 @@
 //!   tokens become spaces.
 //! - Nothing but messages of the protocol is written to the output. Notes go to standard error.
 //! - A request is sent again only if the server said that it was not processed.
-//! - Every request of the client has an answer: the server's, or an error of [`Fault`].
+//! - Every request of the client has an answer: the server's, or an error of [`BridgeFault`].
 //! - No note names a token, a code or a key.
 
 pub mod account;
@@ -34,7 +34,7 @@ mod stream;
 mod talk;
 mod wire;
 
-pub use fault::Fault;
+pub use fault::BridgeFault;
 pub use folders::Folders;
 pub use note::Notes;
 pub use run::{BridgeEnd, Setup, SetupError, run, sign_out};

@@ -11,7 +11,7 @@ use portolan_protocol::{
 
 /// A message, or the batch of 2025-03-26.
 #[derive(Debug, Clone)]
-pub(crate) enum Body {
+pub(crate) enum MessageBody {
     One(LineMessage),
     Batch(Vec<LineMessage>),
 }
@@ -42,7 +42,7 @@ pub(crate) struct NoMessage {
 /// Most messages of a batch.
 const MOST: usize = 1_000;
 
-impl Body {
+impl MessageBody {
     /// Reads a line, a body or the data of an event.
     pub(crate) fn read(text: impl Into<Bytes>) -> Result<Self, NoMessage> {
         let text = text.into();
@@ -199,9 +199,9 @@ mod tests {
     use super::*;
 
     fn sort(text: &'static str) -> Result<Sort, i32> {
-        match Body::read(text.as_bytes()) {
-            Ok(Body::One(message)) => Ok(message.sort),
-            Ok(Body::Batch(_)) => Err(0),
+        match MessageBody::read(text.as_bytes()) {
+            Ok(MessageBody::One(message)) => Ok(message.sort),
+            Ok(MessageBody::Batch(_)) => Err(0),
             Err(fault) => Err(fault.code),
         }
     }

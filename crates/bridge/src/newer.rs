@@ -31,28 +31,28 @@ use tokio::sync::mpsc;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::{
-    fault::Fault,
+    fault::BridgeFault,
     lines::Out,
-    message::{self, Body, LineMessage, Sort},
+    message::{self, LineMessage, MessageBody, Sort},
     note::Notes,
     relay::NEWEST,
-    session::{self, Opened, RemoteSession},
+    session::{self, RemoteSession, SessionOpening},
     wire::Wire,
 };
 
 /// A conversation. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Newer(Arc<Inner>);
+pub(crate) struct Newer(Arc<NewerInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct NewerInner {
     wire: Arc<Wire>,
     tasks: TaskTracker,
     out: Out,
     notes: Notes,
     /// Sessions by the capabilities that they were opened with.
     sessions: tokio::sync::Mutex<HashMap<u8, Served>>,
-    state: Mutex<State>,
+    state: Mutex<NewerState>,
 }
 
 /// A session and what its server declared.
@@ -67,7 +67,7 @@ struct Served {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct NewerState {
     count: u64,
     /// Requests at the server, by the bridge's id.
     calls: HashMap<RequestId, SessionCall>,
@@ -108,7 +108,7 @@ struct ServerQuestion {
     tries: u8,
 }
 
-impl State {
+impl NewerState {
     fn new_number(&mut self) -> u64 {
         self.count += 1;
         self.count
@@ -117,7 +117,7 @@ impl State {
 
 impl Newer {
     pub(crate) fn new(wire: Arc<Wire>, out: Out, notes: Notes) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(NewerInner {
             tasks: wire.tasks.clone(),
             wire,
             out,
@@ -127,7 +127,7 @@ impl Newer {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, NewerState> {
         let state = &self.0.state;
         state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,7 +163,7 @@ impl Newer {
         id: &RequestId,
         method: &str,
         message: &LineMessage,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BridgeFault> {
         let params = message.params();
         let own = params.get("_meta").unwrap_or(Raw::empty_object());
         let declared = own.get(meta::CLIENT_CAPABILITIES);
@@ -266,7 +266,11 @@ impl Newer {
     }
 
     /// The session for these capabilities; opened if there is none.
-    async fn served(&self, can: &ClientCapabilities, card: Option<Raw>) -> Result<Served, Fault> {
+    async fn served(
+        &self,
+        can: &ClientCapabilities,
+        card: Option<Raw>,
+    ) -> Result<Served, BridgeFault> {
         let mut sessions = self.0.sessions.lock().await;
         let bits = can.bits();
         if let Some(served) = sessions.get(&bits) {
@@ -285,8 +289,8 @@ impl Newer {
         let params = Raw::parse(params).unwrap_or(Raw::empty_object());
         let id = RequestId::from("portolan-connect-initialize");
         let text = message::request(&id, Method::Initialize.name(), &params);
-        let Ok(Body::One(hello)) = Body::read(text) else {
-            return Err(Fault::Invalid("its handshake cannot be written"));
+        let Ok(MessageBody::One(hello)) = MessageBody::read(text) else {
+            return Err(BridgeFault::Invalid("its handshake cannot be written"));
         };
         let (sender, receiver) = Out::channel();
         let served = self.open(&hello, sender, receiver, bits).await?;
@@ -300,16 +304,18 @@ impl Newer {
         sender: Out,
         receiver: mpsc::Receiver<Bytes>,
         bits: u8,
-    ) -> Result<Served, Fault> {
+    ) -> Result<Served, BridgeFault> {
         let (wire, notes) = (&self.0.wire, self.0.notes);
         let opened = match session::open(wire, &sender, notes, hello).await? {
-            Opened::RemoteSession(session, answer) => Some((session, answer)),
-            Opened::Refused(_) => session::open_one_stream(wire, &sender, notes, hello).await?,
+            SessionOpening::RemoteSession(session, answer) => Some((session, answer)),
+            SessionOpening::Refused(_) => {
+                session::open_one_stream(wire, &sender, notes, hello).await?
+            }
         };
-        let no_mcp = Fault::Invalid("its address does not speak MCP");
+        let no_mcp = BridgeFault::Invalid("its address does not speak MCP");
         let (session, answer) = opened.ok_or(no_mcp)?;
         let revision = session.revision();
-        let revision = revision.ok_or(Fault::Invalid("its revision is not known"))?;
+        let revision = revision.ok_or(BridgeFault::Invalid("its revision is not known"))?;
         let facts = answer.get("result").unwrap_or(Raw::empty_object());
         let card = facts.get("serverInfo");
         let card = card.and_then(|card| card.read::<Implementation>("serverInfo").ok());
@@ -335,7 +341,9 @@ impl Newer {
         AbortOnDropHandle::new(self.0.tasks.spawn(async move {
             while let Some(text) = receiver.recv().await {
                 let Some(inner) = weak.upgrade() else { return };
-                let Ok(body) = Body::read(text) else { continue };
+                let Ok(body) = MessageBody::read(text) else {
+                    continue;
+                };
                 let this = Self(inner);
                 for message in body.into_messages() {
                     this.hand(message, &session, bits).await;
@@ -472,7 +480,7 @@ impl Newer {
 
 /// Passes a text of the bridge to a session.
 fn tell(session: &RemoteSession, text: Bytes) {
-    if let Ok(body) = Body::read(text) {
+    if let Ok(body) = MessageBody::read(text) {
         session.take(body);
     }
 }

@@ -31,9 +31,9 @@ use tokio::sync::mpsc;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::{
-    fault::Fault,
+    fault::BridgeFault,
     lines::Out,
-    message::{self, Body, LineMessage, Sort},
+    message::{self, LineMessage, MessageBody, Sort},
     note::Notes,
     relay::{Era, NEWEST, Relay},
     wire::Wire,
@@ -44,10 +44,10 @@ const LEVEL: &str = "\"warning\"";
 
 /// A conversation. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Older(Arc<Inner>);
+pub(crate) struct Older(Arc<OlderInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct OlderInner {
     relay: Relay,
     tasks: TaskTracker,
     out: Out,
@@ -61,12 +61,12 @@ struct Inner {
     /// Capabilities that the server declared.
     declared: Raw,
     identity: Identity,
-    state: Mutex<State>,
+    state: Mutex<OlderState>,
     reader: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OlderState {
     count: u64,
     /// Requests at the server, by the bridge's id.
     calls: HashMap<RequestId, TranslatedCall>,
@@ -108,7 +108,7 @@ pub(crate) async fn open(
     out: &Out,
     notes: Notes,
     hello: &LineMessage,
-) -> Result<Option<(Older, Bytes)>, Fault> {
+) -> Result<Option<(Older, Bytes)>, BridgeFault> {
     let params = hello.params();
     let object = |name: &str| {
         let value = params.get(name).filter(|raw| raw.kind() == Kind::Object);
@@ -120,7 +120,7 @@ pub(crate) async fn open(
     can.write(NEWEST, &mut capabilities);
     let (sender, receiver) = Out::channel();
     let relay = Relay::new(Arc::clone(wire), sender, notes);
-    let mut inner = Inner {
+    let mut inner = OlderInner {
         relay,
         tasks: wire.tasks.clone(),
         out: out.clone(),
@@ -152,11 +152,14 @@ pub(crate) async fn open(
     Ok(Some((this, answer)))
 }
 
-impl Inner {
-    async fn discover(&self, receiver: &mut mpsc::Receiver<Bytes>) -> Result<Option<Raw>, Fault> {
+impl OlderInner {
+    async fn discover(
+        &self,
+        receiver: &mut mpsc::Receiver<Bytes>,
+    ) -> Result<Option<Raw>, BridgeFault> {
         let id = RequestId::from("portolan-connect-discover");
         let text = self.request(&id, Method::Discover, &Raw::empty_object(), None);
-        let Ok(Body::One(probe)) = Body::read(text) else {
+        let Ok(MessageBody::One(probe)) = MessageBody::read(text) else {
             return Ok(None);
         };
         if self.relay.first(probe).await? == Era::Earlier {
@@ -165,7 +168,7 @@ impl Inner {
         let Ok(answer) = receiver.try_recv() else {
             return Ok(None);
         };
-        let Ok(Body::One(answer)) = Body::read(answer) else {
+        let Ok(MessageBody::One(answer)) = MessageBody::read(answer) else {
             return Ok(None);
         };
         Ok(answer.raw.get("result").filter(|result| {
@@ -269,12 +272,12 @@ impl Inner {
         message::request(id, method.name(), &params)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OlderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl OlderState {
     fn new_id(&mut self) -> RequestId {
         self.count += 1;
         RequestId::from(format!("portolan-connect-{}", self.count))
@@ -282,12 +285,12 @@ impl State {
 }
 
 impl Older {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OlderState> {
         self.0.state()
     }
 
     /// Takes a line of the client.
-    pub(crate) async fn take(&self, body: Body) {
+    pub(crate) async fn take(&self, body: MessageBody) {
         // MCP-X-7C: a batch is taken apart.
         for message in body.into_messages() {
             self.take_one(message).await;
@@ -357,7 +360,7 @@ impl Older {
         let id = self.state().new_id();
         let text = self.0.request(&id, call.method, &call.params, Some(&more));
         self.state().calls.insert(id, call);
-        if let Ok(Body::One(message)) = Body::read(text) {
+        if let Ok(MessageBody::One(message)) = MessageBody::read(text) {
             self.0.relay.take(message);
         }
     }
@@ -396,7 +399,7 @@ impl Older {
         params.push(b'}');
         let params = Raw::parse(params).unwrap_or(Raw::empty_object());
         let text = message::notification(Method::Cancelled.name(), Some(&params));
-        if let Ok(Body::One(message)) = Body::read(text) {
+        if let Ok(MessageBody::One(message)) = MessageBody::read(text) {
             self.0.relay.take(message);
         }
     }
@@ -406,7 +409,7 @@ impl Older {
         let reader = self.0.tasks.spawn(async move {
             while let Some(text) = receiver.recv().await {
                 let Some(inner) = weak.upgrade() else { return };
-                if let Ok(Body::One(message)) = Body::read(text) {
+                if let Ok(MessageBody::One(message)) = MessageBody::read(text) {
                     Self(inner).hand(message).await;
                 }
             }

@@ -25,11 +25,11 @@ use portolan_upstream::{Request, mirrored};
 use tokio::task::AbortHandle;
 
 use crate::{
-    fault::Fault,
+    fault::BridgeFault,
     lines::Out,
-    message::{self, Body, LineMessage, Sort},
+    message::{self, LineMessage, MessageBody, Sort},
     note::Notes,
-    stream::{Events, Place, is_events, is_json},
+    stream::{Events, StreamPosition, is_events, is_json},
     wire::{Headers, Wire},
 };
 
@@ -49,22 +49,22 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A conversation. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Relay(Arc<Inner>);
+pub(crate) struct Relay(Arc<RelayInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct RelayInner {
     wire: Arc<Wire>,
     out: Out,
     notes: Notes,
     /// Arguments that headers repeat, by tool, as the server's last lists have them.
     tools: Mutex<HashMap<String, Vec<ParamHeader>>>,
-    running: Mutex<HashMap<RequestId, Running>>,
+    running: Mutex<HashMap<RequestId, RelayedCall>>,
     /// A list of tools was read.
     has_listed: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RelayedCall {
     /// A subscription: it does not keep the program from its end.
     is_listen: bool,
     task: Option<AbortHandle>,
@@ -85,7 +85,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Relay {
     pub(crate) fn new(wire: Arc<Wire>, out: Out, notes: Notes) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(RelayInner {
             wire,
             out,
             notes,
@@ -100,7 +100,7 @@ impl Relay {
         match &message.sort {
             Sort::Request { id, .. } => {
                 let (this, id) = (self.clone(), id.clone());
-                let running = Running {
+                let running = RelayedCall {
                     is_listen: message.is(Method::SubscriptionsListen),
                     task: None,
                 };
@@ -136,12 +136,12 @@ impl Relay {
     }
 
     /// Shows the era of the server to a client that does not probe: asks in its name.
-    pub(crate) async fn probe(&self, message: &LineMessage) -> Result<Era, Fault> {
+    pub(crate) async fn probe(&self, message: &LineMessage) -> Result<Era, BridgeFault> {
         let params = [br#"{"_meta":"#, envelope(message).as_bytes(), b"}"].concat();
         let params = Raw::parse(params).unwrap_or(Raw::empty_object());
         let id = RequestId::from("portolan-connect-discover");
         let text = message::request(&id, Method::Discover.name(), &params);
-        let Ok(Body::One(discover)) = Body::read(text) else {
+        let Ok(MessageBody::One(discover)) = MessageBody::read(text) else {
             return Ok(Era::Modern);
         };
         let (aside, mut answers) = Out::channel();
@@ -152,7 +152,7 @@ impl Relay {
     }
 
     /// Sends a client's `server/discover`. The answer shows the era of the server.
-    pub(crate) async fn first(&self, message: LineMessage) -> Result<Era, Fault> {
+    pub(crate) async fn first(&self, message: LineMessage) -> Result<Era, BridgeFault> {
         let Sort::Request { id, .. } = &message.sort else {
             return Ok(Era::Modern);
         };
@@ -162,7 +162,7 @@ impl Relay {
         }
         let status = answer.status;
         if status.is_server_error() {
-            return Err(Fault::Status(status.as_u16()));
+            return Err(BridgeFault::Status(status.as_u16()));
         }
         let Some(messages) = whole(answer).await? else {
             return Ok(Era::Earlier);
@@ -208,7 +208,7 @@ impl Relay {
     }
 
     /// One request and its answer.
-    async fn ask(&self, id: &RequestId, message: &LineMessage) -> Result<(), Fault> {
+    async fn ask(&self, id: &RequestId, message: &LineMessage) -> Result<(), BridgeFault> {
         let mut mirrors = self.mirrors(message);
         // A client that remembers the list from another day does not read it again.
         if message.is(Method::ToolsCall) && !self.0.has_listed.swap(true, Ordering::Relaxed) {
@@ -219,7 +219,7 @@ impl Relay {
             return if self.follow(answer, id).await? {
                 Ok(())
             } else {
-                Err(Fault::Lost)
+                Err(BridgeFault::Lost)
             };
         }
         let status = answer.status;
@@ -238,7 +238,7 @@ impl Relay {
                 return if self.follow(again, id).await? {
                     Ok(())
                 } else {
-                    Err(Fault::Lost)
+                    Err(BridgeFault::Lost)
                 };
             }
             let status = again.status;
@@ -248,11 +248,15 @@ impl Relay {
         self.hand_last(messages, id).await
     }
 
-    async fn hand_last(&self, messages: Vec<LineMessage>, id: &RequestId) -> Result<(), Fault> {
+    async fn hand_last(
+        &self,
+        messages: Vec<LineMessage>,
+        id: &RequestId,
+    ) -> Result<(), BridgeFault> {
         if self.hand_all(messages, id).await {
             Ok(())
         } else {
-            Err(Fault::Invalid("its answer holds no answer"))
+            Err(BridgeFault::Invalid("its answer holds no answer"))
         }
     }
 
@@ -260,7 +264,7 @@ impl Relay {
         &self,
         message: &LineMessage,
         mirrors: &[ParamHeader],
-    ) -> Result<EgressStream, Fault> {
+    ) -> Result<EgressStream, BridgeFault> {
         let headers = self.headers(message, mirrors);
         let body = message.raw.bytes().clone();
         self.0.wire.ask(&self.0.wire.url, &headers, body).await
@@ -295,7 +299,7 @@ impl Relay {
     async fn fresh_mirrors(
         &self,
         message: &LineMessage,
-    ) -> Result<Option<Vec<ParamHeader>>, Fault> {
+    ) -> Result<Option<Vec<ParamHeader>>, BridgeFault> {
         let meta = envelope(message);
         let mut cursor: Option<Raw> = None;
         for page in 0..MOST_PAGES {
@@ -309,7 +313,7 @@ impl Relay {
             let id = RequestId::from(format!("portolan-connect-tools-{page}"));
             let params = Raw::parse(params).unwrap_or(Raw::empty_object());
             let text = message::request(&id, Method::ToolsList.name(), &params);
-            let Ok(Body::One(list)) = Body::read(text) else {
+            let Ok(MessageBody::One(list)) = MessageBody::read(text) else {
                 return Ok(None);
             };
             let answer = self.send(&list, &[]).await?;
@@ -351,15 +355,15 @@ impl Relay {
     }
 
     /// Passes on a stream. True if it held the answer.
-    async fn follow(&self, answer: EgressStream, id: &RequestId) -> Result<bool, Fault> {
-        let (mut events, mut place) = (Events::new(answer), Place::default());
+    async fn follow(&self, answer: EgressStream, id: &RequestId) -> Result<bool, BridgeFault> {
+        let (mut events, mut place) = (Events::new(answer), StreamPosition::default());
         let mut is_answered = false;
         while let Some(event) = events.next(&mut place).await {
             if event.event != "message" {
                 continue;
             }
-            let read = Body::read(event.data);
-            let read = read.map_err(|_| Fault::Invalid("what it sent is no message"))?;
+            let read = MessageBody::read(event.data);
+            let read = read.map_err(|_| BridgeFault::Invalid("what it sent is no message"))?;
             is_answered |= self.hand_all(read.into_messages(), id).await;
         }
         Ok(is_answered)
@@ -397,7 +401,7 @@ impl Relay {
 
     /// Keeps a subscription: a stream that breaks is opened again under the same id. Messages may
     /// have been missed then, so that one notification of each kind follows.
-    async fn subscribe(&self, id: &RequestId, message: &LineMessage) -> Result<(), Fault> {
+    async fn subscribe(&self, id: &RequestId, message: &LineMessage) -> Result<(), BridgeFault> {
         let mut is_first = true;
         let mut tries = 0;
         loop {
@@ -420,7 +424,7 @@ impl Relay {
                 Ok(_) | Err(_) => {}
             }
             if is_first || tries >= TRIES {
-                return Err(Fault::Lost);
+                return Err(BridgeFault::Lost);
             }
             self.0.notes.detail("a subscription is opened again");
             tokio::time::sleep(PAUSE.saturating_mul(1 << tries).min(LONGEST_PAUSE)).await;
@@ -433,12 +437,12 @@ impl Relay {
         answer: EgressStream,
         id: &RequestId,
         is_first: &mut bool,
-    ) -> Result<End, Fault> {
-        let (mut events, mut place) = (Events::new(answer), Place::default());
-        let mut end = End::default();
+    ) -> Result<SubscriptionEnd, BridgeFault> {
+        let (mut events, mut place) = (Events::new(answer), StreamPosition::default());
+        let mut end = SubscriptionEnd::default();
         while let Some(event) = events.next(&mut place).await {
-            let read = Body::read(event.data);
-            let read = read.map_err(|_| Fault::Invalid("what it sent is no message"))?;
+            let read = MessageBody::read(event.data);
+            let read = read.map_err(|_| BridgeFault::Invalid("what it sent is no message"))?;
             for received in read.into_messages() {
                 end.messages += 1;
                 if received.is(Method::SubscriptionsAcknowledged) && !*is_first {
@@ -462,7 +466,7 @@ impl Relay {
 }
 
 #[derive(Debug, Default)]
-struct End {
+struct SubscriptionEnd {
     messages: usize,
     is_answered: bool,
 }
@@ -529,35 +533,35 @@ fn refused(id: &RequestId, error: &Raw) -> Bytes {
     out.into()
 }
 
-fn no_message(status: StatusCode) -> Fault {
+fn no_message(status: StatusCode) -> BridgeFault {
     if status.is_success() {
-        Fault::Invalid("neither JSON nor an event stream")
+        BridgeFault::Invalid("neither JSON nor an event stream")
     } else {
-        Fault::Status(status.as_u16())
+        BridgeFault::Status(status.as_u16())
     }
 }
 
 /// The messages of a JSON body; `None` if it is no message.
-async fn whole(answer: EgressStream) -> Result<Option<Vec<LineMessage>>, Fault> {
+async fn whole(answer: EgressStream) -> Result<Option<Vec<LineMessage>>, BridgeFault> {
     if !is_json(&answer.headers) {
         return Ok(None);
     }
     let body = answer.whole().await?.body;
-    let read = Body::read(body).ok();
+    let read = MessageBody::read(body).ok();
     let has_answer = |messages: &Vec<LineMessage>| {
         let mut sorts = messages.iter().map(|message| &message.sort);
         sorts.any(|sort| matches!(sort, Sort::Response { .. }))
     };
-    Ok(read.map(Body::into_messages).filter(has_answer))
+    Ok(read.map(MessageBody::into_messages).filter(has_answer))
 }
 
 /// The result of a request of the bridge.
-async fn only_result(answer: EgressStream, id: &RequestId) -> Result<Option<Raw>, Fault> {
+async fn only_result(answer: EgressStream, id: &RequestId) -> Result<Option<Raw>, BridgeFault> {
     let is_own = |message: &LineMessage| matches!(&message.sort, Sort::Response { id: Some(own) } if own == id);
     if answer.status.is_success() && is_events(&answer.headers) {
-        let (mut events, mut place) = (Events::new(answer), Place::default());
+        let (mut events, mut place) = (Events::new(answer), StreamPosition::default());
         while let Some(event) = events.next(&mut place).await {
-            let messages = Body::read(event.data).map(Body::into_messages);
+            let messages = MessageBody::read(event.data).map(MessageBody::into_messages);
             let found = messages.unwrap_or_default().into_iter().find(is_own);
             if let Some(message) = found {
                 return Ok(message.raw.get("result"));

@@ -26,8 +26,9 @@ use crate::{
 
 /// Time for a client to read the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
-/// Time for a connection.
-const CONNECT: Duration = Duration::from_secs(15);
+/// Time for a connection, in milliseconds. It is longer than on servers: laptops wake up slowly.
+const CONNECT_MS: u64 = 15_000;
+const USER_AGENT: &str = concat!("portolan-connect/", env!("CARGO_PKG_VERSION"));
 
 /// What to bridge, and how.
 #[derive(Debug, Clone)]
@@ -69,15 +70,12 @@ pub enum SetupError {
 }
 
 fn egress(setup: &Setup) -> Result<Egress, EgressSetupError> {
-    Egress::new(EgressPolicy {
-        // The person's own machine: servers on it and in its network are reached too.
-        any_destination: true,
+    let policy = EgressPolicy {
         allow_plain_http: setup.allow_plain_http,
-        proxies: setup.proxies.clone(),
-        user_agent: concat!("portolan-connect/", env!("CARGO_PKG_VERSION")).to_owned(),
-        connect_timeout: CONNECT,
+        connect_timeout_ms: CONNECT_MS,
         ..EgressPolicy::default()
-    })
+    };
+    Egress::on_own_machine(policy, &setup.proxies, USER_AGENT)
 }
 
 /// Bridges `input` and `output` to the server until the input ends or a signal comes.

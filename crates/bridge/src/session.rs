@@ -26,11 +26,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
-pub(crate) use self::opening::{Opened, open, open_one_stream};
+pub(crate) use self::opening::{SessionOpening, open, open_one_stream};
 use crate::{
-    fault::Fault,
+    fault::BridgeFault,
     lines::Out,
-    message::{self, Body, LineMessage, Sort},
+    message::{self, LineMessage, MessageBody, Sort},
     note::Notes,
     stream::is_events,
     wire::{Headers, Wire},
@@ -46,7 +46,7 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time for an answer to a request of the bridge itself.
 const OWN: Duration = Duration::from_secs(60);
-/// [`Inner::standing`] of a server without a GET stream.
+/// [`SessionInner::standing`] of a server without a GET stream.
 const NO_STREAM: u64 = u64::MAX;
 /// Prefix of the ids of such requests; no client uses it.
 const OWN_ID: &str = "portolan-connect-";
@@ -61,10 +61,10 @@ pub(crate) struct Agreed {
 
 impl Agreed {
     /// Reads the result of `initialize`.
-    pub(crate) fn read(result: &Raw) -> Result<Self, Fault> {
+    pub(crate) fn read(result: &Raw) -> Result<Self, BridgeFault> {
         let version = result.get("protocolVersion").and_then(|raw| raw.string());
         Ok(Self {
-            version: version.ok_or(Fault::Invalid("its handshake names no version"))?,
+            version: version.ok_or(BridgeFault::Invalid("its handshake names no version"))?,
             capabilities: result.get("capabilities").unwrap_or(Raw::empty_object()),
         })
     }
@@ -111,7 +111,7 @@ enum Transport {
 
 /// A request of the server.
 #[derive(Debug, Clone)]
-struct Asked {
+struct ServerRequest {
     /// The session that it belongs to.
     generation: u64,
     /// The request on whose stream it came.
@@ -119,13 +119,13 @@ struct Asked {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct OpenRequests {
     /// Requests of the client. True for one that the client cancelled.
     client: HashMap<RequestId, bool>,
     /// Requests of the server.
-    server: HashMap<RequestId, Asked>,
+    server: HashMap<RequestId, ServerRequest>,
     /// Requests of the bridge.
-    own: HashMap<RequestId, oneshot::Sender<Result<Raw, Fault>>>,
+    own: HashMap<RequestId, oneshot::Sender<Result<Raw, BridgeFault>>>,
     /// State of the client that a new session needs: the log level and subscriptions.
     level: Option<Raw>,
     uris: BTreeMap<String, Raw>,
@@ -133,10 +133,10 @@ struct Waiting {
 
 /// A conversation. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct RemoteSession(Arc<Inner>);
+pub(crate) struct RemoteSession(Arc<SessionInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct SessionInner {
     wire: Arc<Wire>,
     out: Out,
     notes: Notes,
@@ -145,7 +145,7 @@ struct Inner {
     hello: Raw,
     agreed: Agreed,
     seat: Mutex<Seat>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<OpenRequests>,
     renewing: tokio::sync::Mutex<()>,
     count: AtomicU64,
     /// True once the server has `notifications/initialized`.
@@ -171,7 +171,7 @@ impl RemoteSession {
         lock(&self.0.seat).clone()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, OpenRequests> {
         lock(&self.0.waiting)
     }
 
@@ -197,11 +197,13 @@ impl RemoteSession {
     }
 
     /// Takes a line of the client.
-    pub(crate) fn take(&self, body: Body) {
+    pub(crate) fn take(&self, body: MessageBody) {
         match body {
-            Body::One(message) => self.take_one(message),
-            Body::Batch(messages) if self.0.agreed.has_batches() => self.take_batch(messages),
-            Body::Batch(_) => {
+            MessageBody::One(message) => self.take_one(message),
+            MessageBody::Batch(messages) if self.0.agreed.has_batches() => {
+                self.take_batch(messages)
+            }
+            MessageBody::Batch(_) => {
                 let error = message::own_error(-32600, "This revision has no batches");
                 self.answer(message::error(None, &error));
             }
@@ -388,14 +390,14 @@ impl RemoteSession {
         let fault = match self.exchange(&ids, body).await {
             // The answer comes by the one stream.
             Ok(()) if self.0.transport == Transport::OneStream => return,
-            Ok(()) => Fault::Lost,
+            Ok(()) => BridgeFault::Lost,
             Err(fault) => fault,
         };
         self.fail(&ids, &fault).await;
     }
 
     /// Answers those of the requests that still wait.
-    async fn fail(&self, ids: &[RequestId], fault: &Fault) {
+    async fn fail(&self, ids: &[RequestId], fault: &BridgeFault) {
         for id in ids {
             let waits = self.waiting().client.remove(id);
             if waits == Some(false) {
@@ -408,7 +410,7 @@ impl RemoteSession {
         }
     }
 
-    async fn exchange(&self, ids: &[RequestId], body: Bytes) -> Result<(), Fault> {
+    async fn exchange(&self, ids: &[RequestId], body: Bytes) -> Result<(), BridgeFault> {
         let mut has_renewed = false;
         loop {
             let seat = self.seat();
@@ -453,7 +455,7 @@ impl RemoteSession {
 }
 
 /// The id that a server gave to the session, if it can be sent back.
-fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, Fault> {
+fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, BridgeFault> {
     let Some(value) = headers.get(SESSION_ID) else {
         return Ok(None);
     };
@@ -462,7 +464,9 @@ fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, Fault> {
         .iter()
         .all(|byte| (0x21..=0x7e).contains(byte));
     if value.is_empty() || !is_visible {
-        return Err(Fault::Invalid("the id of its session is no visible ASCII"));
+        return Err(BridgeFault::Invalid(
+            "the id of its session is no visible ASCII",
+        ));
     }
     let mut value = value.clone();
     value.set_sensitive(true);

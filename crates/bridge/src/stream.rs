@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use http::{HeaderMap, HeaderValue, header};
 use portolan_net::egress::EgressStream;
-use portolan_protocol::sse::{Decoder, Event};
+use portolan_protocol::sse::{Decoder, SseEvent};
 
 use crate::lines::LONGEST;
 
@@ -13,15 +13,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Where a stream is, for its continuation.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct StreamPosition {
     /// Id of the last event.
     pub(crate) last: Option<String>,
     /// Pause that the server wants before a reconnect.
     pub(crate) pause: Option<Duration>,
 }
 
-impl Place {
-    /// `Last-Event-ID`, if there is one that a header can carry.
+impl StreamPosition {
+    /// `Last-SseEvent-ID`, if there is one that a header can carry.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let last = self.last.as_ref().filter(|last| !last.is_empty())?;
         HeaderValue::from_bytes(last.as_bytes()).ok()
@@ -33,7 +33,7 @@ impl Place {
 pub(crate) struct Events {
     body: EgressStream,
     decoder: Decoder,
-    queue: VecDeque<Event>,
+    queue: VecDeque<SseEvent>,
 }
 
 impl Events {
@@ -47,7 +47,7 @@ impl Events {
 
     /// The next event that carries something. `None` when the stream is over, properly or not.
     /// `place` follows.
-    pub(crate) async fn next(&mut self, place: &mut Place) -> Option<Event> {
+    pub(crate) async fn next(&mut self, place: &mut StreamPosition) -> Option<SseEvent> {
         loop {
             while let Some(event) = self.queue.pop_front() {
                 if event.id.is_some() {

@@ -13,21 +13,21 @@ use tokio::{
 };
 
 use crate::{
-    fault::Fault,
+    fault::BridgeFault,
     lines::{Line, Out},
-    message::{self, Body, LineMessage, Sort},
+    message::{self, LineMessage, MessageBody, Sort},
     newer::Newer,
     note::Notes,
     older::{self, Older},
     relay::{Era, Relay},
-    session::{self, Opened, RemoteSession},
+    session::{self, RemoteSession, SessionOpening},
     wire::Wire,
 };
 
 /// After the end of the input: time for answers that are on their way.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 /// Nothing at the address answers as a server of the protocol does.
-const NO_MCP: Fault = Fault::Invalid("its address does not speak MCP");
+const NO_MCP: BridgeFault = BridgeFault::Invalid("its address does not speak MCP");
 
 /// A conversation of one client with one server.
 #[derive(Debug)]
@@ -35,13 +35,13 @@ pub(crate) struct Talk {
     wire: Arc<Wire>,
     out: Out,
     notes: Notes,
-    kind: Kind,
+    kind: TalkState,
     /// The last fault before the server was reached.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<BridgeFault>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum TalkState {
     /// Nothing was agreed on.
     Fresh,
     RemoteSession(RemoteSession),
@@ -56,7 +56,7 @@ impl Talk {
             wire,
             out,
             notes,
-            kind: Kind::Fresh,
+            kind: TalkState::Fresh,
             fault: None,
         }
     }
@@ -99,9 +99,9 @@ impl Talk {
         }
     }
 
-    async fn read(&self, line: Line) -> Option<Body> {
+    async fn read(&self, line: Line) -> Option<MessageBody> {
         let fault = match line {
-            Line::Text(text) => match Body::read(text) {
+            Line::Text(text) => match MessageBody::read(text) {
                 Ok(body) => return Some(body),
                 Err(fault) => (fault.id, message::own_error(fault.code, fault.why)),
             },
@@ -113,32 +113,32 @@ impl Talk {
     }
 
     /// True if the message decides how both sides speak.
-    fn decides(&self, body: &Body) -> bool {
-        let Body::One(message) = body else {
+    fn decides(&self, body: &MessageBody) -> bool {
+        let MessageBody::One(message) = body else {
             return false;
         };
         if !matches!(message.sort, Sort::Request { .. }) {
             return false;
         }
         match self.kind {
-            Kind::RemoteSession(_) | Kind::Older(_) => false,
-            Kind::Fresh => message.is(Method::Initialize) || message.version().is_some(),
+            TalkState::RemoteSession(_) | TalkState::Older(_) => false,
+            TalkState::Fresh => message.is(Method::Initialize) || message.version().is_some(),
             // A client that tried the new era first comes back with the handshake.
-            Kind::Relay(_) | Kind::Newer(_) => message.is(Method::Initialize),
+            TalkState::Relay(_) | TalkState::Newer(_) => message.is(Method::Initialize),
         }
     }
 
-    async fn pass(&self, body: Body) {
+    async fn pass(&self, body: MessageBody) {
         match (&self.kind, body) {
-            (Kind::RemoteSession(session), body) => session.take(body),
-            (Kind::Older(older), body) => older.take(body).await,
-            (Kind::Relay(relay), Body::One(message)) => relay.take(message),
-            (Kind::Newer(newer), Body::One(message)) => newer.take(message),
-            (Kind::Relay(_) | Kind::Newer(_), Body::Batch(_)) => {
+            (TalkState::RemoteSession(session), body) => session.take(body),
+            (TalkState::Older(older), body) => older.take(body).await,
+            (TalkState::Relay(relay), MessageBody::One(message)) => relay.take(message),
+            (TalkState::Newer(newer), MessageBody::One(message)) => newer.take(message),
+            (TalkState::Relay(_) | TalkState::Newer(_), MessageBody::Batch(_)) => {
                 let error = message::own_error(-32600, "This revision has no batches");
                 self.out.write(message::error(None, &error)).await;
             }
-            (Kind::Fresh, body) => {
+            (TalkState::Fresh, body) => {
                 for message in body.into_messages() {
                     let Sort::Request { id, method } = &message.sort else {
                         continue;
@@ -155,8 +155,8 @@ impl Talk {
         }
     }
 
-    async fn decide(&mut self, body: Body) {
-        let Body::One(message) = body else {
+    async fn decide(&mut self, body: MessageBody) {
+        let MessageBody::One(message) = body else {
             return;
         };
         let Sort::Request { id, .. } = message.sort.clone() else {
@@ -181,20 +181,20 @@ impl Talk {
 
     /// A client with sessions: Streamable HTTP first, then HTTP+SSE (MCP-X-1). `false` if the server
     /// refused, and the client knows it.
-    async fn open(&mut self, id: &RequestId, hello: LineMessage) -> Result<bool, Fault> {
+    async fn open(&mut self, id: &RequestId, hello: LineMessage) -> Result<bool, BridgeFault> {
         let refusal = match session::open(&self.wire, &self.out, self.notes, &hello).await? {
-            Opened::RemoteSession(session, answer) => {
+            SessionOpening::RemoteSession(session, answer) => {
                 self.out.write(answer.bytes().clone()).await;
-                self.kind = Kind::RemoteSession(session);
+                self.kind = TalkState::RemoteSession(session);
                 return Ok(true);
             }
-            Opened::Refused(refusal) => refusal,
+            SessionOpening::Refused(refusal) => refusal,
         };
         // A server of 2026-07-28 alone.
         match older::open(&self.wire, &self.out, self.notes, &hello).await {
             Ok(Some((older, result))) => {
                 self.out.write(message::result(id, &result)).await;
-                self.kind = Kind::Older(older);
+                self.kind = TalkState::Older(older);
                 return Ok(true);
             }
             Err(fault) if fault.is_about_sign_in() => return Err(fault),
@@ -205,7 +205,7 @@ impl Talk {
         match opened {
             Ok(Some((session, answer))) => {
                 self.out.write(answer.bytes().clone()).await;
-                self.kind = Kind::RemoteSession(session);
+                self.kind = TalkState::RemoteSession(session);
                 Ok(true)
             }
             Ok(None) => {
@@ -221,7 +221,7 @@ impl Talk {
     }
 
     /// A client of 2026-07-28.
-    async fn first(&mut self, id: &RequestId, message: LineMessage) -> Result<bool, Fault> {
+    async fn first(&mut self, id: &RequestId, message: LineMessage) -> Result<bool, BridgeFault> {
         let relay = Relay::new(Arc::clone(&self.wire), self.out.clone(), self.notes);
         let is_probe = message.is(Method::Discover);
         let era = if is_probe {
@@ -234,7 +234,7 @@ impl Talk {
                 if !is_probe {
                     relay.take(message);
                 }
-                self.kind = Kind::Relay(relay);
+                self.kind = TalkState::Relay(relay);
                 Ok(true)
             }
             Era::Earlier if is_probe => {
@@ -245,7 +245,7 @@ impl Talk {
             Era::Earlier => {
                 let newer = Newer::new(Arc::clone(&self.wire), self.out.clone(), self.notes);
                 newer.take(message);
-                self.kind = Kind::Newer(newer);
+                self.kind = TalkState::Newer(newer);
                 Ok(true)
             }
         }
@@ -254,20 +254,20 @@ impl Talk {
     /// How many requests of the client wait.
     pub(crate) fn count_open(&self) -> usize {
         match &self.kind {
-            Kind::Fresh => 0,
-            Kind::RemoteSession(session) => session.count_open(),
-            Kind::Relay(relay) => relay.count_open(),
-            Kind::Older(older) => older.count_open(),
-            Kind::Newer(newer) => newer.count_open(),
+            TalkState::Fresh => 0,
+            TalkState::RemoteSession(session) => session.count_open(),
+            TalkState::Relay(relay) => relay.count_open(),
+            TalkState::Older(older) => older.count_open(),
+            TalkState::Newer(newer) => newer.count_open(),
         }
     }
 
     /// Ends the session at the server.
     pub(crate) async fn end(&self) {
         match &self.kind {
-            Kind::RemoteSession(session) => session.end().await,
-            Kind::Newer(newer) => newer.end().await,
-            Kind::Fresh | Kind::Relay(_) | Kind::Older(_) => {}
+            TalkState::RemoteSession(session) => session.end().await,
+            TalkState::Newer(newer) => newer.end().await,
+            TalkState::Fresh | TalkState::Relay(_) | TalkState::Older(_) => {}
         }
     }
 }

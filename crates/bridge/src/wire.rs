@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::{
     account::{Account, For},
-    fault::Fault,
+    fault::BridgeFault,
     lines::LONGEST,
 };
 
@@ -51,7 +51,7 @@ impl Wire {
         url: &Url,
         own: &Headers,
         body: Bytes,
-    ) -> Result<EgressStream, Fault> {
+    ) -> Result<EgressStream, BridgeFault> {
         self.send(Method::POST, url, own, body, LONG, For::Client)
             .await
     }
@@ -62,7 +62,7 @@ impl Wire {
         url: &Url,
         own: &Headers,
         body: Bytes,
-    ) -> Result<EgressStream, Fault> {
+    ) -> Result<EgressStream, BridgeFault> {
         self.send(Method::POST, url, own, body, SHORT, For::Ourselves)
             .await
     }
@@ -73,7 +73,7 @@ impl Wire {
         url: &Url,
         own: &Headers,
         purpose: For,
-    ) -> Result<EgressStream, Fault> {
+    ) -> Result<EgressStream, BridgeFault> {
         self.send(Method::GET, url, own, Bytes::new(), LONG, purpose)
             .await
     }
@@ -92,7 +92,7 @@ impl Wire {
         body: Bytes,
         within: Duration,
         purpose: For,
-    ) -> Result<EgressStream, Fault> {
+    ) -> Result<EgressStream, BridgeFault> {
         let (mut has_waited, mut has_renewed, mut has_stepped_up) = (false, false, false);
         loop {
             let token = match &self.account {
@@ -109,20 +109,20 @@ impl Wire {
                 }
                 (StatusCode::UNAUTHORIZED, Some(_)) => {
                     let why = "the server does not accept the new token";
-                    return Err(Fault::NotSignedIn(why.to_owned()));
+                    return Err(BridgeFault::NotSignedIn(why.to_owned()));
                 }
-                (StatusCode::UNAUTHORIZED, None) => return Err(Fault::Refused(401)),
+                (StatusCode::UNAUTHORIZED, None) => return Err(BridgeFault::Refused(401)),
                 (StatusCode::FORBIDDEN, Some(account)) if !has_stepped_up => {
                     let challenge = challenge(&answer.headers);
                     if challenge.error.as_deref() != Some("insufficient_scope") {
-                        return Err(Fault::Refused(403));
+                        return Err(BridgeFault::Refused(403));
                     }
                     has_stepped_up = true;
                     account
                         .step_up(&challenge, token.as_deref(), purpose)
                         .await?;
                 }
-                (StatusCode::FORBIDDEN, _) => return Err(Fault::Refused(403)),
+                (StatusCode::FORBIDDEN, _) => return Err(BridgeFault::Refused(403)),
                 (StatusCode::TOO_MANY_REQUESTS, _) => {
                     let wait = retry_after(&answer.headers).filter(|wait| *wait <= BUSY);
                     match wait {
@@ -130,7 +130,7 @@ impl Wire {
                             has_waited = true;
                             tokio::time::sleep(wait).await;
                         }
-                        _ => return Err(Fault::Limited),
+                        _ => return Err(BridgeFault::Limited),
                     }
                 }
                 _ => return Ok(answer),
@@ -146,7 +146,7 @@ impl Wire {
         body: &Bytes,
         within: Duration,
         token: Option<&str>,
-    ) -> Result<EgressRequest, Fault> {
+    ) -> Result<EgressRequest, BridgeFault> {
         let mut headers = HeaderMap::with_capacity(own.len() + self.headers.len() + 3);
         if *method == Method::POST {
             headers.insert(header::CONTENT_TYPE, JSON);
@@ -164,7 +164,8 @@ impl Wire {
             }
             if let Some(token) = token {
                 let value = HeaderValue::try_from(format!("Bearer {token}"));
-                let mut value = value.map_err(|_| Fault::Invalid("its token fits no header"))?;
+                let mut value =
+                    value.map_err(|_| BridgeFault::Invalid("its token fits no header"))?;
                 value.set_sensitive(true);
                 headers.insert(header::AUTHORIZATION, value);
             }

@@ -16,6 +16,7 @@
 //! | [`ledger`] | limits for a process that is not a node |
 //! | [`fork`] | positions in a stream whose log lost a branch (STREAM-11) |
 
+mod config;
 pub mod fork;
 #[cfg(test)]
 #[path = "../tests/interleavings/scheduler.rs"]
@@ -32,6 +33,7 @@ pub mod store;
 pub mod streams;
 mod subscribers;
 
+pub use config::{ClusterConfig, RedisUrl};
 pub use revocations::{Revocation, Revocations, TokenFacts};
 pub use store::SessionKey;
 pub use streams::{Doorway, End, OpenStream, Streams, TooManyStreams};

@@ -198,7 +198,7 @@ impl RedisStore {
 }
 
 /// Parses the address of a server.
-fn address(url: &str) -> Result<ConnectionInfo> {
+pub(crate) fn address(url: &str) -> Result<ConnectionInfo> {
     let info = url.trim().into_connection_info().map_err(|error| {
         StoreError::Refused(format!("the address of Redis: {}", error.category()))
     })?;

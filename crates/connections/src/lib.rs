@@ -32,7 +32,7 @@ use portolan_model::{
 use portolan_net::egress::Egress;
 use portolan_storage::{
     StorageError, Store,
-    registry::upstream_oauth::{self as stored, Connection},
+    registry::upstream_oauth::{self as stored, ConnectedAccount},
 };
 use portolan_upstream::oauth::{Challenge, OauthError, union};
 use quick_cache::sync::Cache;
@@ -100,7 +100,7 @@ pub struct TokenName {
 }
 
 impl TokenName {
-    pub(crate) fn of(row: &Connection) -> Self {
+    pub(crate) fn of(row: &ConnectedAccount) -> Self {
         Self {
             connection: row.id,
             version: row.version,
@@ -176,7 +176,7 @@ enum KnownToken {
 }
 
 /// One question at a time.
-type Slot = Arc<tokio::sync::Mutex<Option<KnownToken>>>;
+type AccountSlot = Arc<tokio::sync::Mutex<Option<KnownToken>>>;
 
 #[derive(Debug)]
 struct Parts {
@@ -185,7 +185,7 @@ struct Parts {
     egress: Egress,
     clock: Clock,
     tracker: TaskTracker,
-    slots: Cache<Account, Slot>,
+    slots: Cache<Account, AccountSlot>,
 }
 
 /// The accounts. Cheap to clone.
@@ -216,8 +216,8 @@ impl Connections {
         &self.0.tracker
     }
 
-    fn slot(&self, account: &Account) -> Slot {
-        let made = || Ok::<_, std::convert::Infallible>(Slot::default());
+    fn slot(&self, account: &Account) -> AccountSlot {
+        let made = || Ok::<_, std::convert::Infallible>(AccountSlot::default());
         let Ok(slot) = self.0.slots.get_or_insert_with(account, made);
         slot
     }

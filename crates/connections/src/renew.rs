@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use portolan_model::Timestamp;
 use portolan_storage::{
     StorageError,
-    registry::upstream_oauth::{self as stored, Connection, Refreshed},
+    registry::upstream_oauth::{self as stored, ConnectedAccount, Refreshed},
 };
 use portolan_upstream::oauth::{AuthorizationServer, Grant, OauthError, redeem};
 use tokio::time::{Instant, sleep};
@@ -21,7 +21,7 @@ const STEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_mi
 /// Between two attempts to keep tokens that were renewed.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
-type Found = Result<(Token, Timestamp), NoToken>;
+type RenewedToken = Result<(Token, Timestamp), NoToken>;
 
 impl Connections {
     /// The tokens as they are kept, renewed if they are about to expire or are those that were refused.
@@ -31,7 +31,7 @@ impl Connections {
         address: Arc<str>,
         refused: Option<TokenName>,
         remembered: Option<Token>,
-    ) -> Found {
+    ) -> RenewedToken {
         let give_up = Instant::now() + LONGEST_WAIT;
         let mut step = STEP.0;
         loop {
@@ -68,7 +68,7 @@ impl Connections {
         }
     }
 
-    fn open(&self, account: &Account, row: &Connection) -> Result<Held, NoToken> {
+    fn open(&self, account: &Account, row: &ConnectedAccount) -> Result<Held, NoToken> {
         let (keys, now) = (&self.0.keys, self.0.clock.now());
         let held = open(
             keys,
@@ -85,7 +85,7 @@ impl Connections {
     async fn renew(
         &self,
         account: &Account,
-        row: &Connection,
+        row: &ConnectedAccount,
         refused: Option<TokenName>,
     ) -> Result<Option<(Token, Timestamp)>, NoToken> {
         let store = &self.0.store;
@@ -183,7 +183,7 @@ impl Connections {
     async fn keep(
         &self,
         account: &Account,
-        row: &Connection,
+        row: &ConnectedAccount,
         new: &Refreshed<'_>,
         now: Timestamp,
     ) -> Result<bool, StorageError> {
@@ -196,7 +196,7 @@ impl Connections {
     async fn not_renewed(
         &self,
         account: &Account,
-        (row, held, lease): (&Connection, &Held, Timestamp),
+        (row, held, lease): (&ConnectedAccount, &Held, Timestamp),
         refused: Option<TokenName>,
         error: OauthError,
     ) -> Result<Option<(Token, Timestamp)>, NoToken> {
@@ -224,7 +224,7 @@ impl Connections {
     }
 }
 
-fn token_of(held: &Held, row: &Connection) -> Token {
+fn token_of(held: &Held, row: &ConnectedAccount) -> Token {
     issued(
         held,
         row,
@@ -234,7 +234,7 @@ fn token_of(held: &Held, row: &Connection) -> Token {
 }
 
 /// A token of a version that the row may not have yet.
-fn issued(held: &Held, row: &Connection, version: i32, issued_at: Timestamp) -> Token {
+fn issued(held: &Held, row: &ConnectedAccount, version: i32, issued_at: Timestamp) -> Token {
     Token {
         access: held.access.as_str().into(),
         name: TokenName {

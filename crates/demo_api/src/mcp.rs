@@ -24,7 +24,7 @@ const INVALID_PARAMS: i64 = -32602;
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// A JSON-RPC error: its code and its message.
-type Refusal = (i64, String);
+type RpcRefusal = (i64, String);
 
 /// The route: POST takes one message; there is no stream to GET and no session to DELETE.
 pub(crate) fn route<S: Clone + Send + Sync + 'static>() -> MethodRouter<S> {
@@ -59,7 +59,7 @@ fn refused(id: &Value, code: i64, message: &str) -> Response {
     (status, Json(body)).into_response()
 }
 
-fn answer(method: &str, params: &Value) -> Result<Value, Refusal> {
+fn answer(method: &str, params: &Value) -> Result<Value, RpcRefusal> {
     match method {
         "initialize" => Ok(initialized(params["protocolVersion"].as_str())),
         "ping" => Ok(json!({})),
@@ -117,7 +117,7 @@ fn tools() -> Value {
     ])
 }
 
-fn called(name: &Value, arguments: &Value) -> Result<Value, Refusal> {
+fn called(name: &Value, arguments: &Value) -> Result<Value, RpcRefusal> {
     match name.as_str() {
         Some("find_port") => Ok(find_port(arguments)),
         Some("ships_that_fit") => Ok(ships_that_fit(arguments)),
@@ -172,7 +172,7 @@ fn briefing() -> Value {
     })
 }
 
-fn brief(name: &Value, arguments: &Value) -> Result<Value, Refusal> {
+fn brief(name: &Value, arguments: &Value) -> Result<Value, RpcRefusal> {
     if name != "port_briefing" {
         return Err((INVALID_PARAMS, format!("There is no prompt {name}.")));
     }
@@ -197,7 +197,7 @@ fn notices() -> Value {
     })
 }
 
-fn read(uri: &Value) -> Result<Value, Refusal> {
+fn read(uri: &Value) -> Result<Value, RpcRefusal> {
     if uri != NOTICES_URI {
         return Err((RESOURCE_NOT_FOUND, "Resource not found".to_owned()));
     }

@@ -69,14 +69,14 @@ enum TokenState {
     Failure { error: TokenError, until: Timestamp },
 }
 
-type Slot = Arc<tokio::sync::Mutex<Option<TokenState>>>;
+type TokenSlot = Arc<tokio::sync::Mutex<Option<TokenState>>>;
 
 /// Fetches and keeps access tokens. One request at a time for one credential; the others wait for its result.
 /// Share one for the whole process: cloning shares.
 #[derive(Clone)]
 pub struct TokenSource {
     clock: Clock,
-    slots: Arc<Mutex<HashMap<String, Slot>>>,
+    slots: Arc<Mutex<HashMap<String, TokenSlot>>>,
 }
 
 impl std::fmt::Debug for TokenSource {
@@ -94,7 +94,7 @@ impl TokenSource {
         }
     }
 
-    fn slot(&self, key: &str) -> Slot {
+    fn slot(&self, key: &str) -> TokenSlot {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= MAX_SLOTS && !slots.contains_key(key) {
             // Slots without waiters and without a live token are evicted first.

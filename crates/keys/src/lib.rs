@@ -25,6 +25,7 @@
 
 pub mod assertion;
 pub mod client_key;
+mod config;
 pub mod error;
 pub mod id_token;
 pub mod jwks;
@@ -42,6 +43,7 @@ pub mod vault;
 pub mod webauthn;
 
 pub use assertion::{Assertion, AssertionError, ClientKeys, InvalidKeys};
+pub use config::KeysConfig;
 pub use error::{KeysError, OpenError};
 pub use id_token::{Expected, IdToken, IdTokenError};
 pub use jwks::{Jwks, PublicJwk};

@@ -36,7 +36,7 @@ impl Link {
 
 /// A fault of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum ChainFault {
     /// The entry is not the one whose hash stands here.
     #[error("entry {seq} ({event}) is not what was written there: it was edited or moved")]
     Changed {
@@ -110,22 +110,22 @@ impl Walk {
     }
 
     /// Takes the next place and says what is wrong with it. `sha256` hashes [`Link::preimage`].
-    pub fn step(&mut self, link: &Link, sha256: impl FnOnce(&[u8]) -> [u8; 32]) -> Vec<Fault> {
+    pub fn step(&mut self, link: &Link, sha256: impl FnOnce(&[u8]) -> [u8; 32]) -> Vec<ChainFault> {
         let (seq, event) = (link.seq, link.event);
         let mut faults = Vec::new();
         if seq > self.next {
-            faults.push(Fault::Removed {
+            faults.push(ChainFault::Removed {
                 from: self.next,
                 to: seq - 1,
             });
         }
         if link.previous != self.head {
-            faults.push(Fault::Unlinked { seq, event });
+            faults.push(ChainFault::Unlinked { seq, event });
         }
         match link.preimage() {
-            None => faults.push(Fault::Gone { seq, event }),
+            None => faults.push(ChainFault::Gone { seq, event }),
             Some(bytes) if sha256(&bytes)[..] != link.hash[..] => {
-                faults.push(Fault::Changed { seq, event });
+                faults.push(ChainFault::Changed { seq, event });
             }
             Some(_) => {}
         }
@@ -134,7 +134,7 @@ impl Walk {
             .take_if(|known| known.0 <= seq)
             .is_some_and(|known| known != (seq, link.hash.clone()))
         {
-            faults.push(Fault::Forked { seq });
+            faults.push(ChainFault::Forked { seq });
         }
         self.next = seq + 1;
         self.head.clone_from(&link.hash);
@@ -142,8 +142,8 @@ impl Walk {
     }
 
     /// Returns a fault if the chain ends before the known end.
-    pub fn end(self) -> Option<Fault> {
-        self.known.map(|(seq, _)| Fault::Forked { seq })
+    pub fn end(self) -> Option<ChainFault> {
+        self.known.map(|(seq, _)| ChainFault::Forked { seq })
     }
 }
 
@@ -183,9 +183,9 @@ mod tests {
             .collect()
     }
 
-    fn faults(links: &[Link], known: Option<(i64, Vec<u8>)>) -> Vec<Fault> {
+    fn faults(links: &[Link], known: Option<(i64, Vec<u8>)>) -> Vec<ChainFault> {
         let mut walk = Walk::new(known);
-        let mut all: Vec<Fault> = links
+        let mut all: Vec<ChainFault> = links
             .iter()
             .flat_map(|link| walk.step(link, hash))
             .collect();
@@ -211,7 +211,7 @@ mod tests {
         edited[1].entry = Some("[\"2\",\"something else\"]".to_owned());
         assert_eq!(
             faults(&edited, None),
-            [Fault::Changed {
+            [ChainFault::Changed {
                 seq: 2,
                 event: event(1)
             }]
@@ -221,7 +221,7 @@ mod tests {
         gone[2].entry = None;
         assert_eq!(
             faults(&gone, None),
-            [Fault::Gone {
+            [ChainFault::Gone {
                 seq: 3,
                 event: event(2)
             }]
@@ -232,8 +232,8 @@ mod tests {
         assert_eq!(
             faults(&removed, None),
             [
-                Fault::Removed { from: 3, to: 3 },
-                Fault::Unlinked {
+                ChainFault::Removed { from: 3, to: 3 },
+                ChainFault::Unlinked {
                     seq: 4,
                     event: event(3)
                 }
@@ -254,7 +254,10 @@ mod tests {
             anew[at].hash = hash(&anew[at].preimage().unwrap()).to_vec();
         }
         assert_eq!(faults(&anew, None), []);
-        assert_eq!(faults(&anew, known.clone()), [Fault::Forked { seq: 5 }]);
-        assert_eq!(faults(&links[..4], known), [Fault::Forked { seq: 5 }]);
+        assert_eq!(
+            faults(&anew, known.clone()),
+            [ChainFault::Forked { seq: 5 }]
+        );
+        assert_eq!(faults(&links[..4], known), [ChainFault::Forked { seq: 5 }]);
     }
 }

@@ -87,7 +87,7 @@ impl Resource {
 
 /// The resource that the `resource` parameter names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestedResource {
     /// The bare origin: some clients send it when they know no better. Treated as if absent.
     Origin,
     /// One resource.
@@ -175,7 +175,7 @@ impl Site {
 
     /// Reads a `resource` parameter in any spelling of the same URL (AUTH-5.4). The stream of
     /// 2024-11-05 is another address of the same server (MCP-O-1), so that its tokens open both.
-    pub fn read(&self, text: &str) -> Result<Asked, InvalidTarget> {
+    pub fn read(&self, text: &str) -> Result<RequestedResource, InvalidTarget> {
         // Refuse text that the parser would silently repair: escapes, dot segments, tabs,
         // backslashes.
         if text.len() > 2048
@@ -198,21 +198,21 @@ impl Site {
         }
         let path = path.strip_suffix('/').unwrap_or(path);
         if path.is_empty() {
-            return Ok(Asked::Origin);
+            return Ok(RequestedResource::Origin);
         }
         let segments: Vec<&str> = path.split('/').skip(1).collect();
         let named = |segment: &&str| is_name(segment);
         match segments.as_slice() {
-            ["mcp" | "sse"] => Ok(Asked::Named(Resource::Platform)),
+            ["mcp" | "sse"] => Ok(RequestedResource::Named(Resource::Platform)),
             ["t", tenant, "mcp" | "sse"] if named(tenant) => {
-                Ok(Asked::Named(Resource::Workspace {
+                Ok(RequestedResource::Named(Resource::Workspace {
                     tenant: (*tenant).to_owned(),
                 }))
             }
             ["t", tenant, server, "mcp" | "sse"]
                 if named(tenant) && named(server) && *server != "mcp" =>
             {
-                Ok(Asked::Named(Resource::Server {
+                Ok(RequestedResource::Named(Resource::Server {
                     tenant: (*tenant).to_owned(),
                     server: (*server).to_owned(),
                 }))
@@ -224,7 +224,7 @@ impl Site {
     /// Reads an `aud` that we wrote ourselves. `None` for anything that is not the canonical form.
     pub fn read_canonical(&self, text: &str) -> Option<Resource> {
         match self.read(text) {
-            Ok(Asked::Named(resource)) if self.url(&resource) == text => Some(resource),
+            Ok(RequestedResource::Named(resource)) if self.url(&resource) == text => Some(resource),
             _ => None,
         }
     }
@@ -306,13 +306,13 @@ mod tests {
         ] {
             assert_eq!(
                 site.read(text),
-                Ok(Asked::Named(resource.clone())),
+                Ok(RequestedResource::Named(resource.clone())),
                 "{text}"
             );
             let canonical = site.url(&resource);
             assert_eq!(
                 site.read(&canonical),
-                Ok(Asked::Named(resource.clone())),
+                Ok(RequestedResource::Named(resource.clone())),
                 "idempotent"
             );
             assert_eq!(site.read_canonical(&canonical), Some(resource));
@@ -325,8 +325,14 @@ mod tests {
 
     #[test]
     fn section_5_4_the_bare_origin_is_as_if_absent() {
-        assert_eq!(site().read("https://mcp.example.com"), Ok(Asked::Origin));
-        assert_eq!(site().read("https://mcp.example.com/"), Ok(Asked::Origin));
+        assert_eq!(
+            site().read("https://mcp.example.com"),
+            Ok(RequestedResource::Origin)
+        );
+        assert_eq!(
+            site().read("https://mcp.example.com/"),
+            Ok(RequestedResource::Origin)
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use portolan_model::{
     Timestamp, redirect,
-    resource::{Asked, Site},
+    resource::{RequestedResource, Site},
     token_family::{
         ABSOLUTE_LIFE, IDLE_LIFE, LOST_ANSWER_WINDOW, Presented, REPLAY_WINDOW, Verdict,
     },
@@ -134,9 +134,9 @@ proptest! {
     #[test]
     fn canonical_resources_are_a_fixed_point(text in "https?://[a-zA-Z.:0-9@]{0,20}(/[a-zA-Z0-9%./-]{0,12}){0,5}[?#/]?|.{0,60}") {
         let site = Site::new("https://mcp.example.com").unwrap();
-        if let Ok(Asked::Named(resource)) = site.read(&text) {
+        if let Ok(RequestedResource::Named(resource)) = site.read(&text) {
             let written = site.url(&resource);
-            prop_assert_eq!(site.read(&written), Ok(Asked::Named(resource.clone())));
+            prop_assert_eq!(site.read(&written), Ok(RequestedResource::Named(resource.clone())));
             prop_assert_eq!(site.read_canonical(&written), Some(resource));
         }
     }

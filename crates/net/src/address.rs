@@ -5,9 +5,11 @@
 //! any spelling. Names that mean "this machine" or "this network" are refused before they are
 //! resolved.
 
+use std::error::Error;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use portolan_config::Form;
 use url::{Host, Url};
 
 /// Ports behind which no HTTP API lives and where an HTTP request could do harm: the list of the Fetch standard
@@ -211,6 +213,21 @@ impl AllowedDestination {
     }
 }
 
+impl portolan_config::Value for AllowedDestination {
+    const FORM: Form = Form::Text("host:port");
+    fn parse(text: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let (host, port) = text.rsplit_once(':').ok_or("is not host:port")?;
+        let port = port.parse().map_err(|_| "has no port number")?;
+        Ok(Self::host(host, port))
+    }
+    fn text(&self) -> String {
+        match &self.host {
+            AllowedHost::Address(address) => SocketAddr::new(*address, self.port).to_string(),
+            AllowedHost::Name(name) => format!("{name}:{}", self.port),
+        }
+    }
+}
+
 /// Destination of a URL, as far as its text shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destination<'a> {
@@ -237,7 +254,7 @@ pub(crate) struct AddressRules {
 
 /// A refusal by [`AddressRules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum AddressRefusal {
     Url(UrlFault),
     Address,
 }
@@ -259,20 +276,20 @@ impl AddressRules {
     }
 
     /// Checks everything that the text of a URL shows: scheme, credentials, port, host.
-    pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
+    pub(crate) fn check_url(&self, url: &Url) -> Result<(), AddressRefusal> {
         let plain = match url.scheme() {
             "https" => false,
             "http" => true,
-            _ => return Err(Refusal::Url(UrlFault::Scheme)),
+            _ => return Err(AddressRefusal::Url(UrlFault::Scheme)),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refusal::Url(UrlFault::UserInfo));
+            return Err(AddressRefusal::Url(UrlFault::UserInfo));
         }
         let destination = match url.host() {
             Some(Host::Ipv4(address)) => Destination::Address(address.into()),
             Some(Host::Ipv6(address)) => Destination::Address(address.into()),
             Some(Host::Domain(name)) if !name.is_empty() => Destination::Name(name),
-            _ => return Err(Refusal::Url(UrlFault::NoHost)),
+            _ => return Err(AddressRefusal::Url(UrlFault::NoHost)),
         };
         let port = url.port().unwrap_or(if plain { 80 } else { 443 });
         self.check_destination(destination, port, plain)
@@ -284,21 +301,23 @@ impl AddressRules {
         destination: Destination<'_>,
         port: u16,
         plain: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AddressRefusal> {
         if self.verdict(destination, port) == AddressVerdict::Allowed {
             return Ok(());
         }
         let private = match destination {
-            Destination::Address(address) if !is_global_unicast(address) => Some(Refusal::Address),
+            Destination::Address(address) if !is_global_unicast(address) => {
+                Some(AddressRefusal::Address)
+            }
             Destination::Name(name) if is_local_name(name) => {
-                Some(Refusal::Url(UrlFault::LocalName))
+                Some(AddressRefusal::Url(UrlFault::LocalName))
             }
             Destination::Address(_) | Destination::Name(_) => None,
         };
         if self.any_destination {
             // The port is the person's choice; tokens still go over the internet by TLS alone.
             return if plain && private.is_none() && !self.allow_plain_http {
-                Err(Refusal::Url(UrlFault::PlainHttp))
+                Err(AddressRefusal::Url(UrlFault::PlainHttp))
             } else {
                 Ok(())
             };
@@ -307,10 +326,10 @@ impl AddressRules {
             return Err(refusal);
         }
         if is_refused_port(port) {
-            return Err(Refusal::Url(UrlFault::Port(port)));
+            return Err(AddressRefusal::Url(UrlFault::Port(port)));
         }
         if plain && !self.allow_plain_http {
-            return Err(Refusal::Url(UrlFault::PlainHttp));
+            return Err(AddressRefusal::Url(UrlFault::PlainHttp));
         }
         Ok(())
     }
@@ -322,7 +341,7 @@ impl AddressRules {
         name: &str,
         port: u16,
         addresses: &[IpAddr],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AddressRefusal> {
         if self.any_destination {
             return Ok(());
         }
@@ -333,7 +352,7 @@ impl AddressRules {
         if passes {
             Ok(())
         } else {
-            Err(Refusal::Address)
+            Err(AddressRefusal::Address)
         }
     }
 }
@@ -412,7 +431,7 @@ mod tests {
             assert_eq!(check(&rules, url), Ok(()), "{url}");
             assert!(check(&AddressRules::default(), url).is_err(), "{url}");
         }
-        let plain = Err(Refusal::Url(UrlFault::PlainHttp));
+        let plain = Err(AddressRefusal::Url(UrlFault::PlainHttp));
         for url in ["http://mcp.example.com/mcp", "http://93.184.216.34/mcp"] {
             assert_eq!(check(&rules, url), plain, "{url}");
             let open = AddressRules {

@@ -1,10 +1,12 @@
 //! Address of the client, taken from headers only as far as the proxies in between are ours
 //! (AUTH-S10).
 
+use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::header::{self, HeaderMap, HeaderName};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use portolan_config::Form;
 
 /// Which header our proxies write. Exactly one is read: a proxy that writes one of them passes a forged other through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,6 +16,28 @@ pub enum ProxyHeader {
     XForwardedFor,
     /// `Forwarded` (RFC 7239).
     Forwarded,
+}
+
+portolan_config::words!(ProxyHeader {
+    XForwardedFor = "x-forwarded-for",
+    Forwarded = "forwarded",
+});
+
+/// A network of proxies of ours, or one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyNetwork(pub IpNet);
+
+impl portolan_config::Value for ProxyNetwork {
+    const FORM: Form = Form::Text("a network such as 10.0.0.0/8");
+    fn parse(text: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        text.parse()
+            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+            .map(Self)
+            .map_err(|_| "is not a network".into())
+    }
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
 }
 
 /// The proxies in front of us. Empty: the peer of the connection is the client.

@@ -44,7 +44,7 @@ pub use crate::resolve::Network;
 use self::connect::Guard;
 use self::pool::{NoConnection, Pool};
 use self::wire::{Outgoing, Wire};
-use crate::address::{AddressRules, Refusal};
+use crate::address::{AddressRefusal, AddressRules};
 use crate::proxies::Proxies;
 use crate::tunnel::{self, Away, Tunnels};
 
@@ -53,38 +53,24 @@ use crate::tunnel::{self, Away, Tunnels};
 /// twice without notice.
 const STALE_WITHIN: Duration = Duration::from_millis(250);
 
-/// Limits and permissions of one egress client.
-#[derive(Debug, Clone)]
-pub struct EgressPolicy {
-    /// Destinations admitted although the rules refuse them, each exactly as named.
-    pub allow: Vec<AllowedDestination>,
-    /// Admits `http://` to public hosts. Off in production (MCP-AB-16).
-    pub allow_plain_http: bool,
-    /// Admits every address, name and port, and `http://` within private networks: for a program on
-    /// a person's own machine, which calls what that person names. Off in services.
-    pub any_destination: bool,
-    /// The way to `https` addresses, together with `any_destination` only: a proxy resolves names by
-    /// itself, so no address is checked here.
-    pub proxies: Proxies,
-    /// Certificate authorities that are trusted besides those of the machine.
-    pub authorities: Authorities,
-    /// Value of `User-Agent` where the request sets none.
-    pub user_agent: String,
-    /// Longest time for one name look-up, TCP connection and TLS handshake together.
-    pub connect_timeout: Duration,
-}
+/// `User-Agent` of the service. Operators do not change it, so that servers know its releases.
+const USER_AGENT: &str = concat!("Portolan/", env!("CARGO_PKG_VERSION"));
 
-impl Default for EgressPolicy {
-    fn default() -> Self {
-        Self {
-            allow: Vec::new(),
-            allow_plain_http: false,
-            any_destination: false,
-            proxies: Proxies::default(),
-            authorities: Authorities::default(),
-            user_agent: concat!("Portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
-            connect_timeout: Duration::from_secs(5),
-        }
+portolan_config::config! {
+    /// Outgoing calls
+    pub struct EgressPolicy {
+        /// host:port pairs in private or loopback networks that tools may call all the same.
+        /// Everything else private is refused.
+        allow: Vec<AllowedDestination> as "egress_allow" = Vec::new();
+        /// Whether tools may call public APIs over http without TLS.
+        allow_plain_http: bool as "egress_allow_plain_http" = false;
+        /// File with certificate authorities (PEM) to trust beside those of the machine for the
+        /// APIs, MCP servers and documents of clients that are called: a company's own. Read at
+        /// the start. Private addresses have to stand in egress_allow all the same.
+        authorities: Authorities as "egress_ca_file" = Authorities::default();
+        /// Longest time for the name look-up, the connection and the TLS handshake of one call
+        /// together, in milliseconds.
+        connect_timeout_ms: u64 as "egress_connect_timeout_ms" = 5_000, in 100..=60_000;
     }
 }
 
@@ -195,42 +181,66 @@ impl Egress {
         Self::with_network(policy, Network::system())
     }
 
+    /// The client of a program on a person's own machine, which calls what that person names:
+    /// every address, name and port is admitted, and `http://` within private networks. `proxies`
+    /// are the way to `https` addresses: a proxy resolves names by itself, so no address is checked
+    /// here.
+    ///
+    /// # Errors
+    /// [`EgressSetupError`], at start only.
+    pub fn on_own_machine(
+        policy: EgressPolicy,
+        proxies: &Proxies,
+        user_agent: &'static str,
+    ) -> Result<Self, EgressSetupError> {
+        let mut allow = policy.allow.clone();
+        allow.extend(proxies.destination());
+        let rules = AddressRules {
+            allow,
+            allow_plain_http: policy.allow_plain_http,
+            any_destination: true,
+        };
+        Self::build(rules, Network::system(), &policy, proxies, user_agent)
+    }
+
     /// A client on another network: tests, or a way out that the operator prescribes (MCP-AB-21).
     ///
     /// # Errors
     /// [`EgressSetupError`], at start only.
     pub fn with_network(policy: EgressPolicy, network: Network) -> Result<Self, EgressSetupError> {
-        let proxies = if policy.any_destination {
-            policy.proxies
-        } else {
-            Proxies::default()
-        };
-        let mut allow = policy.allow;
-        allow.extend(proxies.destination());
-        let rules = Arc::new(AddressRules {
-            allow,
+        let rules = AddressRules {
+            allow: policy.allow.clone(),
             allow_plain_http: policy.allow_plain_http,
-            any_destination: policy.any_destination,
-        });
+            any_destination: false,
+        };
+        Self::build(rules, network, &policy, &Proxies::default(), USER_AGENT)
+    }
+
+    fn build(
+        rules: AddressRules,
+        network: Network,
+        policy: &EgressPolicy,
+        proxies: &Proxies,
+        user_agent: &'static str,
+    ) -> Result<Self, EgressSetupError> {
+        let rules = Arc::new(rules);
         let connector = connect::connector(
             Guard {
                 rules: Arc::clone(&rules),
                 network,
             },
-            &proxies,
+            proxies,
             &policy.authorities,
-            policy.connect_timeout,
+            Duration::from_millis(policy.connect_timeout_ms),
         )
         .map_err(EgressSetupError::Tls)?;
-        let user_agent =
-            HeaderValue::try_from(policy.user_agent).map_err(EgressSetupError::UserAgent)?;
         Ok(Self {
             scope: None,
             inner: Arc::new(EgressState {
                 tunnels: Tunnels::default(),
                 rules,
                 pool: Pool::new(connector),
-                user_agent,
+                user_agent: HeaderValue::from_static(user_agent),
             }),
         })
     }
@@ -262,7 +272,10 @@ impl Egress {
             return if is_ours {
                 Ok(())
             } else {
-                Err(EgressError::refused(Refusal::Url(UrlFault::LocalName), url))
+                Err(EgressError::refused(
+                    AddressRefusal::Url(UrlFault::LocalName),
+                    url,
+                ))
             };
         }
         self.inner
@@ -604,10 +617,10 @@ impl EgressError {
         }
     }
 
-    fn refused(refusal: Refusal, url: &Url) -> Self {
+    fn refused(refusal: AddressRefusal, url: &Url) -> Self {
         match refusal {
-            Refusal::Url(fault) => Self::BlockedUrl { fault },
-            Refusal::Address => Self::BlockedAddress {
+            AddressRefusal::Url(fault) => Self::BlockedUrl { fault },
+            AddressRefusal::Address => Self::BlockedAddress {
                 host: url.host_str().unwrap_or_default().to_owned(),
             },
         }

@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use http::StatusCode;
 use http::header;
 
-use crate::layers::{Page, SecurityHeaders};
+use crate::layers::{PageKind, SecurityHeaders};
 use crate::resolve::BoxFuture;
 
 /// A check that takes longer has failed.
@@ -136,7 +136,7 @@ impl Health {
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(readiness))
             .route("/metrics", get(metrics))
-            .layer(SecurityHeaders::new(Page::Machine, false).layer())
+            .layer(SecurityHeaders::new(PageKind::Machine, false).layer())
             .with_state(self.clone())
     }
 

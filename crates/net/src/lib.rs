@@ -2,7 +2,7 @@
 //! outgoing requests.
 //!
 //! This crate knows HTTP and addresses. It knows no tenant, no tool, no OAuth and no MCP, and
-//! depends on no crate of ours.
+//! depends on no crate of ours but that of settings.
 //!
 //! Incoming: [`listen`] accepts connections, [`shortcut`] dispatches requests, [`layers`] holds the
 //! rules for every request, [`client_ip`] finds the client, [`sse_body`] streams answers, and

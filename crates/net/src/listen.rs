@@ -4,6 +4,7 @@
 //! about 400 KiB a connection and never shrinks), slow heads must be cut, and the router must not be rebuilt for each
 //! connection (STREAM-19.4).
 
+mod config;
 mod permits;
 mod watched;
 
@@ -29,9 +30,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
+pub use self::config::ListenConfig;
 pub(crate) use self::permits::AuthorisationReport;
 pub use self::permits::Sharing;
-use self::permits::{ConnectionPermit, ConnectionPermits, Refused};
+use self::permits::{ConnectionPermit, ConnectionPermits, ConnectionRefused};
 use self::watched::{Activity, Watched};
 use crate::shortcut::Answering;
 use crate::unrendered::UNRENDERED_CSP;
@@ -40,6 +42,10 @@ use crate::unrendered::UNRENDERED_CSP;
 const BACKLOG: i32 = 1024;
 /// Header lines of a request that hyper takes by itself (431 beyond).
 const HYPER_HEADERS: usize = 100;
+/// Read buffer of a connection. Browsers and clients send heads of up to 16 KiB.
+const BUFFER_BYTES: usize = 32 * 1024;
+/// Time for a head. A client that needs longer holds a connection on purpose.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// Pause after the system refused a connection for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -65,7 +71,7 @@ impl From<SocketAddr> for Peer {
 
 /// Bounds of one listener.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ListenLimits {
     /// Connections served at once; more wait unaccepted.
     pub connections: usize,
     /// How they are shared out among addresses. By default they are not.
@@ -80,15 +86,12 @@ pub struct Limits {
     pub idle: Duration,
 }
 
-impl Default for Limits {
+impl Default for ListenLimits {
+    /// Those of the public listener by default, but not shared out among addresses.
     fn default() -> Self {
         Self {
-            connections: 40_000,
             sharing: Sharing::default(),
-            buffer_bytes: 32 * 1024,
-            headers: 100,
-            head_within: Duration::from_secs(10),
-            idle: Duration::from_secs(75),
+            ..ListenConfig::default().limits()
         }
     }
 }
@@ -260,7 +263,7 @@ pub fn bind(address: SocketAddr, setting: &'static str) -> Result<Bound, BindErr
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
-    limits: Limits,
+    limits: ListenLimits,
     shutdown: Shutdown,
 ) -> usize
 where
@@ -340,7 +343,7 @@ where
 
 /// Sends the reason, as far as the fresh connection takes it at once, and closes: a client that
 /// opens too many connections must not cause work.
-fn refuse(stream: &TcpStream, peer: SocketAddr, refused: Refused) {
+fn refuse(stream: &TcpStream, peer: SocketAddr, refused: ConnectionRefused) {
     static ANSWER: LazyLock<String> = LazyLock::new(|| {
         let body = r#"{"error":{"code":"too_many_connections","message":"There are too many connections. Close some, or try again in a moment."}}"#;
         format!(

@@ -141,29 +141,29 @@ impl Upgrade {
     }
 }
 
-type Place = (u128, Box<str>);
+type TunnelKey = (u128, Box<str>);
 
 /// All tunnels that this process holds. Cloning shares them.
 #[derive(Clone)]
-pub struct Tunnels(Arc<Inner>);
+pub struct Tunnels(Arc<SharedTunnels>);
 
-struct Inner {
+struct SharedTunnels {
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<TunnelTable>,
     /// Raised by each opened tunnel.
     opened: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct State {
-    held: HashMap<Place, Vec<Arc<Held>>>,
+struct TunnelTable {
+    held: HashMap<TunnelKey, Vec<Arc<HeldTunnel>>>,
     /// Instances that were lost, and when.
-    lost: HashMap<Place, Vec<(Box<str>, Instant)>>,
+    lost: HashMap<TunnelKey, Vec<(Box<str>, Instant)>>,
     /// Turns among equals.
     turn: usize,
 }
 
-struct Held {
+struct HeldTunnel {
     instance: Box<str>,
     sender: SendRequest<Full<Bytes>>,
     running: AtomicUsize,
@@ -179,7 +179,7 @@ impl fmt::Debug for Tunnels {
 
 impl Default for Tunnels {
     fn default() -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(SharedTunnels {
             began: Instant::now(),
             state: Mutex::default(),
             opened: watch::Sender::new(0),
@@ -192,7 +192,7 @@ impl Default for Tunnels {
 pub(crate) struct Away;
 
 impl Tunnels {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TunnelTable> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -237,12 +237,12 @@ impl Tunnels {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .handshake(io)
             .await?;
-        let held = Arc::new(Held {
+        let held = Arc::new(HeldTunnel {
             instance: instance.into(),
             sender,
             running: AtomicUsize::new(0),
         });
-        let place: Place = (scope, name.into());
+        let place: TunnelKey = (scope, name.into());
         {
             let mut state = self.state();
             if let Some(lost) = state.lost.get_mut(&place) {
@@ -267,7 +267,7 @@ impl Tunnels {
         name: &str,
         request: &Request<Full<Bytes>>,
     ) -> Result<Passage, Away> {
-        let place: Place = (scope, name.into());
+        let place: TunnelKey = (scope, name.into());
         let session = request.headers().get(SESSION);
         let session = session.and_then(|value| value.to_str().ok());
         let instance = session.and_then(|id| id.split_once('.')).map(|(id, _)| id);
@@ -293,7 +293,11 @@ impl Tunnels {
     }
 
     /// The tunnel that fits best, whether it is the right one, and whether a better one is expected.
-    fn choose(&self, place: &Place, instance: Option<&str>) -> (Option<(Arc<Held>, bool)>, bool) {
+    fn choose(
+        &self,
+        place: &TunnelKey,
+        instance: Option<&str>,
+    ) -> (Option<(Arc<HeldTunnel>, bool)>, bool) {
         let now = Instant::now();
         let mut state = self.state();
         state.turn = state.turn.wrapping_add(1);
@@ -311,7 +315,7 @@ impl Tunnels {
             }
         }
         let open = state.held.get(place).into_iter().flatten();
-        let open: Vec<&Arc<Held>> = open.filter(|held| !held.sender.is_closed()).collect();
+        let open: Vec<&Arc<HeldTunnel>> = open.filter(|held| !held.sender.is_closed()).collect();
         let of_session = instance.and_then(|id| open.iter().find(|held| *held.instance == *id));
         if let Some(held) = of_session {
             return (Some((Arc::clone(held), true)), is_expected);
@@ -330,11 +334,11 @@ impl Tunnels {
 #[derive(Debug)]
 pub struct Tunnel {
     tunnels: Tunnels,
-    place: Place,
-    held: Arc<Held>,
+    place: TunnelKey,
+    held: Arc<HeldTunnel>,
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for HeldTunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
             .field("instance", &self.instance)
@@ -373,12 +377,12 @@ impl Drop for Tunnel {
 
 /// The place of one request on a tunnel.
 pub(crate) struct Passage {
-    held: Arc<Held>,
+    held: Arc<HeldTunnel>,
     sender: SendRequest<Full<Bytes>>,
 }
 
 impl Passage {
-    fn new(held: Arc<Held>) -> Self {
+    fn new(held: Arc<HeldTunnel>) -> Self {
         held.running.fetch_add(1, Ordering::Relaxed);
         let sender = held.sender.clone();
         Self { held, sender }

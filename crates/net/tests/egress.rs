@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use portolan_net::egress::{
-    AllowedDestination, Egress, EgressError, EgressPolicy, EgressRequest, Phase, RedirectFault,
-    Redirects, parse_url,
+    AllowedDestination, Authorities, Egress, EgressError, EgressPolicy, EgressRequest, Phase,
+    RedirectFault, Redirects, parse_url,
 };
 use portolan_net::proxies::Proxies;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -75,7 +75,7 @@ fn egress(address: SocketAddr) -> Egress {
     let allow = vec![AllowedDestination::address(address.ip(), address.port())];
     Egress::new(EgressPolicy {
         allow,
-        connect_timeout: Duration::from_millis(300),
+        connect_timeout_ms: 300,
         ..EgressPolicy::default()
     })
     .unwrap()
@@ -677,18 +677,12 @@ async fn many_at_once_have_each_their_own_answer() {
 async fn a_proxy_is_sent_the_name_and_then_tls_and_only_by_a_program_of_a_person() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = listener.local_addr().unwrap();
-    let client = |any_destination| {
-        Egress::new(EgressPolicy {
-            any_destination,
-            proxies: Proxies::read(|name| {
-                (name == "HTTPS_PROXY").then(|| format!("http://me:secret@{proxy}"))
-            }),
-            ..EgressPolicy::default()
-        })
-        .unwrap()
-    };
+    let proxies =
+        Proxies::read(|name| (name == "HTTPS_PROXY").then(|| format!("http://me:secret@{proxy}")));
+    let node = Egress::new(EgressPolicy::default()).unwrap();
+    let program = Egress::on_own_machine(EgressPolicy::default(), &proxies, "test").unwrap();
     let request = || EgressRequest::get("https://mcp.example.invalid/mcp".parse().unwrap());
-    let refused = client(false).send(get(proxy, "/")).await.unwrap_err();
+    let refused = node.send(get(proxy, "/")).await.unwrap_err();
     assert_eq!(refused.kind(), "blocked_address", "{refused:?}");
 
     let answers: [(&[u8], _); 2] = [
@@ -707,8 +701,7 @@ async fn a_proxy_is_sent_the_name_and_then_tls_and_only_by_a_program_of_a_person
             let more = stream.read(&mut first).await.unwrap();
             (head, (more == 1).then_some(first[0]))
         };
-        let egress = client(true);
-        let (failed, (head, next)) = tokio::join!(egress.send(request()), served);
+        let (failed, (head, next)) = tokio::join!(program.send(request()), served);
         let mut lines = head.lines();
         assert_eq!(
             lines.next(),
@@ -724,5 +717,33 @@ async fn a_proxy_is_sent_the_name_and_then_tls_and_only_by_a_program_of_a_person
         assert_eq!(failed.kind(), kind, "{failed:?}");
         // The record of a handshake (RFC 8446 §5.1) follows an opened way.
         assert_eq!(next, (kind == "tls").then_some(0x16), "{failed:?}");
+    }
+}
+
+const KEY_ALONE: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+const NO_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+const BROKEN: &str = "-----BEGIN CERTIFICATE-----\n=!=\n-----END CERTIFICATE-----\n";
+
+#[test]
+fn a_file_that_names_no_authority_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.pem");
+    let path = path.to_str().unwrap();
+    let refusal = || {
+        <Authorities as portolan_config::Value>::parse(path)
+            .unwrap_err()
+            .to_string()
+    };
+    let missing = refusal();
+    assert!(missing.starts_with("cannot be read: "), "{missing}");
+    for (text, why) in [
+        ("", "there is no certificate in it"),
+        (KEY_ALONE, "there is no certificate in it"),
+        (NO_CERTIFICATE, "certificate 1 in it cannot be read"),
+        (BROKEN, "it is not PEM"),
+    ] {
+        std::fs::write(path, text).unwrap();
+        let error = refusal();
+        assert!(error.contains(why), "{error}");
     }
 }

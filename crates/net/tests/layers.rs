@@ -18,8 +18,8 @@ use http_body_util::BodyExt;
 use portolan_net::client_ip::{ProxyHeader, TrustedProxies};
 use portolan_net::layers::body::{BodyError, read};
 use portolan_net::layers::{
-    AllowedHosts, Arrival, BODY_RATE, Compress, Cors, Entrance, Fault, FetchSite, Front, Origins,
-    Page, Pause, SecurityHeaders,
+    AllowedHosts, Arrival, BODY_RATE, Compress, Cors, Entrance, EntranceFault, FetchSite, Front,
+    Origins, PageKind, Pause, SecurityHeaders,
 };
 use portolan_net::listen::Peer;
 use tower::ServiceExt;
@@ -349,9 +349,9 @@ async fn pages_and_machine_answers_get_their_headers_and_handlers_may_set_their_
             .route("/", get(|| async {}))
             .layer(SecurityHeaders::new(page, https).no_store().layer())
     };
-    let console = answer(&page(Page::Console, true), "GET", &[]).await;
-    let authorization = answer(&page(Page::Authorization, true), "GET", &[]).await;
-    let machine = answer(&page(Page::Machine, false), "GET", &[]).await;
+    let console = answer(&page(PageKind::Console, true), "GET", &[]).await;
+    let authorization = answer(&page(PageKind::Authorization, true), "GET", &[]).await;
+    let machine = answer(&page(PageKind::Machine, false), "GET", &[]).await;
     // AUTH-S6, AUTH-S7
     assert!(header(console.headers(), "content-security-policy").contains("form-action 'self'"));
     assert!(
@@ -398,7 +398,7 @@ async fn pages_and_machine_answers_get_their_headers_and_handlers_may_set_their_
             get(|| async { [("cache-control", "public, max-age=60")] }),
         )
         .layer(
-            SecurityHeaders::new(Page::Machine, false)
+            SecurityHeaders::new(PageKind::Machine, false)
                 .no_store()
                 .layer(),
         );
@@ -461,7 +461,7 @@ async fn a_body_that_drips_is_cut() {
 }
 
 /// In the words of some routes.
-fn words(fault: Fault) -> Response {
+fn words(fault: EntranceFault) -> Response {
     (fault.status(), format!("refused: {fault:?}")).into_response()
 }
 

@@ -18,7 +18,7 @@ use http_body_util::BodyExt;
 use portolan_net::client_ip::TrustedProxies;
 use portolan_net::health::{Check, Dependency, Health};
 use portolan_net::layers::{AllowedHosts, Arrival, Front};
-use portolan_net::listen::{BindError, Limits, Peer, Sharing, Shutdown, bind, serve};
+use portolan_net::listen::{BindError, ListenLimits, Peer, Sharing, Shutdown, bind, serve};
 use portolan_net::sse_body::{self, SendError, SseBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -32,7 +32,7 @@ struct Server {
     serving: JoinHandle<usize>,
 }
 
-fn server(router: Router, limits: Limits) -> Server {
+fn server(router: Router, limits: ListenLimits) -> Server {
     let bound = bind("127.0.0.1:0".parse().unwrap(), "PORTOLAN_LISTEN").unwrap();
     let listener = bound.listen().unwrap();
     let address = listener.local_addr().unwrap();
@@ -72,11 +72,11 @@ fn hello() -> Router {
         .route("/echo", post(|body: String| async move { body }))
 }
 
-fn quick() -> Limits {
-    Limits {
+fn quick() -> ListenLimits {
+    ListenLimits {
         head_within: Duration::from_millis(200),
         idle: Duration::from_millis(600),
-        ..Limits::default()
+        ..ListenLimits::default()
     }
 }
 
@@ -105,7 +105,7 @@ async fn read_all(stream: &mut TcpStream, within: Duration) -> String {
 
 #[tokio::test]
 async fn requests_are_served_on_kept_connections_and_know_their_peer() {
-    let server = server(hello(), Limits::default());
+    let server = server(hello(), ListenLimits::default());
     let text = talk(
         server.address,
         b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
@@ -217,7 +217,7 @@ async fn an_idle_connection_is_kept_for_a_while_and_a_running_request_is_not_idl
 #[tokio::test]
 async fn heads_beyond_the_bounds_are_431_and_framing_that_confuses_is_400() {
     // TEST-B7, TEST-B14, TEST-B2
-    let server = server(hello(), Limits::default());
+    let server = server(hello(), ListenLimits::default());
     let many = "x-a: b\r\n".repeat(1000);
     let long = format!("x-a: {}\r\n", "b".repeat(64 * 1024));
     for lines in [many, long] {
@@ -273,9 +273,9 @@ async fn heads_beyond_the_bounds_are_431_and_framing_that_confuses_is_400() {
 async fn no_more_connections_are_served_than_the_limit_and_the_next_waits() {
     let server = server(
         hello(),
-        Limits {
+        ListenLimits {
             connections: 1,
-            ..Limits::default()
+            ..ListenLimits::default()
         },
     );
     let mut first = TcpStream::connect(server.address).await.unwrap();
@@ -306,7 +306,7 @@ async fn no_more_connections_are_served_than_the_limit_and_the_next_waits() {
 #[tokio::test]
 async fn a_node_that_stops_takes_connections_and_tells_every_client_to_leave() {
     let (router, started, release) = gated();
-    let server = server(router, Limits::default());
+    let server = server(router, ListenLimits::default());
     let mut kept = TcpStream::connect(server.address).await.unwrap();
     kept.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
         .await
@@ -350,7 +350,7 @@ async fn a_node_that_stops_takes_connections_and_tells_every_client_to_leave() {
 #[tokio::test]
 async fn a_closed_listener_lets_running_requests_end_and_closes_idle_connections() {
     let (router, started, release) = gated();
-    let server = server(router, Limits::default());
+    let server = server(router, ListenLimits::default());
     let mut idle = TcpStream::connect(server.address).await.unwrap();
     idle.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
         .await
@@ -383,7 +383,7 @@ async fn a_closed_listener_lets_running_requests_end_and_closes_idle_connections
 #[tokio::test]
 async fn what_runs_when_the_time_is_over_is_cut_and_counted() {
     let (router, started, _release) = gated();
-    let server = server(router, Limits::default());
+    let server = server(router, ListenLimits::default());
     let mut running = TcpStream::connect(server.address).await.unwrap();
     running
         .write_all(b"GET /gated HTTP/1.1\r\nhost: a\r\n\r\n")
@@ -566,13 +566,13 @@ async fn answer_on(mut stream: TcpStream, path: &str) -> String {
 
 #[tokio::test]
 async fn s2_an_address_that_holds_all_it_can_leaves_the_others_their_answers() {
-    let limits = Limits {
+    let limits = ListenLimits {
         connections: 40,
         sharing: Sharing {
             per_address: 10,
             ..Sharing::default()
         },
-        ..Limits::default()
+        ..ListenLimits::default()
     };
     let server = server(hello(), limits);
     let mut held = Vec::new();
@@ -616,14 +616,14 @@ async fn s2_the_last_places_are_for_those_that_were_authorised() {
             TrustedProxies::default(),
             None,
         ));
-    let limits = Limits {
+    let limits = ListenLimits {
         connections: 20,
         sharing: Sharing {
             per_address: 0,
             reserve: 5,
             ..Sharing::default()
         },
-        ..Limits::default()
+        ..ListenLimits::default()
     };
     let server = server(router, limits);
     let known = from_place("127.0.0.9", server.address).await;

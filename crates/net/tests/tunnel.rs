@@ -20,7 +20,7 @@ use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use portolan_net::{
     egress::{Egress, EgressError, EgressPolicy, EgressRequest},
-    listen::{self, Limits, Shutdown},
+    listen::{self, ListenLimits, Shutdown},
     tunnel::{self, Tunnel},
 };
 use tokio::{
@@ -267,10 +267,10 @@ async fn a_listener_gives_the_connection_of_an_upgrade_away_and_does_not_end_it(
     });
     let bound = listen::bind("127.0.0.1:0".parse().unwrap(), "test").unwrap();
     let at = bound.local_addr().unwrap();
-    let limits = Limits {
+    let limits = ListenLimits {
         head_within: Duration::from_millis(200),
         idle: Duration::from_millis(200),
-        ..Limits::default()
+        ..ListenLimits::default()
     };
     let listener = bound.listen().unwrap();
     tokio::spawn(listen::serve(

@@ -54,7 +54,7 @@ fn write_id(id: Option<&str>, out: &mut Vec<u8>) {
 
 /// One event as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The type; `message` if none was named.
     pub event: String,
     /// The data, lines joined by `\n`. Empty in a priming event.
@@ -101,7 +101,7 @@ impl Decoder {
     }
 
     /// Takes the next piece; gives the events that it completes.
-    pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Event>, EventTooLarge> {
+    pub fn push(&mut self, piece: &[u8]) -> Result<Vec<SseEvent>, EventTooLarge> {
         let mut events = Vec::new();
         let mut rest = piece;
         if self.after_cr && !rest.is_empty() {
@@ -125,7 +125,7 @@ impl Decoder {
         Ok(events)
     }
 
-    /// The last id seen: the value of `Last-Event-ID` for a resume.
+    /// The last id seen: the value of `Last-SseEvent-ID` for a resume.
     pub fn last_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -155,7 +155,7 @@ impl Decoder {
             .starts_with(b"data:")
     }
 
-    fn end_line(&mut self) -> Result<Option<Event>, EventTooLarge> {
+    fn end_line(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
         let bytes = std::mem::take(&mut self.line);
         let mut bytes = bytes.as_slice();
         if std::mem::take(&mut self.at_start) {
@@ -192,10 +192,10 @@ impl Decoder {
         Ok(None)
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
         let data = std::mem::take(&mut self.data);
-        std::mem::take(&mut self.has_data).then(|| Event {
+        std::mem::take(&mut self.has_data).then(|| SseEvent {
             event: if event.is_empty() {
                 "message".to_owned()
             } else {

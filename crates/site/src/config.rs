@@ -3,19 +3,80 @@
 
 use std::{
     fmt,
+    fs::File,
+    io::{self, BufReader},
+    path::{Path, PathBuf},
     pin::Pin,
     sync::{Arc, OnceLock},
 };
 
+use portolan_config::ConfigError;
 use portolan_keys::webauthn::RelyingParty;
 use portolan_model::{id::TenantId, limits::PlatformLimits};
 use portolan_net::txt::TxtRecords;
 use serde::Serialize;
 use url::Url;
 
-use crate::{breached::BreachedPasswords, identity_providers::SignInWith};
+use crate::{
+    breached::BreachedPasswords,
+    identity_providers::{LoginProviders, SignInWith},
+};
 
-/// Settings of this service.
+portolan_config::config! {
+    /// Sign-in
+    pub struct SignInConfig {
+        /// File with stolen passwords that are refused: one password or one SHA-1 in hex a line, as
+        /// such lists are published. Read at the start; takes 8 bytes of memory for each.
+        breached_passwords_list: Option<PathBuf> = None;
+        /// Service that knows stolen passwords, such as `https://api.pwnedpasswords.com/range/`: the
+        /// first five digits of a new password's SHA-1 are appended, and nothing else leaves. If it
+        /// does not answer within a second, its check is skipped. Private addresses have to stand
+        /// in egress_allow.
+        breached_passwords_url: Option<Url> = None;
+        /// Providers of accounts with which people sign in, as TOML: one table `[[login_providers]]`
+        /// each, with name, label, kind ("oidc", "entra" or "github"), issuer or base_url and
+        /// api_url, client_id, client_secret or client_secret_file, scope, algorithms. In the
+        /// configuration file the tables stand in the file itself. See "Sign-in with other
+        /// accounts" in operating.md.
+        login_providers: LoginProviders = LoginProviders::default();
+    }
+    check can_be_read;
+}
+
+impl SignInConfig {
+    /// Reads the list of breached passwords, which are refused.
+    pub fn breached(&self) -> Result<BreachedPasswords, ConfigError> {
+        let ranges = self.breached_passwords_url.clone();
+        match &self.breached_passwords_list {
+            Some(path) => File::open(path)
+                .and_then(|file| BreachedPasswords::read(BufReader::new(file), ranges))
+                .map_err(|error| unreadable(path, &error)),
+            None => Ok(BreachedPasswords::new("", ranges)),
+        }
+    }
+
+    fn can_be_read(&self) -> Result<(), ConfigError> {
+        if let Some(path) = &self.breached_passwords_list {
+            File::open(path).map_err(|error| unreadable(path, &error))?;
+        }
+        if self
+            .breached_passwords_url
+            .as_ref()
+            .is_some_and(|url| url.query().is_some())
+        {
+            let fault = "digits are appended to it, so that it has no query";
+            return Err(ConfigError::new("breached_passwords_url", fault));
+        }
+        Ok(())
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
+    let fault = format!("{} cannot be read: {error}", path.display());
+    ConfigError::new("breached_passwords_list", fault)
+}
+
+/// Facts that the handlers of this service know from the start of the process.
 #[derive(Debug, Clone)]
 pub struct AuthConfig {
     /// Requests from loopback addresses are not throttled by address. For development and tests,

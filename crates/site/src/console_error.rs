@@ -12,7 +12,7 @@ use portolan_model::{
     factor::SecondFactor,
     member::{Action, Role},
 };
-use portolan_net::layers::Fault;
+use portolan_net::layers::EntranceFault;
 use portolan_storage::StorageError;
 use serde::Serialize;
 use serde_json::Value;
@@ -257,18 +257,18 @@ impl From<StorageError> for ConsoleError {
         if error.is_unavailable() {
             Self::unavailable().caused_by(error)
         } else if error.is_unwritable_text() {
-            Fault::Characters.into()
+            EntranceFault::Characters.into()
         } else {
             Self::internal("storage", error)
         }
     }
 }
 
-impl From<Fault> for ConsoleError {
-    fn from(fault: Fault) -> Self {
+impl From<EntranceFault> for ConsoleError {
+    fn from(fault: EntranceFault) -> Self {
         let code = match fault {
-            Fault::Slow => "body_too_slow",
-            Fault::Characters => "control_characters",
+            EntranceFault::Slow => "body_too_slow",
+            EntranceFault::Characters => "control_characters",
         };
         Self::new(fault.status(), code, fault.message())
     }

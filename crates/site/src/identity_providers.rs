@@ -3,6 +3,7 @@
 
 pub mod github;
 pub mod openid;
+mod settings;
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use time::Duration;
 
 use crate::names;
 
-pub use self::{github::Github, openid::OpenId};
+pub use self::{github::Github, openid::OpenId, settings::LoginProviders};
 
 /// How long a provider's published data is used without a new request.
 const FRESH: Duration = Duration::hours(1);
@@ -154,15 +155,15 @@ pub struct Code<'a> {
 
 /// The providers of the platform, and the cached data of all providers. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct SignInWith(Arc<Inner>);
+pub struct SignInWith(Arc<ProviderData>);
 
-struct Inner {
+struct ProviderData {
     providers: Vec<LoginProvider>,
     servers: Cache<String, (Timestamp, Arc<AuthorizationServer>)>,
     keys: Cache<String, (Timestamp, ClientKeys)>,
 }
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for ProviderData {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SignInWith")
             .field("providers", &self.providers.len())
@@ -179,7 +180,7 @@ impl Default for SignInWith {
 impl SignInWith {
     /// Creates the set. The pages show providers in this order.
     pub fn new(providers: Vec<LoginProvider>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ProviderData {
             providers,
             servers: Cache::new(REMEMBERED),
             keys: Cache::new(REMEMBERED),

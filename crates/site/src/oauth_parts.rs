@@ -9,7 +9,6 @@ use portolan_storage::{
     oauth::service_accounts::ServiceAccountStatus, platform::recorder::Recorder,
 };
 use quick_cache::sync::Cache;
-use serde::Deserialize;
 use time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::task::TaskTracker;
@@ -80,79 +79,25 @@ impl Fetches {
     }
 }
 
-/// Settings of the OAuth endpoints.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OAuthConfig {
-    /// Life of an access token, in seconds: 300–28800.
-    pub access_token_secs: i64,
-    /// Life of an authorization code, in seconds: 30–600.
-    pub code_secs: i64,
-    /// Life of a pending authorization request, in seconds: 600–86400. Sign-up and mail happen inside it.
-    pub request_secs: i64,
-    /// Whether clients may register themselves (RFC 7591).
-    pub dynamic_registration: bool,
-    /// New registrations from one network block in an hour.
-    pub registrations_per_hour: i64,
-    /// New registrations from one network block in a day.
-    pub registrations_per_day: i64,
-}
+/// Life of an authorization code, in seconds. It is redeemed at once; RFC 6749 §4.1.2 allows ten
+/// minutes, and a longer life only helps a thief.
+pub const CODE_SECS: i64 = 120;
+/// Life of a pending authorization request, in seconds. Sign-up and mail happen inside it.
+pub const REQUEST_SECS: i64 = 3_600;
 
-impl Default for OAuthConfig {
-    fn default() -> Self {
-        Self {
-            access_token_secs: 3600,
-            code_secs: 120,
-            request_secs: 3600,
-            dynamic_registration: true,
-            registrations_per_hour: 20,
-            registrations_per_day: 200,
-        }
-    }
-}
-
-/// A setting is out of range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{setting} must be between {least} and {most}")]
-pub struct OutOfRange {
-    /// Its name.
-    pub setting: &'static str,
-    /// Smallest value.
-    pub least: i64,
-    /// Largest value.
-    pub most: i64,
-}
-
-impl OAuthConfig {
-    /// Checks the settings at start. A wrong lifetime is a security fault, so it is refused and not
-    /// rounded.
-    pub fn check(&self) -> Result<(), OutOfRange> {
-        for (setting, value, least, most) in [
-            ("access_token_secs", self.access_token_secs, 300, 28_800),
-            ("code_secs", self.code_secs, 30, 600),
-            ("request_secs", self.request_secs, 600, 86_400),
-            (
-                "registrations_per_hour",
-                self.registrations_per_hour,
-                1,
-                1_000_000,
-            ),
-            (
-                "registrations_per_day",
-                self.registrations_per_day,
-                1,
-                1_000_000,
-            ),
-        ] {
-            if !(least..=most).contains(&value) {
-                return Err(OutOfRange {
-                    setting,
-                    least,
-                    most,
-                });
-            }
-        }
-        Ok(())
+portolan_config::config! {
+    /// Authorization of clients
+    pub struct OAuthConfig {
+        /// Seconds for which an access token is valid. Clients refresh it without a person; a
+        /// revocation takes effect at once, whatever this says.
+        access_token_secs: i64 = 3_600, in 300..=28_800;
+        /// Whether clients may register themselves (RFC 7591). Without it, clients need a metadata
+        /// document or an administrator who registers them.
+        dynamic_registration: bool = true;
+        /// New registrations of clients from one network block in an hour.
+        registrations_per_hour: i64 = 20, in 1..=1_000_000;
+        /// New registrations of clients from one network block in a day.
+        registrations_per_day: i64 = 200, in 1..=1_000_000;
     }
 }
 

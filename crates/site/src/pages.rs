@@ -19,7 +19,7 @@ use axum::{
     routing::get,
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
+use portolan_net::layers::{Compress, Entrance, FetchSite, PageKind, SecurityHeaders};
 
 use crate::{config::Site, pages::fault::PageError, state::AuthState};
 
@@ -112,7 +112,7 @@ pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Ro
         FormTarget::HereWithScript => SCRIPT_CSP,
         FormTarget::Client => CLIENT_REDIRECT_CSP,
     };
-    let headers = SecurityHeaders::new(Page::Authorization, site.is_secure())
+    let headers = SecurityHeaders::new(PageKind::Authorization, site.is_secure())
         .with_csp(&HeaderValue::from_static(csp))
         .no_store();
     router

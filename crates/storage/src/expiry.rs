@@ -4,7 +4,7 @@
 use portolan_model::Timestamp;
 use time::Duration;
 
-use crate::{StorageError, SystemTx};
+use crate::{StorageError, SystemTx, platform::connect_events, registry::trash};
 
 /// Rows that one statement removes at most.
 const BATCH: i64 = 1000;
@@ -109,304 +109,159 @@ impl Expired {
 
 /// Removes a batch; returns how many rows. Call again while it returns as many as a batch holds.
 pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u64, StorageError> {
-    let connection = tx.connection();
-    let done = match what {
+    // The rows of a table whose condition holds for `$1`, a time that long ago.
+    macro_rules! rows {
+        ($table:literal, $key:literal, $condition:literal, $age:expr) => {
+            sqlx::query!(
+                "delete from "
+                    + $table
+                    + " where ("
+                    + $key
+                    + ") in
+                   (select "
+                    + $key
+                    + " from "
+                    + $table
+                    + " where "
+                    + $condition
+                    + " limit $2 for update of "
+                    + $table
+                    + " skip locked)",
+                now - $age,
+                BATCH
+            )
+        };
+    }
+    let trash = trash::KEPT + trash::GRACE;
+    let days = Duration::days;
+    let statement = match what {
         Expired::UnverifiedUsers => {
-            sqlx::query!(
-                "delete from users where id in (select id from users where verified_at is null and created_at < $1 limit $2 for update skip locked)",
-                now - Duration::DAY,
-                BATCH
-            )
-            .execute(connection)
-            .await?
+            rows!("users", "id", "verified_at is null and created_at < $1", days(1))
         }
-        Expired::Verifications => {
-            sqlx::query!(
-                "delete from verifications where id in (select id from verifications where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(7),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::AccountLinks => {
-            sqlx::query!(
-                "delete from account_links where id in (select id from account_links where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(7),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::EmailChanges => {
-            sqlx::query!(
-                "delete from email_changes where id in (select id from email_changes where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(1),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::Invitations => {
-            sqlx::query!(
-                "delete from invitations where id in (select id from invitations where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(90),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::BrowserSessions => {
-            sqlx::query!(
-                "delete from browser_sessions where id in
-                   (select id from browser_sessions where coalesce(ended_at, expires_at) < $1 limit $2 for update skip locked)",
-                now - Duration::days(30),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::Mails => {
-            sqlx::query!("delete from mails where id in (select id from mails where created_at < $1 limit $2 for update skip locked)", now - Duration::days(7), BATCH)
-                .execute(connection)
-                .await?
-        }
-        Expired::RefreshFamilies => {
-            sqlx::query!(
-                "delete from refresh_families where id in
-                   (select id from refresh_families where coalesce(revoked_at, least(idle_expires_at, expires_at)) < $1 limit $2 for update skip locked)",
-                now - Duration::days(30),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
+        Expired::Verifications => rows!("verifications", "id", "expires_at < $1", days(7)),
+        Expired::AccountLinks => rows!("account_links", "id", "expires_at < $1", days(7)),
+        Expired::EmailChanges => rows!("email_changes", "id", "expires_at < $1", days(1)),
+        Expired::Invitations => rows!("invitations", "id", "expires_at < $1", days(90)),
+        Expired::BrowserSessions => rows!(
+            "browser_sessions",
+            "id",
+            "coalesce(ended_at, expires_at) < $1",
+            days(30)
+        ),
+        Expired::Mails => rows!("mails", "id", "created_at < $1", days(7)),
+        Expired::RefreshFamilies => rows!(
+            "refresh_families",
+            "id",
+            "coalesce(revoked_at, least(idle_expires_at, expires_at)) < $1",
+            days(30)
+        ),
         // A code that is gone is unknown, so its second use no longer ends the grant. The family
         // ends with the last refresh token, and its row stays for 30 days after that. A grant
         // without a family has an access token alone, which lives for hours.
-        Expired::AuthorizationCodes => {
-            sqlx::query!(
-                "delete from authorization_codes where digest in
-                   (select c.digest from authorization_codes c
-                     where c.expires_at < $1 and not exists (select 1 from refresh_families f where f.grant_id = c.grant_id)
-                     limit $2 for update of c skip locked)",
-                now - Duration::DAY,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
+        Expired::AuthorizationCodes => rows!(
+            "authorization_codes",
+            "digest",
+            "expires_at < $1 and not exists
+               (select 1 from refresh_families f where f.grant_id = authorization_codes.grant_id)",
+            days(1)
+        ),
         // A request takes its code with it, so the code goes first.
-        Expired::AuthorizationRequests => {
-            sqlx::query!(
-                "delete from authorization_requests where id in
-                   (select r.id from authorization_requests r
-                     where r.expires_at < $1 and not exists (select 1 from authorization_codes c where c.request_id = r.id)
-                     limit $2 for update of r skip locked)",
-                now - Duration::DAY,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::Grants => {
-            sqlx::query!(
-                "delete from grants where id in
-                   (select g.id from grants g
-                     where least(g.revoked_at, g.expires_at) < $1
-                       and not exists (select 1 from refresh_families f where f.grant_id = g.id)
-                       and not exists (select 1 from authorization_codes c where c.grant_id = g.id)
-                     limit $2 for update of g skip locked)",
-                now - Duration::days(180),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::Revocations => {
-            sqlx::query!(
-                "delete from revocations where seq in (select seq from revocations where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::DAY,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::WorkspaceHints => {
-            sqlx::query!(
-                "delete from workspace_hints where (client_ref, user_id) in
-                   (select client_ref, user_id from workspace_hints where seen_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(180),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::AssertionIds => {
-            sqlx::query!(
-                "delete from assertion_ids where (client_ref, digest) in
-                   (select client_ref, digest from assertion_ids where expires_at < $1 limit $2 for update skip locked)",
-                now,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::ApiKeys => {
-            sqlx::query!(
-                "delete from api_keys where (tenant_id, id) in
-                   (select tenant_id, id from api_keys where coalesce(revoked_at, expires_at) < $1 limit $2 for update skip locked)",
-                now - Duration::days(400),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::Clients => {
-            sqlx::query!(
-                "delete from oauth_clients where id in
-                   (select id from oauth_clients
-                     where kind = 'dynamic' and status = 'active' and not ever_granted and created_at < $1 and coalesce(last_used_at, created_at) < $1
-                     limit $2 for update skip locked)",
-                now - Duration::days(180),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::Sources => {
-            sqlx::query!(
-                "delete from sources where (tenant_id, id) in
-                   (select tenant_id, id from sources where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        // The row stays as a tombstone: an address that once named a server never names another
-        // one, because a token for the old server would open the new one (AUTH-M3).
-        Expired::Servers => {
-            let emptied = sqlx::query_scalar!(
-                r#"with over as (
-                     update servers set name = '', description = null, instructions = null where (tenant_id, id) in
-                       (select tenant_id, id from servers where deleted_at < $1 and name <> '' limit $2 for update skip locked)
-                     returning tenant_id, id),
-                   emptied as (
-                     delete from server_tools using over where server_tools.tenant_id = over.tenant_id and server_tools.server_id = over.id),
-                   without_prompts as (
-                     delete from server_prompts using over
-                      where server_prompts.tenant_id = over.tenant_id and server_prompts.server_id = over.id),
-                   without_resources as (
-                     delete from server_resources using over
-                      where server_resources.tenant_id = over.tenant_id and server_resources.server_id = over.id)
-                   select count(*) as "count!" from over"#,
-                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
-                BATCH
-            )
-            .fetch_one(connection)
-            .await?;
-            return Ok(u64::try_from(emptied).unwrap_or(0));
-        }
-        Expired::Prompts => {
-            sqlx::query!(
-                "delete from prompts where (tenant_id, id) in
-                   (select tenant_id, id from prompts where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::Resources => {
-            sqlx::query!(
-                "delete from resources where (tenant_id, id) in
-                   (select tenant_id, id from resources where deleted_at < $1 limit $2 for update skip locked)",
-                now - crate::registry::trash::KEPT - crate::registry::trash::GRACE,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::ToolCalls => {
-            sqlx::query!(
-                "delete from tool_calls where (tenant_id, id) in
-                   (select tenant_id, id from tool_calls where at < $1 limit $2 for update skip locked)",
-                now - Duration::days(30),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::LimitRefusals => {
-            sqlx::query!(
-                "delete from limit_refusals where (tenant_id, minute, name) in
-                   (select tenant_id, minute, name from limit_refusals where minute < $1 limit $2 for update skip locked)",
-                now - Duration::days(30),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
+        Expired::AuthorizationRequests => rows!(
+            "authorization_requests",
+            "id",
+            "expires_at < $1 and not exists
+               (select 1 from authorization_codes c where c.request_id = authorization_requests.id)",
+            days(1)
+        ),
+        Expired::Grants => rows!(
+            "grants",
+            "id",
+            "least(revoked_at, expires_at) < $1
+               and not exists (select 1 from refresh_families f where f.grant_id = grants.id)
+               and not exists (select 1 from authorization_codes c where c.grant_id = grants.id)",
+            days(180)
+        ),
+        Expired::Revocations => rows!("revocations", "seq", "expires_at < $1", days(1)),
+        Expired::WorkspaceHints => rows!(
+            "workspace_hints",
+            "client_ref, user_id",
+            "seen_at < $1",
+            days(180)
+        ),
+        Expired::AssertionIds => rows!(
+            "assertion_ids",
+            "client_ref, digest",
+            "expires_at < $1",
+            Duration::ZERO
+        ),
+        Expired::ApiKeys => rows!(
+            "api_keys",
+            "tenant_id, id",
+            "coalesce(revoked_at, expires_at) < $1",
+            days(400)
+        ),
+        Expired::Clients => rows!(
+            "oauth_clients",
+            "id",
+            "kind = 'dynamic' and status = 'active' and not ever_granted and created_at < $1
+               and coalesce(last_used_at, created_at) < $1",
+            days(180)
+        ),
+        Expired::Sources => rows!("sources", "tenant_id, id", "deleted_at < $1", trash),
+        Expired::Servers => return empty_servers(tx, now).await,
+        Expired::Prompts => rows!("prompts", "tenant_id, id", "deleted_at < $1", trash),
+        Expired::Resources => rows!("resources", "tenant_id, id", "deleted_at < $1", trash),
+        Expired::ToolCalls => rows!("tool_calls", "tenant_id, id", "at < $1", days(30)),
+        Expired::LimitRefusals => rows!(
+            "limit_refusals",
+            "tenant_id, minute, name",
+            "minute < $1",
+            days(30)
+        ),
         Expired::UpstreamAttempts => {
-            sqlx::query!(
-                "delete from upstream_attempts where state_digest in
-                   (select state_digest from upstream_attempts where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(1),
-                BATCH
-            )
-            .execute(connection)
-            .await?
+            rows!("upstream_attempts", "state_digest", "expires_at < $1", days(1))
         }
         Expired::LoginAttempts => {
-            sqlx::query!(
-                "delete from login_attempts where state_digest in
-                   (select state_digest from login_attempts where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(1),
-                BATCH
-            )
-            .execute(connection)
-            .await?
+            rows!("login_attempts", "state_digest", "expires_at < $1", days(1))
         }
-        Expired::IdentityOffers => {
-            sqlx::query!(
-                "delete from identity_offers where id in (select id from identity_offers where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(1),
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
-        Expired::PasskeyChallenges => {
-            sqlx::query!(
-                "delete from webauthn_challenges where digest in
-                   (select digest from webauthn_challenges where expires_at < $1 limit $2 for update skip locked)",
-                now,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
+        Expired::IdentityOffers => rows!("identity_offers", "id", "expires_at < $1", days(1)),
+        Expired::PasskeyChallenges => rows!(
+            "webauthn_challenges",
+            "digest",
+            "expires_at < $1",
+            Duration::ZERO
+        ),
         Expired::ConnectEvents => {
-            sqlx::query!(
-                "delete from connect_events where id in (select id from connect_events where at < $1 limit $2 for update skip locked)",
-                now - crate::platform::connect_events::KEPT,
-                BATCH
-            )
-            .execute(connection)
-            .await?
+            rows!("connect_events", "id", "at < $1", connect_events::KEPT)
         }
-        Expired::ClientFetches => {
-            sqlx::query!(
-                "delete from client_fetches where url in (select url from client_fetches where deadline < $1 limit $2 for update skip locked)",
-                now - Duration::HOUR,
-                BATCH
-            )
-            .execute(connection)
-            .await?
-        }
+        Expired::ClientFetches => rows!("client_fetches", "url", "deadline < $1", Duration::HOUR),
     };
-    Ok(done.rows_affected())
+    Ok(statement.execute(tx.connection()).await?.rows_affected())
+}
+
+/// Empties deleted servers. The row stays as a tombstone: an address that once named a server never
+/// names another one, because a token for the old server would open the new one (AUTH-M3).
+async fn empty_servers(tx: &mut SystemTx, now: Timestamp) -> Result<u64, StorageError> {
+    let emptied = sqlx::query_scalar!(
+        r#"with over as (
+             update servers set name = '', description = null, instructions = null where (tenant_id, id) in
+               (select tenant_id, id from servers where deleted_at < $1 and name <> '' limit $2 for update skip locked)
+             returning tenant_id, id),
+           emptied as (
+             delete from server_tools using over where server_tools.tenant_id = over.tenant_id and server_tools.server_id = over.id),
+           without_prompts as (
+             delete from server_prompts using over
+              where server_prompts.tenant_id = over.tenant_id and server_prompts.server_id = over.id),
+           without_resources as (
+             delete from server_resources using over
+              where server_resources.tenant_id = over.tenant_id and server_resources.server_id = over.id)
+           select count(*) as "count!" from over"#,
+        now - trash::KEPT - trash::GRACE,
+        BATCH
+    )
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(u64::try_from(emptied).unwrap_or(0))
 }
 
 /// Takes the lock of the only purger in the whole installation until the transaction ends. False if

@@ -38,4 +38,4 @@ pub use error::StorageError;
 pub use migrate::{MigrateError, SchemaState, bootstrap, ensure_login, migrate, schema_state};
 pub use notification_listener::NotificationListener;
 pub use scope::{EdgeTx, SystemTx, TenantTx, Tx};
-pub use store::{Needs, Reason, StorageConfig, Store};
+pub use store::{MigrationConfig, Needs, Reason, StorageConfig, Store};

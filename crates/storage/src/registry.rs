@@ -6,6 +6,7 @@ pub mod credential_states;
 pub mod credentials;
 pub mod offered_servers;
 pub mod prompts;
+pub mod published_items;
 pub mod registry_news;
 pub mod resources;
 pub mod servers;

@@ -2,6 +2,7 @@
 
 use std::{str::FromStr, time::Duration};
 
+use portolan_config::SecretText;
 use portolan_model::id::TenantId;
 use sqlx::{
     AssertSqlSafe,
@@ -13,16 +14,26 @@ use crate::{
     query_batcher::{BatchQuery, QueryBatchers},
 };
 
-/// How to reach Postgres.
-#[derive(Debug, Clone)]
-pub struct StorageConfig {
-    /// `postgres://user:password@host:port/database`. The login role needs membership of `portolan_app` and no more; that of a process
-    /// with MCP endpoints alone membership of `portolan_mcp`.
-    pub url: String,
-    /// Most connections held at once.
-    pub max_connections: u32,
-    /// Longest wait for a free connection before a request is refused as unavailable.
-    pub acquire_timeout: Duration,
+portolan_config::config! {
+    /// Postgres
+    pub struct StorageConfig {
+        /// Postgres (15 or newer) for the service: a login role that is a member of portolan_app
+        /// and nothing else; for a process with MCP endpoints alone, of portolan_mcp.
+        url: SecretText as "database_url";
+        /// Most connections to Postgres held by one process. Two of them only listen for news.
+        max_connections: u32 as "database_max_connections" = 16, in 4..=500;
+        /// Longest wait for a free connection, in milliseconds, before a request is refused as
+        /// unavailable.
+        acquire_timeout_ms: u64 as "database_acquire_timeout_ms" = 5_000, in 50..=60_000;
+    }
+}
+
+portolan_config::config! {
+    /// Migration
+    pub struct MigrationConfig {
+        /// Postgres as the role that owns the tables. Only `portolan migrate` uses it.
+        owner_url: SecretText as "database_owner_url";
+    }
 }
 
 /// The database. Cheap to clone.
@@ -82,7 +93,7 @@ impl Store {
     /// Opens the pool without a connection: until the database answers, everything is
     /// [`StorageError::Unavailable`].
     pub fn connect_later(config: &StorageConfig) -> Result<Self, StorageError> {
-        let options = PgConnectOptions::from_str(&config.url)?
+        let options = PgConnectOptions::from_str(config.url.reveal())?
             .application_name("portolan")
             .options([
                 ("statement_timeout", "5000"),
@@ -91,7 +102,7 @@ impl Store {
             ]);
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
-            .acquire_timeout(config.acquire_timeout)
+            .acquire_timeout(Duration::from_millis(config.acquire_timeout_ms))
             .connect_lazy_with(options);
         Ok(Self {
             batchers: QueryBatchers::new(pool.clone()),

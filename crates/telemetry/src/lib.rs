@@ -11,8 +11,8 @@ mod logs;
 mod request_line;
 mod spans;
 
-pub use self::described::{Kind, METRICS, Metric};
+pub use self::described::{METRICS, Metric, MetricKind};
 pub use self::instruments::{Metrics, MetricsError};
-pub use self::logs::{LogConfig, LogFormat, LogsError, Running, start};
+pub use self::logs::{LogConfig, LogFormat, LogsError, RunningLogs, start};
 pub use self::request_line::RequestLog;
 pub use self::spans::{Traces, TracesConfig, TracesError};

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use portolan_config::ConfigError;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::format;
@@ -12,30 +13,36 @@ use crate::line_format;
 use crate::lines::{Lines, Writer};
 
 /// How a line looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
-    #[default]
     Text,
     /// One JSON object a line, for machines.
     Json,
 }
 
-/// Configuration of the logs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogConfig {
-    /// Directives of `tracing-subscriber`'s filter, for instance `info,portolan_storage=debug`.
-    pub filter: String,
-    /// Form of a line.
-    pub format: LogFormat,
+portolan_config::words!(LogFormat { Text = "text", Json = "json" });
+
+portolan_config::config! {
+    /// Logs
+    pub struct LogConfig {
+        /// What is logged, in the syntax of tracing's EnvFilter: info,portolan_mcp=debug.
+        filter: String as "log_filter" = "info".to_owned();
+        /// "text" for people, "json" for machines.
+        format: LogFormat as "log_format" = LogFormat::Text;
+    }
+    check can_be_read;
 }
 
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self {
-            filter: "info".to_owned(),
-            format: LogFormat::Text,
-        }
+impl LogConfig {
+    fn can_be_read(&self) -> Result<(), ConfigError> {
+        EnvFilter::try_new(&self.filter).map(drop).map_err(|error| {
+            let fault = format!(
+                "{:?} cannot be read ({error}); write it like info,portolan_mcp=debug",
+                self.filter
+            );
+            ConfigError::new("log_filter", fault)
+        })
     }
 }
 
@@ -62,7 +69,7 @@ pub enum LogsError {
 /// Running logs. Dropping it writes what is waiting; keep it until the end of `main`.
 #[derive(Debug)]
 #[must_use = "lines still waiting are lost when the process ends before this is dropped"]
-pub struct Running {
+pub struct RunningLogs {
     _writer: Writer,
 }
 
@@ -70,13 +77,13 @@ pub struct Running {
 ///
 /// # Errors
 /// See [`LogsError`].
-pub fn start(config: &LogConfig) -> Result<Running, LogsError> {
+pub fn start(config: &LogConfig) -> Result<RunningLogs, LogsError> {
     let (writer, lines) = Writer::start(io::stderr()).map_err(LogsError::Thread)?;
     subscriber(config, lines)?
         .try_init()
         .map_err(LogsError::Twice)?;
     panics_become_lines();
-    Ok(Running { _writer: writer })
+    Ok(RunningLogs { _writer: writer })
 }
 
 fn subscriber(

@@ -28,12 +28,14 @@ use opentelemetry_sdk::{
         BatchConfigBuilder, BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor,
     },
 };
+use portolan_config::Share;
 use portolan_net::egress::{
     AllowedDestination, Egress, EgressPolicy, EgressRequest, EgressSetupError, parse_url,
 };
 use portolan_traces::{Finished, Kind, Sink, Twice, Value};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
+use url::Url;
 
 /// Between two batches.
 const EVERY: Duration = Duration::from_secs(2);
@@ -46,15 +48,19 @@ const LAST: Duration = Duration::from_secs(2);
 /// Below the address of a collector (OTLP/HTTP).
 const PATH: &str = "/v1/traces";
 
-/// Collector of the spans, and the traced share of calls.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TracesConfig {
-    /// Address of the collector, `http` or `https`, with or without `/v1/traces`.
-    pub endpoint: String,
-    /// Traced share of the calls whose client sends no trace context, from 0 to 1.
-    pub ratio: f64,
-    /// Most traces per second that are recorded because clients request them.
-    pub asked_per_second: u32,
+portolan_config::config! {
+    /// Traces
+    pub struct TracesConfig {
+        /// Collector to which nodes send traces of tool calls, by OTLP over HTTP (protobuf), with
+        /// or without `/v1/traces`: `http://collector:4318`. Without it there are no traces.
+        endpoint: Option<Url> as "otlp_endpoint" = None;
+        /// Share of the calls that are traced when their client says nothing about it. A client
+        /// that sends a traceparent decides itself, as far as trace_asked_per_second goes.
+        ratio: Share as "trace_sample_ratio" = Share(0.1);
+        /// Calls a second and node that are traced because their client asks for it (the sampled
+        /// flag of traceparent). Beyond, trace_sample_ratio decides. 0: clients ask in vain.
+        asked_per_second: u32 as "trace_asked_per_second" = 10, in 0..=100_000;
+    }
 }
 
 /// Why traces could not be started.
@@ -87,16 +93,19 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Starts making and sending spans, for the whole process. Call inside a runtime.
+    /// Starts making and sending spans, for the whole process, if there is a collector. Call
+    /// inside a runtime.
     ///
     /// # Errors
     /// See [`TracesError`].
-    pub fn start(config: &TracesConfig) -> Result<Self, TracesError> {
-        let wrong = || TracesError::Endpoint(config.endpoint.clone());
-        let mut endpoint = parse_url(&config.endpoint).map_err(|_| wrong())?;
+    pub fn start(config: &TracesConfig) -> Result<Option<Self>, TracesError> {
+        let Some(mut endpoint) = config.endpoint.clone() else {
+            return Ok(None);
+        };
+        let wrong = |endpoint: &Url| TracesError::Endpoint(endpoint.to_string());
         let (Some(host), Some(port)) = (endpoint.host_str(), endpoint.port_or_known_default())
         else {
-            return Err(wrong());
+            return Err(wrong(&endpoint));
         };
         let allow = vec![AllowedDestination::host(host, port)];
         let path = endpoint.path().trim_end_matches('/').to_owned();
@@ -108,7 +117,7 @@ impl Traces {
             ..EgressPolicy::default()
         })
         .map_err(TracesError::Client)?;
-        egress.check(&endpoint).map_err(|_| wrong())?;
+        egress.check(&endpoint).map_err(|_| wrong(&endpoint))?;
         let client = CollectorClient {
             egress,
             runtime: Handle::current(),
@@ -142,10 +151,10 @@ impl Traces {
         };
         portolan_traces::start(
             Box::new(traces.clone()),
-            config.ratio,
+            config.ratio.0,
             config.asked_per_second,
         )?;
-        Ok(traces)
+        Ok(Some(traces))
     }
 
     /// Sends the waiting spans. Spans that end afterwards are lost.

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use portolan_telemetry::{Kind, METRICS};
+use portolan_telemetry::{METRICS, MetricKind};
 use regex::Regex;
 
 /// What operators watch, and by which labels at least (STREAM-20).
@@ -128,11 +128,11 @@ fn arguments(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-const fn instrument(kind: Kind) -> &'static str {
+const fn instrument(kind: MetricKind) -> &'static str {
     match kind {
-        Kind::Counter | Kind::CounterFromZero => "counter",
-        Kind::Gauge | Kind::GaugeFromZero => "gauge",
-        Kind::Histogram => "histogram",
+        MetricKind::Counter | MetricKind::CounterFromZero => "counter",
+        MetricKind::Gauge | MetricKind::GaugeFromZero => "gauge",
+        MetricKind::Histogram => "histogram",
     }
 }
 
@@ -229,7 +229,7 @@ fn base(name: &str) -> &str {
         .find(|base| {
             METRICS
                 .iter()
-                .any(|metric| metric.kind == Kind::Histogram && metric.name == *base)
+                .any(|metric| metric.kind == MetricKind::Histogram && metric.name == *base)
         })
         .unwrap_or(name)
 }

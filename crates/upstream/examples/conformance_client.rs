@@ -18,11 +18,11 @@ use portolan_protocol::{
     jsonrpc::Raw,
 };
 use portolan_upstream::{
-    Client, Connection, Endpoint, Event, Legacy, Limits, OfferedTool, Probed, Request, Speaker,
-    Standing, UpstreamError,
+    Client, Connection, Endpoint, ExchangeEvent, Legacy, Limits, OfferedTool, Probed, Request,
+    Speaker, Standing, UpstreamError,
     oauth::{
-        Attempt, AuthMethod, Callback, Challenge, ClientIdentity, Grant, OauthError, Registration,
-        discover, offered_scopes, redeem, register, union,
+        AuthMethod, AuthorizationAttempt, Callback, Challenge, ClientIdentity, Grant, OauthError,
+        Registration, discover, offered_scopes, redeem, register, union,
     },
 };
 use serde_json::{Map, Value, json};
@@ -240,7 +240,7 @@ impl Run {
             )
             .await?
         } else {
-            let attempt = Attempt::begin()?;
+            let attempt = AuthorizationAttempt::begin()?;
             let id = &client.client_id;
             let address = attempt.address(
                 &self.egress,
@@ -270,7 +270,7 @@ impl Run {
                 error: of("error"),
                 iss: of("iss"),
             };
-            let code = Attempt::check(server, &callback)?;
+            let code = AuthorizationAttempt::check(server, &callback)?;
             let grant = Grant::Code {
                 code: &code,
                 verifier: &attempt.verifier,
@@ -302,7 +302,7 @@ async fn hear(connection: Connection, standing: Option<Standing>) {
         return;
     };
     while let Ok(event) = standing.next().await {
-        if let Event::Request { id, params, .. } = event {
+        if let ExchangeEvent::Request { id, params, .. } = event {
             // If this answer does not arrive, the next request to the server fails.
             let _ = connection.answer(&id, &Ok(filled(&params))).await;
         }
@@ -326,8 +326,8 @@ async fn call(
         let mut exchange = connection.call(&request).await?;
         let answer = loop {
             match exchange.next().await? {
-                Event::Answer(answer) => break answer,
-                Event::Request { id, params, .. } => {
+                ExchangeEvent::Answer(answer) => break answer,
+                ExchangeEvent::Request { id, params, .. } => {
                     connection.answer(&id, &Ok(filled(&params))).await?;
                 }
                 _ => {}

@@ -16,6 +16,17 @@ use crate::{
     message::{self, Incoming},
 };
 
+/// Longest answer of a server whose source sets no other; the default of a source.
+const ANSWER_BYTES: usize = 8 * 1024 * 1024;
+/// Longest silence of a server whose source sets no other; the default of a source.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Longest exchange: clients of AI models give up long before.
+const TOTAL: Duration = Duration::from_secs(600);
+/// Pages of one list. A server that sends more repeats a cursor.
+const PAGES: usize = 100;
+/// Entries of one list: more tools than a model can choose from.
+const ENTRIES: usize = 5_000;
+
 /// Bounds on what an upstream server may send and how long it may take.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -34,11 +45,11 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            answer_bytes: 8 * 1024 * 1024,
-            silence: Duration::from_secs(30),
-            total: Duration::from_secs(600),
-            pages: 100,
-            entries: 5_000,
+            answer_bytes: ANSWER_BYTES,
+            silence: SILENCE,
+            total: TOTAL,
+            pages: PAGES,
+            entries: ENTRIES,
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::{
 
 /// Message of a server while a request runs.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum ExchangeEvent {
     /// How far it has come (MCP-X-76).
     Progress(Progress),
     /// A log message: the parameters of `notifications/message`.
@@ -217,7 +217,7 @@ impl Exchange {
     ///
     /// # Errors
     /// [`UpstreamError`]: no event follows, and it is unknown whether the request was carried out.
-    pub async fn next(&mut self) -> Result<Event, UpstreamError> {
+    pub async fn next(&mut self) -> Result<ExchangeEvent, UpstreamError> {
         if self.over {
             return Err(UpstreamError::Interrupted);
         }
@@ -235,19 +235,21 @@ impl Exchange {
     pub(crate) async fn only_answer(mut self) -> Result<Raw, UpstreamError> {
         loop {
             match self.next().await? {
-                Event::Answer(Ok(result)) => return Ok(result),
-                Event::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
-                Event::Request { id, method, .. } => {
+                ExchangeEvent::Answer(Ok(result)) => return Ok(result),
+                ExchangeEvent::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
+                ExchangeEvent::Request { id, method, .. } => {
                     peer::answer(&*self.peer, &id, &Err(unavailable(&method))).await?;
                 }
-                Event::Progress(_) | Event::Log(_) | Event::Notification { .. } => {}
+                ExchangeEvent::Progress(_)
+                | ExchangeEvent::Log(_)
+                | ExchangeEvent::Notification { .. } => {}
             }
         }
     }
 
     /// Maps a message to an event of this request; `None` if it is handled here or belongs to
     /// another request.
-    async fn sort(&mut self, message: Incoming) -> Result<Option<Event>, UpstreamError> {
+    async fn sort(&mut self, message: Incoming) -> Result<Option<ExchangeEvent>, UpstreamError> {
         Ok(Some(match message {
             Incoming::Response {
                 id,
@@ -267,7 +269,7 @@ impl Exchange {
                 }
                 self.over = true;
                 self.source = AnswerSource::Whole;
-                Event::Answer(outcome)
+                ExchangeEvent::Answer(outcome)
             }
             Incoming::Request { id, method, params } => {
                 if self.peer.revision().era() == Era::Modern {
@@ -282,7 +284,7 @@ impl Exchange {
                     let _ = peer::answer(&*self.peer, &id, &pong).await;
                     return Ok(None);
                 }
-                Event::Request { id, method, params }
+                ExchangeEvent::Request { id, method, params }
             }
             Incoming::Notification { method, params } => match Method::from_name(&method) {
                 Some(Method::Progress) => {
@@ -291,12 +293,12 @@ impl Exchange {
                         return Ok(None);
                     }
                     match progress(&params) {
-                        Some(progress) => Event::Progress(progress),
+                        Some(progress) => ExchangeEvent::Progress(progress),
                         None => return Ok(None),
                     }
                 }
-                Some(Method::LogMessage) => Event::Log(params),
-                _ => Event::Notification { method, params },
+                Some(Method::LogMessage) => ExchangeEvent::Log(params),
+                _ => ExchangeEvent::Notification { method, params },
             },
         }))
     }

@@ -47,7 +47,7 @@ pub use connection::Connection;
 pub use drain::List;
 pub use endpoint::{Client, Endpoint, Limits, Speaker};
 pub use error::UpstreamError;
-pub use exchange::{Event, Exchange, unavailable};
+pub use exchange::{Exchange, ExchangeEvent, unavailable};
 pub use legacy::{Legacy, Ticket};
 pub use link::Link;
 pub use modern::Modern;

@@ -11,7 +11,7 @@ use portolan_protocol::{
     jsonrpc::RequestId,
     method::Method,
     revision::Revision,
-    sse::{Decoder, Event as Frame},
+    sse::{Decoder, SseEvent as Frame},
 };
 use tokio::{
     sync::mpsc,

@@ -27,7 +27,7 @@ mod openid;
 mod token;
 
 pub use self::{
-    attempt::{Attempt, Callback, offered_scopes, union},
+    attempt::{AuthorizationAttempt, Callback, offered_scopes, union},
     challenge::Challenge,
     client::{AuthMethod, ClientIdentity, Registration, register},
     discovery::{Discovered, discover, discover_issuer},

@@ -18,7 +18,7 @@ use crate::{
     connection::Connection,
     endpoint::{is_events, refusal},
     error::UpstreamError,
-    exchange::{Event, Exchange},
+    exchange::{Exchange, ExchangeEvent},
     legacy::Legacy,
     message::Incoming,
     outgoing::{LAST_EVENT_ID, Request},
@@ -153,12 +153,12 @@ impl Legacy {
 }
 
 impl Standing {
-    /// Waits for the server's next message; never an [`Event::Answer`]. The future may be dropped
+    /// Waits for the server's next message; never an [`ExchangeEvent::Answer`]. The future may be dropped
     /// and the call repeated without loss.
     ///
     /// # Errors
     /// [`UpstreamError`]: the stream is over, and later messages may be lost.
-    pub async fn next(&mut self) -> Result<Event, UpstreamError> {
+    pub async fn next(&mut self) -> Result<ExchangeEvent, UpstreamError> {
         loop {
             while let Some(message) = self.queue.pop_front() {
                 if let Some(event) = self.sort(message).await {
@@ -169,8 +169,8 @@ impl Standing {
                 StreamSource::Listen(exchange) => match exchange.next().await? {
                     // The server ends the stream. A caller that needs more messages opens another
                     // one.
-                    Event::Answer(Ok(_)) => return Err(UpstreamError::Interrupted),
-                    Event::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
+                    ExchangeEvent::Answer(Ok(_)) => return Err(UpstreamError::Interrupted),
+                    ExchangeEvent::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
                     event => return Ok(event),
                 },
                 StreamSource::Link(receiver) => {
@@ -189,7 +189,7 @@ impl Standing {
     }
 
     /// Maps a message to an event; `None` if it is handled here or belongs to no reader.
-    async fn sort(&self, message: Incoming) -> Option<Event> {
+    async fn sort(&self, message: Incoming) -> Option<ExchangeEvent> {
         match message {
             Incoming::Request { id, method, .. } if method == Method::Ping.name() => {
                 // MCP-X-71. If the answer cannot be sent, the next read of the server's messages
@@ -201,13 +201,13 @@ impl Standing {
             Incoming::Request { id, method, params }
                 if self.connection.revision().era() == Era::Legacy =>
             {
-                Some(Event::Request { id, method, params })
+                Some(ExchangeEvent::Request { id, method, params })
             }
             Incoming::Notification { method, params } if method == Method::LogMessage.name() => {
-                Some(Event::Log(params))
+                Some(ExchangeEvent::Log(params))
             }
             Incoming::Notification { method, params } => {
-                Some(Event::Notification { method, params })
+                Some(ExchangeEvent::Notification { method, params })
             }
             // Answers come on the stream of their request.
             Incoming::Request { .. } | Incoming::Response { .. } => None,

@@ -10,7 +10,7 @@ use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     StorageError, TenantTx,
     registry::{
-        credential_states::State,
+        credential_states::CredentialState,
         credentials::{self, WrappedKey},
     },
 };
@@ -18,10 +18,10 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// The state that an answer proves.
-pub fn state_of(proof: Proof) -> State {
+pub fn state_of(proof: Proof) -> CredentialState {
     match proof {
-        Proof::Works => State::Works,
-        Proof::Refused(status) => State::Refused(status),
+        Proof::Works => CredentialState::Works,
+        Proof::Refused(status) => CredentialState::Refused(status),
     }
 }
 

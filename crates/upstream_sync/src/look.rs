@@ -24,7 +24,7 @@ use crate::credentials;
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
 
 /// The address of a server, and its credential.
-pub struct Target<'a> {
+pub struct LookTarget<'a> {
     /// The tenant that stored the address: its attached servers are reachable.
     pub tenant: TenantId,
     /// The address.
@@ -81,22 +81,22 @@ impl LookError {
 }
 
 /// Reads a server's description and its lists.
-pub async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer, LookError> {
+pub async fn look(state: &AuthState, target: LookTarget<'_>) -> Result<Offer, LookError> {
     match with_server(state, target, Question::Offer).await? {
-        Answer::Offer(offer) => Ok(*offer),
-        Answer::Result(_) => Err(LookError::TooSlow),
+        LookAnswer::Offer(offer) => Ok(*offer),
+        LookAnswer::Result(_) => Err(LookError::TooSlow),
     }
 }
 
 /// Calls a tool of a server once, for a person on the try page.
 pub async fn try_tool(
     state: &AuthState,
-    target: Target<'_>,
+    target: LookTarget<'_>,
     call: Call<'_>,
 ) -> Result<Value, LookError> {
     match with_server(state, target, Question::Call(call)).await? {
-        Answer::Result(result) => Ok(result),
-        Answer::Offer(_) => Err(LookError::TooSlow),
+        LookAnswer::Result(result) => Ok(result),
+        LookAnswer::Offer(_) => Err(LookError::TooSlow),
     }
 }
 
@@ -121,7 +121,7 @@ pub struct Call<'a> {
 }
 
 /// The server's answer.
-enum Answer {
+enum LookAnswer {
     Offer(Box<Offer>),
     Result(Value),
 }
@@ -129,9 +129,9 @@ enum Answer {
 /// Sends the request to a server. A token that the server refuses is renewed once.
 async fn with_server(
     state: &AuthState,
-    target: Target<'_>,
+    target: LookTarget<'_>,
     question: Question<'_>,
-) -> Result<Answer, LookError> {
+) -> Result<LookAnswer, LookError> {
     let mut url = target.url;
     let settings = target.settings;
     let reached = state.egress.within(target.tenant.uuid().as_u128());
@@ -188,7 +188,7 @@ async fn converse(
     settings: &SourceSettings,
     keys: Keys,
     question: Question<'_>,
-) -> Result<Answer, LookError> {
+) -> Result<LookAnswer, LookError> {
     let limits = Limits {
         silence: Duration::from_millis(settings.timeout_ms.into()),
         total: LONGEST_LOOK,
@@ -205,7 +205,7 @@ async fn converse(
     let tracker = TaskTracker::new();
     let talked = tokio::time::timeout(LONGEST_LOOK, async {
         match question {
-            Question::Offer => Ok(Answer::Offer(Box::new(client.look(&tracker).await?))),
+            Question::Offer => Ok(LookAnswer::Offer(Box::new(client.look(&tracker).await?))),
             Question::Call(call) => {
                 let ourselves = Speaker::ourselves();
                 let held = if call.in_a_session {
@@ -221,7 +221,7 @@ async fn converse(
                     .call_tool(call.name, call.arguments, call.input_schema)
                     .await;
                 probed.connection.end().await;
-                result.map(Answer::Result)
+                result.map(LookAnswer::Result)
             }
         }
     })
@@ -264,7 +264,7 @@ impl Opener {
         Ok(Self::Credential(slot))
     }
 
-    /// The same in the form of a [`Target`].
+    /// The same in the form of a [`LookTarget`].
     pub fn as_opened_by(&self) -> OpenedBy<'_> {
         match self {
             Self::Account(account) => OpenedBy::Account(*account),

@@ -23,7 +23,7 @@ use portolan_storage::{
         credential_states::{self, Seen},
         registry_news, sources,
         tools::{self, Filter, Imported, Tool, Wording},
-        upstreams::{self, Known, Said, SyncedPrompt, SyncedResource, Upstream},
+        upstreams::{self, KnownItem, Said, SyncedPrompt, SyncedResource, Upstream},
     },
 };
 use portolan_upstream::{Offer, Raw};
@@ -35,7 +35,7 @@ use utoipa::ToSchema;
 
 use crate::{
     credentials::state_of,
-    look::{LookError, Opener, Target, look},
+    look::{LookError, LookTarget, Opener, look},
     sync::eras::{is_gone, keep_unsaid},
 };
 
@@ -274,7 +274,7 @@ async fn compare(
         .chain(resources)
         .map(|(kind, name, definition, written)| ((kind, name), (definition, written)))
         .collect();
-    let known: BTreeMap<(&str, &str), &Known> = known
+    let known: BTreeMap<(&str, &str), &KnownItem> = known
         .iter()
         .map(|known| ((known.kind.as_str(), known.name.as_str()), known))
         .collect();
@@ -491,7 +491,7 @@ pub async fn sync(
     // A slow upstream server must not hold a database connection.
     drop(tx);
     let url = Url::parse(&row.base_url).map_err(|_| SyncError::Unknown)?;
-    let target = Target {
+    let target = LookTarget {
         tenant,
         url,
         settings: row.settings,
@@ -513,7 +513,7 @@ pub async fn sync(
             state: state_of(proof),
             at: now,
         };
-        credential_states::note(&mut tx, &[seen], false).await?;
+        credential_states::note(&mut tx, &[seen], credential_states::Repeat::Seldom).await?;
     }
     let offer = match looked {
         Ok(offer) => offer,

@@ -47,7 +47,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
 
 #[derive(Template)]
 #[template(path = "invitation.html")]
-struct Page<'a> {
+struct InvitationPage<'a> {
     invitation: &'a Invitation,
     /// `as a member`.
     as_role: String,
@@ -91,7 +91,7 @@ async fn open_link(
     }
     let target = Target::Invitation(invitation.id);
     let again = if session.is_some() { "&again=1" } else { "" };
-    let page = Page {
+    let page = InvitationPage {
         as_role: in_words(invitation.role),
         role: capitalised(invitation.role),
         form: None,
@@ -119,7 +119,7 @@ async fn show(
         return dead(browser);
     };
     let token = forms::token(&state.keys, &binding(&browser, &session, &id));
-    let page = Page {
+    let page = InvitationPage {
         as_role: in_words(invitation.role),
         role: capitalised(invitation.role),
         form: Some((format!("/invitations/{id}"), token)),

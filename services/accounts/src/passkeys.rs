@@ -22,7 +22,7 @@ use portolan_site::{
 use portolan_storage::{
     Reason, SystemTx,
     accounts::{
-        passkeys::{self, Asked, CHALLENGE_LIFE, Passkey, Purpose},
+        passkeys::{self, CHALLENGE_LIFE, ChallengeOf, Passkey, PasskeyPurpose},
         users,
     },
     platform::audit,
@@ -39,7 +39,7 @@ fn party(state: &AuthState) -> Result<RelyingParty, PageError> {
 }
 
 /// Stores a new challenge.
-async fn challenge(state: &AuthState, asked: Asked<'_>) -> Result<String, PageError> {
+async fn challenge(state: &AuthState, asked: ChallengeOf<'_>) -> Result<String, PageError> {
     let bytes = random::bytes::<32>()?;
     let mut tx = state.store.system(Reason::SignIn).await?;
     passkeys::ask(&mut tx, &digest(&bytes), asked, state.now()).await?;
@@ -68,8 +68,8 @@ pub(crate) async fn creation_options(
         let mut tx = state.store.system(Reason::SignIn).await?;
         passkeys::of(&mut tx, session.user, party.id()).await?
     };
-    let asked = Asked {
-        purpose: Purpose::Register,
+    let asked = ChallengeOf {
+        purpose: PasskeyPurpose::Register,
         browser: browser.digest(),
         user: Some(session.user),
     };
@@ -102,7 +102,7 @@ pub(crate) async fn creation_options(
 pub(crate) async fn request_options(
     state: &AuthState,
     browser: &Browser,
-    purpose: Purpose,
+    purpose: PasskeyPurpose,
     user: Option<UserId>,
 ) -> Result<Value, PageError> {
     let party = party(state)?;
@@ -113,7 +113,7 @@ pub(crate) async fn request_options(
         }
         None => Vec::new(),
     };
-    let asked = Asked {
+    let asked = ChallengeOf {
         purpose,
         browser: browser.digest(),
         user,
@@ -127,8 +127,8 @@ pub(crate) async fn request_options(
     }))
 }
 
-const fn is_only_factor(purpose: Purpose) -> bool {
-    !matches!(purpose, Purpose::SecondFactor)
+const fn is_only_factor(purpose: PasskeyPurpose) -> bool {
+    !matches!(purpose, PasskeyPurpose::SecondFactor)
 }
 
 /// Returns true if a person has a passkey.
@@ -197,7 +197,7 @@ pub(crate) async fn check(
     state: &AuthState,
     context: &RequestContext,
     browser: &Browser,
-    purpose: Purpose,
+    purpose: PasskeyPurpose,
     user: Option<UserId>,
     signed: &Signed,
 ) -> Result<Proof, PageError> {
@@ -216,7 +216,7 @@ pub(crate) async fn check(
     let Ok(challenge) = webauthn::challenge_of(&client_data) else {
         return Ok(Proof::Bad);
     };
-    let asked = Asked {
+    let asked = ChallengeOf {
         purpose,
         browser: browser.digest(),
         user,
@@ -355,8 +355,8 @@ pub(crate) async fn read_new(
     let Ok(challenge) = webauthn::challenge_of(&client_data) else {
         return Ok(None);
     };
-    let asked = Asked {
-        purpose: Purpose::Register,
+    let asked = ChallengeOf {
+        purpose: PasskeyPurpose::Register,
         browser: browser.digest(),
         user: Some(user),
     };

@@ -33,7 +33,7 @@ use portolan_net::{
 use portolan_storage::{
     Reason, StorageError, Store,
     registry::{
-        attachments::{self, Opened, Report},
+        attachments::{self, OpenedAttachment, Report},
         upstreams,
     },
 };
@@ -196,7 +196,7 @@ struct Admitted {
     tenant: TenantId,
     slug: String,
     digest: Digest,
-    server: Opened,
+    server: OpenedAttachment,
     instance: String,
     version: String,
 }
@@ -283,7 +283,7 @@ async fn find(
     state: &Taking,
     digest: &Digest,
     slug: &str,
-) -> Result<Option<(TenantId, Opened)>, StorageError> {
+) -> Result<Option<(TenantId, OpenedAttachment)>, StorageError> {
     let mut tx = state.store.edge(Reason::ApiKeys).await?;
     let Some(tenant) = attachments::tenant_of(&mut tx, digest).await? else {
         return Ok(None);

@@ -5,7 +5,7 @@ use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_keys::{SecretToken, TokenForm};
 use portolan_model::{
-    id::{ApiKeyId, ApiKeyKind, ServerId, ServiceAccountId},
+    id::{ApiKeyId, ApiKeyKind, ServerId, ServiceAccountId, TenantId},
     member::Action,
     subject::Subject,
 };
@@ -14,7 +14,7 @@ use portolan_site::{
     state::AuthState, target::ConsolePage,
 };
 use portolan_storage::{
-    Reason, StorageError,
+    Reason, StorageError, SystemTx,
     oauth::{
         api_keys::{self, NewApiKey},
         service_accounts,
@@ -145,6 +145,28 @@ pub struct CreatedApiKey {
     secret: String,
 }
 
+/// The resource of a key of a service account: a key cannot open more than its account may use.
+async fn within(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    account: ServiceAccountId,
+    resource: Option<String>,
+) -> Result<Option<String>, ConsoleError> {
+    let account = service_accounts::list(tx, tenant)
+        .await?
+        .into_iter()
+        .find(|one| one.id == account)
+        .ok_or_else(|| ConsoleError::not_found("this service account"))?;
+    match (account.resource, resource) {
+        (Some(own), Some(asked)) if own != asked => Err(ConsoleError::invalid(
+            "wider_than_account",
+            "This service account may use one server only, and it is another one.",
+        )
+        .field("server_id")),
+        (own, asked) => Ok(asked.or(own)),
+    }
+}
+
 /// Creates an API key, for clients that cannot do OAuth.
 #[utoipa::path(post, path = "/workspaces/{ws}/api-keys", tag = "keys", params(("ws" = String, Path, description = "Slug")),
     request_body = NewApiKeyBody, responses((status = 201, description = "Made. It is shown this once.", body = CreatedApiKey)))]
@@ -178,29 +200,15 @@ pub(crate) async fn create_api_key(
     workspace.require_recent(now, ConsolePage::Keys)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     service_accounts::take_turn(&mut tx, workspace.id).await?;
-    let mut resource = resource;
-    if let Subject::Service(id) = holder {
-        let account = service_accounts::list(&mut tx, workspace.id)
+    let resource = match holder {
+        Subject::Service(account) => within(&mut tx, workspace.id, account, resource).await?,
+        Subject::User(_) => resource,
+    };
+    if matches!(holder, Subject::User(_))
+        && api_keys::list(&mut tx, workspace.id, Some(me), now)
             .await?
-            .into_iter()
-            .find(|account| account.id == id)
-            .ok_or_else(|| ConsoleError::not_found("this service account"))?;
-        // A key cannot open more than its account may use.
-        match (&account.resource, &resource) {
-            (Some(own), Some(asked)) if own != asked => {
-                return Err(ConsoleError::invalid(
-                    "wider_than_account",
-                    "This service account may use one server only, and it is another one.",
-                )
-                .field("server_id"));
-            }
-            (Some(own), None) => resource = Some(own.clone()),
-            _ => {}
-        }
-    } else if api_keys::list(&mut tx, workspace.id, Some(me), now)
-        .await?
-        .len()
-        >= MOST_OF_ONE
+            .len()
+            >= MOST_OF_ONE
     {
         return Err(ConsoleError::conflict(
             "too_many_keys",

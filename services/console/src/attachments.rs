@@ -25,7 +25,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
-    change,
+    change::{self, Editor},
     input::{JsonBody, PathId},
     source_rows::{found, has_room, source_name},
     source_view::{SourceView, view},
@@ -149,12 +149,9 @@ fn programs(tunnels: Vec<Tunnel>) -> Vec<AttachmentProgram> {
 #[utoipa::path(post, path = "/workspaces/{ws}/attachments", tag = "upstreams", params(("ws" = String, Path, description = "Slug")),
     request_body = NewAttachment, responses((status = 201, description = "Added. The key is shown this once.", body = AddedAttachment)))]
 pub(crate) async fn add_attachment(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     JsonBody(request): JsonBody<NewAttachment>,
 ) -> Result<(StatusCode, Json<AddedAttachment>), ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
     let (name, url) = checked_name(&request.name)?;
     let prefix = checked_prefix(&request.prefix)?;
     let title = request.title.trim();
@@ -168,17 +165,16 @@ pub(crate) async fn add_attachment(
         document: None,
         security: &json!([]),
     };
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     has_room(&mut tx).await?;
-    sources::insert(&mut tx, &new, now).await?;
-    stored::insert(&mut tx, new.id, prefix, request.hold_changes, now).await?;
+    sources::insert(&mut tx, &new, editor.now).await?;
+    stored::insert(&mut tx, new.id, prefix, request.hold_changes, editor.now).await?;
     let key = NewKey {
         digest: &secret.digest(),
         hint: secret.hint(),
-        created_by: workspace.session.user,
+        created_by: editor.workspace.session.user,
     };
-    let inserted = attachments::insert(&mut tx, new.id, name, &key, now).await;
+    let inserted = attachments::insert(&mut tx, new.id, name, &key, editor.now).await;
     inserted.map_err(|error| {
         if error.is_conflict_on(NAME_TAKEN) {
             ConsoleError::conflict(
@@ -193,19 +189,14 @@ pub(crate) async fn add_attachment(
     })?;
     let detail = json!({ "name": new.name, "kind": new.kind, "attached": name });
     let source = view(found(&mut tx, new.id).await?);
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.created", "source", new.id.to_string(), detail),
-    )
-    .await?;
+    editor
+        .commit(tx, "source.created", "source", new.id, detail)
+        .await?;
     let added = AddedAttachment {
         source,
         key: AttachmentKey {
             key: secret.expose().to_owned(),
-            address: address(&state, &workspace),
+            address: address(&editor.state, &editor.workspace),
         },
     };
     Ok((StatusCode::CREATED, Json(added)))
@@ -266,14 +257,8 @@ pub(crate) async fn replace_attachment_key(
         return Err(not_attached());
     }
     let detail = json!({ "hint": secret.hint() });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.key_replaced", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.key_replaced", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     let key = AttachmentKey {
         key: secret.expose().to_owned(),
         address: address(&state, &workspace),

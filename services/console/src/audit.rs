@@ -25,8 +25,8 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::{
-    input::{QueryParameters, cursor, read_cursor},
-    listing::Listing,
+    input::QueryParameters,
+    listing::{Listing, Pages},
     workspace::Workspace,
 };
 
@@ -59,8 +59,8 @@ pub struct AuditEvent {
     detail: Value,
 }
 
-impl From<audit::Entry> for AuditEvent {
-    fn from(entry: audit::Entry) -> Self {
+impl From<audit::AuditEntry> for AuditEvent {
+    fn from(entry: audit::AuditEntry) -> Self {
         Self {
             id: entry.id,
             at: entry.at,
@@ -98,8 +98,8 @@ struct ExportedPlace {
     entry: String,
 }
 
-impl From<audit::Entry> for ExportedEvent {
-    fn from(mut entry: audit::Entry) -> Self {
+impl From<audit::AuditEntry> for ExportedEvent {
+    fn from(mut entry: audit::AuditEntry) -> Self {
         let chain = entry.place.take().map(|place| ExportedPlace {
             seq: place.seq,
             previous: STANDARD.encode(place.previous),
@@ -143,24 +143,18 @@ pub(crate) async fn list_audit_events(
     QueryParameters(query): QueryParameters<AuditQuery>,
 ) -> Result<Json<Listing<AuditEvent>>, ConsoleError> {
     workspace.require(Action::Administer)?;
-    let before = match query.cursor {
-        Some(text) => Some(position(&read_cursor(
-            &state.keys,
-            LIST,
-            workspace.id,
-            &text,
-        )?)?),
-        None => None,
+    let pages = Pages {
+        keys: &state.keys,
+        list: LIST,
+        workspace: workspace.id,
+        size: PAGE,
     };
+    let before = pages.position(query.cursor.as_deref(), |bytes| {
+        Uuid::from_slice(bytes).map(AuditId::from_uuid).ok()
+    })?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-    let mut entries = audit::list(&mut tx, before, limit).await?;
-    let has_more = entries.len() > PAGE;
-    entries.truncate(PAGE);
-    let next_cursor = entries
-        .last()
-        .filter(|_| has_more)
-        .map(|last| cursor(&state.keys, LIST, workspace.id, last.id.uuid().as_bytes()));
+    let mut entries = audit::list(&mut tx, before, pages.limit()).await?;
+    let next_cursor = pages.cut(&mut entries, |last| last.id.uuid().as_bytes().to_vec());
     let items = entries.into_iter().map(AuditEvent::from);
     Ok(Json(Listing {
         items: items.collect(),
@@ -218,14 +212,4 @@ pub(crate) async fn export_audit_events(
         },
     );
     Ok((headers, Body::from_stream(pages)).into_response())
-}
-
-fn position(bytes: &[u8]) -> Result<AuditId, ConsoleError> {
-    Uuid::from_slice(bytes)
-        .map(AuditId::from_uuid)
-        .map_err(|error| {
-            ConsoleError::invalid("invalid_cursor", "Start from the first page.")
-                .field("cursor")
-                .caused_by(error)
-        })
 }

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
-    input::{PathId, QueryParameters, cursor, read_cursor},
-    listing::Listing,
+    input::{PathId, QueryParameters},
+    listing::{Listing, Pages},
     overview::{CallLog, call_logs},
     servers::found_server,
     workspace::Workspace,
@@ -67,38 +67,21 @@ async fn page(
     server: Option<ServerId>,
     query: CallQuery,
 ) -> Result<Listing<CallLog>, ConsoleError> {
-    let before = match query.cursor {
-        Some(text) => Some(position(&read_cursor(
-            &state.keys,
-            LIST,
-            workspace.id,
-            &text,
-        )?)?),
-        None => None,
+    let pages = Pages {
+        keys: &state.keys,
+        list: LIST,
+        workspace: workspace.id,
+        size: PAGE,
     };
+    let before = pages.position(query.cursor.as_deref(), |bytes| {
+        bytes.try_into().map(i64::from_be_bytes).ok()
+    })?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    let mut entries = calls::list(
-        &mut tx,
-        server,
-        before,
-        i64::try_from(PAGE + 1).unwrap_or(i64::MAX),
-    )
-    .await?;
+    let mut entries = calls::list(&mut tx, server, before, pages.limit()).await?;
     drop(tx);
-    let has_more = entries.len() > PAGE;
-    entries.truncate(PAGE);
-    let next_cursor = entries
-        .last()
-        .filter(|_| has_more)
-        .map(|last| cursor(&state.keys, LIST, workspace.id, &last.id.to_be_bytes()));
+    let next_cursor = pages.cut(&mut entries, |last| last.id.to_be_bytes().to_vec());
     Ok(Listing {
         items: call_logs(state, workspace, entries).await?,
         next_cursor,
-    })
-}
-
-fn position(bytes: &[u8]) -> Result<i64, ConsoleError> {
-    bytes.try_into().map(i64::from_be_bytes).map_err(|_| {
-        ConsoleError::invalid("invalid_cursor", "Start from the first page.").field("cursor")
     })
 }

@@ -1,9 +1,17 @@
 //! A change of a workspace's registry: the notification of the nodes and the audit entry belong to
 //! the same transaction.
 
-use portolan_site::{console_error::ConsoleError, request_context::RequestContext};
+use axum::{
+    extract::FromRequestParts,
+    response::{IntoResponse, Response},
+};
+use http::request::Parts;
+use portolan_model::{audit::Event, member::Action};
+use portolan_site::{
+    console_error::ConsoleError, request_context::RequestContext, state::AuthState,
+};
 use portolan_storage::{
-    TenantTx,
+    StorageError, TenantTx,
     platform::audit,
     registry::{registry_news, trash},
 };
@@ -17,22 +25,64 @@ use crate::workspace::Workspace;
 /// Raises the registry's revision, writes the audit entry, and commits.
 pub(crate) async fn commit(
     mut tx: TenantTx,
-    workspace: &Workspace,
     context: &RequestContext,
     now: OffsetDateTime,
-    entry: (&'static str, &'static str, String, Value),
+    event: &Event,
 ) -> Result<(), ConsoleError> {
-    let (action, target_kind, target_id, detail) = entry;
     registry_news::changed(&mut tx).await?;
-    audit::record(
-        &mut tx,
-        &workspace.event(action, target_kind, target_id, detail),
-        &context.origin(),
-        now,
-    )
-    .await?;
+    audit::record(&mut tx, event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok(())
+}
+
+/// A member who may edit the registry, with the facts of the request. The extractor answers 403 for
+/// other members, before the body is read.
+#[derive(Debug)]
+pub(crate) struct Editor {
+    pub(crate) state: AuthState,
+    pub(crate) workspace: Workspace,
+    pub(crate) context: RequestContext,
+    /// The time of the change.
+    pub(crate) now: OffsetDateTime,
+}
+
+impl FromRequestParts<AuthState> for Editor {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, Response> {
+        let workspace = Workspace::from_request_parts(parts, state)
+            .await
+            .map_err(IntoResponse::into_response)?;
+        workspace
+            .require(Action::EditRegistry)
+            .map_err(IntoResponse::into_response)?;
+        Ok(Self {
+            context: RequestContext::from_request_parts(parts, state).await?,
+            workspace,
+            now: state.now(),
+            state: state.clone(),
+        })
+    }
+}
+
+impl Editor {
+    /// Begins the transaction of a change.
+    pub(crate) async fn begin(&self) -> Result<TenantTx, StorageError> {
+        self.state.store.tenant(self.workspace.id).await
+    }
+
+    /// Commits the transaction as [`commit`] does, with an audit entry of this person.
+    pub(crate) async fn commit(
+        &self,
+        tx: TenantTx,
+        action: &'static str,
+        target_kind: &'static str,
+        target: impl ToString,
+        detail: Value,
+    ) -> Result<(), ConsoleError> {
+        let event = self.workspace.event(action, target_kind, target, detail);
+        commit(tx, &self.context, self.now, &event).await
+    }
 }
 
 /// The response to a deletion.

@@ -90,6 +90,22 @@ pub(crate) fn warnings(slug: &str, tools: &[Listed<'_>]) -> Vec<ClientWarning> {
             ),
         );
     }
+    names_that_do_not_fit(slug, &visible, &mut warn);
+    if visible.len() > VSCODE_TOOLS {
+        warn(
+            "VS Code",
+            format!(
+                "The server offers {} tools; VS Code sends at most {VSCODE_TOOLS} with a request, together with those of other servers. \
+             Publish several smaller servers.",
+                visible.len()
+            ),
+        );
+    }
+    out
+}
+
+/// Warns of names that a client drops or refuses.
+fn names_that_do_not_fit(slug: &str, visible: &[&Listed<'_>], warn: &mut impl FnMut(&str, String)) {
     let longer = |prefix: usize, most: usize| -> Vec<&str> {
         visible
             .iter()
@@ -141,17 +157,6 @@ pub(crate) fn warnings(slug: &str, tools: &[Listed<'_>]) -> Vec<ClientWarning> {
             ),
         );
     }
-    if visible.len() > VSCODE_TOOLS {
-        warn(
-            "VS Code",
-            format!(
-                "The server offers {} tools; VS Code sends at most {VSCODE_TOOLS} with a request, together with those of other servers. \
-             Publish several smaller servers.",
-                visible.len()
-            ),
-        );
-    }
-    out
 }
 
 fn tools_are(count: usize) -> String {

@@ -8,7 +8,7 @@ use portolan_oauth::connection_diagnostics::rules;
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     Reason,
-    platform::connect_events::{self, Event, Step, StepOutcome, Which},
+    platform::connect_events::{self, RecordedStep, Step, StepOutcome, Which},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,9 +17,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     connection_diagnostics::{
-        attempts::{Attempt, State as Standing},
+        attempts::{AttemptState as Standing, ClientAttempt},
         known::KnownFault,
-        paging::{self, Place},
+        paging::{self, AttemptPosition},
     },
     input::QueryParameters,
     listing::Listing,
@@ -215,8 +215,8 @@ pub struct ConnectAttempt {
     steps: Vec<ConnectEvent>,
 }
 
-impl From<Attempt> for ConnectAttempt {
-    fn from(attempt: Attempt) -> Self {
+impl From<ClientAttempt> for ConnectAttempt {
+    fn from(attempt: ClientAttempt) -> Self {
         Self {
             id: attempt.number().to_string(),
             state: match attempt.state {
@@ -248,7 +248,7 @@ impl From<Attempt> for ConnectAttempt {
     }
 }
 
-fn shown(event: Event) -> ConnectEvent {
+fn shown(event: RecordedStep) -> ConnectEvent {
     ConnectEvent {
         at: event.at,
         step: event.step.into(),
@@ -337,10 +337,10 @@ pub(crate) async fn list_connects(
 }
 
 /// Reads a position in the list. It reveals nothing that the list does not show.
-fn read_cursor(text: &str) -> Result<Place, ConsoleError> {
+fn read_cursor(text: &str) -> Result<AttemptPosition, ConsoleError> {
     text.split_once('.')
         .and_then(|(nanos, number)| {
-            Some(Place {
+            Some(AttemptPosition {
                 began: OffsetDateTime::from_unix_timestamp_nanos(nanos.parse().ok()?).ok()?,
                 number: number.parse().ok()?,
             })

@@ -17,14 +17,14 @@ use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     platform::limits,
     registry::{
-        credential_states::{self, Seen, State},
+        credential_states::{self, CredentialState, Seen},
         sources::Source,
         tools::{self, Filter, Tool},
     },
 };
 use portolan_upstream_sync::{
     credentials::{self, state_of},
-    look::{self, OpenedBy, Target},
+    look::{self, LookTarget, OpenedBy},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ pub(crate) async fn test_credential(
             Err(_elapsed) => {
                 let seconds = LONGEST_TEST.as_secs();
                 let reason = format!("The API gave no answer within {seconds} seconds.");
-                (State::Inconclusive(reason), None)
+                (CredentialState::Inconclusive(reason), None)
             }
         }
     };
@@ -139,7 +139,7 @@ pub(crate) async fn test_credential(
         state: shown,
         at: state.now(),
     };
-    credential_states::note(&mut tx, &[seen], true).await?;
+    credential_states::note(&mut tx, &[seen], credential_states::Repeat::Always).await?;
     let source = found(&mut tx, id).await?;
     tx.commit().await?;
     Ok(Json(CredentialTest {
@@ -210,7 +210,7 @@ async fn call(
     source: &Source,
     slot: &CredentialSlot,
     candidates: Vec<Candidate>,
-) -> Result<(State, Option<TestedTool>), ConsoleError> {
+) -> Result<(CredentialState, Option<TestedTool>), ConsoleError> {
     let base_url = Url::parse(&source.base_url)
         .map_err(|error| ConsoleError::internal("stored base URL", error))?;
     let mut target = CallTarget::new(base_url, &source.settings);
@@ -231,7 +231,7 @@ async fn call(
         ..with
     };
     let none = "No GET tool of this source can be called without arguments. Run a GET tool with Try it: its answer counts, too.";
-    let mut shown = State::Inconclusive(none.to_owned());
+    let mut shown = CredentialState::Inconclusive(none.to_owned());
     let mut decided_by = None;
     let nothing = json!({});
     for candidate in candidates {
@@ -244,26 +244,28 @@ async fn call(
                     .status
                     .is_some_and(|status| (200..300).contains(&status))
                 {
-                    State::Inconclusive(format!(
+                    CredentialState::Inconclusive(format!(
                         "{operation} succeeds without the credential, too. Run another GET tool with Try it: its answer counts."
                     ))
                 } else {
-                    State::Works
+                    CredentialState::Works
                 }
             }
             Some(proof) => state_of(proof),
-            None => State::Inconclusive(unclear(&answer, operation)),
+            None => CredentialState::Inconclusive(unclear(&answer, operation)),
         };
         let tested = TestedTool {
             id: candidate.id,
             name: candidate.name,
         };
         match state {
-            State::Works | State::Refused(401) => return Ok((state, Some(tested))),
+            CredentialState::Works | CredentialState::Refused(401) => {
+                return Ok((state, Some(tested)));
+            }
             // Perhaps one operation alone is forbidden: another may prove that the key works.
-            State::Refused(_) => (shown, decided_by) = (state, Some(tested)),
-            State::Inconclusive(_) if decided_by.is_none() => shown = state,
-            State::Inconclusive(_) => {}
+            CredentialState::Refused(_) => (shown, decided_by) = (state, Some(tested)),
+            CredentialState::Inconclusive(_) if decided_by.is_none() => shown = state,
+            CredentialState::Inconclusive(_) => {}
         }
     }
     Ok((shown, decided_by))
@@ -285,11 +287,11 @@ async fn look(
     (state, tenant): (&AuthState, TenantId),
     source: &Source,
     slot: &CredentialSlot,
-) -> Result<State, ConsoleError> {
+) -> Result<CredentialState, ConsoleError> {
     let url = Url::parse(&source.base_url)
         .map_err(|error| ConsoleError::internal("stored address", error))?;
     let most = u32::try_from(LONGEST_REQUEST.as_millis()).unwrap_or(u32::MAX);
-    let target = Target {
+    let target = LookTarget {
         tenant,
         url,
         settings: SourceSettings {
@@ -299,10 +301,12 @@ async fn look(
         opened_by: OpenedBy::Credential(slot),
     };
     Ok(match look::look(state, target).await {
-        Ok(_) => State::Works,
+        Ok(_) => CredentialState::Works,
         Err(error) => match error.proof() {
             Some(proof) => state_of(proof),
-            None => State::Inconclusive(format!("The server could not be reached: {error}.")),
+            None => {
+                CredentialState::Inconclusive(format!("The server could not be reached: {error}."))
+            }
         },
     })
 }

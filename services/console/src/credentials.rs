@@ -95,9 +95,9 @@ pub enum CredentialStateView {
     },
 }
 
-impl From<(credential_states::State, OffsetDateTime)> for CredentialStateView {
-    fn from((state, at): (credential_states::State, OffsetDateTime)) -> Self {
-        use credential_states::State as Seen;
+impl From<(credential_states::CredentialState, OffsetDateTime)> for CredentialStateView {
+    fn from((state, at): (credential_states::CredentialState, OffsetDateTime)) -> Self {
+        use credential_states::CredentialState as Seen;
         match state {
             Seen::Works => Self::Works { at },
             Seen::Refused(status) => Self::Refused { status, at },
@@ -259,14 +259,8 @@ pub(crate) async fn set_credential(
     let hint = credential.hint();
     credentials::put(&mut tx, id, &sealed, &hint, now).await?;
     let detail = json!({ "kind": credential.kind() });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("credential.set", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("credential.set", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     Ok(Json(CredentialSummary {
         kind: credential.kind().to_owned(),
         hint,
@@ -290,14 +284,8 @@ pub(crate) async fn delete_credential(
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
     if credentials::delete(&mut tx, id).await? {
-        change::commit(
-            tx,
-            &workspace,
-            &context,
-            now,
-            ("credential.deleted", "source", id.to_string(), json!({})),
-        )
-        .await?;
+        let event = workspace.event("credential.deleted", "source", id, json!({}));
+        change::commit(tx, &context, now, &event).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

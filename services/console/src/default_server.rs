@@ -63,13 +63,7 @@ pub(crate) async fn choose_default_server(
     }
     let slug = |server: Option<&Server>| server.map(|server| server.slug.clone());
     let entry = json!({ "from": slug(before), "to": slug(after) });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        state.now(),
-        (CHANGED, "tenant", workspace.id.to_string(), entry),
-    )
-    .await?;
+    let event = workspace.event(CHANGED, "tenant", workspace.id, entry);
+    change::commit(tx, &context, state.now(), &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,20 +1,17 @@
 //! Tools that are described by hand, for an API without an OpenAPI document.
 
-use axum::{Json, extract::State};
+use axum::Json;
 use http::StatusCode;
 use portolan_http_tools::{HandMade, ToolDraft};
 use portolan_model::{
     id::{SourceId, SourceKind as SourceIdKind, ToolId, ToolKind},
-    member::Action,
     registry::SourceKind,
 };
-use portolan_site::{
-    console_error::ConsoleError, request_context::RequestContext, state::AuthState,
-};
+use portolan_site::console_error::ConsoleError;
 use portolan_storage::{
     StorageError, TenantTx,
     registry::{
-        servers,
+        published_items::{self, PublishedItem as _},
         tools::{self, Filter, Imported, Tool},
     },
 };
@@ -22,12 +19,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    change,
+    change::Editor,
     hand_made_forms::HandMadeForm,
     input::{JsonBody, PathId},
     source_rows::{found, imported},
     tools::{ToolView, found_tool, view},
-    workspace::Workspace,
 };
 
 /// The definition, with the switch that is not part of it.
@@ -92,15 +88,11 @@ fn taken(name: &str) -> ConsoleError {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = HandMadeForm, responses((status = 201, description = "Made.", body = ToolView)))]
 pub(crate) async fn create_tool(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<NewHandMade>,
 ) -> Result<(StatusCode, Json<ToolView>), ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let source = found(&mut tx, id).await?;
     if source.kind != SourceKind::Http {
         return Err(ConsoleError::conflict(
@@ -113,24 +105,24 @@ pub(crate) async fn create_tool(
     if named(&mut tx, id, &name, None).await?.is_some() {
         return Err(taken(&name));
     }
-    tools::insert_many(&mut tx, id, &[(tool, request.enabled.unwrap_or(true))], now)
-        .await
-        .map_err(|error| match error {
-            StorageError::Conflict { .. } => taken(&name),
-            error => error.into(),
-        })?;
+    tools::insert_many(
+        &mut tx,
+        id,
+        &[(tool, request.enabled.unwrap_or(true))],
+        editor.now,
+    )
+    .await
+    .map_err(|error| match error {
+        StorageError::Conflict { .. } => taken(&name),
+        error => error.into(),
+    })?;
     let made = named(&mut tx, id, &name, None)
         .await?
         .ok_or_else(|| ConsoleError::internal("hand-made tool", "not found after insert"))?;
     let detail = json!({ "name": name, "source": id });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("tool.created", "tool", made.id.to_string(), detail),
-    )
-    .await?;
+    editor
+        .commit(tx, "tool.created", "tool", made.id, detail)
+        .await?;
     Ok((StatusCode::CREATED, Json(view(made))))
 }
 
@@ -139,15 +131,11 @@ pub(crate) async fn create_tool(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
     request_body = HandMadeForm, responses((status = 200, description = "Changed.", body = ToolView)))]
 pub(crate) async fn redefine_tool(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ToolKind>,
     JsonBody(request): JsonBody<NewHandMade>,
 ) -> Result<Json<ToolView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let before = hand_made(&mut tx, id).await?;
     let tool = drafted(&request.definition)?;
     let name = tool.wording.name.clone();
@@ -157,20 +145,20 @@ pub(crate) async fn redefine_tool(
     {
         return Err(taken(&name));
     }
-    tools::redefine(&mut tx, id, &tool, now)
+    tools::redefine(&mut tx, id, &tool, editor.now)
         .await
         .map_err(|error| match error {
             StorageError::Conflict { .. } => taken(&name),
             error => error.into(),
         })?;
     if let Some(enabled) = request.enabled {
-        tools::set_enabled(&mut tx, &[id], enabled, now).await?;
+        published_items::set_enabled(&mut tx, &[id], enabled, editor.now).await?;
     }
     if before.overrides.name.is_none() && before.original.name != name {
-        servers::rename_tool(&mut tx, id, &before.original.name, &name)
+        published_items::rename(&mut tx, id, &before.original.name, &name)
             .await
             .map_err(|error| {
-                if error.is_conflict_on(servers::NAME_CLASH) {
+                if error.is_conflict_on(ToolKind::CLASH) {
                     taken(&name)
                 } else {
                     error.into()
@@ -178,19 +166,9 @@ pub(crate) async fn redefine_tool(
             })?;
     }
     let after = found_tool(&mut tx, id).await?;
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        (
-            "tool.redefined",
-            "tool",
-            id.to_string(),
-            json!({ "name": name }),
-        ),
-    )
-    .await?;
+    editor
+        .commit(tx, "tool.redefined", "tool", id, json!({ "name": name }))
+        .await?;
     Ok(Json(view(after)))
 }
 
@@ -199,25 +177,16 @@ pub(crate) async fn redefine_tool(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
     responses((status = 204, description = "Deleted.")))]
 pub(crate) async fn delete_tool(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ToolKind>,
 ) -> Result<StatusCode, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let tool = hand_made(&mut tx, id).await?;
     tools::delete_hand_made(&mut tx, id).await?;
     let detail = json!({ "name": tool.name(), "source": tool.source_id });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("tool.deleted", "tool", id.to_string(), detail),
-    )
-    .await?;
+    editor
+        .commit(tx, "tool.deleted", "tool", id, detail)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

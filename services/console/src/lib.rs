@@ -17,7 +17,9 @@ pub mod attachments;
 pub mod audit;
 pub mod calls;
 pub mod change;
+pub mod choices;
 pub mod client_admission;
+mod client_credentials;
 pub mod client_limits;
 pub mod connection;
 pub mod connection_diagnostics;
@@ -58,6 +60,7 @@ pub mod trial;
 pub mod upstreams;
 pub mod workspace;
 pub mod workspaces;
+mod written_items;
 
 use axum::{
     Router,
@@ -67,7 +70,7 @@ use axum::{
     routing::get,
 };
 use portolan_model::member::{Action, Role};
-use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
+use portolan_net::layers::{Compress, Entrance, FetchSite, PageKind, SecurityHeaders};
 use portolan_site::{
     console_error::{ConsoleError, ErrorAnswer},
     state::AuthState,
@@ -201,7 +204,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         ))
         .routes(routes!(servers::restore_server))
         .routes(routes!(default_server::choose_default_server))
-        .routes(routes!(servers::choose_tools))
+        .routes(routes!(offers::choose_tools))
         .routes(routes!(offers::choose_prompts))
         .routes(routes!(offers::choose_resources))
         .routes(routes!(prompts::restore_prompt))
@@ -323,7 +326,7 @@ pub fn router(state: &AuthState) -> Router<AuthState> {
         .layer(Entrance::new(|fault| ConsoleError::from(fault).into_response()).layer())
         .layer(FetchSite::new([state.site.origin()]).layer())
         .layer(
-            SecurityHeaders::new(Page::Console, state.site.is_secure())
+            SecurityHeaders::new(PageKind::Console, state.site.is_secure())
                 .no_store()
                 .layer(),
         )

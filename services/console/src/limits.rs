@@ -256,13 +256,13 @@ pub(crate) async fn change_limits(
         changed.insert(name.as_str().to_owned(), detail);
     }
     if !changed.is_empty() {
-        let entry = (
+        let event = workspace.event(
             "limits.changed",
             "workspace",
-            workspace.id.to_string(),
+            workspace.id,
             Value::Object(changed),
         );
-        change::commit(tx, &workspace, &context, now, entry).await?;
+        change::commit(tx, &context, now, &event).await?;
     }
     view(&state, &workspace).await.map(Json)
 }

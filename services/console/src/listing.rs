@@ -1,7 +1,12 @@
 //! The form of every list of the API.
 
+use portolan_keys::Keys;
+use portolan_model::id::TenantId;
+use portolan_site::console_error::ConsoleError;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::input::{cursor, read_cursor};
 
 /// One page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -21,5 +26,53 @@ impl<T> Listing<T> {
             items,
             next_cursor: None,
         }
+    }
+}
+
+/// The pages of one list of a workspace.
+pub(crate) struct Pages<'a> {
+    pub(crate) keys: &'a Keys,
+    /// Name of the list in its cursors.
+    pub(crate) list: &'static str,
+    pub(crate) workspace: TenantId,
+    /// Rows of one page.
+    pub(crate) size: usize,
+}
+
+impl Pages<'_> {
+    /// The position of a cursor, by the bytes that [`Self::cut`] put into it. 422 for a cursor of
+    /// another list.
+    pub(crate) fn position<T>(
+        &self,
+        text: Option<&str>,
+        read: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<Option<T>, ConsoleError> {
+        let Some(text) = text else { return Ok(None) };
+        let bytes = read_cursor(self.keys, self.list, self.workspace, text)?;
+        read(&bytes).map(Some).ok_or_else(|| {
+            ConsoleError::invalid("invalid_cursor", "Start from the first page.").field("cursor")
+        })
+    }
+
+    /// Rows to read: one more than a page, which shows whether another page follows.
+    pub(crate) fn limit(&self) -> i64 {
+        i64::try_from(self.size + 1).unwrap_or(i64::MAX)
+    }
+
+    /// Cuts the rows to one page, and returns the cursor of the next one.
+    pub(crate) fn cut<T>(
+        &self,
+        rows: &mut Vec<T>,
+        position: impl FnOnce(&T) -> Vec<u8>,
+    ) -> Option<String> {
+        let has_more = rows.len() > self.size;
+        rows.truncate(self.size);
+        let last = rows.last().filter(|_| has_more)?;
+        Some(cursor(
+            self.keys,
+            self.list,
+            self.workspace,
+            &position(last),
+        ))
     }
 }

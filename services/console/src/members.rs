@@ -22,7 +22,7 @@ use portolan_storage::{
     oauth::{
         connected_apps::{self, Ended, Which},
         grants::REVOCATION_MEMORY,
-        revocations::{self, Kind},
+        revocations::{self, RevocationKind},
     },
     platform::{audit, mails::Mail},
     registry::upstream_oauth,
@@ -290,7 +290,7 @@ async fn publish(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let revocation = revocations::New {
-        kind: Kind::Member,
+        kind: RevocationKind::Member,
         reference: &format!("{tenant}/{user}"),
         tenant: Some(tenant),
         epoch: Some(epoch),

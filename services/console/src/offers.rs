@@ -1,37 +1,35 @@
-//! The prompts and resources that a server offers beside its tools.
+//! The choice of tools, prompts and resources that a server offers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    hash::Hash,
-};
+use std::collections::{BTreeSet, HashMap};
 
-use axum::{Json, extract::State};
+use axum::Json;
+use portolan_http_tools::naming;
 use portolan_model::{
-    id::{PromptId, ResourceId, ServerKind},
-    member::Action,
+    id::{Id, PromptId, ResourceId, ServerId, ServerKind},
     registry::ResourceShape,
     uri_template::{UriTemplate, is_uri},
 };
-use portolan_site::{
-    console_error::ConsoleError, request_context::RequestContext, state::AuthState,
-};
+use portolan_site::console_error::ConsoleError;
 use portolan_storage::{
-    StorageError,
-    registry::{prompts, resources},
+    TenantTx,
+    registry::{prompts, published_items::PublishedItem, resources},
 };
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::{
-    change,
+    change::Editor,
+    choices::{ChoiceWords, ChosenTool, PROMPTS, RESOURCES, TOOLS, named, put, tool_rows},
     input::{JsonBody, PathId},
     servers::{ServerDetail, detail, found_server},
-    workspace::Workspace,
 };
 
-/// Most prompts, and most resources, of one server.
-const MOST: usize = 1_000;
+/// The tools of a server.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct ToolChoice {
+    tools: Vec<ChosenTool>,
+}
 
 /// The prompts of a server.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -66,75 +64,34 @@ pub struct ChosenResource {
     published_uri: Option<String>,
 }
 
-/// The chosen items by their names. Two items with one name are refused with an error that lists
-/// the names.
-fn named<Id: Eq + Hash + Copy>(
-    chosen: Vec<(Id, Option<String>)>,
-    own: &HashMap<Id, String>,
-    field: &'static str,
-    word: &str,
-) -> Result<Vec<(Id, String)>, ConsoleError> {
-    if chosen.len() > MOST {
-        return Err(ConsoleError::invalid(
-            "too_many",
-            format!("A server offers up to {MOST} {field}. Split it."),
-        )
-        .field(field));
-    }
-    let mut ids = HashSet::new();
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let mut rows = Vec::with_capacity(chosen.len());
-    for (id, name) in chosen {
-        let Some(own) = own.get(&id) else {
-            return Err(ConsoleError::invalid(
-                "unknown",
-                format!("One of the {field} does not exist any more. Load the page again."),
-            )
-            .field(field));
-        };
-        if !ids.insert(id) {
-            return Err(
-                ConsoleError::invalid("twice", "One of them stands twice in the list.")
-                    .field(field),
-            );
-        }
-        let name = name
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| own.clone());
-        *counts.entry(name.clone()).or_default() += 1;
-        rows.push((id, name));
-    }
-    let clashes: BTreeSet<String> = counts
-        .into_iter()
-        .filter(|(_, count)| *count > 1)
-        .map(|(name, _)| name)
-        .collect();
-    if clashes.is_empty() {
-        return Ok(rows);
-    }
-    let shown: Vec<String> = clashes.iter().take(5).cloned().collect();
-    Err(ConsoleError::conflict(
-        "name_clash",
-        format!(
-            "Two {field} would have the same {word}: {}. Give one of them another one on this server.",
-            shown.join(", ")
-        ),
-    )
-    .field(field)
-    .details(json!({ "names": clashes })))
+/// Stores the choice, commits, and returns the server.
+async fn store<K: PublishedItem>(
+    editor: &Editor,
+    mut tx: TenantTx,
+    id: ServerId,
+    rows: &[(Id<K>, String)],
+    words: &ChoiceWords,
+) -> Result<Json<ServerDetail>, ConsoleError> {
+    put(&mut tx, id, rows, words, editor.now).await?;
+    let answer = detail(&editor.state, &editor.workspace, &mut tx, id).await?;
+    let count = json!({ words.items: rows.len() });
+    editor.commit(tx, words.chosen, "server", id, count).await?;
+    Ok(Json(answer))
 }
 
-fn refused(error: StorageError, field: &'static str) -> ConsoleError {
-    match error {
-        StorageError::Refused { .. } => ConsoleError::invalid(
-            "unknown",
-            format!("One of the {field} does not exist any more. Load the page again."),
-        )
-        .field(field)
-        .caused_by(error),
-        error => error.into(),
-    }
+/// Replaces a server's choice of tools.
+#[utoipa::path(put, path = "/workspaces/{ws}/servers/{id}/tools", tag = "servers",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
+    request_body = ToolChoice, responses((status = 200, description = "Replaced.", body = ServerDetail)))]
+pub(crate) async fn choose_tools(
+    editor: Editor,
+    PathId(id): PathId<ServerKind>,
+    JsonBody(request): JsonBody<ToolChoice>,
+) -> Result<Json<ServerDetail>, ConsoleError> {
+    let mut tx = editor.begin().await?;
+    found_server(&mut tx, id).await?;
+    let rows = tool_rows(&mut tx, request.tools).await?;
+    store(&editor, tx, id, &rows, &TOOLS).await
 }
 
 /// Replaces a server's choice of prompts.
@@ -142,42 +99,26 @@ fn refused(error: StorageError, field: &'static str) -> ConsoleError {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     request_body = PromptChoice, responses((status = 200, description = "Replaced.", body = ServerDetail)))]
 pub(crate) async fn choose_prompts(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ServerKind>,
     JsonBody(request): JsonBody<PromptChoice>,
 ) -> Result<Json<ServerDetail>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     found_server(&mut tx, id).await?;
     let all = prompts::list(&mut tx).await?.into_iter();
     let own = all.map(|one| (one.id, one.name)).collect();
     let chosen = request.prompts.into_iter();
     let chosen = chosen.map(|one| (one.prompt_id, one.published_name));
-    let rows = named(chosen.collect(), &own, "prompts", "name")?;
+    let rows = named(chosen.collect(), &own, &PROMPTS)?;
     for (id, name) in &rows {
-        let is_own = own.get(id) == Some(name);
-        if !is_own && !portolan_http_tools::naming::is_valid(name) {
-            return Err(ConsoleError::invalid(
-                "name_invalid",
-                format!(
-                    "`{name}` is not a prompt's name: use 1 to 64 letters, digits, `_` or `-`."
-                ),
-            )
-            .field("prompts"));
+        if own.get(id) != Some(name) && !naming::is_valid(name) {
+            let text = format!(
+                "`{name}` is not a prompt's name: use 1 to 64 letters, digits, `_` or `-`."
+            );
+            return Err(PROMPTS.invalid("name_invalid", text));
         }
     }
-    let count = rows.len();
-    prompts::choose(&mut tx, id, &rows, now)
-        .await
-        .map_err(|error| refused(error, "prompts"))?;
-    let answer = detail(&state, &workspace, &mut tx, id).await?;
-    let entry = json!({ "prompts": count });
-    let entry = ("server.prompts_chosen", "server", id.to_string(), entry);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(answer))
+    store(&editor, tx, id, &rows, &PROMPTS).await
 }
 
 /// Returns true if both templates have the same variables. With others, the resource could not be
@@ -195,15 +136,11 @@ fn same_variables(own: &str, published: &str) -> bool {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     request_body = ResourceChoice, responses((status = 200, description = "Replaced.", body = ServerDetail)))]
 pub(crate) async fn choose_resources(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ServerKind>,
     JsonBody(request): JsonBody<ResourceChoice>,
 ) -> Result<Json<ServerDetail>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     found_server(&mut tx, id).await?;
     let all = resources::list(&mut tx).await?;
     let shapes: HashMap<ResourceId, ResourceShape> =
@@ -211,7 +148,7 @@ pub(crate) async fn choose_resources(
     let own = all.into_iter().map(|one| (one.id, one.uri)).collect();
     let chosen = request.resources.into_iter();
     let chosen = chosen.map(|one| (one.resource_id, one.published_uri));
-    let rows = named(chosen.collect(), &own, "resources", "URI")?;
+    let rows = named(chosen.collect(), &own, &RESOURCES)?;
     for (id, uri) in &rows {
         let own = &own[id];
         let fits = match shapes[id] {
@@ -219,47 +156,17 @@ pub(crate) async fn choose_resources(
             ResourceShape::Template => same_variables(own, uri),
         };
         if own != uri && !fits {
-            return Err(ConsoleError::invalid(
-                "uri_invalid",
-                format!("`{uri}` cannot stand for `{own}`: it is no URI, or has other variables."),
-            )
-            .field("resources"));
+            let text =
+                format!("`{uri}` cannot stand for `{own}`: it is no URI, or has other variables.");
+            return Err(RESOURCES.invalid("uri_invalid", text));
         }
     }
-    let count = rows.len();
-    resources::choose(&mut tx, id, &rows, now)
-        .await
-        .map_err(|error| refused(error, "resources"))?;
-    let answer = detail(&state, &workspace, &mut tx, id).await?;
-    let entry = json!({ "resources": count });
-    let entry = ("server.resources_chosen", "server", id.to_string(), entry);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(answer))
+    store(&editor, tx, id, &rows, &RESOURCES).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn two_of_one_name_are_refused_with_the_names() {
-        let own = HashMap::from([(1, "a".to_owned()), (2, "b".to_owned())]);
-        let rows = named(
-            vec![(1, None), (2, Some(" c ".into()))],
-            &own,
-            "prompts",
-            "name",
-        )
-        .unwrap();
-        assert_eq!(rows, [(1, "a".to_owned()), (2, "c".to_owned())]);
-        for chosen in [
-            vec![(1, None), (2, Some("a".into()))],
-            vec![(1, None), (1, None)],
-            vec![(3, None)],
-        ] {
-            assert!(named(chosen, &own, "prompts", "name").is_err());
-        }
-    }
 
     #[test]
     fn a_template_is_published_under_another_uri_with_its_variables_only() {

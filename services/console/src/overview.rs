@@ -12,7 +12,7 @@ use portolan_storage::{
     Reason,
     accounts::members,
     platform::calls::{self, Entry},
-    registry::credential_states::{self, Refused},
+    registry::credential_states,
 };
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -51,8 +51,8 @@ pub struct RefusedCredential {
     at: OffsetDateTime,
 }
 
-impl From<Refused> for RefusedCredential {
-    fn from(refused: Refused) -> Self {
+impl From<credential_states::RefusedCredential> for RefusedCredential {
+    fn from(refused: credential_states::RefusedCredential) -> Self {
         Self {
             source_id: refused.source,
             source_name: refused.name,

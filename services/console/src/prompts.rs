@@ -5,18 +5,20 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::StatusCode;
 use portolan_http_tools::naming;
 use portolan_model::{
-    id::{PromptId, PromptKind},
+    Timestamp,
+    id::{PromptId, PromptKind, SourceId},
     member::Action,
     prompt::{Block, Escape, Message, fill, placeholders},
     registry::ToolState,
     uri_template::is_uri,
 };
-use portolan_site::{
-    console_error::ConsoleError, request_context::RequestContext, state::AuthState,
-};
+use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     StorageError, TenantTx,
-    registry::prompts::{self, Definition, Prompt},
+    registry::{
+        prompts::{self, Definition, Prompt},
+        published_items::PublishedItem as _,
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -25,14 +27,12 @@ use utoipa::ToSchema;
 
 use crate::{
     arguments::{self, ArgumentForm},
-    change::{self, Deleted},
+    change::{Deleted, Editor},
     input::{JsonBody, PathId, plain_text},
     listing::Listing,
     workspace::Workspace,
+    written_items::{self, EnabledChange, ItemWords, WrittenItem},
 };
-
-/// Most prompts of one workspace.
-const MOST_PROMPTS: usize = 1_000;
 
 /// Most messages of one prompt.
 const MOST_MESSAGES: usize = 50;
@@ -182,12 +182,6 @@ fn view(prompt: Prompt) -> PromptView {
     PromptView { summary, messages }
 }
 
-async fn found(tx: &mut TenantTx, id: PromptId) -> Result<Prompt, ConsoleError> {
-    prompts::find(tx, id)
-        .await?
-        .ok_or_else(|| ConsoleError::not_found("this prompt"))
-}
-
 /// Returns true for a media type: `type/subtype`, perhaps with parameters, short and printable.
 pub(crate) fn is_mime_type(text: &str) -> bool {
     let (kind, rest) = text.split_once('/').unwrap_or_default();
@@ -233,7 +227,8 @@ fn check_messages(messages: &[Message], names: &[String]) -> Result<(), ConsoleE
     Ok(())
 }
 
-fn check_message(block: &Block, names: &[String]) -> Result<(), String> {
+/// Refuses texts with a NUL character, or with a placeholder that is no argument.
+fn check_placeholders(block: &Block, names: &[String]) -> Result<(), String> {
     for text in block.texts() {
         if text.contains('\0') {
             return Err("The text has a NUL character. Remove it.".to_owned());
@@ -247,6 +242,11 @@ fn check_message(block: &Block, names: &[String]) -> Result<(), String> {
             ));
         }
     }
+    Ok(())
+}
+
+fn check_message(block: &Block, names: &[String]) -> Result<(), String> {
+    check_placeholders(block, names)?;
     let check_file = |data: &str| {
         if STANDARD.decode(data).is_ok_and(|bytes| !bytes.is_empty()) {
             Ok(())
@@ -315,7 +315,7 @@ fn check_message(block: &Block, names: &[String]) -> Result<(), String> {
     }
 }
 
-struct Checked {
+pub(crate) struct Checked {
     name: String,
     title: String,
     description: String,
@@ -363,28 +363,85 @@ impl Checked {
             enabled,
         }
     }
-
-    /// The details for the audit log, without the prompt's text.
-    fn entry(&self) -> Value {
-        json!({ "name": self.name, "arguments": self.arguments.len(), "messages": self.messages.len() })
-    }
 }
 
-fn taken(error: StorageError, name: &str) -> ConsoleError {
-    if error.is_conflict_on(prompts::NAME_TAKEN) {
-        ConsoleError::conflict(
-            "name_taken",
-            format!("This workspace has a prompt called `{name}` already."),
-        )
-        .field("name")
-    } else if error.is_conflict_on(prompts::NAME_CLASH) {
-        ConsoleError::conflict(
-            "name_clash",
-            format!("A server that offers this prompt has another one called `{name}`."),
-        )
-        .field("name")
-    } else {
-        error.into()
+impl WrittenItem for Prompt {
+    type Kind = PromptKind;
+    type Checked = Checked;
+    type View = PromptView;
+    const WORDS: ItemWords = ItemWords {
+        noun: "prompt",
+        address: "name",
+        too_many: "too_many_prompts",
+        unknown_address: "that",
+        created: "prompt.created",
+        changed: "prompt.changed",
+        enabled: "prompt.enabled",
+        disabled: "prompt.disabled",
+        deleted: "prompt.deleted",
+        restored: "prompt.restored",
+    };
+
+    fn address(&self) -> &str {
+        &self.name
+    }
+
+    fn source(&self) -> Option<SourceId> {
+        self.source_id
+    }
+
+    async fn view(self, _: &mut TenantTx) -> Result<PromptView, ConsoleError> {
+        Ok(view(self))
+    }
+
+    async fn find(tx: &mut TenantTx, id: PromptId) -> Result<Option<Self>, StorageError> {
+        prompts::find(tx, id).await
+    }
+
+    async fn count(tx: &mut TenantTx) -> Result<usize, StorageError> {
+        Ok(prompts::list(tx).await?.len())
+    }
+
+    async fn write(
+        tx: &mut TenantTx,
+        id: PromptId,
+        new: &Checked,
+        before: Option<&Self>,
+        now: Timestamp,
+    ) -> Result<(), ConsoleError> {
+        let enabled = before.is_none_or(|before| before.enabled);
+        let definition = new.definition(new.enabled.unwrap_or(enabled));
+        let written = match before {
+            None => prompts::insert(tx, id, &definition, now).await,
+            Some(_) => prompts::replace(tx, id, &definition, now).await.map(drop),
+        };
+        written.map_err(|error| Self::taken(error, &new.name))
+    }
+
+    fn new_address(new: &Checked) -> &str {
+        &new.name
+    }
+
+    fn detail(new: &Checked) -> Value {
+        json!({ "name": new.name, "arguments": new.arguments.len(), "messages": new.messages.len() })
+    }
+
+    fn taken(error: StorageError, name: &str) -> ConsoleError {
+        if error.is_conflict_on(prompts::NAME_TAKEN) {
+            ConsoleError::conflict(
+                "name_taken",
+                format!("This workspace has a prompt called `{name}` already."),
+            )
+            .field("name")
+        } else if error.is_conflict_on(PromptKind::CLASH) {
+            ConsoleError::conflict(
+                "name_clash",
+                format!("A server that offers this prompt has another one called `{name}`."),
+            )
+            .field("name")
+        } else {
+            error.into()
+        }
     }
 }
 
@@ -414,47 +471,18 @@ pub(crate) async fn show_prompt(
 ) -> Result<Json<PromptView>, ConsoleError> {
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    Ok(Json(view(found(&mut tx, id).await?)))
+    let found: Prompt = written_items::found(&mut tx, id).await?;
+    found.view(&mut tx).await.map(Json)
 }
 
 /// Creates a prompt.
 #[utoipa::path(post, path = "/workspaces/{ws}/prompts", tag = "prompts", params(("ws" = String, Path, description = "Slug")),
     request_body = PromptForm, responses((status = 201, description = "Made.", body = PromptView)))]
 pub(crate) async fn create_prompt(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     JsonBody(form): JsonBody<PromptForm>,
 ) -> Result<(StatusCode, Json<PromptView>), ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let checked = Checked::of(form)?;
-    let (now, id) = (state.now(), PromptId::generate());
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if prompts::list(&mut tx).await?.len() >= MOST_PROMPTS {
-        return Err(ConsoleError::conflict(
-            "too_many_prompts",
-            format!("A workspace has up to {MOST_PROMPTS} prompts. Delete one first."),
-        ));
-    }
-    let definition = checked.definition(checked.enabled.unwrap_or(true));
-    prompts::insert(&mut tx, id, &definition, now)
-        .await
-        .map_err(|error| taken(error, &checked.name))?;
-    let made = found(&mut tx, id).await?;
-    let entry = ("prompt.created", "prompt", id.to_string(), checked.entry());
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok((StatusCode::CREATED, Json(view(made))))
-}
-
-/// Refuses prompts of an upstream server, which only that server can change.
-fn written_here(prompt: &Prompt) -> Result<(), ConsoleError> {
-    if prompt.source_id.is_some() {
-        return Err(ConsoleError::conflict(
-            "not_written_here",
-            "This prompt comes from an upstream server. Enable or disable it instead.",
-        ));
-    }
-    Ok(())
+    written_items::create::<Prompt>(&editor, Checked::of(form)?).await
 }
 
 /// Replaces a prompt. Servers that offer it under its old name follow.
@@ -462,38 +490,11 @@ fn written_here(prompt: &Prompt) -> Result<(), ConsoleError> {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Prompt")),
     request_body = PromptForm, responses((status = 200, description = "Changed.", body = PromptView)))]
 pub(crate) async fn rewrite_prompt(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<PromptKind>,
     JsonBody(form): JsonBody<PromptForm>,
 ) -> Result<Json<PromptView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let before = found(&mut tx, id).await?;
-    written_here(&before)?;
-    let checked = Checked::of(form)?;
-    let definition = checked.definition(checked.enabled.unwrap_or(before.enabled));
-    prompts::replace(&mut tx, id, &definition, now)
-        .await
-        .map_err(|error| taken(error, &checked.name))?;
-    if before.name != checked.name {
-        prompts::rename(&mut tx, id, &before.name, &checked.name)
-            .await
-            .map_err(|error| taken(error, &checked.name))?;
-    }
-    let after = found(&mut tx, id).await?;
-    let entry = ("prompt.changed", "prompt", id.to_string(), checked.entry());
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(view(after)))
-}
-
-/// A change of whether a prompt or resource can be published.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EnabledChange {
-    pub(crate) enabled: bool,
+    written_items::replace::<Prompt>(&editor, id, || Checked::of(form)).await
 }
 
 /// Enables or disables a prompt.
@@ -501,28 +502,11 @@ pub struct EnabledChange {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Prompt")),
     request_body = EnabledChange, responses((status = 200, description = "Changed.", body = PromptView)))]
 pub(crate) async fn switch_prompt(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<PromptKind>,
-    JsonBody(request): JsonBody<EnabledChange>,
+    JsonBody(change): JsonBody<EnabledChange>,
 ) -> Result<Json<PromptView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if !prompts::set_enabled(&mut tx, id, request.enabled, now).await? {
-        return Err(ConsoleError::not_found("this prompt"));
-    }
-    let after = found(&mut tx, id).await?;
-    let action = if request.enabled {
-        "prompt.enabled"
-    } else {
-        "prompt.disabled"
-    };
-    let detail = json!({ "name": after.name });
-    let entry = (action, "prompt", id.to_string(), detail);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(view(after)))
+    written_items::switch::<Prompt>(&editor, id, &change).await
 }
 
 /// Deletes a prompt. It can be restored for 30 days.
@@ -530,21 +514,10 @@ pub(crate) async fn switch_prompt(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Prompt")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]
 pub(crate) async fn delete_prompt(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<PromptKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let before = found(&mut tx, id).await?;
-    written_here(&before)?;
-    prompts::delete(&mut tx, id, now).await?;
-    let detail = json!({ "name": before.name });
-    let entry = ("prompt.deleted", "prompt", id.to_string(), detail);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(Deleted::at(now)))
+    written_items::delete::<Prompt>(&editor, id).await
 }
 
 /// Restores a deleted prompt.
@@ -552,23 +525,10 @@ pub(crate) async fn delete_prompt(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Prompt")),
     responses((status = 200, description = "Restored.", body = PromptView)))]
 pub(crate) async fn restore_prompt(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<PromptKind>,
 ) -> Result<Json<PromptView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let restored = prompts::restore(&mut tx, id, now).await;
-    if !restored.map_err(|error| taken(error, "that"))? {
-        return Err(ConsoleError::not_restorable("prompt"));
-    }
-    let after = found(&mut tx, id).await?;
-    let detail = json!({ "name": after.name });
-    let entry = ("prompt.restored", "prompt", id.to_string(), detail);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(view(after)))
+    written_items::restore::<Prompt>(&editor, id).await
 }
 
 #[cfg(test)]

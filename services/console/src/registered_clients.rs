@@ -3,7 +3,6 @@
 
 use axum::{Json, extract::State};
 use http::StatusCode;
-use portolan_keys::{SecretToken, TokenForm, digest};
 use portolan_model::{
     admission::ClientDecision,
     client::{AuthMethod, ClientKind as StoredKind},
@@ -17,13 +16,8 @@ use portolan_site::{
     state::AuthState, target::ConsolePage,
 };
 use portolan_storage::{
-    Reason, SystemTx,
-    oauth::{
-        client_admission, client_proofs, client_secrets,
-        clients::{self, NewClient},
-        connected_apps::Ended,
-        registered_clients, service_accounts,
-    },
+    Reason, StorageError, SystemTx,
+    oauth::{client_admission, connected_apps::Ended, registered_clients, service_accounts},
     platform::audit,
 };
 use serde::{Deserialize, Serialize};
@@ -32,11 +26,13 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
+    client_credentials::{
+        ClientSecret, CredentialChange, CredentialOwner, Credentials, NewCredential, NewOwner,
+        NewSecret, OwnerWords, PublicKeysBody, SecretPart,
+    },
     input::{JsonBody, PathId, PathPart},
     listing::Listing,
-    service_accounts::{
-        ClientSecret, NewSecret, PublicKeysBody, SecretPart, account_name, add_secret, key_metadata,
-    },
+    service_accounts::account_name,
     workspace::Workspace,
 };
 
@@ -110,19 +106,16 @@ async fn views(
     now: OffsetDateTime,
 ) -> Result<Vec<RegisteredClient>, ConsoleError> {
     let registered = registered_clients::list(tx, workspace.id, now).await?;
-    let ids: Vec<ClientId> = registered.iter().map(|client| client.id).collect();
-    let mut secrets = client_secrets::list(tx, &ids).await?;
+    let clients = registered.iter().map(|client| client.id);
+    let credentials = Credentials::read(tx, clients).await?;
     Ok(registered
         .into_iter()
         .map(|client| {
-            let (own, others): (Vec<_>, Vec<_>) = std::mem::take(&mut secrets)
-                .into_iter()
-                .partition(|secret| secret.client == client.id);
-            secrets = others;
-            let member = |name: &str| client.metadata.get(name).cloned();
+            let credential = credentials.of(client.id, &client.metadata);
             RegisteredClient {
-                jwks_uri: member("jwks_uri").and_then(|uri| uri.as_str().map(str::to_owned)),
-                jwks: member("jwks"),
+                secrets: credential.secrets,
+                jwks_uri: credential.jwks_uri,
+                jwks: credential.jwks,
                 id: client.id,
                 client_id: client.client_id,
                 name: client.name,
@@ -130,7 +123,6 @@ async fn views(
                 proof: proof_of(client.auth_method),
                 enabled: !client.is_blocked,
                 stopped: client.is_stopped,
-                secrets: own.into_iter().map(ClientSecret::from).collect(),
                 apps: client.apps,
                 created_at: client.created_at,
                 last_used_at: client.last_used_at,
@@ -150,6 +142,49 @@ async fn view(
         .into_iter()
         .find(|client| client.id == id)
         .ok_or_else(|| ConsoleError::not_found("this client"))
+}
+
+impl CredentialOwner for ClientKind {
+    const WORDS: OwnerWords = OwnerWords {
+        target: "client",
+        page: ConsolePage::Clients,
+        no_keys: [
+            "has_no_keys",
+            "This client does not prove itself by key. Register another one that does.",
+        ],
+        no_secrets: [
+            "has_no_secrets",
+            "This client does not prove itself by secret. Register another one that does.",
+        ],
+        keys_replaced: "registered_client.keys_replaced",
+        secret_added: "registered_client.secret_added",
+        secret_revoked: "registered_client.secret_revoked",
+    };
+
+    async fn client(
+        tx: &mut SystemTx,
+        workspace: &Workspace,
+        id: ClientId,
+        now: OffsetDateTime,
+    ) -> Result<(ClientId, AuthMethod), ConsoleError> {
+        let all = registered_clients::list(tx, workspace.id, now).await?;
+        all.into_iter()
+            .find(|client| client.id == id)
+            .map(|client| (client.id, client.auth_method))
+            .ok_or_else(|| ConsoleError::not_found("this client"))
+    }
+
+    /// Connections stay: they refresh with the other secret, or with the new keys.
+    async fn withdraw(
+        _: &mut SystemTx,
+        _: &Workspace,
+        _: ClientId,
+        _: OffsetDateTime,
+    ) -> Result<Option<i32>, StorageError> {
+        Ok(None)
+    }
+
+    fn notify(_: &AuthState, _: ClientId, _: Option<i32>) {}
 }
 
 /// The registered clients of a workspace, by name. For admins and owners.
@@ -244,14 +279,12 @@ pub(crate) async fn register_client(
     let name = &client_name(&new.name)?;
     let redirect_uris = checked_uris(new.redirect_uris)?;
     let now = state.now();
-    let (auth_method, metadata) = match new.proof {
-        ClientProof::None => (AuthMethod::None, json!({})),
-        ClientProof::ClientSecret => (AuthMethod::ClientSecretBasic, json!({})),
-        ClientProof::PrivateKeyJwt => (
-            AuthMethod::PrivateKeyJwt,
-            key_metadata(new.jwks, new.jwks_uri)?,
-        ),
+    let method = match new.proof {
+        ClientProof::None => AuthMethod::None,
+        ClientProof::ClientSecret => AuthMethod::ClientSecretBasic,
+        ClientProof::PrivateKeyJwt => AuthMethod::PrivateKeyJwt,
     };
+    let credential = NewCredential::checked(method, new.jwks, new.jwks_uri)?;
     workspace.require_recent(now, ConsolePage::Clients)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     service_accounts::take_turn(&mut tx, workspace.id).await?;
@@ -266,35 +299,19 @@ pub(crate) async fn register_client(
         ));
     }
     let id = ClientId::generate();
-    let client_id = id.to_string();
-    let secret = if auth_method.has_secret() {
-        Some(SecretToken::generate(TokenForm::ClientSecret)?)
-    } else {
-        None
-    };
     let is_native = redirect_uris.iter().any(|uri| !uri.starts_with("https:"));
-    clients::register(
-        &mut tx,
-        &NewClient {
-            id,
-            client_id: &client_id,
-            kind: StoredKind::Static,
-            tenant: Some(workspace.id),
-            name,
-            metadata: &metadata,
-            metadata_digest: digest(client_id.as_bytes()),
-            auth_method,
-            application_type: if is_native { "native" } else { "web" },
-            grant_types: &["authorization_code".to_owned(), "refresh_token".to_owned()],
-            redirect_uris: &redirect_uris,
-            secret: secret
-                .as_ref()
-                .map(|secret| (secret.digest(), secret.hint())),
-            ip_block: None,
-        },
-        now,
-    )
-    .await?;
+    let owner = NewOwner {
+        id,
+        client_id: &id.to_string(),
+        kind: StoredKind::Static,
+        name,
+        application_type: if is_native { "native" } else { "web" },
+        grant_types: &["authorization_code".to_owned(), "refresh_token".to_owned()],
+        redirect_uris: &redirect_uris,
+    };
+    let client_secret = credential
+        .register(&mut tx, workspace.id, &owner, now)
+        .await?;
     let detail = json!({ "name": name, "proof": new.proof, "redirect_uris": redirect_uris });
     let event = workspace.event("registered_client.created", "client", id, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
@@ -302,7 +319,7 @@ pub(crate) async fn register_client(
     tx.commit().await?;
     let created = CreatedClient {
         client,
-        client_secret: secret.map(|secret| secret.expose().to_owned()),
+        client_secret,
     };
     Ok((StatusCode::CREATED, Json(created)))
 }
@@ -408,31 +425,14 @@ pub(crate) async fn delete_registered_client(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Client")),
     request_body = PublicKeysBody, responses((status = 200, description = "Replaced.", body = RegisteredClient)))]
 pub(crate) async fn replace_client_keys(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    PathId(id): PathId<ClientKind>,
-    context: RequestContext,
+    change: CredentialChange<ClientKind>,
     JsonBody(keys): JsonBody<PublicKeysBody>,
 ) -> Result<Json<RegisteredClient>, ConsoleError> {
-    workspace.require(Action::Administer)?;
-    let now = state.now();
-    let metadata = key_metadata(keys.jwks, keys.jwks_uri)?;
-    workspace.require_recent(now, ConsolePage::Clients)?;
-    let mut tx = state.store.system(Reason::Workspaces).await?;
-    let client = view(&mut tx, &workspace, now, id).await?;
-    if client.proof != ClientProof::PrivateKeyJwt {
-        return Err(ConsoleError::conflict(
-            "has_no_keys",
-            "This client does not prove itself by key. Register another one that does.",
-        ));
-    }
-    clients::set_metadata(&mut tx, id, &metadata).await?;
-    client_proofs::forget_key_set(&mut tx, id).await?;
-    let event = workspace.event("registered_client.keys_replaced", "client", id, json!({}));
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
-    let client = view(&mut tx, &workspace, now, id).await?;
-    tx.commit().await?;
-    Ok(Json(client))
+    change.replace_keys(keys).await?;
+    let mut tx = change.begin().await?;
+    view(&mut tx, &change.workspace, change.now, change.id)
+        .await
+        .map(Json)
 }
 
 /// Adds a second secret, so that the first can be replaced without a pause. Put the new one into
@@ -441,28 +441,9 @@ pub(crate) async fn replace_client_keys(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Client")),
     responses((status = 201, description = "Made. It is shown this once.", body = NewSecret)))]
 pub(crate) async fn add_client_secret(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    PathId(id): PathId<ClientKind>,
-    context: RequestContext,
+    change: CredentialChange<ClientKind>,
 ) -> Result<(StatusCode, Json<NewSecret>), ConsoleError> {
-    workspace.require(Action::Administer)?;
-    let now = state.now();
-    workspace.require_recent(now, ConsolePage::Clients)?;
-    let mut tx = state.store.system(Reason::Workspaces).await?;
-    let client = view(&mut tx, &workspace, now, id).await?;
-    if client.proof != ClientProof::ClientSecret {
-        return Err(ConsoleError::conflict(
-            "has_no_secrets",
-            "This client does not prove itself by secret. Register another one that does.",
-        ));
-    }
-    let secret = add_secret(&mut tx, id, now).await?;
-    let detail = json!({ "secret": secret.id() });
-    let event = workspace.event("registered_client.secret_added", "client", id, detail);
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
-    tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(secret)))
+    change.add_secret().await
 }
 
 /// Revokes a secret: from now on it proves nothing. Connections stay, and refresh with the other
@@ -472,22 +453,8 @@ pub(crate) async fn add_client_secret(
         ("secret" = String, Path, description = "Secret")),
     responses((status = 204, description = "Revoked.")))]
 pub(crate) async fn revoke_client_secret(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    PathId(id): PathId<ClientKind>,
+    change: CredentialChange<ClientKind>,
     secret: PathPart<SecretPart>,
-    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
-    workspace.require(Action::Administer)?;
-    let now = state.now();
-    let mut tx = state.store.system(Reason::Workspaces).await?;
-    view(&mut tx, &workspace, now, id).await?;
-    if !client_secrets::revoke(&mut tx, id, secret.id, now).await? {
-        return Err(ConsoleError::not_found("this secret"));
-    }
-    let detail = json!({ "secret": secret.id });
-    let event = workspace.event("registered_client.secret_revoked", "client", id, detail);
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
+    change.revoke_secret(secret.id).await
 }

@@ -9,9 +9,7 @@ use portolan_model::{
     member::Action,
     registry::{SourceKind, ToolState},
 };
-use portolan_site::{
-    console_error::ConsoleError, request_context::RequestContext, state::AuthState,
-};
+use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     TenantTx,
     registry::{
@@ -24,7 +22,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::{
-    change,
+    change::Editor,
     imports::{self, DocumentInput, OperationPreview, PreviewRequest, ProblemView},
     input::{JsonBody, PathId},
     source_rows::{found, imported, insert_tools, new_document},
@@ -204,14 +202,12 @@ pub(crate) async fn preview_reimport(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = ReimportRequest, responses((status = 200, description = "Applied.", body = SourceView)))]
 pub(crate) async fn apply_reimport(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<ReimportRequest>,
 ) -> Result<Json<SourceView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let Prepared { loaded, .. } = prepare(&state, &workspace, id, request.input).await?;
+    let Prepared { loaded, .. } =
+        prepare(&editor.state, &editor.workspace, id, request.input).await?;
     let changed = || {
         ConsoleError::conflict(
             "document_changed",
@@ -221,8 +217,7 @@ pub(crate) async fn apply_reimport(
     if imports::hex(&loaded.digest) != request.digest.to_ascii_lowercase() {
         return Err(changed());
     }
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let source = found(&mut tx, id).await?;
     let hints = imports::stored_hints(&loaded.import.security)?;
     // The condition on the digest serves as lock: the second of two concurrent imports has to
@@ -233,7 +228,7 @@ pub(crate) async fn apply_reimport(
         source.document_digest.as_ref(),
         &new_document(&loaded),
         &hints,
-        now,
+        editor.now,
     )
     .await?
     {
@@ -253,7 +248,7 @@ pub(crate) async fn apply_reimport(
             None => added.push((tool, true)),
             Some(present) => {
                 if differs(present, &tool) {
-                    tools::replace(&mut tx, id, &tool, now).await?;
+                    tools::replace(&mut tx, id, &tool, editor.now).await?;
                     replaced += 1;
                 }
             }
@@ -266,18 +261,13 @@ pub(crate) async fn apply_reimport(
         })
         .map(|tool| tool.operation_key.clone())
         .collect();
-    insert_tools(&mut tx, id, &added, now).await?;
-    tools::mark_removed(&mut tx, id, &gone, now).await?;
+    insert_tools(&mut tx, id, &added, editor.now).await?;
+    tools::mark_removed(&mut tx, id, &gone, editor.now).await?;
     let detail = json!({ "added": added.len(), "changed": replaced, "removed": gone.len() });
     let source = found(&mut tx, id).await?;
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.reimported", "source", id.to_string(), detail),
-    )
-    .await?;
+    editor
+        .commit(tx, "source.reimported", "source", id, detail)
+        .await?;
     Ok(Json(view(source)))
 }
 

@@ -6,34 +6,33 @@ pub(crate) mod form;
 use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_model::{
+    Timestamp,
     id::{ResourceId, ResourceKind, SourceId},
     member::Action,
     registry::{ResourceBody, ResourceShape, ToolState},
 };
-use portolan_site::{
-    console_error::ConsoleError, request_context::RequestContext, state::AuthState,
-};
+use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     StorageError, TenantTx,
-    registry::resources::{self, Resource},
+    registry::{
+        published_items::PublishedItem as _,
+        resources::{self, RegistryResource},
+    },
 };
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
     arguments::ArgumentForm,
-    change::{self, Deleted},
+    change::{Deleted, Editor},
     input::{JsonBody, PathId},
     listing::Listing,
-    prompts::EnabledChange,
     resources::form::{Checked, ResourceForm, invalid},
     workspace::Workspace,
+    written_items::{self, EnabledChange, ItemWords, WrittenItem},
 };
-
-/// Most resources of one workspace.
-const MOST_RESOURCES: usize = 1_000;
 
 /// A resource or template in a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -119,7 +118,7 @@ pub struct ResourceView {
     http_path: Option<String>,
 }
 
-fn summary(resource: Resource) -> ResourceSummary {
+fn summary(resource: RegistryResource) -> ResourceSummary {
     ResourceSummary {
         id: resource.id,
         shape: resource.shape,
@@ -139,44 +138,98 @@ fn summary(resource: Resource) -> ResourceSummary {
     }
 }
 
-async fn view(tx: &mut TenantTx, resource: Resource) -> Result<ResourceView, ConsoleError> {
-    let text = match resource.body {
-        ResourceBody::Text => resources::content(tx, resource.id)
-            .await?
-            .map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned()),
-        _ => None,
+impl WrittenItem for RegistryResource {
+    type Kind = ResourceKind;
+    type Checked = Checked;
+    type View = ResourceView;
+    const WORDS: ItemWords = ItemWords {
+        noun: "resource",
+        address: "uri",
+        too_many: "too_many_resources",
+        unknown_address: "that URI",
+        created: "resource.created",
+        changed: "resource.changed",
+        enabled: "resource.enabled",
+        disabled: "resource.disabled",
+        deleted: "resource.deleted",
+        restored: "resource.restored",
     };
-    Ok(ResourceView {
-        text,
-        http_source_id: resource.http_source_id,
-        http_path: resource.http_path.clone(),
-        summary: summary(resource),
-    })
-}
 
-async fn found(tx: &mut TenantTx, id: ResourceId) -> Result<Resource, ConsoleError> {
-    resources::find(tx, id)
-        .await?
-        .ok_or_else(|| ConsoleError::not_found("this resource"))
-}
+    fn address(&self) -> &str {
+        &self.uri
+    }
 
-fn taken(error: StorageError, uri: &str) -> ConsoleError {
-    if error.is_conflict_on(resources::URI_TAKEN) {
-        ConsoleError::conflict(
-            "uri_taken",
-            format!("This workspace has a resource at `{uri}` already."),
-        )
-        .field("uri")
-    } else if error.is_conflict_on(resources::URI_CLASH) {
-        ConsoleError::conflict(
-            "uri_clash",
-            format!("A server that offers this resource has another one at `{uri}`."),
-        )
-        .field("uri")
-    } else if matches!(error, StorageError::Refused { .. }) {
-        invalid("holds.data", "Choose a file.").caused_by(error)
-    } else {
-        error.into()
+    fn source(&self) -> Option<SourceId> {
+        self.source_id
+    }
+
+    async fn view(self, tx: &mut TenantTx) -> Result<ResourceView, ConsoleError> {
+        let text = match self.body {
+            ResourceBody::Text => resources::content(tx, self.id)
+                .await?
+                .map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned()),
+            _ => None,
+        };
+        Ok(ResourceView {
+            text,
+            http_source_id: self.http_source_id,
+            http_path: self.http_path.clone(),
+            summary: summary(self),
+        })
+    }
+
+    async fn find(tx: &mut TenantTx, id: ResourceId) -> Result<Option<Self>, StorageError> {
+        resources::find(tx, id).await
+    }
+
+    async fn count(tx: &mut TenantTx) -> Result<usize, StorageError> {
+        Ok(resources::list(tx).await?.len())
+    }
+
+    async fn write(
+        tx: &mut TenantTx,
+        id: ResourceId,
+        new: &Checked,
+        before: Option<&Self>,
+        now: Timestamp,
+    ) -> Result<(), ConsoleError> {
+        new.check_surroundings(tx).await?;
+        let enabled = before.is_none_or(|before| before.enabled);
+        let annotations = before.map_or_else(|| json!({}), |before| before.annotations.clone());
+        let definition = new.definition(&annotations, new.enabled.unwrap_or(enabled));
+        let written = match before {
+            None => resources::insert(tx, id, &definition, now).await,
+            Some(_) => resources::replace(tx, id, &definition, now).await.map(drop),
+        };
+        written.map_err(|error| Self::taken(error, &new.uri))
+    }
+
+    fn new_address(new: &Checked) -> &str {
+        &new.uri
+    }
+
+    fn detail(new: &Checked) -> Value {
+        json!({ "uri": new.uri, "name": new.name })
+    }
+
+    fn taken(error: StorageError, uri: &str) -> ConsoleError {
+        if error.is_conflict_on(resources::URI_TAKEN) {
+            ConsoleError::conflict(
+                "uri_taken",
+                format!("This workspace has a resource at `{uri}` already."),
+            )
+            .field("uri")
+        } else if error.is_conflict_on(ResourceKind::CLASH) {
+            ConsoleError::conflict(
+                "uri_clash",
+                format!("A server that offers this resource has another one at `{uri}`."),
+            )
+            .field("uri")
+        } else if matches!(error, StorageError::Refused { .. }) {
+            invalid("holds.data", "Choose a file.").caused_by(error)
+        } else {
+            error.into()
+        }
     }
 }
 
@@ -204,56 +257,18 @@ pub(crate) async fn show_resource(
 ) -> Result<Json<ResourceView>, ConsoleError> {
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    let resource = found(&mut tx, id).await?;
-    Ok(Json(view(&mut tx, resource).await?))
+    let found: RegistryResource = written_items::found(&mut tx, id).await?;
+    found.view(&mut tx).await.map(Json)
 }
 
 /// Creates a resource or template.
 #[utoipa::path(post, path = "/workspaces/{ws}/resources", tag = "resources", params(("ws" = String, Path, description = "Slug")),
     request_body = ResourceForm, responses((status = 201, description = "Made.", body = ResourceView)))]
 pub(crate) async fn create_resource(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     JsonBody(form): JsonBody<ResourceForm>,
 ) -> Result<(StatusCode, Json<ResourceView>), ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let checked = Checked::of(form)?;
-    let (now, id) = (state.now(), ResourceId::generate());
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if resources::list(&mut tx).await?.len() >= MOST_RESOURCES {
-        return Err(ConsoleError::conflict(
-            "too_many_resources",
-            format!("A workspace has up to {MOST_RESOURCES} resources. Delete one first."),
-        ));
-    }
-    checked.check_surroundings(&mut tx).await?;
-    let none = json!({});
-    let definition = checked.definition(&none, checked.enabled.unwrap_or(true));
-    resources::insert(&mut tx, id, &definition, now)
-        .await
-        .map_err(|error| taken(error, &checked.uri))?;
-    let made = found(&mut tx, id).await?;
-    let made = view(&mut tx, made).await?;
-    let entry = (
-        "resource.created",
-        "resource",
-        id.to_string(),
-        checked.entry(),
-    );
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok((StatusCode::CREATED, Json(made)))
-}
-
-/// Refuses resources of an upstream server, which only that server can change.
-fn written_here(resource: &Resource) -> Result<(), ConsoleError> {
-    if resource.source_id.is_some() {
-        return Err(ConsoleError::conflict(
-            "not_written_here",
-            "This resource comes from an upstream server. Enable or disable it instead.",
-        ));
-    }
-    Ok(())
+    written_items::create::<RegistryResource>(&editor, Checked::of(form)?).await
 }
 
 /// Replaces a resource. Servers that offer it under its old URI follow, and subscribed clients are
@@ -262,39 +277,11 @@ fn written_here(resource: &Resource) -> Result<(), ConsoleError> {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Resource")),
     request_body = ResourceForm, responses((status = 200, description = "Changed.", body = ResourceView)))]
 pub(crate) async fn rewrite_resource(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ResourceKind>,
     JsonBody(form): JsonBody<ResourceForm>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let before = found(&mut tx, id).await?;
-    written_here(&before)?;
-    let checked = Checked::of(form)?;
-    checked.check_surroundings(&mut tx).await?;
-    let enabled = checked.enabled.unwrap_or(before.enabled);
-    let definition = checked.definition(&before.annotations, enabled);
-    resources::replace(&mut tx, id, &definition, now)
-        .await
-        .map_err(|error| taken(error, &checked.uri))?;
-    if before.uri != checked.uri {
-        resources::move_to(&mut tx, id, &before.uri, &checked.uri)
-            .await
-            .map_err(|error| taken(error, &checked.uri))?;
-    }
-    let after = found(&mut tx, id).await?;
-    let after = view(&mut tx, after).await?;
-    let entry = (
-        "resource.changed",
-        "resource",
-        id.to_string(),
-        checked.entry(),
-    );
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(after))
+    written_items::replace::<RegistryResource>(&editor, id, || Checked::of(form)).await
 }
 
 /// Enables or disables a resource.
@@ -302,29 +289,11 @@ pub(crate) async fn rewrite_resource(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Resource")),
     request_body = EnabledChange, responses((status = 200, description = "Changed.", body = ResourceView)))]
 pub(crate) async fn switch_resource(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ResourceKind>,
-    JsonBody(request): JsonBody<EnabledChange>,
+    JsonBody(change): JsonBody<EnabledChange>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if !resources::set_enabled(&mut tx, id, request.enabled, now).await? {
-        return Err(ConsoleError::not_found("this resource"));
-    }
-    let after = found(&mut tx, id).await?;
-    let action = if request.enabled {
-        "resource.enabled"
-    } else {
-        "resource.disabled"
-    };
-    let detail = json!({ "uri": after.uri });
-    let after = view(&mut tx, after).await?;
-    let entry = (action, "resource", id.to_string(), detail);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(after))
+    written_items::switch::<RegistryResource>(&editor, id, &change).await
 }
 
 /// Deletes a resource. It can be restored for 30 days.
@@ -332,21 +301,10 @@ pub(crate) async fn switch_resource(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Resource")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]
 pub(crate) async fn delete_resource(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ResourceKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let before = found(&mut tx, id).await?;
-    written_here(&before)?;
-    resources::delete(&mut tx, id, now).await?;
-    let detail = json!({ "uri": before.uri });
-    let entry = ("resource.deleted", "resource", id.to_string(), detail);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(Deleted::at(now)))
+    written_items::delete::<RegistryResource>(&editor, id).await
 }
 
 /// Restores a deleted resource.
@@ -354,22 +312,8 @@ pub(crate) async fn delete_resource(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Resource")),
     responses((status = 200, description = "Restored.", body = ResourceView)))]
 pub(crate) async fn restore_resource(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ResourceKind>,
 ) -> Result<Json<ResourceView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let restored = resources::restore(&mut tx, id, now).await;
-    if !restored.map_err(|error| taken(error, "that URI"))? {
-        return Err(ConsoleError::not_restorable("resource"));
-    }
-    let after = found(&mut tx, id).await?;
-    let detail = json!({ "uri": after.uri });
-    let after = view(&mut tx, after).await?;
-    let entry = ("resource.restored", "resource", id.to_string(), detail);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    Ok(Json(after))
+    written_items::restore::<RegistryResource>(&editor, id).await
 }

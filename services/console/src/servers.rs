@@ -1,10 +1,7 @@
 //! Servers: the items that a workspace publishes under one URL.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
 use axum::{Json, extract::State};
 use http::StatusCode;
-use portolan_http_tools::naming;
 use portolan_model::{
     id::{ServerId, ServerKind, ToolId},
     member::Action,
@@ -16,21 +13,21 @@ use portolan_site::{
     workspaces::display_name,
 };
 use portolan_storage::{
-    StorageError, TenantTx,
+    TenantTx,
     platform::audit,
     registry::{
         servers::{self, Changes, NewServer, PublishedTool, Server},
-        tools::{self, Filter},
+        trash,
     },
 };
-use portolan_upstream_sync::sync::LONGEST_NAME;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
-    change::{self, Deleted},
+    change::{self, Deleted, Editor},
+    choices::{self, ChosenTool},
     client_limits::{self, ClientWarning, Listed},
     default_server,
     input::{JsonBody, PathId, given, plain_text},
@@ -42,9 +39,6 @@ use crate::{
 
 /// Most servers of one workspace.
 const MOST_SERVERS: usize = 200;
-
-/// Most tools of one server.
-pub(crate) const MOST_TOOLS: usize = 1_000;
 
 /// The database constraint of slugs.
 const SLUG_TAKEN: &str = "servers_tenant_id_slug_key";
@@ -325,17 +319,11 @@ pub(crate) async fn create_server(
             published_name: None,
         })
         .collect();
-    set_tools(&mut tx, id, chosen, now).await?;
+    choices::set_tools(&mut tx, id, chosen, now).await?;
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "name": server.name, "slug": server.slug, "tools": server.tool_count });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("server.created", "server", id.to_string(), entry),
-    )
-    .await?;
+    let event = workspace.event("server.created", "server", id, entry);
+    change::commit(tx, &context, now, &event).await?;
     Ok((StatusCode::CREATED, Json(view(&state, &workspace, server))))
 }
 
@@ -372,13 +360,10 @@ pub struct ServerChange {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     request_body = ServerChange, responses((status = 200, description = "Changed.", body = ServerView)))]
 pub(crate) async fn change_server(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ServerKind>,
     JsonBody(request): JsonBody<ServerChange>,
 ) -> Result<Json<ServerView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
     let description = match &request.description {
         None => None,
         Some(None) => Some(None),
@@ -395,166 +380,17 @@ pub(crate) async fn change_server(
         description,
         instructions,
     };
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if !servers::update(&mut tx, id, &changes, now).await? {
+    let mut tx = editor.begin().await?;
+    if !servers::update(&mut tx, id, &changes, editor.now).await? {
         return Err(ConsoleError::not_found("this server"));
     }
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "name": changes.name, "description_changed": changes.description.is_some(),
         "instructions_changed": changes.instructions.is_some() });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("server.changed", "server", id.to_string(), entry),
-    )
-    .await?;
-    Ok(Json(view(&state, &workspace, server)))
-}
-
-/// The tools of a server.
-#[derive(Debug, Deserialize, ToSchema)]
-pub struct ToolChoice {
-    tools: Vec<ChosenTool>,
-}
-
-/// A tool of a server.
-#[derive(Debug, Deserialize, ToSchema)]
-pub struct ChosenTool {
-    #[schema(value_type = String)]
-    pub(crate) tool_id: ToolId,
-    /// Its name for clients; the tool's own name if absent.
-    #[schema(nullable = false)]
-    pub(crate) published_name: Option<String>,
-}
-
-/// Replaces a server's choice of tools.
-#[utoipa::path(put, path = "/workspaces/{ws}/servers/{id}/tools", tag = "servers",
-    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
-    request_body = ToolChoice, responses((status = 200, description = "Replaced.", body = ServerDetail)))]
-pub(crate) async fn choose_tools(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
-    PathId(id): PathId<ServerKind>,
-    JsonBody(request): JsonBody<ToolChoice>,
-) -> Result<Json<ServerDetail>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    found_server(&mut tx, id).await?;
-    set_tools(&mut tx, id, request.tools, now).await?;
-    let answer = detail(&state, &workspace, &mut tx, id).await?;
-    let entry = json!({ "tools": answer.tools.len() });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("server.tools_chosen", "server", id.to_string(), entry),
-    )
-    .await?;
-    Ok(Json(answer))
-}
-
-/// Checks and stores the choice. Two tools with one name are refused with an error that lists the
-/// names. Neither is renamed, because models and people know a tool by its name.
-async fn set_tools(
-    tx: &mut TenantTx,
-    id: ServerId,
-    chosen: Vec<ChosenTool>,
-    now: OffsetDateTime,
-) -> Result<(), ConsoleError> {
-    if chosen.len() > MOST_TOOLS {
-        return Err(ConsoleError::invalid(
-            "too_many",
-            format!("A server offers up to {MOST_TOOLS} tools. Split it."),
-        )
-        .field("tools"));
-    }
-    let own_names: HashMap<ToolId, String> = if chosen.iter().any(|tool| {
-        let name = tool.published_name.as_deref();
-        name.is_none_or(|name| !naming::is_valid(name.trim()))
-    }) {
-        let all = tools::list(tx, &Filter::default(), i64::from(i32::MAX)).await?;
-        all.into_iter()
-            .map(|tool| (tool.id, tool.name().to_owned()))
-            .collect()
-    } else {
-        HashMap::new()
-    };
-    let unknown = || {
-        ConsoleError::invalid(
-            "tool_unknown",
-            "One of the tools does not exist any more. Load the page again.",
-        )
-        .field("tools")
-    };
-    let mut ids = HashSet::new();
-    let mut names: BTreeMap<String, usize> = BTreeMap::new();
-    let mut rows = Vec::with_capacity(chosen.len());
-    for tool in chosen {
-        if !ids.insert(tool.tool_id) {
-            return Err(
-                ConsoleError::invalid("tool_twice", "A tool stands twice in the list.")
-                    .field("tools"),
-            );
-        }
-        let name = match tool
-            .published_name
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.is_empty())
-        {
-            Some(name) => name,
-            None => own_names.get(&tool.tool_id).cloned().ok_or_else(unknown)?,
-        };
-        // MCP-TL-6: an upstream server's own name for its tool is valid in any form.
-        let is_own = own_names.get(&tool.tool_id) == Some(&name);
-        if is_own && name.chars().count() > LONGEST_NAME {
-            return Err(ConsoleError::invalid(
-                "name_too_long",
-                format!(
-                    "`{name}` has {} characters, and a published name has up to {LONGEST_NAME}. Give it another name, \
-                     or its upstream a shorter prefix.",
-                    name.chars().count()
-                ),
-            )
-            .field("tools"));
-        }
-        if !is_own && !naming::is_valid(&name) {
-            return Err(ConsoleError::invalid(
-                "name_invalid",
-                format!("`{name}` is not a tool's name: use 1 to 64 letters, digits, `_` or `-`."),
-            )
-            .field("tools"));
-        }
-        *names.entry(name.clone()).or_default() += 1;
-        rows.push((tool.tool_id, name));
-    }
-    let clashes: BTreeSet<String> = names
-        .into_iter()
-        .filter(|(_, count)| *count > 1)
-        .map(|(name, _)| name)
-        .collect();
-    if !clashes.is_empty() {
-        let shown = clashes
-            .iter()
-            .take(5)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(", ");
-        return Err(ConsoleError::conflict("name_clash", format!("Two tools would have the same name: {shown}. Give one of them another name on this server."))
-            .field("tools")
-            .details(json!({ "names": clashes })));
-    }
-    servers::set_tools(tx, id, &rows, now)
-        .await
-        .map_err(|error| match error {
-            StorageError::Refused { .. } => unknown().caused_by(error),
-            error => error.into(),
-        })
+    editor
+        .commit(tx, "server.changed", "server", id, entry)
+        .await?;
+    Ok(Json(view(&editor.state, &editor.workspace, server)))
 }
 
 async fn set_status(
@@ -580,14 +416,8 @@ async fn set_status(
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let entry = json!({ "slug": server.slug });
-    change::commit(
-        tx,
-        workspace,
-        context,
-        now,
-        (action, "server", id.to_string(), entry),
-    )
-    .await?;
+    let event = workspace.event(action, "server", id, entry);
+    change::commit(tx, context, now, &event).await?;
     Ok(Json(view(state, workspace, server)))
 }
 
@@ -639,26 +469,17 @@ pub(crate) async fn pause_server(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]
 pub(crate) async fn delete_server(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let server = found_server(&mut tx, id).await?;
-    servers::delete(&mut tx, id, now).await?;
+    trash::delete(&mut tx, id, editor.now).await?;
     let entry = json!({ "name": server.name, "slug": server.slug });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("server.deleted", "server", id.to_string(), entry),
-    )
-    .await?;
-    Ok(Json(Deleted::at(now)))
+    editor
+        .commit(tx, "server.deleted", "server", id, entry)
+        .await?;
+    Ok(Json(Deleted::at(editor.now)))
 }
 
 /// Restores a deleted server.
@@ -666,26 +487,17 @@ pub(crate) async fn delete_server(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Restored.", body = ServerView)))]
 pub(crate) async fn restore_server(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<ServerView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if !servers::restore(&mut tx, id, now).await? {
+    let mut tx = editor.begin().await?;
+    if !trash::restore(&mut tx, id, editor.now).await? {
         return Err(ConsoleError::not_restorable("server"));
     }
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "slug": server.slug });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("server.restored", "server", id.to_string(), entry),
-    )
-    .await?;
-    Ok(Json(view(&state, &workspace, server)))
+    editor
+        .commit(tx, "server.restored", "server", id, entry)
+        .await?;
+    Ok(Json(view(&editor.state, &editor.workspace, server)))
 }

@@ -4,24 +4,18 @@
 use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_cluster::revocations::Revocation;
-use portolan_keys::{ClientKeys, SecretToken, TokenForm, digest};
 use portolan_model::{
     client::{AuthMethod, ClientKind},
-    id::{
-        ClientId, ClientSecretId, ClientSecretKind, ServerId, ServiceAccountId, ServiceAccountKind,
-    },
+    id::{ClientId, ServerId, ServiceAccountId, ServiceAccountKind},
     member::Action,
 };
-use portolan_oauth::clients::described::check_url;
 use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
     target::ConsolePage, workspaces::display_name,
 };
 use portolan_storage::{
-    Reason, SystemTx,
+    Reason, StorageError, SystemTx,
     oauth::{
-        client_proofs, client_secrets,
-        clients::{self, NewClient},
         grants::REVOCATION_MEMORY,
         service_accounts::{self, NewServiceAccount},
     },
@@ -33,6 +27,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
+    client_credentials::{
+        ClientSecret, CredentialChange, CredentialOwner, Credentials, NewCredential, NewOwner,
+        NewSecret, OwnerWords, PublicKeysBody, SecretPart,
+    },
     input::{JsonBody, PathId, PathPart},
     listing::Listing,
     servers::{found_server, server_url},
@@ -41,9 +39,6 @@ use crate::{
 
 /// Most service accounts of a workspace (AUTH-M9).
 const MOST: usize = 100;
-
-/// Largest key set that a form may contain, in bytes of JSON.
-const MAX_JWKS_BYTES: usize = 16 * 1024;
 
 /// How an account proves itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -96,68 +91,19 @@ pub struct ServiceAccount {
     jwks: Option<Value>,
 }
 
-/// The visible part of a secret.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ClientSecret {
-    #[schema(value_type = String)]
-    id: ClientSecretId,
-    /// Its first characters.
-    hint: String,
-    #[serde(with = "time::serde::rfc3339")]
-    created_at: OffsetDateTime,
-    /// Time when it last proved the account.
-    #[serde(
-        with = "time::serde::rfc3339::option",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schema(nullable = false)]
-    last_used_at: Option<OffsetDateTime>,
-}
-
-impl From<client_secrets::ClientSecret> for ClientSecret {
-    fn from(secret: client_secrets::ClientSecret) -> Self {
-        Self {
-            id: secret.id,
-            hint: secret.hint,
-            created_at: secret.created_at,
-            last_used_at: secret.last_used_at,
-        }
-    }
-}
-
-/// A secret that was just created. It is shown only once.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct NewSecret {
-    /// The secret as lists show it.
-    secret: ClientSecret,
-    /// The secret itself.
-    client_secret: String,
-}
-
-impl NewSecret {
-    /// The id of the secret.
-    pub(crate) fn id(&self) -> ClientSecretId {
-        self.secret.id
-    }
-}
-
 async fn views(
     tx: &mut SystemTx,
     workspace: &Workspace,
 ) -> Result<Vec<ServiceAccount>, ConsoleError> {
     let accounts = service_accounts::list(tx, workspace.id).await?;
-    let ids: Vec<ClientId> = accounts.iter().map(|account| account.client).collect();
-    let secrets = client_secrets::list(tx, &ids).await?;
-    let member = |metadata: &Value, name: &str| metadata.get(name).cloned();
-    Ok(accounts
-        .into_iter()
-        .map(|account| ServiceAccount {
-            secrets: secrets
-                .iter()
-                .filter(|secret| secret.client == account.client)
-                .cloned()
-                .map(ClientSecret::from)
-                .collect(),
+    let clients = accounts.iter().map(|account| account.client);
+    let credentials = Credentials::read(tx, clients).await?;
+    let view = |account: service_accounts::ServiceAccount| {
+        let credential = credentials.of(account.client, &account.metadata);
+        ServiceAccount {
+            secrets: credential.secrets,
+            jwks_uri: credential.jwks_uri,
+            jwks: credential.jwks,
             id: account.id,
             name: account.name,
             auth: if account.auth_method == AuthMethod::PrivateKeyJwt {
@@ -170,11 +116,9 @@ async fn views(
             created_by: account.created_by,
             created_at: account.created_at,
             last_used_at: account.last_used_at,
-            jwks_uri: member(&account.metadata, "jwks_uri")
-                .and_then(|uri| uri.as_str().map(str::to_owned)),
-            jwks: member(&account.metadata, "jwks"),
-        })
-        .collect())
+        }
+    };
+    Ok(accounts.into_iter().map(view).collect())
 }
 
 async fn found(
@@ -187,6 +131,52 @@ async fn found(
         .into_iter()
         .find(|account| account.id == id)
         .ok_or_else(|| ConsoleError::not_found("this service account"))
+}
+
+impl CredentialOwner for ServiceAccountKind {
+    const WORDS: OwnerWords = OwnerWords {
+        target: "service_account",
+        page: ConsolePage::Keys,
+        no_keys: [
+            "has_a_secret",
+            "This account proves itself by secret. Make another one that proves itself by key.",
+        ],
+        no_secrets: [
+            "has_keys",
+            "This account proves itself by key and has no secrets.",
+        ],
+        keys_replaced: "service_account.keys_replaced",
+        secret_added: "service_account.secret_added",
+        secret_revoked: "service_account.secret_revoked",
+    };
+
+    async fn client(
+        tx: &mut SystemTx,
+        workspace: &Workspace,
+        id: ServiceAccountId,
+        _: OffsetDateTime,
+    ) -> Result<(ClientId, AuthMethod), ConsoleError> {
+        let account = found(tx, workspace, id).await?;
+        Ok((account.client, account.auth_method))
+    }
+
+    async fn withdraw(
+        tx: &mut SystemTx,
+        workspace: &Workspace,
+        id: ServiceAccountId,
+        now: OffsetDateTime,
+    ) -> Result<Option<i32>, StorageError> {
+        service_accounts::end_tokens(tx, workspace.id, id, now).await
+    }
+
+    fn notify(state: &AuthState, account: ServiceAccountId, epoch: Option<i32>) {
+        if let Some(epoch) = epoch {
+            state.oauth.revocations.insert(
+                Revocation::Service { account, epoch },
+                state.now() + REVOCATION_MEMORY,
+            );
+        }
+    }
 }
 
 async fn view(
@@ -265,13 +255,11 @@ pub(crate) async fn create_service_account(
     workspace.require(Action::Administer)?;
     let name = account_name(&new.name)?;
     let now = state.now();
-    let (auth_method, metadata) = match new.auth {
-        AccountAuth::ClientSecret => (AuthMethod::ClientSecretBasic, json!({})),
-        AccountAuth::PrivateKeyJwt => (
-            AuthMethod::PrivateKeyJwt,
-            key_metadata(new.jwks, new.jwks_uri)?,
-        ),
+    let method = match new.auth {
+        AccountAuth::ClientSecret => AuthMethod::ClientSecretBasic,
+        AccountAuth::PrivateKeyJwt => AuthMethod::PrivateKeyJwt,
     };
+    let credential = NewCredential::checked(method, new.jwks, new.jwks_uri)?;
     let resource = resource_of(&state, &workspace, new.server_id).await?;
     workspace.require_recent(now, ConsolePage::Keys)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
@@ -283,37 +271,21 @@ pub(crate) async fn create_service_account(
         ));
     }
     let id = ServiceAccountId::generate();
-    let client_id = id.to_string();
-    let secret = if auth_method.has_secret() {
-        Some(SecretToken::generate(TokenForm::ClientSecret)?)
-    } else {
-        None
+    let owner = NewOwner {
+        id: ClientId::generate(),
+        client_id: &id.to_string(),
+        kind: ClientKind::Service,
+        name,
+        application_type: "web",
+        grant_types: &["client_credentials".to_owned()],
+        redirect_uris: &[],
     };
-    let client = clients::register(
-        &mut tx,
-        &NewClient {
-            id: ClientId::generate(),
-            client_id: &client_id,
-            kind: ClientKind::Service,
-            tenant: Some(workspace.id),
-            name,
-            metadata: &metadata,
-            metadata_digest: digest(client_id.as_bytes()),
-            auth_method,
-            application_type: "web",
-            grant_types: &["client_credentials".to_owned()],
-            redirect_uris: &[],
-            secret: secret
-                .as_ref()
-                .map(|secret| (secret.digest(), secret.hint())),
-            ip_block: None,
-        },
-        now,
-    )
-    .await?;
+    let client_secret = credential
+        .register(&mut tx, workspace.id, &owner, now)
+        .await?;
     let account = NewServiceAccount {
         id,
-        client: client.id,
+        client: owner.id,
         tenant: workspace.id,
         resource: resource.as_deref(),
         created_by: workspace.session.user,
@@ -326,7 +298,7 @@ pub(crate) async fn create_service_account(
     tx.commit().await?;
     let created = CreatedAccount {
         account,
-        client_secret: secret.map(|secret| secret.expose().to_owned()),
+        client_secret,
         token_endpoint: state.site.url("/oauth/token"),
     };
     Ok((StatusCode::CREATED, Json(created)))
@@ -342,37 +314,6 @@ pub(crate) async fn resource_of(
     let mut tx = state.store.tenant(workspace.id).await?;
     let server = found_server(&mut tx, id).await?;
     Ok(Some(server_url(state, workspace, &server.slug)))
-}
-
-/// Checks a client's public keys or their address, and returns them as metadata.
-pub(crate) fn key_metadata(
-    jwks: Option<Value>,
-    jwks_uri: Option<String>,
-) -> Result<Value, ConsoleError> {
-    let invalid =
-        |field, message: String| Err(ConsoleError::invalid("keys_invalid", message).field(field));
-    match (jwks, jwks_uri) {
-        (Some(jwks), None) => {
-            if jwks.to_string().len() > MAX_JWKS_BYTES {
-                return invalid("jwks", "The key set is larger than 16 KiB.".to_owned());
-            }
-            match ClientKeys::read(&jwks) {
-                Ok(_) => Ok(json!({ "jwks": jwks })),
-                Err(fault) => invalid("jwks", format!("This key set cannot be used: {fault}.")),
-            }
-        }
-        (None, Some(uri)) => match check_url(uri.trim()) {
-            Ok(url) => Ok(json!({ "jwks_uri": url.as_str() })),
-            Err(_) => invalid(
-                "jwks_uri",
-                "Give an https address with a host name and a path, without query.".to_owned(),
-            ),
-        },
-        _ => invalid(
-            "jwks",
-            "Give either the public keys or the address where they stand.".to_owned(),
-        ),
-    }
 }
 
 /// A change of a service account.
@@ -431,18 +372,8 @@ pub(crate) async fn change_service_account(
     }
     let account = view(&mut tx, &workspace, id).await?;
     tx.commit().await?;
-    tell(&state, id, epoch);
+    ServiceAccountKind::notify(&state, id, epoch);
     Ok(Json(account))
-}
-
-/// Notifies the nodes of this process at once; the others read the revocation from the feed.
-fn tell(state: &AuthState, account: ServiceAccountId, epoch: Option<i32>) {
-    if let Some(epoch) = epoch {
-        state.oauth.revocations.insert(
-            Revocation::Service { account, epoch },
-            state.now() + REVOCATION_MEMORY,
-        );
-    }
 }
 
 /// Deletes an account with its secrets and API keys. Its tokens and keys are refused within a
@@ -465,21 +396,8 @@ pub(crate) async fn delete_service_account(
     let event = workspace.event("service_account.deleted", "service_account", id, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    tell(&state, id, epoch);
+    ServiceAccountKind::notify(&state, id, epoch);
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// The public keys of an account, or their address.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PublicKeysBody {
-    /// A JWK set.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    pub(crate) jwks: Option<Value>,
-    /// Or its address.
-    #[serde(default)]
-    pub(crate) jwks_uri: Option<String>,
 }
 
 /// Replaces the public keys of an account that proves itself by key. Tokens that it got with the
@@ -488,38 +406,12 @@ pub struct PublicKeysBody {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
     request_body = PublicKeysBody, responses((status = 200, description = "Replaced.", body = ServiceAccount)))]
 pub(crate) async fn replace_public_keys(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    PathId(id): PathId<ServiceAccountKind>,
-    context: RequestContext,
+    change: CredentialChange<ServiceAccountKind>,
     JsonBody(keys): JsonBody<PublicKeysBody>,
 ) -> Result<Json<ServiceAccount>, ConsoleError> {
-    workspace.require(Action::Administer)?;
-    let now = state.now();
-    let metadata = key_metadata(keys.jwks, keys.jwks_uri)?;
-    workspace.require_recent(now, ConsolePage::Keys)?;
-    let mut tx = state.store.system(Reason::Workspaces).await?;
-    let account = found(&mut tx, &workspace, id).await?;
-    if account.auth_method != AuthMethod::PrivateKeyJwt {
-        return Err(ConsoleError::conflict(
-            "has_a_secret",
-            "This account proves itself by secret. Make another one that proves itself by key.",
-        ));
-    }
-    clients::set_metadata(&mut tx, account.client, &metadata).await?;
-    client_proofs::forget_key_set(&mut tx, account.client).await?;
-    let epoch = service_accounts::end_tokens(&mut tx, workspace.id, id, now).await?;
-    let event = workspace.event(
-        "service_account.keys_replaced",
-        "service_account",
-        id,
-        json!({}),
-    );
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
-    let account = view(&mut tx, &workspace, id).await?;
-    tx.commit().await?;
-    tell(&state, id, epoch);
-    Ok(Json(account))
+    change.replace_keys(keys).await?;
+    let mut tx = change.begin().await?;
+    view(&mut tx, &change.workspace, change.id).await.map(Json)
 }
 
 /// Adds a second secret, so that the first can be replaced without a pause. Put the new one into
@@ -528,59 +420,9 @@ pub(crate) async fn replace_public_keys(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
     responses((status = 201, description = "Made. It is shown this once.", body = NewSecret)))]
 pub(crate) async fn add_account_secret(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    PathId(id): PathId<ServiceAccountKind>,
-    context: RequestContext,
+    change: CredentialChange<ServiceAccountKind>,
 ) -> Result<(StatusCode, Json<NewSecret>), ConsoleError> {
-    workspace.require(Action::Administer)?;
-    let now = state.now();
-    workspace.require_recent(now, ConsolePage::Keys)?;
-    let mut tx = state.store.system(Reason::Workspaces).await?;
-    let account = found(&mut tx, &workspace, id).await?;
-    if !account.auth_method.has_secret() {
-        return Err(ConsoleError::conflict(
-            "has_keys",
-            "This account proves itself by key and has no secrets.",
-        ));
-    }
-    let secret = add_secret(&mut tx, account.client, now).await?;
-    let detail = json!({ "secret": secret.secret.id });
-    let event = workspace.event(
-        "service_account.secret_added",
-        "service_account",
-        id,
-        detail,
-    );
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
-    tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(secret)))
-}
-
-/// Creates a secret for a client that may have one more.
-pub(crate) async fn add_secret(
-    tx: &mut SystemTx,
-    client: ClientId,
-    now: OffsetDateTime,
-) -> Result<NewSecret, ConsoleError> {
-    let secret = SecretToken::generate(TokenForm::ClientSecret)?;
-    let id = client_secrets::add(tx, client, &secret.digest(), secret.hint(), now)
-        .await?
-        .ok_or_else(|| {
-            ConsoleError::conflict(
-                "too_many_secrets",
-                "There are two secrets already. Revoke the one that is not used any more first.",
-            )
-        })?;
-    Ok(NewSecret {
-        secret: ClientSecret {
-            id,
-            hint: secret.hint().to_owned(),
-            created_at: now,
-            last_used_at: None,
-        },
-        client_secret: secret.expose().to_owned(),
-    })
+    change.add_secret().await
 }
 
 /// Revokes a secret. Older tokens of the account are refused within a second; with its other secret
@@ -590,38 +432,8 @@ pub(crate) async fn add_secret(
         ("secret" = String, Path, description = "Secret")),
     responses((status = 204, description = "Revoked.")))]
 pub(crate) async fn revoke_account_secret(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    PathId(id): PathId<ServiceAccountKind>,
+    change: CredentialChange<ServiceAccountKind>,
     secret: PathPart<SecretPart>,
-    context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
-    workspace.require(Action::Administer)?;
-    let now = state.now();
-    let mut tx = state.store.system(Reason::Workspaces).await?;
-    let account = found(&mut tx, &workspace, id).await?;
-    if !client_secrets::revoke(&mut tx, account.client, secret.id, now).await? {
-        return Err(ConsoleError::not_found("this secret"));
-    }
-    let epoch = service_accounts::end_tokens(&mut tx, workspace.id, id, now).await?;
-    let detail = json!({ "secret": secret.id });
-    let event = workspace.event(
-        "service_account.secret_revoked",
-        "service_account",
-        id,
-        detail,
-    );
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
-    tx.commit().await?;
-    tell(&state, id, epoch);
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// The part `{secret}` of a path.
-#[derive(Debug)]
-pub struct SecretPart;
-
-impl crate::input::Part for SecretPart {
-    const NAME: &'static str = "secret";
-    type Kind = ClientSecretKind;
+    change.revoke_secret(secret.id).await
 }

@@ -21,18 +21,18 @@ use portolan_storage::{
     accounts::users,
     registry::{
         credentials as stored_credentials,
-        upstream_oauth::{self as stored, Connection, SignIn},
+        upstream_oauth::{self as stored, ConnectedAccount, SignIn},
     },
 };
 use portolan_upstream::oauth::AuthorizationServer;
-use portolan_upstream_sync::connect::flow::{self, Asked, ConnectError};
+use portolan_upstream_sync::connect::flow::{self, ConnectError, ConnectRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
-    change,
+    change::{self, Editor},
     input::{JsonBody, PathId},
     sign_in::form::{EnteredClient, SignInForm},
     source_rows::found,
@@ -211,7 +211,7 @@ async fn seen(
         Some(row) => users::find(&mut tx, row.connected_by).await?,
         None => None,
     };
-    let view = |row: Connection| SignInConnection {
+    let view = |row: ConnectedAccount| SignInConnection {
         status: row.status,
         reason: row.reason,
         issuer: row.issuer,
@@ -274,15 +274,12 @@ pub(crate) async fn show_sign_in(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = SignInForm, responses((status = 200, description = "Set.", body = SignInView)))]
 pub(crate) async fn set_sign_in(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<SignInForm>,
 ) -> Result<Json<SignInView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
     let scope = request.scopes()?;
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.state.store.tenant(editor.workspace.id).await?;
     let kind = found(&mut tx, id).await?.kind;
     let replaces = stored::sign_in(&mut tx, id).await?.is_some()
         || stored_credentials::find(&mut tx, id).await?.is_some();
@@ -292,19 +289,20 @@ pub(crate) async fn set_sign_in(
     // The first sign-in or credential is part of set-up. Replacing one changes the account of every
     // member's calls.
     if replaces {
-        workspace.require_recent_at_source(state.now(), id)?;
+        editor
+            .workspace
+            .require_recent_at_source(editor.state.now(), id)?;
     }
     let (sharing, method) = (request.sharing.word(), request.method.word());
     let client = request.client.map(EnteredClient::checked).transpose()?;
     let entered = match request.server {
-        Some(server) => Some(server.found(&state).await?),
+        Some(server) => Some(server.found(&editor.state).await?),
         None => None,
     };
-    let mut tx = state.store.system(Reason::Upstreams).await?;
-    let mut leaving = stored::leaving(&mut tx, workspace.id, Some(id), None).await?;
+    let mut tx = editor.state.store.system(Reason::Upstreams).await?;
+    let mut leaving = stored::leaving(&mut tx, editor.workspace.id, Some(id), None).await?;
     drop(tx);
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     found(&mut tx, id).await?;
     // Locked: the second of two concurrent requests finds the result of the first.
     stored::next_client_version(&mut tx, id).await?;
@@ -334,14 +332,14 @@ pub(crate) async fn set_sign_in(
         method,
         scope.as_deref(),
         stored_server.as_ref(),
-        now,
+        editor.now,
     )
     .await?;
     // An API is opened by a sign-in or by a credential.
     let credential_removed =
         kind != SourceKind::Mcp && stored_credentials::delete(&mut tx, id).await?;
     if let Some(client) = &client {
-        flow::put_client(&state, &mut tx, id, None, "entered", client)
+        flow::put_client(&editor.state, &mut tx, id, None, "entered", client)
             .await
             .map_err(refused)?;
     }
@@ -349,10 +347,11 @@ pub(crate) async fn set_sign_in(
         "sharing": sharing, "method": method, "client_entered": client.is_some(), "issuer": server.map(|server| server.issuer),
         "credential_removed": credential_removed,
     });
-    let entry = ("upstream.sign_in_set", "source", id.to_string(), detail);
-    change::commit(tx, &workspace, &context, now, entry).await?;
-    flow::give_back_later(&state, workspace.id, leaving);
-    Ok(Json(seen(&state, &workspace, id).await?))
+    editor
+        .commit(tx, "upstream.sign_in_set", "source", id, detail)
+        .await?;
+    flow::give_back_later(&editor.state, editor.workspace.id, leaving);
+    Ok(Json(seen(&editor.state, &editor.workspace, id).await?))
 }
 
 /// Removes the OAuth sign-in of a source. The client and every account are deleted, those of
@@ -381,13 +380,8 @@ pub(crate) async fn delete_sign_in(
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
     if stored::delete_sign_in(&mut tx, id).await? {
-        let entry = (
-            "upstream.sign_in_removed",
-            "source",
-            id.to_string(),
-            json!({}),
-        );
-        change::commit(tx, &workspace, &context, now, entry).await?;
+        let event = workspace.event("upstream.sign_in_removed", "source", id, json!({}));
+        change::commit(tx, &context, now, &event).await?;
         flow::give_back_later(&state, workspace.id, gone);
     }
     Ok(StatusCode::NO_CONTENT)
@@ -446,7 +440,7 @@ pub(crate) async fn connect_source(
             .map_err(refused)?;
         return Ok(Json(ConnectAnswer { url: None }));
     }
-    let asked = Asked {
+    let asked = ConnectRequest {
         account,
         user,
         session: workspace.session.id,

@@ -18,7 +18,7 @@ use portolan_storage::{
         credential_states, credentials,
         sources::{self, NewSource},
         tools::Imported,
-        upstream_oauth,
+        trash, upstream_oauth,
     },
 };
 use portolan_upstream_sync::connect::flow;
@@ -28,7 +28,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use crate::{
-    change::{self, Deleted},
+    change::{self, Deleted, Editor},
     imports::{self, DocumentInput, Loaded},
     input::{JsonBody, PathId},
     listing::Listing,
@@ -193,14 +193,8 @@ async fn insert(
     sources::insert(&mut tx, new, now).await?;
     insert_tools(&mut tx, new.id, tools, now).await?;
     let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools.len() });
-    change::commit(
-        tx,
-        workspace,
-        context,
-        now,
-        ("source.created", "source", new.id.to_string(), detail),
-    )
-    .await
+    let event = workspace.event("source.created", "source", new.id, detail);
+    change::commit(tx, context, now, &event).await
 }
 
 /// One source.
@@ -303,14 +297,8 @@ pub(crate) async fn change_source(
     }
     let detail = json!({ "name": name, "base_url": stored, "settings": settings, "credential_removed": credential_removed });
     let source = found(&mut tx, id).await?;
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.changed", "source", id.to_string(), detail),
-    )
-    .await?;
+    let event = workspace.event("source.changed", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
     flow::give_back_later(&state, workspace.id, leaving);
     Ok(Json(view(source)))
 }
@@ -320,26 +308,17 @@ pub(crate) async fn change_source(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]
 pub(crate) async fn delete_source(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<Deleted>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let source = found(&mut tx, id).await?;
-    sources::delete(&mut tx, id, now).await?;
+    trash::delete(&mut tx, id, editor.now).await?;
     let detail = json!({ "name": source.name });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.deleted", "source", id.to_string(), detail),
-    )
-    .await?;
-    Ok(Json(Deleted::at(now)))
+    editor
+        .commit(tx, "source.deleted", "source", id, detail)
+        .await?;
+    Ok(Json(Deleted::at(editor.now)))
 }
 
 /// Takes a deletion back.
@@ -347,26 +326,17 @@ pub(crate) async fn delete_source(
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "Restored.", body = SourceView)))]
 pub(crate) async fn restore_source(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<Json<SourceView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    if !sources::restore(&mut tx, id, now).await? {
+    let mut tx = editor.begin().await?;
+    if !trash::restore(&mut tx, id, editor.now).await? {
         return Err(ConsoleError::not_restorable("source"));
     }
     let source = found(&mut tx, id).await?;
     let detail = json!({ "name": source.name });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.restored", "source", id.to_string(), detail),
-    )
-    .await?;
+    editor
+        .commit(tx, "source.restored", "source", id, detail)
+        .await?;
     Ok(Json(view(source)))
 }

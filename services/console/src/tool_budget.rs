@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    choices::{ChosenTool, MOST as MOST_TOOLS},
     client_limits::{self, ClientWarning, Listed},
     input::JsonBody,
-    servers::{ChosenTool, MOST_TOOLS},
     workspace::Workspace,
 };
 

@@ -8,13 +8,11 @@ use portolan_model::{
     member::Action,
     registry::ToolState,
 };
-use portolan_site::{
-    console_error::ConsoleError, request_context::RequestContext, state::AuthState,
-};
+use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     TenantTx,
     registry::{
-        servers,
+        published_items::{self, PublishedItem as _},
         tools::{self, Filter, Overrides, Tool},
     },
 };
@@ -24,9 +22,9 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::{
-    change,
-    input::{JsonBody, PathId, QueryParameters, cursor, given, read_cursor},
-    listing::Listing,
+    change::Editor,
+    input::{JsonBody, PathId, QueryParameters, given},
+    listing::{Listing, Pages},
     source_rows::found,
     workspace::Workspace,
 };
@@ -207,15 +205,13 @@ async fn page(
     tx: &mut TenantTx,
     query: ToolQuery,
 ) -> Result<Listing<ToolSummary>, ConsoleError> {
-    let after = match query.cursor {
-        Some(text) => Some(position(&read_cursor(
-            &state.keys,
-            LIST,
-            workspace.id,
-            &text,
-        )?)?),
-        None => None,
+    let pages = Pages {
+        keys: &state.keys,
+        list: LIST,
+        workspace: workspace.id,
+        size: PAGE,
     };
+    let after = pages.position(query.cursor.as_deref(), position)?;
     let words = query
         .query
         .as_deref()
@@ -228,13 +224,9 @@ async fn page(
         after: after.as_ref().map(|(name, id)| (name.as_str(), *id)),
         ..Filter::default()
     };
-    let mut found = tools::list(tx, &filter, i64::try_from(PAGE + 1).unwrap_or(i64::MAX)).await?;
-    let has_more = found.len() > PAGE;
-    found.truncate(PAGE);
-    let next_cursor = found.last().filter(|_| has_more).map(|last| {
-        let mut position = last.id.uuid().as_bytes().to_vec();
-        position.extend_from_slice(last.name().as_bytes());
-        cursor(&state.keys, LIST, workspace.id, &position)
+    let mut found = tools::list(tx, &filter, pages.limit()).await?;
+    let next_cursor = pages.cut(&mut found, |last| {
+        [last.id.uuid().as_bytes().as_slice(), last.name().as_bytes()].concat()
     });
     Ok(Listing {
         items: found.iter().map(summary).collect(),
@@ -242,13 +234,11 @@ async fn page(
     })
 }
 
-fn position(bytes: &[u8]) -> Result<(String, ToolId), ConsoleError> {
-    let invalid =
-        || ConsoleError::invalid("invalid_cursor", "Start from the first page.").field("cursor");
-    let (id, name) = bytes.split_at_checked(16).ok_or_else(invalid)?;
-    let id = Uuid::from_slice(id).map_err(|_| invalid())?;
-    let name = String::from_utf8(name.to_vec()).map_err(|_| invalid())?;
-    Ok((name, ToolId::from_uuid(id)))
+/// The name and id of a cursor.
+fn position(bytes: &[u8]) -> Option<(String, ToolId)> {
+    let (id, name) = bytes.split_at_checked(16)?;
+    let name = String::from_utf8(name.to_vec()).ok()?;
+    Some((name, ToolId::from_uuid(Uuid::from_slice(id).ok()?)))
 }
 
 /// Tools of all sources, by name.
@@ -355,15 +345,11 @@ fn tool_name(text: &str) -> Result<String, ConsoleError> {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
     request_body = ToolChange, responses((status = 200, description = "Changed.", body = ToolView)))]
 pub(crate) async fn change_tool(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<ToolKind>,
     JsonBody(request): JsonBody<ToolChange>,
 ) -> Result<Json<ToolView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let before = found_tool(&mut tx, id).await?;
     let mut overrides = before.overrides.clone();
     // An empty field of a form means the imported text, as null does.
@@ -385,7 +371,7 @@ pub(crate) async fn change_tool(
             .transpose()?;
     }
     let enabled = request.enabled.unwrap_or(before.enabled);
-    tools::customise(&mut tx, id, &overrides, enabled, now).await?;
+    tools::customise(&mut tx, id, &overrides, enabled, editor.now).await?;
     let (old_name, new_name) = (
         before.name().to_owned(),
         overrides
@@ -394,10 +380,10 @@ pub(crate) async fn change_tool(
             .unwrap_or(before.original.name.clone()),
     );
     if old_name != new_name {
-        servers::rename_tool(&mut tx, id, &old_name, &new_name)
+        published_items::rename(&mut tx, id, &old_name, &new_name)
             .await
             .map_err(|error| {
-                if error.is_conflict_on(servers::NAME_CLASH) {
+                if error.is_conflict_on(ToolKind::CLASH) {
                     ConsoleError::conflict(
                         "name_clash",
                         format!(
@@ -419,14 +405,9 @@ pub(crate) async fn change_tool(
     let detail = json!({ "name": changed.name, "title_changed": changed.title.is_some(),
         "description_changed": changed.description.is_some(), "enabled": enabled });
     let tool = found_tool(&mut tx, id).await?;
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("tool.changed", "tool", id.to_string(), detail),
-    )
-    .await?;
+    editor
+        .commit(tx, "tool.changed", "tool", id, detail)
+        .await?;
     Ok(Json(view(tool)))
 }
 
@@ -453,12 +434,9 @@ pub struct Switched {
 #[utoipa::path(post, path = "/workspaces/{ws}/tools/enabled", tag = "tools", params(("ws" = String, Path, description = "Slug")),
     request_body = SwitchTools, responses((status = 200, description = "Switched.", body = Switched)))]
 pub(crate) async fn switch_tools(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     JsonBody(request): JsonBody<SwitchTools>,
 ) -> Result<Json<Switched>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
     if request.ids.len() > MOST_SWITCHED {
         return Err(ConsoleError::invalid(
             "too_many",
@@ -466,19 +444,14 @@ pub(crate) async fn switch_tools(
         )
         .field("ids"));
     }
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let ids = tools::set_enabled(&mut tx, &request.ids, request.enabled, now).await?;
+    let mut tx = editor.begin().await?;
+    let ids =
+        published_items::set_enabled(&mut tx, &request.ids, request.enabled, editor.now).await?;
     if !ids.is_empty() {
         let detail = json!({ "enabled": request.enabled, "tools": ids.len() });
-        change::commit(
-            tx,
-            &workspace,
-            &context,
-            now,
-            ("tools.switched", "tenant", workspace.id.to_string(), detail),
-        )
-        .await?;
+        editor
+            .commit(tx, "tools.switched", "tenant", editor.workspace.id, detail)
+            .await?;
     }
     Ok(Json(Switched {
         changed: ids.len(),

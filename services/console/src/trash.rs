@@ -6,7 +6,7 @@ use portolan_model::{
     member::Action,
 };
 use portolan_site::{console_error::ConsoleError, state::AuthState};
-use portolan_storage::registry::trash::{self, Entry, KEPT, Kind};
+use portolan_storage::registry::trash::{self, DeletedItem, KEPT};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -40,7 +40,8 @@ pub enum DeletedKind {
     Resource,
 }
 
-fn view(entry: Entry) -> DeletedThing {
+fn view(entry: DeletedItem) -> DeletedThing {
+    use trash::DeletedKind as Kind;
     let (kind, id) = match entry.kind {
         Kind::Source => (DeletedKind::Source, SourceId::from(entry.id).to_string()),
         Kind::Server => (DeletedKind::Server, ServerId::from(entry.id).to_string()),

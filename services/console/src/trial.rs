@@ -11,7 +11,7 @@ use portolan_http_tools::{
     ToolAnswer, execute::execute,
 };
 use portolan_model::{
-    id::ToolKind,
+    id::{TenantId, ToolKind},
     limits::LimitName,
     member::Action,
     registry::{CallOutcome, SourceKind},
@@ -25,12 +25,13 @@ use portolan_storage::{
     registry::{
         credential_states::{self, Seen},
         sources::Source,
+        tools::Tool,
     },
 };
 use portolan_upstream::{OfferedIn, oauth::Challenge};
 use portolan_upstream_sync::{
     credentials::state_of,
-    look::{self, LookError, Opener, Target},
+    look::{self, LookError, LookTarget, Opener},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -263,52 +264,95 @@ pub(crate) async fn try_tool(
     if let Some(seconds) = console.calls.count(workspace.id, most).await {
         return Err(ConsoleError::over_limit(seconds));
     }
-    let name = tool.name().to_owned();
-    if source.kind == SourceKind::Mcp {
-        let target = Target {
-            tenant: workspace.id,
-            url: Url::parse(&source.base_url)
-                .map_err(|error| ConsoleError::internal("stored address", error))?,
-            settings: source.settings,
-            opened_by: opener.as_opened_by(),
-        };
-        let place = tool.plan.get("upstream").and_then(OfferedIn::of);
-        let call = look::Call {
-            name: &tool.operation_key,
-            arguments: &request.arguments,
-            input_schema: &tool.input_schema,
-            in_a_session: place == Some(OfferedIn::Sessions),
-        };
-        let begun = Instant::now();
-        let tried = look::try_tool(&state, target, call).await;
-        let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
-        let connect = || connect_page(&state, &opener);
-        let proof = match &tried {
-            Ok(_) => Some(Proof::Works),
-            Err(error) => error.proof(),
-        };
-        let seen = seen(&source, &opener, proof, state.now());
-        let (trial, outcome) = of_upstream(tried, duration_ms, connect);
-        measure(source.kind, outcome, begun);
-        let call = Call {
-            at,
-            server: None,
-            tool_name: name,
-            client_name: Some("Portolan console".to_owned()),
-            user: Some(workspace.session.user),
-            outcome,
-            status: None,
-            duration_ms,
-        };
-        let mut tx = state.store.tenant(workspace.id).await?;
-        calls::insert_many(&mut tx, &[call]).await?;
-        credential_states::note(&mut tx, seen.as_slice(), false).await?;
-        tx.commit().await?;
-        return Ok(Json(trial));
-    }
-    let plan = serde_json::from_value(tool.plan)
+    let begun = Instant::now();
+    let tried = match source.kind {
+        SourceKind::Mcp => {
+            try_upstream(&state, workspace.id, &source, &opener, &tool, &request).await?
+        }
+        _ => try_api(&state, &source, &opener, &tool, request).await?,
+    };
+    measure(source.kind, tried.outcome, begun);
+    let call = Call {
+        at,
+        server: None,
+        tool_name: tool.name().to_owned(),
+        client_name: Some("Portolan console".to_owned()),
+        user: Some(workspace.session.user),
+        outcome: tried.outcome,
+        status: tried.status,
+        duration_ms: tried.trial.duration_ms,
+    };
+    let seen = seen(&source, &opener, tried.proof, state.now());
+    let mut tx = state.store.tenant(workspace.id).await?;
+    calls::insert_many(&mut tx, &[call]).await?;
+    credential_states::note(&mut tx, seen.as_slice(), credential_states::Repeat::Seldom).await?;
+    tx.commit().await?;
+    Ok(Json(tried.trial))
+}
+
+/// A trial, with what the call log and the credential's state take from it.
+struct Tried {
+    trial: Trial,
+    outcome: CallOutcome,
+    status: Option<u16>,
+    proof: Option<Proof>,
+}
+
+fn milliseconds(begun: Instant) -> u32 {
+    u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX)
+}
+
+/// Calls a tool of an MCP server.
+async fn try_upstream(
+    state: &AuthState,
+    tenant: TenantId,
+    source: &Source,
+    opener: &Opener,
+    tool: &Tool,
+    request: &TrialRequest,
+) -> Result<Tried, ConsoleError> {
+    let target = LookTarget {
+        tenant,
+        url: Url::parse(&source.base_url)
+            .map_err(|error| ConsoleError::internal("stored address", error))?,
+        settings: source.settings.clone(),
+        opened_by: opener.as_opened_by(),
+    };
+    let place = tool.plan.get("upstream").and_then(OfferedIn::of);
+    let call = look::Call {
+        name: &tool.operation_key,
+        arguments: &request.arguments,
+        input_schema: &tool.input_schema,
+        in_a_session: place == Some(OfferedIn::Sessions),
+    };
+    let begun = Instant::now();
+    let tried = look::try_tool(state, target, call).await;
+    let duration_ms = milliseconds(begun);
+    let proof = match &tried {
+        Ok(_) => Some(Proof::Works),
+        Err(error) => error.proof(),
+    };
+    let (trial, outcome) = of_upstream(tried, duration_ms, || connect_page(state, opener));
+    Ok(Tried {
+        trial,
+        outcome,
+        status: None,
+        proof,
+    })
+}
+
+/// Calls an API.
+async fn try_api(
+    state: &AuthState,
+    source: &Source,
+    opener: &Opener,
+    tool: &Tool,
+    request: TrialRequest,
+) -> Result<Tried, ConsoleError> {
+    let plan = serde_json::from_value(tool.plan.clone())
         .map_err(|error| ConsoleError::internal("stored plan", error))?;
-    let compiled = CompiledTool::new(tool.input_schema, tool.output_schema, plan);
+    let input = tool.input_schema.clone();
+    let compiled = CompiledTool::new(input, tool.output_schema.clone(), plan);
     let base_url = Url::parse(&source.base_url)
         .map_err(|error| ConsoleError::internal("stored base URL", error))?;
     let target = CallTarget::new(base_url, &source.settings);
@@ -325,7 +369,7 @@ pub(crate) async fn try_tool(
     };
     let arguments = Value::Object(request.arguments);
     let begun = Instant::now();
-    let answer = match &opener {
+    let answer = match opener {
         Opener::Credential(slot) => {
             let caller = Caller {
                 credential: slot.as_ref(),
@@ -335,31 +379,18 @@ pub(crate) async fn try_tool(
         }
         Opener::Account(account) => {
             let place = (*account, source.base_url.as_str());
-            match with_account(&state, &caller, place, &compiled, &arguments).await {
+            match with_account(state, &caller, place, &compiled, &arguments).await {
                 Ok(answer) => answer,
-                Err(error) => not_opened(&error, || connect_page(&state, &opener)),
+                Err(error) => not_opened(&error, || connect_page(state, opener)),
             }
         }
     };
-    let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
-    measure(source.kind, answer.outcome, begun);
-
-    let call = Call {
-        at,
-        server: None,
-        tool_name: name,
-        client_name: Some("Portolan console".to_owned()),
-        user: Some(workspace.session.user),
+    Ok(Tried {
         outcome: answer.outcome,
         status: answer.status,
-        duration_ms,
-    };
-    let seen = seen(&source, &opener, answer.proof, state.now());
-    let mut tx = state.store.tenant(workspace.id).await?;
-    calls::insert_many(&mut tx, &[call]).await?;
-    credential_states::note(&mut tx, seen.as_slice(), false).await?;
-    tx.commit().await?;
-    Ok(Json(trial(answer, duration_ms)))
+        proof: answer.proof,
+        trial: trial(answer, milliseconds(begun)),
+    })
 }
 
 /// The result of a call as a test of its source's credential, if it used one.

@@ -11,9 +11,7 @@ use portolan_model::{
     member::Action,
     registry::{SourceKind, SourceSettings},
 };
-use portolan_site::{
-    console_error::ConsoleError, request_context::RequestContext, state::AuthState, turns::Turn,
-};
+use portolan_site::{console_error::ConsoleError, state::AuthState, turns::Turn};
 use portolan_storage::{
     StorageError, TenantTx,
     registry::{
@@ -25,7 +23,7 @@ use portolan_storage::{
 };
 use portolan_upstream::{Offer, OfferedPrompt, OfferedResource, OfferedTool, UpstreamError};
 use portolan_upstream_sync::{
-    look::{self, LookError, Target},
+    look::{self, LookError, LookTarget},
     sync::{
         self, LONGEST_NAME, PendingChanges, SyncError, Synced, UpstreamChange, Why, longest_name,
     },
@@ -37,7 +35,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use crate::{
-    change,
+    change::Editor,
     credentials::{self, CredentialForm},
     input::{JsonBody, PathId},
     sign_in::{Sharing, SignInMethod},
@@ -244,7 +242,7 @@ pub(crate) async fn preview_upstream(
     workspace.require(Action::EditRegistry)?;
     let url = endpoint_url(&state, &request.url)?;
     let slot = slot(request.credential)?;
-    let target = Target {
+    let target = LookTarget {
         tenant: workspace.id,
         url,
         settings: SourceSettings::default(),
@@ -328,13 +326,10 @@ const fn held() -> bool {
 #[utoipa::path(post, path = "/workspaces/{ws}/upstreams", tag = "upstreams", params(("ws" = String, Path, description = "Slug")),
     request_body = NewUpstream, responses((status = 201, description = "Added.", body = SourceView)))]
 pub(crate) async fn add_upstream(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     JsonBody(request): JsonBody<NewUpstream>,
 ) -> Result<(StatusCode, Json<SourceView>), ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let url = endpoint_url(&state, &request.url)?;
+    let url = endpoint_url(&editor.state, &request.url)?;
     let prefix = checked_prefix(&request.prefix)?;
     let slot = slot(request.credential)?;
     if slot.is_some() && request.sign_in.is_some() {
@@ -344,14 +339,14 @@ pub(crate) async fn add_upstream(
     let offer = if request.sign_in.is_some() {
         None
     } else {
-        let target = Target {
-            tenant: workspace.id,
+        let target = LookTarget {
+            tenant: editor.workspace.id,
             url: url.clone(),
             settings: SourceSettings::default(),
             opened_by: slot.as_ref().into(),
         };
-        let _turn = turn(&state, &workspace).await?;
-        let looked = look::look(&state, target).await;
+        let _turn = turn(&editor.state, &editor.workspace).await?;
+        let looked = look::look(&editor.state, target).await;
         Some(looked.map_err(|error| not_looked_at(&error))?)
     };
     if let Some((what, name, length)) = offer.as_ref().and_then(longest_name)
@@ -378,58 +373,60 @@ pub(crate) async fn add_upstream(
         document: None,
         security: &json!([]),
     };
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     crate::source_rows::has_room(&mut tx).await?;
-    sources::insert(&mut tx, &new, now).await?;
-    stored::insert(&mut tx, new.id, prefix, request.hold_changes, now).await?;
+    sources::insert(&mut tx, &new, editor.now).await?;
+    stored::insert(&mut tx, new.id, prefix, request.hold_changes, editor.now).await?;
     if let Some(slot) = &slot {
         let version = stored_credentials::next_version(&mut tx, new.id)
             .await?
             .ok_or_else(|| ConsoleError::not_found("this source"))?;
         let credential = &slot.credential;
         let sealed = credentials::seal(
-            &state,
+            &editor.state,
             &mut tx,
-            workspace.id,
+            editor.workspace.id,
             new.id,
             version,
             credential,
-            now,
+            editor.now,
         )
         .await?;
-        stored_credentials::put(&mut tx, new.id, &sealed, &credential.hint(), now).await?;
+        stored_credentials::put(&mut tx, new.id, &sealed, &credential.hint(), editor.now).await?;
         // The server was looked at with it.
         if offer.is_some() {
             let seen = Seen {
                 source: new.id,
                 version,
-                state: credential_states::State::Works,
-                at: now,
+                state: credential_states::CredentialState::Works,
+                at: editor.now,
             };
-            credential_states::note(&mut tx, &[seen], true).await?;
+            credential_states::note(&mut tx, &[seen], credential_states::Repeat::Always).await?;
         }
     }
     if let Some(sharing) = request.sign_in {
         let method = SignInMethod::default().word();
-        upstream_oauth::set_sign_in(&mut tx, new.id, sharing.word(), method, None, None, now)
-            .await?;
+        upstream_oauth::set_sign_in(
+            &mut tx,
+            new.id,
+            sharing.word(),
+            method,
+            None,
+            None,
+            editor.now,
+        )
+        .await?;
     }
     if let Some(offer) = &offer {
         let chosen = request.tools.as_deref();
-        sync::take_first(&mut tx, new.id, offer, prefix, chosen, now).await?;
+        sync::take_first(&mut tx, new.id, offer, prefix, chosen, editor.now).await?;
     }
     let tools = offer.as_ref().map_or(0, |offer| offer.tools.len());
     let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools });
     let source = view(found(&mut tx, new.id).await?);
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("source.created", "source", new.id.to_string(), detail),
-    )
-    .await?;
+    editor
+        .commit(tx, "source.created", "source", new.id, detail)
+        .await?;
     Ok((StatusCode::CREATED, Json(source)))
 }
 
@@ -530,16 +527,12 @@ pub struct UpstreamSettings {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = UpstreamSettings, responses((status = 200, description = "Changed.", body = UpstreamView)))]
 pub(crate) async fn change_upstream(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<UpstreamSettings>,
 ) -> Result<Json<UpstreamView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
     let prefix = request.prefix.as_deref().map(checked_prefix).transpose()?;
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut tx = editor.begin().await?;
     let before = known(&mut tx, id).await?;
     if let Some(prefix) = prefix
         && prefix != before.prefix
@@ -564,14 +557,9 @@ pub(crate) async fn change_upstream(
     stored::configure(&mut tx, id, prefix, request.hold_changes).await?;
     let answer = known(&mut tx, id).await?;
     let detail = json!({ "prefix": prefix, "hold_changes": request.hold_changes });
-    change::commit(
-        tx,
-        &workspace,
-        &context,
-        now,
-        ("upstream.changed", "source", id.to_string(), detail),
-    )
-    .await?;
+    editor
+        .commit(tx, "upstream.changed", "source", id, detail)
+        .await?;
     Ok(Json(answer))
 }
 

@@ -225,7 +225,7 @@ impl Writer {
             return Ok(());
         }
         let mut tx = self.store.node(tenant).await?;
-        credential_states::note(&mut tx, seen, false).await?;
+        credential_states::note(&mut tx, seen, credential_states::Repeat::Seldom).await?;
         tx.commit().await
     }
 

@@ -188,9 +188,9 @@ impl Node {
         verifier.set_keys(&signing.jwks(NOW)).unwrap();
         let store = Store::connect_later(&StorageConfig {
             // The discard port has no listener: the database is away.
-            url: "postgres://nobody@127.0.0.1:9/none".to_owned(),
+            url: "postgres://nobody@127.0.0.1:9/none".to_owned().into(),
             max_connections: 1,
-            acquire_timeout: Duration::from_secs(2),
+            acquire_timeout_ms: 2_000,
         });
         let allow = vec![AllowedDestination::address(upstream.ip(), upstream.port())];
         let (revocations, stopping) = (Revocations::default(), CancellationToken::new());

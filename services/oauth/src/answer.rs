@@ -11,11 +11,11 @@ use crate::error::ErrorCode;
 
 /// The redirect with the answer.
 #[derive(Clone)]
-pub(crate) struct Answer {
+pub(crate) struct RedirectAnswer {
     location: String,
 }
 
-impl Answer {
+impl RedirectAnswer {
     /// The answer after an approval.
     pub(crate) fn code(issuer: &str, redirect_uri: &str, state: Option<&str>, code: &str) -> Self {
         Self::build(
@@ -69,7 +69,7 @@ impl Answer {
         &self.location
     }
 
-    /// Reads the text of [`Answer::as_str`].
+    /// Reads the text of [`RedirectAnswer::as_str`].
     pub(crate) fn from_text(location: String) -> Self {
         Self { location }
     }
@@ -119,7 +119,7 @@ mod tests {
 
     const ISSUER: &str = "https://mcp.example.com";
 
-    fn parameters(answer: &Answer) -> Vec<(String, String)> {
+    fn parameters(answer: &RedirectAnswer) -> Vec<(String, String)> {
         let (_, query) = answer.as_str().split_once('?').unwrap();
         url::form_urlencoded::parse(query.as_bytes())
             .into_owned()
@@ -136,7 +136,7 @@ mod tests {
             ("https://a.example/cb", StatusCode::SEE_OTHER),
             ("http://127.0.0.1:3000/cb", StatusCode::SEE_OTHER),
         ] {
-            let answer = Answer::code(ISSUER, uri, None, "ac_1");
+            let answer = RedirectAnswer::code(ISSUER, uri, None, "ac_1");
             let response = answer.into_response("App").unwrap();
             assert_eq!(response.status(), status, "{uri}");
         }
@@ -150,8 +150,8 @@ mod tests {
             "cursor://app/cb?x=1&",
         ] {
             for answer in [
-                Answer::code(ISSUER, uri, Some("s"), "ac_1"),
-                Answer::error(ISSUER, uri, Some("s"), ErrorCode::AccessDenied, "no"),
+                RedirectAnswer::code(ISSUER, uri, Some("s"), "ac_1"),
+                RedirectAnswer::error(ISSUER, uri, Some("s"), ErrorCode::AccessDenied, "no"),
             ] {
                 let parameters = parameters(&answer);
                 let of = |wanted: &str| {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn case_20_state_comes_back_byte_for_byte() {
         let state = format!("&#%\"+ ä<script>{}", "x".repeat(2000));
-        let answer = Answer::code(ISSUER, "https://a.example/cb", Some(&state), "ac_1");
+        let answer = RedirectAnswer::code(ISSUER, "https://a.example/cb", Some(&state), "ac_1");
         assert_eq!(
             parameters(&answer)
                 .iter()

@@ -15,11 +15,12 @@ use portolan_model::{
     Timestamp,
     id::RequestId,
     redirect,
-    resource::{Asked, Site as ResourceSite},
+    resource::{RequestedResource, Site as ResourceSite},
     scope::{self, ScopeSet},
 };
 use portolan_site::{
     browser::Browser,
+    oauth_parts::REQUEST_SECS,
     pages::{self, fault::PageError},
     request_context::RequestContext,
     session::MaybeAnySession,
@@ -37,7 +38,7 @@ use serde_json::Value;
 use time::Duration;
 
 use crate::{
-    answer::Answer,
+    answer::RedirectAnswer,
     clients::metadata_document::{self, DocumentFault},
     connection_diagnostics::{self, DescribeStep},
     error::ErrorCode,
@@ -55,14 +56,14 @@ const MAX_OPEN: i64 = 100;
 
 /// A fault before the redirect URI is proved, with the text of its page.
 #[derive(Debug)]
-struct Fault {
+struct UnprovedFault {
     status: StatusCode,
     title: &'static str,
     text: String,
     rule: &'static str,
 }
 
-impl Fault {
+impl UnprovedFault {
     fn new(rule: &'static str, text: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -73,7 +74,7 @@ impl Fault {
     }
 }
 
-/// The page of a [`Fault`].
+/// The page of a [`UnprovedFault`].
 #[derive(Debug, Template)]
 #[template(path = "oauth_error.html")]
 struct FaultPage<'a> {
@@ -84,7 +85,7 @@ struct FaultPage<'a> {
 }
 
 /// A fault after the redirect URI is proved: the error that the redirect carries to the client.
-type Refusal = (ErrorCode, &'static str);
+type AuthorizeRefusal = (ErrorCode, &'static str);
 
 /// The handler.
 pub(crate) async fn authorize(
@@ -119,12 +120,12 @@ pub(crate) async fn authorize(
             }
         };
     step.client_name = Some(client.name.clone());
-    let back = |step: NewEvent, (code, description): Refusal| {
+    let back = |step: NewEvent, (code, description): AuthorizeRefusal| {
         let rule = connection_diagnostics::rules::of(code, description);
         let step = step.sent("error", code.as_str());
         state.oauth.recorder.record(step.refused(rule, description));
         metrics::counter!("oauth_authorize_total", "outcome" => code.as_str()).increment(1);
-        Answer::error(
+        RedirectAnswer::error(
             state.site.issuer(),
             &redirect_uri,
             echo.as_deref(),
@@ -174,7 +175,7 @@ pub(crate) async fn authorize(
         decided_at: None,
         outcome_sealed: None,
         created_at: now,
-        expires_at: now + Duration::seconds(state.oauth.config.request_secs),
+        expires_at: now + Duration::seconds(REQUEST_SECS),
     };
     authorization_requests::create(&mut tx, &request).await?;
     tx.commit().await?;
@@ -209,7 +210,7 @@ pub(crate) fn needs_sign_in(
     auth_time: Timestamp,
     now: Timestamp,
 ) -> bool {
-    let prompt = Prompt::from_stored(request.prompt.as_deref());
+    let prompt = PromptParameter::from_stored(request.prompt.as_deref());
     let before_request = auth_time < request.created_at;
     ((prompt.login || prompt.select_account) && before_request)
         || request.max_age.is_some_and(|seconds| {
@@ -238,24 +239,24 @@ async fn client_and_redirect(
     context: &RequestContext,
     query: &str,
     parameters: &Parameters,
-) -> Result<Result<Proved, Fault>, PageError> {
+) -> Result<Result<Proved, UnprovedFault>, PageError> {
     if query.len() > MAX_QUERY {
         let text = "The app sent a request that is longer than any app needs.";
-        return Ok(Err(Fault {
+        return Ok(Err(UnprovedFault {
             status: StatusCode::URI_TOO_LONG,
-            ..Fault::new("A1", text)
+            ..UnprovedFault::new("A1", text)
         }));
     }
     let client_id = match parameters.one("client_id") {
         Ok(Some(client_id)) => client_id,
         Ok(None) => {
-            return Ok(Err(Fault::new(
+            return Ok(Err(UnprovedFault::new(
                 "A1",
                 "The app did not say who it is: client_id is missing.",
             )));
         }
         Err(_) => {
-            return Ok(Err(Fault::new(
+            return Ok(Err(UnprovedFault::new(
                 "A1",
                 "The app named itself twice: client_id is repeated.",
             )));
@@ -266,18 +267,18 @@ async fn client_and_redirect(
         Err(fault) => return Ok(Err(fault)),
     };
     if client.is_blocked {
-        return Ok(Err(Fault::new("C12", "This app is blocked here.")));
+        return Ok(Err(UnprovedFault::new("C12", "This app is blocked here.")));
     }
     let redirect_uri = match parameters.one("redirect_uri") {
         Ok(Some(uri)) => uri,
         Ok(None) => {
-            return Ok(Err(Fault::new(
+            return Ok(Err(UnprovedFault::new(
                 "A4",
                 "The app did not say where to return to: redirect_uri is missing.",
             )));
         }
         Err(_) => {
-            return Ok(Err(Fault::new(
+            return Ok(Err(UnprovedFault::new(
                 "A4",
                 "The app named two places to return to: redirect_uri is repeated.",
             )));
@@ -288,7 +289,7 @@ async fn client_and_redirect(
         .iter()
         .any(|registered| redirect::matches(registered, redirect_uri))
     {
-        return Ok(Err(Fault::new(
+        return Ok(Err(UnprovedFault::new(
             "A3",
             "The app wants to return to an address that it did not register: redirect_uri does not match.",
         )));
@@ -297,7 +298,7 @@ async fn client_and_redirect(
     // (AUTH-A6).
     let echo = parameters.first("state");
     if echo.is_some_and(|value| value.len() > MAX_STATE) {
-        return Ok(Err(Fault::new(
+        return Ok(Err(UnprovedFault::new(
             "A6",
             "The app sent a state that is longer than 2048 bytes.",
         )));
@@ -312,7 +313,7 @@ async fn find_client(
     context: &RequestContext,
     client_id: &str,
     parameters: &Parameters,
-) -> Result<Result<Client, Fault>, PageError> {
+) -> Result<Result<Client, UnprovedFault>, PageError> {
     // A `client_id` that begins like a URL can never be a registered id (AUTH-C1).
     if client_id.starts_with("https://") || client_id.starts_with("http://") {
         return match metadata_document::resolve(state, client_id, context).await {
@@ -328,13 +329,13 @@ async fn find_client(
             Err(fault) => {
                 let rule = fault.rule();
                 let text = format!("We could not learn who this app is: {fault}.");
-                Ok(Err(Fault::new(rule, text)))
+                Ok(Err(UnprovedFault::new(rule, text)))
             }
         };
     }
     let mut tx = state.store.system(Reason::OAuth).await?;
     Ok(clients::find(&mut tx, client_id).await?.ok_or_else(|| {
-        Fault::new(
+        UnprovedFault::new(
             "C12",
             "The app is not registered here: its client_id is unknown.",
         )
@@ -348,13 +349,13 @@ struct Details {
     scopes: ScopeSet,
     /// Canonical. `None` leads to the workspace picker.
     resource: Option<String>,
-    prompt: Prompt,
+    prompt: PromptParameter,
     max_age: Option<i32>,
     login_hint: Option<String>,
 }
 
 impl Details {
-    fn read(parameters: &Parameters, resources: &ResourceSite) -> Result<Self, Refusal> {
+    fn read(parameters: &Parameters, resources: &ResourceSite) -> Result<Self, AuthorizeRefusal> {
         use ErrorCode::{InvalidRequest, InvalidScope, InvalidTarget};
         if parameters.has_repeated() {
             return Err((InvalidRequest, "a parameter is repeated"));
@@ -408,7 +409,7 @@ impl Details {
         }
         let scopes = ScopeSet::from_request(parameters.first("scope").unwrap_or_default())
             .map_err(|_| (InvalidScope, "scope is malformed or too long"))?;
-        let prompt = Prompt::read(parameters.first("prompt").unwrap_or_default())?;
+        let prompt = PromptParameter::read(parameters.first("prompt").unwrap_or_default())?;
         let max_age = match parameters.first("max_age").map(str::parse::<i32>) {
             None => None,
             Some(Ok(seconds)) if seconds >= 0 => Some(seconds),
@@ -419,8 +420,8 @@ impl Details {
             (_, Some(_)) => return Err((InvalidTarget, "one resource at a time")),
             (None, None) => None,
             (Some(text), None) => match resources.read(text) {
-                Ok(Asked::Named(resource)) => Some(resources.url(&resource)),
-                Ok(Asked::Origin) => {
+                Ok(RequestedResource::Named(resource)) => Some(resources.url(&resource)),
+                Ok(RequestedResource::Origin) => {
                     metrics::counter!("oauth_resource_absent_total", "form" => "origin")
                         .increment(1);
                     None
@@ -450,15 +451,15 @@ impl Details {
     clippy::struct_excessive_bools,
     reason = "four independent words of one parameter"
 )]
-struct Prompt {
+struct PromptParameter {
     none: bool,
     login: bool,
     consent: bool,
     select_account: bool,
 }
 
-impl Prompt {
-    fn read(text: &str) -> Result<Self, Refusal> {
+impl PromptParameter {
+    fn read(text: &str) -> Result<Self, AuthorizeRefusal> {
         let prompt = Self::from_stored(Some(text));
         if prompt.none && (prompt.login || prompt.consent || prompt.select_account) {
             return Err((ErrorCode::InvalidRequest, "prompt none stands alone"));
@@ -495,7 +496,7 @@ mod tests {
 
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-    fn read(extra: &str) -> Result<Details, Refusal> {
+    fn read(extra: &str) -> Result<Details, AuthorizeRefusal> {
         let base = format!(
             "response_type=code&code_challenge={CHALLENGE}&code_challenge_method=S256&{extra}"
         );

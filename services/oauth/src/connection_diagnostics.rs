@@ -7,10 +7,10 @@
 pub mod rules;
 
 use portolan_keys::digest;
-use portolan_model::resource::{Asked, Resource};
+use portolan_model::resource::{RequestedResource, Resource};
 use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::platform::{
-    connect_events::{NewEvent, Place, Step, StepOutcome},
+    connect_events::{NewEvent, Step, StepOutcome, StepTenant},
     recorder::{bare, kept},
 };
 use serde_json::{Map, Value, json};
@@ -51,7 +51,7 @@ impl DescribeStep for NewEvent {
 
     fn resource(mut self, resource: Option<&Resource>) -> Self {
         if let Some(slug) = resource.and_then(Resource::tenant) {
-            self.place = Place::Slug(slug.to_owned());
+            self.place = StepTenant::Slug(slug.to_owned());
         }
         self.server = resource.and_then(Resource::server).map(str::to_owned);
         self
@@ -75,7 +75,7 @@ impl DescribeStep for NewEvent {
 /// The resource that a request names, if it is readable.
 pub(crate) fn named(state: &AuthState, parameters: &Parameters) -> Option<Resource> {
     match state.oauth.resources.read(parameters.first("resource")?) {
-        Ok(Asked::Named(resource)) => Some(resource),
+        Ok(RequestedResource::Named(resource)) => Some(resource),
         _ => None,
     }
 }

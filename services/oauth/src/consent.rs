@@ -30,6 +30,7 @@ use portolan_site::{
     access_policy,
     browser::Browser,
     forms,
+    oauth_parts::CODE_SECS,
     pages::{self, Message, fault::PageError},
     request_context::RequestContext,
     session::{self, BrowserSession, MaybeAnySession},
@@ -43,7 +44,7 @@ use portolan_storage::{
         workspace_hints::{self, Choice},
     },
     oauth::{
-        authorization_requests::{self, AuthorizationRequest, Status},
+        authorization_requests::{self, AuthorizationRequest, ConsentDecision, Status},
         client_admission,
         clients::{self, Client},
         grants::{self, Code, Grant, NewGrant},
@@ -56,9 +57,9 @@ use time::Duration;
 
 use crate::{
     admission::{self, Offered},
-    answer::Answer,
+    answer::RedirectAnswer,
     authorize::needs_sign_in,
-    consent::target::{Target, requested},
+    consent::target::{GrantTarget, requested},
     error::ErrorCode,
 };
 
@@ -101,7 +102,7 @@ pub(crate) async fn show(
 
 /// Fields that the page posts.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Decision {
+pub(crate) struct DecisionForm {
     #[serde(default)]
     token: String,
     #[serde(default)]
@@ -118,7 +119,7 @@ pub(crate) async fn decide(
     MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
     headers: HeaderMap,
-    form: Result<Form<Decision>, FormRejection>,
+    form: Result<Form<DecisionForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     let mut tx = state.store.system(Reason::OAuth).await?;
@@ -252,9 +253,9 @@ async fn shown(
     session: &BrowserSession,
     notice: Option<&str>,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     // AUTH-L14: the second factor that the workspace requires comes before its consent page.
-    if let Target::Fixed { offered, .. } | Target::NoServer { offered, .. } = &target
+    if let GrantTarget::Fixed { offered, .. } | GrantTarget::NoServer { offered, .. } = &target
         && let Some(path) = lacking(&mut tx, request, session, &offered.choice).await?
     {
         return pages::see_other(&path);
@@ -303,7 +304,7 @@ fn again(
         })
         .and_then(|opened| String::from_utf8(opened.expose().clone()).ok());
     match location {
-        Some(location) => Answer::from_text(location).into_response(&client.name),
+        Some(location) => RedirectAnswer::from_text(location).into_response(&client.name),
         None => done(client),
     }
 }
@@ -333,7 +334,7 @@ async fn approve(
     workspace: &str,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let mut chosen = target
         .chosen(workspace)
         .filter(|choice| choice.role.may(Action::CallTools));
@@ -361,13 +362,22 @@ async fn approve(
     let resource = state.oauth.resources.url(&resource);
 
     let code = SecretToken::generate(TokenForm::Code)?;
-    let answer = Answer::code(
+    let answer = RedirectAnswer::code(
         state.site.issuer(),
         &request.redirect_uri,
         request.state.as_deref(),
         code.expose(),
     );
-    if !settle(state, &mut tx, request, session, true, &answer).await? {
+    if !settle(
+        state,
+        &mut tx,
+        request,
+        session,
+        ConsentDecision::Approved,
+        &answer,
+    )
+    .await?
+    {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
@@ -406,7 +416,7 @@ async fn approve(
         resource,
         resource_given: request.resource_asked.is_some(),
         attempts: 0,
-        expires_at: now + Duration::seconds(state.oauth.config.code_secs),
+        expires_at: now + Duration::seconds(CODE_SECS),
         redeemed_at: None,
     };
     grants::create_code(&mut tx, &code.digest(), request.id, &stored).await?;
@@ -444,7 +454,7 @@ async fn ask(
     session: &BrowserSession,
     workspace: &str,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let may_ask = |offered: &&Offered| {
         offered.choice.tenant.to_string() == workspace
             && offered.choice.role.may(Action::CallTools)
@@ -484,19 +494,28 @@ async fn deny(
     client: &Client,
     session: &BrowserSession,
 ) -> Result<Response, PageError> {
-    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let target = GrantTarget::find(state, &mut tx, request, client, session).await?;
     let (code, description) = match target {
-        Target::NoServer { .. } => (ErrorCode::InvalidTarget, journey::NO_SERVER),
+        GrantTarget::NoServer { .. } => (ErrorCode::InvalidTarget, journey::NO_SERVER),
         _ => (ErrorCode::AccessDenied, "the user did not allow it"),
     };
-    let answer = Answer::error(
+    let answer = RedirectAnswer::error(
         state.site.issuer(),
         &request.redirect_uri,
         request.state.as_deref(),
         code,
         description,
     );
-    if !settle(state, &mut tx, request, session, false, &answer).await? {
+    if !settle(
+        state,
+        &mut tx,
+        request,
+        session,
+        ConsentDecision::Denied,
+        &answer,
+    )
+    .await?
+    {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
@@ -513,8 +532,8 @@ async fn settle(
     tx: &mut SystemTx,
     request: &AuthorizationRequest,
     session: &BrowserSession,
-    approved: bool,
-    answer: &Answer,
+    decision: ConsentDecision,
+    answer: &RedirectAnswer,
 ) -> Result<bool, PageError> {
     let now = state.now();
     let sealed = state.keys.seal_until(
@@ -523,7 +542,7 @@ async fn settle(
         request.id.uuid().as_bytes(),
         now + ANSWER_FOR,
     )?;
-    Ok(authorization_requests::decide(tx, request.id, session.id, approved, &sealed, now).await?)
+    Ok(authorization_requests::decide(tx, request.id, session.id, decision, &sealed, now).await?)
 }
 
 /// The response to a double click: the first decision is valid, and both submissions get its answer

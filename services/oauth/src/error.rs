@@ -7,7 +7,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::KeysError;
-use portolan_net::layers::Fault;
+use portolan_net::layers::EntranceFault;
 use portolan_site::error_chain::chain;
 use portolan_storage::StorageError;
 use serde::Serialize;
@@ -159,24 +159,26 @@ impl OAuthError {
 impl From<StorageError> for OAuthError {
     fn from(error: StorageError) -> Self {
         if error.is_unwritable_text() {
-            Fault::Characters.into()
+            EntranceFault::Characters.into()
         } else {
             Self::Storage(error)
         }
     }
 }
 
-impl From<Fault> for OAuthError {
-    fn from(fault: Fault) -> Self {
+impl From<EntranceFault> for OAuthError {
+    fn from(fault: EntranceFault) -> Self {
         match fault {
-            Fault::Slow => Self::TooSlow,
-            Fault::Characters => Self::invalid_request("the request holds control characters"),
+            EntranceFault::Slow => Self::TooSlow,
+            EntranceFault::Characters => {
+                Self::invalid_request("the request holds control characters")
+            }
         }
     }
 }
 
 #[derive(Serialize)]
-struct Body {
+struct OAuthErrorBody {
     error: &'static str,
     error_description: &'static str,
 }
@@ -234,7 +236,7 @@ impl IntoResponse for OAuthError {
         };
         let mut response = (
             status,
-            Json(Body {
+            Json(OAuthErrorBody {
                 error: code.as_str(),
                 error_description: description,
             }),

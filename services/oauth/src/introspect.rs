@@ -17,7 +17,7 @@ use portolan_storage::{
     Reason, SystemTx,
     oauth::{
         clients as stored, grants,
-        revocations::{self, Kind},
+        revocations::{self, RevocationKind},
         service_accounts::{self, ServiceAccountStatus},
     },
 };
@@ -118,9 +118,9 @@ async fn good(
     }
     let mut tx = state.store.system(Reason::OAuth).await?;
     let ended = [
-        (Kind::Jti, claims.jti.to_string()),
-        (Kind::Grant, claims.gid.to_string()),
-        (Kind::Client, claims.client_id.clone()),
+        (RevocationKind::Jti, claims.jti.to_string()),
+        (RevocationKind::Grant, claims.gid.to_string()),
+        (RevocationKind::Client, claims.client_id.clone()),
     ];
     if revocations::names_any(&mut tx, &ended, now).await?
         || !has_present_epochs(&mut tx, &claims).await?

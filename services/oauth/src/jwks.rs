@@ -16,7 +16,7 @@ use portolan_storage::{
     Reason, StorageError, SystemTx,
     oauth::{
         grants::REVOCATION_MEMORY,
-        revocations::{self, Kind, New},
+        revocations::{self, New, RevocationKind},
         signing_keys::{self, StoredKey},
     },
 };
@@ -213,7 +213,7 @@ pub async fn remove(
         return Err(RotationError::Unknown);
     }
     let revocation = New {
-        kind: Kind::Kid,
+        kind: RevocationKind::Kid,
         reference: kid,
         tenant: None,
         epoch: None,

@@ -20,7 +20,7 @@ use portolan_storage::{
         api_keys,
         clients::Client,
         grants, refresh_tokens,
-        revocations::{self, Kind},
+        revocations::{self, RevocationKind},
     },
     platform::audit,
 };
@@ -147,7 +147,7 @@ async fn revoke_access_token(
     if own {
         let jti = claims.jti.to_string();
         let new = revocations::New {
-            kind: Kind::Jti,
+            kind: RevocationKind::Jti,
             reference: &jti,
             tenant: Some(claims.tid),
             epoch: None,

@@ -7,7 +7,7 @@ use axum::{
     response::IntoResponse,
     routing::{any, get, post},
 };
-use portolan_net::layers::{Cors, Entrance, Page, SecurityHeaders};
+use portolan_net::layers::{Cors, Entrance, PageKind, SecurityHeaders};
 use portolan_site::{
     pages::{self, FormTarget},
     state::AuthState,
@@ -28,7 +28,7 @@ pub fn router(state: &AuthState) -> Router<AuthState> {
             .layer(DefaultBodyLimit::max(limit))
             .layer(Entrance::new(|fault| OAuthError::from(fault).into_response()).layer())
             .layer(Cors::authorization_server().layer())
-            .layer(SecurityHeaders::new(Page::Machine, state.site.is_secure()).layer())
+            .layer(SecurityHeaders::new(PageKind::Machine, state.site.is_secure()).layer())
     };
     let forms = Endpoints(vec![
         ("/oauth/token", post(token::token)),

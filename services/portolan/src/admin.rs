@@ -25,14 +25,15 @@ pub mod tenants;
 pub mod users;
 pub mod vault;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use portolan_config::Values;
 use portolan_model::Clock;
 use portolan_storage::{SchemaState, StorageConfig, Store};
 
-use crate::{dev, doctor::LONGEST_SKEW_SECONDS, lifecycle, settings::Raw, wiring};
+use crate::{dev, doctor::LONGEST_SKEW_SECONDS, lifecycle, settings::Settings};
 
 use self::desk::{Desk, NotConfirmed};
 
@@ -69,13 +70,13 @@ pub struct AdminArguments {
 pub enum Noun {
     /// People.
     #[command(subcommand)]
-    Users(users::Command),
+    Users(users::UsersCommand),
     /// Workspaces.
     #[command(subcommand)]
-    Tenants(tenants::Command),
+    Tenants(tenants::TenantsCommand),
     /// OAuth clients.
     #[command(subcommand)]
-    Clients(clients::Command),
+    Clients(clients::ClientsCommand),
     /// What people allowed clients to do.
     #[command(subcommand)]
     Grants(clients::GrantCommand),
@@ -83,16 +84,16 @@ pub enum Noun {
     Connects(connects::Arguments),
     /// Signed-in browsers.
     #[command(subcommand)]
-    Sessions(sessions::Command),
+    Sessions(sessions::SessionsCommand),
     /// Keys that sign access tokens.
     #[command(subcommand)]
-    Keys(keys::Command),
+    Keys(keys::KeysCommand),
     /// Secrets that are sealed under the master secret.
     #[command(subcommand)]
-    Vault(vault::Command),
+    Vault(vault::VaultCommand),
     /// The audit log.
     #[command(subcommand)]
-    Audit(audit::Command),
+    Audit(audit::AuditCommand),
 }
 
 /// The exit code of a command that was not confirmed.
@@ -101,24 +102,19 @@ const NOT_CONFIRMED: u8 = 4;
 /// Runs one command.
 pub fn run(
     arguments: &AdminArguments,
-    mut raw: Raw,
+    mut values: Values,
     environment: impl Iterator<Item = (String, String)>,
 ) -> Result<ExitCode> {
     if let Some(folder) = &arguments.dev {
-        dev::point_to(&mut raw, folder)?;
+        dev::point_to(&mut values, folder)?;
     }
-    let settings = raw.check()?;
-    let desk_facts = (
-        operator(environment),
-        wiring::keys(&settings)?,
-        settings.database_url.clone(),
-    );
+    let settings = Settings::read(&values)?;
+    let (operator, keys) = (operator(environment), settings.keys.keys()?);
     let outcome = lifecycle::runtime()?.block_on(async {
-        let (operator, keys, database_url) = desk_facts;
         let store = Store::connect(&StorageConfig {
-            url: database_url.reveal().to_owned(),
             max_connections: 2,
-            acquire_timeout: Duration::from_secs(10),
+            acquire_timeout_ms: 10_000,
+            ..settings.storage
         })
         .await
         .context("cannot connect to the database")?;

@@ -50,7 +50,7 @@ pub enum Command {
     /// Every change is in the audit log.
     Admin(AdminArguments),
     /// Offers a server of this machine or network to a workspace of Portolan, without an open port.
-    Attach(AttachArguments),
+    Attach(Box<AttachArguments>),
     /// Connects a client that speaks stdio only to a remote MCP server: a stdio MCP server itself.
     Connect(Box<ConnectArguments>),
     /// Prints what other tools build on.
@@ -68,4 +68,6 @@ pub enum Emitted {
     Openapi,
     /// The reference of all settings, in Markdown.
     Configuration,
+    /// The JSON Schema of the configuration file.
+    ConfigurationSchema,
 }

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use http::{HeaderMap, HeaderValue, header};
 use portolan_bridge::{
     BridgeEnd, Folders, Notes, Setup,
-    account::{Place, SignIn},
-    install::{self, Client, Entry},
+    account::{AccountFiles, SignIn},
+    install::{self, InstallClient, InstallEntry},
 };
 use portolan_net::proxies::Proxies;
 use url::Url;
@@ -96,7 +96,7 @@ pub enum InstallFor {
     Gemini,
 }
 
-impl From<InstallFor> for Client {
+impl From<InstallFor> for InstallClient {
     fn from(client: InstallFor) -> Self {
         match client {
             InstallFor::ClaudeDesktop => Self::ClaudeDesktop,
@@ -158,7 +158,7 @@ fn setup(arguments: &ConnectArguments, environment: &Environment) -> Result<Setu
         None
     } else {
         let tokens = folders(environment)?.tokens();
-        let place = Place::within(tokens, &arguments.url, &client.unwrap_or_default());
+        let place = AccountFiles::within(tokens, &arguments.url, &client.unwrap_or_default());
         Some(SignIn {
             place,
             client_id: arguments.client_id.clone(),
@@ -188,7 +188,7 @@ fn folders(environment: &Environment) -> Result<Folders> {
 fn write_configuration(
     arguments: &ConnectArguments,
     environment: &Environment,
-    client: Client,
+    client: InstallClient,
 ) -> Result<ExitCode> {
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let program = program
@@ -226,7 +226,7 @@ fn write_configuration(
             .map(|(flag, _)| flag.to_owned()),
     );
     let host = arguments.url.host_str().unwrap_or("server");
-    let entry = Entry {
+    let entry = InstallEntry {
         name: arguments
             .name
             .clone()

@@ -15,13 +15,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use portolan_config::Values;
 use portolan_keys::MasterSecret;
 use url::Url;
 
 use crate::{
     lifecycle,
     serve::{self, DemoApi, Extras},
-    settings::{Raw, Role},
+    settings::{Role, Settings},
 };
 use postgres::{EmbeddedPostgres, explain_io, find_binaries};
 
@@ -50,7 +51,7 @@ pub struct DevArguments {
 }
 
 /// Runs until Ctrl-C. Everything it keeps is under `--data`.
-pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
+pub fn run(arguments: &DevArguments, mut values: Values) -> Result<ExitCode> {
     if !arguments.listen.ip().is_loopback() {
         bail!(
             "--listen {}: `portolan dev` shows sign-in codes on a page, so it listens on loopback addresses only",
@@ -77,25 +78,25 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     let listen = listeners.public.local_addr()?;
 
     let database = EmbeddedPostgres::start(&bin, &arguments.data.join("postgres"))?;
-    let asked = raw.text("public_url").map(str::to_owned);
-    raw.set("public_url", origin(asked.as_deref(), listen));
-    raw.set("listen", listen.to_string());
-    raw.set("admin_listen", listeners.admin.local_addr()?.to_string());
-    raw.set("database_url", database.url(LOGIN_ROLE, DATABASE));
-    raw.set("master_secret", secret);
-    raw.set_default("log_filter", "info");
+    let asked = values.text("public_url").map(str::to_owned);
+    values.set("public_url", origin(asked.as_deref(), listen));
+    values.set("listen", listen.to_string());
+    values.set("admin_listen", listeners.admin.local_addr()?.to_string());
+    values.set("database_url", database.url(LOGIN_ROLE, DATABASE));
+    values.set("master_secret", secret);
+    values.set_default("log_filter", "info");
     // No balancer has to notice first.
-    raw.set_default("drain_accept_secs", "0");
+    values.set_default("drain_accept_secs", "0");
     // All clients share the address 127.0.0.1.
-    raw.set_default("address_requests_per_minute", "0");
-    raw.set_default("listen_max_connections_per_address", "0");
-    let allowed = raw
+    values.set_default("address_requests_per_minute", "0");
+    values.set_default("listen_max_connections_per_address", "0");
+    let allowed = values
         .text("egress_allow")
         .map(|list| format!("{list},"))
         .unwrap_or_default();
-    raw.set("egress_allow", format!("{allowed}{}", demo.address()));
+    values.set("egress_allow", format!("{allowed}{}", demo.address()));
 
-    let outcome = raw.check().and_then(|settings| {
+    let outcome = Settings::read(&values).and_then(|settings| {
         runtime.block_on(async {
             prepare(&database).await?;
             serve::run(
@@ -133,7 +134,7 @@ fn origin(asked: Option<&str>, listen: SocketAddr) -> String {
 
 /// Lets the settings name what a running `portolan dev` on this folder stands on: for operators'
 /// commands.
-pub(crate) fn point_to(raw: &mut Raw, folder: &Path) -> Result<()> {
+pub(crate) fn point_to(values: &mut Values, folder: &Path) -> Result<()> {
     let secret = folder.join("master-secret");
     if !secret.exists() {
         bail!(
@@ -141,12 +142,12 @@ pub(crate) fn point_to(raw: &mut Raw, folder: &Path) -> Result<()> {
             folder.display()
         );
     }
-    raw.set_default("public_url", "http://localhost:8080");
-    raw.set(
+    values.set_default("public_url", "http://localhost:8080");
+    values.set(
         "database_url",
         postgres::url_of(&folder.join("postgres"), LOGIN_ROLE, DATABASE)?,
     );
-    raw.set("master_secret", master_secret(&secret)?);
+    values.set("master_secret", master_secret(&secret)?);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `portolan doctor`: what is wrong, before users find it. Unlike `check` it connects.
 
-use std::{net::TcpListener, process::ExitCode, time::Duration};
+use std::{net::TcpListener, process::ExitCode};
 
 use anyhow::Result;
 use portolan_model::Clock;
@@ -30,8 +30,8 @@ pub async fn run(settings: &Settings, role: Role, json: bool) -> Result<ExitCode
     findings.push(redis(settings).await);
     findings.push(files());
     for (what, address) in [
-        ("listen", settings.listen),
-        ("admin_listen", settings.admin_listen),
+        ("listen", settings.listen.listen),
+        ("admin_listen", settings.listen.admin_listen),
     ] {
         findings.push(match TcpListener::bind(address) {
             Ok(_) => Finding {
@@ -68,9 +68,8 @@ pub async fn run(settings: &Settings, role: Role, json: bool) -> Result<ExitCode
 
 async fn database(settings: &Settings, role: Role, findings: &mut Vec<Finding>) {
     let config = StorageConfig {
-        url: settings.database_url.reveal().to_owned(),
         max_connections: 2,
-        acquire_timeout: Duration::from_secs(5),
+        ..settings.storage.clone()
     };
     let store = match Store::connect(&config).await {
         Ok(store) => store,
@@ -182,7 +181,7 @@ async fn redis(settings: &Settings) -> Finding {
         ),
         Some(Ok(())) => (
             true,
-            if settings.redis_allow_eviction {
+            if settings.cluster.redis_allow_eviction {
                 "reachable, and new enough; whether it throws keys away was not asked (redis_allow_eviction)".to_owned()
             } else {
                 "reachable, new enough, and throws nothing away".to_owned()

@@ -40,7 +40,9 @@ use clap::Parser;
 
 use cli::{Cli, Command, Emitted};
 use output::say;
-use settings::Raw;
+use portolan_config::Config as _;
+use portolan_storage::MigrationConfig;
+use settings::Settings;
 
 /// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong
 /// usage, 3 `doctor` or `admin audit verify` found something, 4 `admin` was not told `--yes`,
@@ -60,29 +62,31 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<ExitCode> {
     let environment = || std::env::vars();
-    let load = || Raw::load(cli.config.as_deref(), environment());
+    let load = || settings::load(cli.config.as_deref(), environment());
+    let read = || Settings::read(&load()?);
     match cli.command {
         Command::Dev(arguments) => dev::run(&arguments, load()?),
         Command::Serve { role } => {
-            let settings = load()?.check()?;
+            let settings = read()?;
             let runtime = lifecycle::runtime()?;
             let outcome = runtime.block_on(serve::run(&settings, role, serve::Extras::default()));
             lifecycle::end(runtime);
             outcome.map(|()| ExitCode::SUCCESS)
         }
         Command::Migrate => {
-            let url = load()?.database_owner_url()?;
-            lifecycle::runtime()?.block_on(portolan_storage::migrate(url.reveal()))?;
+            let config = MigrationConfig::read(&load()?)?;
+            let migrate = portolan_storage::migrate(config.owner_url.reveal());
+            lifecycle::runtime()?.block_on(migrate)?;
             say("The schema is up to date.");
             Ok(ExitCode::SUCCESS)
         }
         Command::Check => {
-            let settings = load()?.check()?;
+            let settings = read()?;
             say(&format!(
                 "The configuration is complete. The service will be {}.",
                 settings.origin()
             ));
-            if settings.redis_url.is_none() {
+            if settings.cluster.redis_url.is_none() {
                 say(
                     "redis_url is not set: sessions, streams and limits stay in the memory of a process, so only one may serve MCP endpoints.",
                 );
@@ -90,16 +94,20 @@ fn run(cli: Cli) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Doctor { role, json } => {
-            let settings = load()?.check()?;
+            let settings = read()?;
             lifecycle::runtime()?.block_on(doctor::run(&settings, role, json))
         }
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
-        Command::Attach(arguments) => attach::run(arguments, &environment().collect()),
+        Command::Attach(arguments) => attach::run(*arguments, &environment().collect()),
         Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
                 Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),
                 Emitted::Configuration => say(settings::reference().trim_end()),
+                Emitted::ConfigurationSchema => {
+                    let schema = portolan_config::schema(settings::GROUPS);
+                    say(&serde_json::to_string_pretty(&schema)?);
+                }
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -40,7 +40,7 @@ pub(crate) async fn open(
     clock: &Clock,
     life: &Lifecycle,
 ) -> Result<NodeStore> {
-    let Some(options) = options(settings) else {
+    let Some(options) = settings.cluster.redis() else {
         if role == Role::Mcp {
             tracing::warn!(
                 "redis_url is not set: sessions, streams and limits stay in the memory of this process. With a second process that \
@@ -74,7 +74,7 @@ pub(crate) fn onlooker(
     settings: &Settings,
     life: &Lifecycle,
 ) -> impl Future<Output = Option<Arc<dyn Store>>> + Send + use<> {
-    let options = options(settings);
+    let options = settings.cluster.redis();
     let (tasks, stop) = (life.tasks.clone(), life.drained.clone());
     async move {
         let options = options?;
@@ -97,14 +97,6 @@ pub(crate) fn onlooker(
             }
         }
     }
-}
-
-fn options(settings: &Settings) -> Option<RedisOptions> {
-    let url = settings.redis_url.as_ref()?;
-    Some(RedisOptions {
-        allow_eviction: settings.redis_allow_eviction,
-        ..RedisOptions::new(url.reveal())
-    })
 }
 
 /// A Redis that does not answer yet is waited for: after a power cut everything starts at once. One
@@ -162,7 +154,7 @@ pub(crate) fn check(store: Arc<dyn Store>) -> Check {
 pub(crate) async fn examine(settings: &Settings) -> Option<Result<(), String>> {
     /// Never the name of a real one, which is random.
     const DOCTOR: NodeId = NodeId(*b"ndoctordoctord");
-    let options = options(settings)?;
+    let options = settings.cluster.redis()?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let _stop_at_the_end = stop.clone().drop_guard();
     let outcome = async {

@@ -13,7 +13,7 @@ use portolan_model::{Clock, Timestamp};
 use portolan_storage::{
     Reason, Store,
     oauth::{
-        revocations::{self, Kind},
+        revocations::{self, RevocationKind},
         signing_keys,
     },
 };
@@ -139,23 +139,23 @@ async fn in_time<T>(look: impl Future<Output = anyhow::Result<T>>) -> anyhow::Re
 fn event(row: &revocations::Revocation) -> Option<Revocation> {
     let reference = row.reference.as_str();
     Some(match row.kind {
-        Kind::Jti => Revocation::Token(reference.parse().ok()?),
-        Kind::Grant => Revocation::Grant(reference.parse().ok()?),
-        Kind::Client => Revocation::Client(reference.to_owned()),
-        Kind::Kid => Revocation::Key(reference.to_owned()),
-        Kind::User => Revocation::User {
+        RevocationKind::Jti => Revocation::Token(reference.parse().ok()?),
+        RevocationKind::Grant => Revocation::Grant(reference.parse().ok()?),
+        RevocationKind::Client => Revocation::Client(reference.to_owned()),
+        RevocationKind::Kid => Revocation::Key(reference.to_owned()),
+        RevocationKind::User => Revocation::User {
             user: reference.parse().ok()?,
             epoch: row.epoch?,
         },
-        Kind::Service => Revocation::Service {
+        RevocationKind::Service => Revocation::Service {
             account: reference.parse().ok()?,
             epoch: row.epoch?,
         },
-        Kind::Tenant => Revocation::Tenant {
+        RevocationKind::Tenant => Revocation::Tenant {
             tenant: reference.parse().ok()?,
             epoch: row.epoch?,
         },
-        Kind::Member => {
+        RevocationKind::Member => {
             let (tenant, user) = reference.split_once('/')?;
             Revocation::Member {
                 tenant: tenant.parse().ok()?,

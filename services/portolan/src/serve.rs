@@ -6,23 +6,24 @@ use std::{
 
 use anyhow::Result;
 use axum::Router;
+use portolan_mcp::McpState;
 use portolan_net::{
-    health::Health,
+    health::{Dependency, Health},
     layers::Front,
-    listen::{self, Bound, Limits, Sharing},
+    listen::{self, Bound, ListenLimits},
     shortcut::Shortcut,
 };
-use portolan_telemetry::{LogConfig, Metrics, RequestLog, Traces, TracesConfig};
+use portolan_telemetry::{Metrics, RequestLog, Traces};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::Layer;
 
 use crate::{
     attaching, console,
-    lifecycle::{DrainTimes, Lifecycle, Signals},
+    lifecycle::{Lifecycle, Signals},
     open_files,
     output::say,
-    settings::{LogFormat, Role, Settings},
+    settings::{Role, Settings},
     wiring::{self, Wiring},
 };
 
@@ -84,20 +85,19 @@ pub struct Extras {
 
 /// Runs the role until a signal, then drains.
 pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> {
-    let _logs = portolan_telemetry::start(&LogConfig {
-        filter: settings.log_filter.clone(),
-        format: match settings.log_format {
-            LogFormat::Text => portolan_telemetry::LogFormat::Text,
-            LogFormat::Json => portolan_telemetry::LogFormat::Json,
-        },
-    })?;
+    let _logs = portolan_telemetry::start(&settings.logs)?;
     open_files::raise();
     let metrics = Metrics::start()?;
     let listeners = match extras.listeners {
         Some(listeners) => listeners,
-        None => Listeners::bind(settings.listen, settings.admin_listen)?,
+        None => Listeners::bind(settings.listen.listen, settings.listen.admin_listen)?,
     };
-    let traces = traces(settings, role)?;
+    // Only calls are traced, and only nodes with MCP endpoints have them.
+    let traces = if role.has_mcp() {
+        Traces::start(&settings.traces)?
+    } else {
+        None
+    };
     let wiring = Wiring::open(settings, role).await?;
     let life = Lifecycle::default();
     let health = Health::new({
@@ -110,7 +110,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     life.tasks.spawn(listen::serve(
         listeners.admin,
         health.router().with_state(()),
-        Limits::default(),
+        ListenLimits::default(),
         life.admin(),
     ));
     let demo_api = extras
@@ -121,60 +121,25 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         life.tasks.spawn(listen::serve(
             demo.listener,
             portolan_demo_api::router().with_state(()),
-            Limits::default(),
+            ListenLimits::default(),
             life.beside(),
         ));
     }
 
     wiring.record(&life);
-    let mut router = Router::new();
-    if role.has_auth() {
-        router = router
-            .merge(
-                wiring
-                    .auth(settings, extras.shows_mail, demo_api, &life)
-                    .await?,
-            )
-            .merge(console::router());
-        if !role.has_mcp() {
-            wiring.look_on(settings, &life);
-            router = router.merge(attaching::beside_console(wiring.attaching(), &life)?);
-        }
+    let shows_mail = extras.shows_mail;
+    let routes = Routes::build(&wiring, settings, role, shows_mail, demo_api, &life).await?;
+    let Routes { router, redis, mcp } = routes;
+    if let Some(redis) = redis {
+        health.stands_on(redis);
     }
-    // After the keys were made, before anything is served.
-    wiring.listen(&life).await?;
-    let mut mcp = None;
-    if role.has_mcp() {
-        let service = wiring.mcp(settings, role, &life).await?;
-        router = router
-            .merge(portolan_mcp::router(service.state.clone()))
-            .merge(attaching::beside_endpoints(
-                wiring.attaching(),
-                role,
-                &service.node,
-                &life,
-            ));
-        if let Some(redis) = service.redis {
-            health.stands_on(redis);
-        }
-        mcp = Some(service.state);
-    }
-    let proxies = wiring::proxies(settings)?;
     let front = Front::new(
-        wiring::hosts(settings, extras.shows_mail),
-        proxies.clone(),
+        wiring::hosts(&settings.process.public_url, extras.shows_mail),
+        settings.listen.proxies(),
         Some(Arc::new(RequestLog::new())),
     )
     .paused_by(wiring.watch.pause());
-    let limits = Limits {
-        connections: settings.listen_max_connections,
-        sharing: Sharing {
-            per_address: settings.listen_max_connections_per_address,
-            reserve: settings.listen_max_connections / 10,
-            proxies: proxies.clone(),
-        },
-        ..Limits::default()
-    };
+    let limits = settings.listen.limits();
     let router = router.layer(front.clone()).with_state(());
     look(&health).await;
     life.tasks
@@ -213,13 +178,9 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         failed = opened => match failed? {},
     }
     health.set_ready(false);
-    let times = DrainTimes {
-        accept: Duration::from_secs(settings.drain_accept_secs),
-        calls: Duration::from_secs(settings.drain_secs),
-    };
     let drained = life
         .drain(
-            times,
+            settings.process.drain(),
             // Without the writer of the call log, which runs while a call does.
             || life.calls.len().saturating_sub(1),
             async {
@@ -229,6 +190,63 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
             },
         )
         .await;
+    close(traces, &wiring).await;
+    tracing::info!(
+        requests_cut = drained.cut,
+        drain_seconds = drained.took.as_secs_f64(),
+        "stopped"
+    );
+    Ok(())
+}
+
+/// What a role serves.
+struct Routes {
+    router: Router<()>,
+    redis: Option<Dependency>,
+    mcp: Option<McpState>,
+}
+
+impl Routes {
+    async fn build(
+        wiring: &Wiring,
+        settings: &Settings,
+        role: Role,
+        shows_mail: bool,
+        demo_api: Option<portolan_site::config::DemoApi>,
+        life: &Lifecycle,
+    ) -> Result<Self> {
+        let mut router = Router::new();
+        if role.has_auth() {
+            router = router
+                .merge(wiring.auth(settings, shows_mail, demo_api, life).await?)
+                .merge(console::router());
+            if !role.has_mcp() {
+                wiring.look_on(settings, life);
+                router = router.merge(attaching::beside_console(wiring.attaching(), life)?);
+            }
+        }
+        // After the keys were made, before anything is served.
+        wiring.listen(life).await?;
+        let (mut mcp, mut redis) = (None, None);
+        if role.has_mcp() {
+            let service = wiring.mcp(settings, role, life).await?;
+            router = router
+                .merge(portolan_mcp::router(service.state.clone()))
+                .merge(attaching::beside_endpoints(
+                    wiring.attaching(),
+                    role,
+                    &service.node,
+                    life,
+                ));
+            redis = service.redis;
+            mcp = Some(service.state);
+        }
+        Ok(Self { router, redis, mcp })
+    }
+}
+
+/// Sends the last spans, and closes the connections to the database.
+async fn close(traces: Option<Traces>, wiring: &Wiring) {
     if let Some(traces) = traces {
         traces.stop().await;
     }
@@ -238,25 +256,6 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     {
         tracing::warn!("the connections to the database did not end in time");
     }
-    tracing::info!(
-        requests_cut = drained.cut,
-        drain_seconds = drained.took.as_secs_f64(),
-        "stopped"
-    );
-    Ok(())
-}
-
-/// Only calls are traced, and only nodes with MCP endpoints have them.
-fn traces(settings: &Settings, role: Role) -> Result<Option<Traces>> {
-    let Some(endpoint) = settings.otlp_endpoint.as_ref().filter(|_| role.has_mcp()) else {
-        return Ok(None);
-    };
-    let config = TracesConfig {
-        endpoint: endpoint.to_string(),
-        ratio: settings.trace_sample_ratio,
-        asked_per_second: settings.trace_asked_per_second,
-    };
-    Ok(Some(Traces::start(&config)?))
 }
 
 /// Looks every now and then whether what we stand on is there.

@@ -1,7 +1,6 @@
 //! Opens what both services share, and builds the router of each service.
 
 use std::{
-    net::IpAddr,
     num::NonZero,
     sync::{Arc, Mutex},
     time::Duration,
@@ -9,34 +8,32 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
-use portolan_accounts::mail::{outbox, smtp::Smtp};
+use portolan_accounts::mail::{config::Delivery, outbox};
 use portolan_cluster::{
     Revocations,
     ledger::Ledger,
     node::{Node, NodeSettings},
     revocation_freshness::RevocationFreshness,
 };
-use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
-use portolan_mcp::{McpConfig, McpParts, McpState, TenantLedger};
-use portolan_model::{Clock, limits::LimitName, resource::Site};
+use portolan_keys::{Keys, PasswordHasher, SigningKeys, Verifier};
+use portolan_mcp::{McpParts, McpState, TenantLedger};
+use portolan_model::{Clock, resource::Site};
 use portolan_net::{
-    client_ip::{ProxyHeader, TrustedProxies},
-    egress::{AllowedDestination, Egress, EgressPolicy},
+    egress::Egress,
     health::{Check, Dependency},
     layers::AllowedHosts,
     txt::TxtRecords,
 };
 use portolan_site::{
-    breached::BreachedPasswords,
     config::{AuthConfig, Calls, ConsoleLimits, DemoApi, InUse},
     identity_providers::SignInWith,
     mail::Mailer,
-    oauth_parts::{OAuthConfig, OAuthParts},
+    oauth_parts::OAuthParts,
     state::{AuthParts, AuthState},
     throttle::{Throttle, tries::Tries},
 };
 use portolan_storage::{
-    Needs, SchemaState, StorageConfig, Store,
+    Needs, SchemaState, Store,
     platform::recorder::{RecordWriter, Recorder},
 };
 
@@ -49,7 +46,7 @@ use crate::{
     lifecycle::Lifecycle,
     node_store::{self, NodeStore},
     revocation_feed::RevocationFeed,
-    settings::{MailSettings, Role, Settings},
+    settings::{PublicUrl, Role, Settings},
 };
 
 /// Interval between rounds of key rotation and purging.
@@ -94,7 +91,7 @@ pub(crate) struct McpService {
 impl Wiring {
     /// Connects, and refuses a database that cannot be used safely.
     pub(crate) async fn open(settings: &Settings, role: Role) -> Result<Self> {
-        let keys = keys(settings)?;
+        let keys = settings.keys.keys()?;
         let store = open_store(settings, role).await?;
         let (recorder, record_writer) = Recorder::new(store.clone());
         let clock = Clock::system();
@@ -109,13 +106,13 @@ impl Wiring {
             clock,
             watch,
             keys,
-            egress: Egress::new(egress_policy(settings)?)?,
+            egress: Egress::new(settings.egress.clone())?,
             verifier: Verifier::new(settings.origin()),
             site: Site::new(&settings.origin())?,
             revocations: Revocations::default(),
             in_use: InUse::default(),
             calls: Calls::default(),
-            tries: if settings.redis_url.is_some() {
+            tries: if settings.cluster.redis_url.is_some() {
                 Tries::shared()
             } else {
                 Tries::alone()
@@ -170,45 +167,42 @@ impl Wiring {
         demo_api: Option<DemoApi>,
         life: &Lifecycle,
     ) -> Result<Router> {
-        let cost = if settings.cheap_passwords {
-            PasswordCost::Test
-        } else {
-            PasswordCost::Standard
-        };
-        let oauth = OAuthConfig::default();
-        oauth.check()?;
         let mut oauth = OAuthParts::new(
-            oauth,
+            settings.oauth.clone(),
             self.site.clone(),
             self.verifier.clone(),
             self.revocations.clone(),
         );
         oauth.recorder = self.recorder.clone();
         let wake = Arc::new(Notify::new());
-        let mailer = match &settings.mail {
+        let mailer = match settings.mail.delivery {
             _ if shows_mail => Mailer::Page,
-            MailSettings::Log => Mailer::Log,
-            MailSettings::Queue => Mailer::Queue,
-            MailSettings::Smtp(_) => Mailer::Smtp(Arc::clone(&wake)),
+            Delivery::Log => Mailer::Log,
+            Delivery::Queue => Mailer::Queue,
+            Delivery::Smtp => Mailer::Smtp(Arc::clone(&wake)),
         };
+        let breached = settings.sign_in.breached()?;
+        if !breached.is_empty() {
+            tracing::info!(passwords = breached.len(), "list of stolen passwords read");
+        }
         let state = AuthState::new(AuthParts {
             store: self.store.clone(),
             clock: self.clock.clone(),
             keys: self.keys.clone(),
             signing_keys: SigningKeys::default(),
-            passwords: PasswordHasher::new(cost, cores())?,
+            passwords: PasswordHasher::new(settings.keys.password_cost, cores())?,
             egress: self.egress.clone(),
-            site: portolan_site::config::Site::new(&settings.public_url),
+            site: portolan_site::config::Site::new(settings.process.public_url.url()),
             throttle: Throttle::new(shows_mail, &self.tries),
             mailer,
             config: AuthConfig {
                 loopback_is_unthrottled: shows_mail,
                 demo_api,
-                breached: breached(settings)?,
-                sign_in_with: SignInWith::new(settings.login_providers.clone()),
+                breached,
+                sign_in_with: SignInWith::new(settings.sign_in.login_providers.0.clone()),
                 domain_records: TxtRecords::default(),
                 limits: ConsoleLimits {
-                    platform: settings.limits.platform,
+                    platform: settings.mcp.platform_limits(),
                     in_use: self.in_use.clone(),
                     calls: self.calls.clone(),
                 },
@@ -216,28 +210,33 @@ impl Wiring {
             oauth,
             later: life.tasks.clone(),
         });
-        match &settings.mail {
-            _ if shows_mail => {}
-            MailSettings::Queue => tracing::warn!(
-                "mail is only queued: nobody can sign up until it is delivered (setting mail)"
-            ),
-            MailSettings::Log => {}
-            MailSettings::Smtp(config) => {
-                life.tasks.spawn(outbox::run(
-                    state.clone(),
-                    Smtp::new(config)?,
-                    wake,
-                    life.stopping.clone(),
-                ));
-            }
+        if !shows_mail {
+            deliver_mail(settings, &state, wake, life)?;
         }
+        self.maintain(&state, life).await?;
+        self.reload_keys(&state, life);
+        life.tasks.spawn(portolan_upstream_sync::sync::keep_in_sync(
+            state.clone(),
+            life.stopping.clone(),
+        ));
+        life.tasks.spawn(janitor::run(
+            self.store.clone(),
+            self.clock.clone(),
+            self.watch.clone(),
+            life.stopping.clone(),
+        ));
+        Ok(portolan_auth::router(&state))
+    }
+
+    /// Loads the signing keys, and starts the rounds of rotation and purging.
+    async fn maintain(&self, state: &AuthState, life: &Lifecycle) -> Result<()> {
         // By a wrong clock keys would be made, and done away with, at a wrong time: those that are
         // there serve.
         let mut is_due = self.watch.look().await.is_err();
         let prepared = if is_due {
-            portolan_oauth::jwks::reload(&state).await
+            portolan_oauth::jwks::reload(state).await
         } else {
-            portolan_oauth::jwks::rotate(&state).await
+            portolan_oauth::jwks::rotate(state).await
         };
         prepared.context("cannot prepare the signing keys")?;
         let (rotating, watch, stop) = (state.clone(), self.watch.clone(), life.stopping.clone());
@@ -258,6 +257,11 @@ impl Wiring {
                 }
             }
         });
+        Ok(())
+    }
+
+    /// Reloads the signing keys whenever the feed reads news of them.
+    fn reload_keys(&self, state: &AuthState, life: &Lifecycle) {
         let (reading, stop, news) = (
             state.clone(),
             life.drained.clone(),
@@ -275,17 +279,6 @@ impl Wiring {
                 }
             }
         });
-        life.tasks.spawn(portolan_upstream_sync::sync::keep_in_sync(
-            state.clone(),
-            life.stopping.clone(),
-        ));
-        life.tasks.spawn(janitor::run(
-            self.store.clone(),
-            self.clock.clone(),
-            self.watch.clone(),
-            life.stopping.clone(),
-        ));
-        Ok(portolan_auth::router(&state))
     }
 
     /// The MCP endpoints, ready to answer: verification keys and revocations are loaded, and the
@@ -300,10 +293,10 @@ impl Wiring {
             node_store::open(settings, role, &self.clock, life).await?;
         let freshness = RevocationFreshness::new(self.revocations.clone(), Arc::clone(&store));
         life.tasks.spawn(freshness.enforce(
-            Duration::from_secs(settings.revocation_max_staleness_secs),
+            Duration::from_secs(settings.cluster.revocation_max_staleness_secs),
             life.drained.clone(),
         ));
-        let sealed = is_redis && settings.redis_seal;
+        let sealed = is_redis && settings.cluster.redis_seal;
         let payloads = portolan_mcp::payloads(self.keys.clone(), sealed);
         // Its tasks end when the drain is over and not at the signal: running calls need it.
         let node = Node::start(
@@ -316,7 +309,6 @@ impl Wiring {
         .await
         .context("cannot join the other nodes (redis_url)")?;
         let own = node.clone();
-        let limits = &settings.limits;
         let state = McpState::new(McpParts {
             site: self.site.clone(),
             store: self.store.clone(),
@@ -330,28 +322,7 @@ impl Wiring {
             tracker: life.calls.clone(),
             stopping: life.stopping.clone(),
             telling: life.telling.clone(),
-            config: McpConfig {
-                allowed_origins: settings.allowed_origins.clone(),
-                list_page_size: settings.page_size,
-                client_requests_per_minute: limits.default_of(LimitName::ClientRequests),
-                tenant_calls_per_minute: limits.default_of(LimitName::TenantCalls),
-                tool_calls_per_minute: limits.default_of(LimitName::ToolCalls),
-                running_calls: limits.default_of(LimitName::RunningCalls),
-                open_streams: limits.default_of(LimitName::OpenStreams),
-                limit_headroom: limits.platform.headroom,
-                address_requests_per_minute: limits.address_requests_per_minute,
-                node_calls: limits.node_calls,
-                node_streams: limits.node_streams,
-                attaches_per_second: limits.node_resumes_per_second,
-                attaches_waiting: limits.node_resumes_waiting,
-                stream_opens_per_minute: limits.default_of(LimitName::StreamOpens),
-                streams_per_session: limits.default_of(LimitName::SessionStreams),
-                listens_per_principal: limits.default_of(LimitName::Listens),
-                parked_per_node: limits.node_parked_calls,
-                parked_per_principal: limits.default_of(LimitName::ParkedCalls),
-                tasks_per_principal: limits.default_of(LimitName::Tasks),
-                ..McpConfig::default()
-            },
+            config: settings.mcp.clone(),
         });
         state.start();
         count_calls(&self.calls, TenantLedger::new(Arc::clone(&store)));
@@ -420,6 +391,26 @@ impl Wiring {
     }
 }
 
+/// Starts the delivery of mail, if there is a mail server.
+fn deliver_mail(
+    settings: &Settings,
+    state: &AuthState,
+    wake: Arc<Notify>,
+    life: &Lifecycle,
+) -> Result<()> {
+    let own_host = settings.process.public_url.host();
+    if let Some(smtp) = settings.mail.smtp(own_host)? {
+        let stop = life.stopping.clone();
+        life.tasks
+            .spawn(outbox::run(state.clone(), smtp, wake, stop));
+    } else if settings.mail.delivery == Delivery::Queue {
+        tracing::warn!(
+            "mail is only queued: nobody can sign up until it is delivered (setting mail)"
+        );
+    }
+    Ok(())
+}
+
 /// The console's own calls count among those of their workspace.
 fn count_calls(calls: &Calls, ledger: TenantLedger) {
     calls.set(Box::new(move |tenant, most| {
@@ -429,13 +420,9 @@ fn count_calls(calls: &Calls, ledger: TenantLedger) {
 }
 
 async fn open_store(settings: &Settings, role: Role) -> Result<Store> {
-    let store = Store::connect(&StorageConfig {
-        url: settings.database_url.reveal().to_owned(),
-        max_connections: settings.database_max_connections,
-        acquire_timeout: Duration::from_secs(5),
-    })
-    .await
-    .context("cannot connect to the database (database_url)")?;
+    let store = Store::connect(&settings.storage)
+        .await
+        .context("cannot connect to the database (database_url)")?;
     match portolan_storage::schema_state(&store).await? {
         SchemaState::Current => {}
         SchemaState::Behind(missing) => {
@@ -460,103 +447,23 @@ async fn open_store(settings: &Settings, role: Role) -> Result<Store> {
     Ok(store)
 }
 
-fn egress_policy(settings: &Settings) -> Result<EgressPolicy> {
-    let mut policy = EgressPolicy {
-        allow_plain_http: settings.egress_allow_plain_http,
-        authorities: settings.egress_authorities.clone(),
-        ..EgressPolicy::default()
-    };
-    for destination in &settings.egress_allow {
-        let (host, port) = destination
-            .rsplit_once(':')
-            .with_context(|| format!("egress_allow: {destination:?} is not host:port"))?;
-        let port = port
-            .parse()
-            .with_context(|| format!("egress_allow: {destination:?} has no port number"))?;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        policy.allow.push(match bare.parse::<IpAddr>() {
-            Ok(address) => AllowedDestination::address(address, port),
-            Err(_) => AllowedDestination::host(host, port),
-        });
-    }
-    Ok(policy)
-}
-
-/// Proxies in front, whose word on the client's address is believed.
-pub(crate) fn proxies(settings: &Settings) -> Result<TrustedProxies> {
-    let nets = settings
-        .trusted_proxies
-        .iter()
-        .map(|net| {
-            net.parse()
-                .or_else(|_| net.parse::<IpAddr>().map(Into::into))
-                .with_context(|| {
-                    format!("trusted_proxies: {net:?} is not a network such as 10.0.0.0/8")
-                })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let header = match settings.proxy_header.as_str() {
-        "x-forwarded-for" => ProxyHeader::XForwardedFor,
-        "forwarded" => ProxyHeader::Forwarded,
-        _ => bail!("proxy_header: use \"x-forwarded-for\" or \"forwarded\""),
-    };
-    Ok(TrustedProxies::new(nets, header))
-}
-
-/// Reads the list of breached passwords, which are refused.
-fn breached(settings: &Settings) -> Result<BreachedPasswords> {
-    let ranges = settings.breached_passwords_url.clone();
-    let known = match &settings.breached_passwords_file {
-        Some(path) => std::fs::File::open(path)
-            .and_then(|file| BreachedPasswords::read(std::io::BufReader::new(file), ranges))
-            .with_context(|| format!("breached_passwords_list: cannot read {}", path.display()))?,
-        None => BreachedPasswords::new("", ranges),
-    };
-    if !known.is_empty() {
-        tracing::info!(passwords = known.len(), "list of stolen passwords read");
-    }
-    Ok(known)
-}
-
-/// Every key that is derived from a master secret: the present one seals, former ones only open.
-pub(crate) fn keys(settings: &Settings) -> Result<Keys> {
-    let former = settings
-        .master_secret_previous
-        .iter()
-        .map(|text| MasterSecret::parse(text.reveal()))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(Keys::new(
-        &MasterSecret::parse(settings.master_secret.reveal())?,
-        &former,
-    )?)
-}
-
 /// The names of this place: one. That of `portolan dev` has what a person types for this machine
 /// too, and its pages are at the one that passkeys and cookies are bound to.
-pub(crate) fn hosts(settings: &Settings, is_dev: bool) -> AllowedHosts {
-    let hosts = AllowedHosts::new([authority(settings)]);
+pub(crate) fn hosts(public_url: &PublicUrl, is_dev: bool) -> AllowedHosts {
+    let hosts = AllowedHosts::new([public_url.authority()]);
     if !is_dev {
         return hosts;
     }
-    let port = settings
-        .public_url
+    let port = public_url
+        .url()
         .port()
         .map_or_else(String::new, |port| format!(":{port}"));
-    let own = authority(settings);
+    let own = public_url.authority();
     let others = ["localhost", "127.0.0.1", "[::1]"]
         .map(|name| format!("{name}{port}"))
         .into_iter()
         .filter(|other| *other != own);
-    hosts.also(others, settings.origin())
-}
-
-/// Returns the `Host` header of requests to our origin.
-fn authority(settings: &Settings) -> String {
-    let host = settings.public_url.host_str().unwrap_or_default();
-    match settings.public_url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
+    hosts.also(others, public_url.origin())
 }
 
 /// The demo API, as the console proposes it.

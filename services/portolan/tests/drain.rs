@@ -10,7 +10,7 @@ use std::{
 
 use axum::{Router, routing::get};
 use portolan::lifecycle::{DrainTimes, Drained, Lifecycle};
-use portolan_net::listen::{self, Limits};
+use portolan_net::listen::{self, ListenLimits};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -179,7 +179,7 @@ async fn s16_4_last_words_are_heard() {
     life.tasks.spawn(listen::serve(
         listener,
         router,
-        Limits::default(),
+        ListenLimits::default(),
         life.public(),
     ));
     let mut client = TcpStream::connect(address).await.unwrap();

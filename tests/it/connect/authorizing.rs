@@ -18,7 +18,7 @@ use axum::{
 use serde_json::{Value, json};
 use url::{Url, form_urlencoded};
 
-use super::bridge::{Bridge, Home};
+use portolan_tests::connected::{Bridge, Home};
 
 const LEGACY: &str = "2025-11-25";
 

@@ -14,8 +14,8 @@ use portolan_tests::{
 use serde_json::json;
 use tokio::process::Command;
 
-use super::bridge::Home;
 use crate::clients::every_check_holds;
+use portolan_tests::connected::Home;
 
 async fn drive(interpreter: &std::path::Path, file: &str) -> Result<()> {
     let fixture = FixtureApi::start()?;

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use portolan_tests::upstream::{Fixture, Upstream};
 use serde_json::{Value, json};
 
-use super::bridge::{Bridge, Home, text};
+use portolan_tests::connected::{Bridge, Home, text};
 
 const LEGACY: &str = "2025-11-25";
 
@@ -163,7 +163,7 @@ async fn x_40_x_73_x_76_x_78_changes_logs_progress_and_cancellation_pass() -> Re
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(super::bridge::PATIENCE, wait).await?;
+    tokio::time::timeout(portolan_tests::connected::PATIENCE, wait).await?;
     bridge.call("test_touch_resource", json!({})).await?;
     let updated = bridge.until("notifications/resources/updated").await?;
     ensure!(updated["params"] == uri, "{updated}");
@@ -297,7 +297,10 @@ async fn x_42_x_74_x_79_subscriptions_logs_and_cancellation_reach_the_session() 
     let wanted = json!({"notifications": {
         "toolsListChanged": true, "resourceSubscriptions": ["test://watched-resource"]}});
     let listen = bridge
-        .begin("subscriptions/listen", super::bridge::modern(wanted))
+        .begin(
+            "subscriptions/listen",
+            portolan_tests::connected::modern(wanted),
+        )
         .await?;
     let ready = bridge
         .until("notifications/subscriptions/acknowledged")
@@ -315,7 +318,7 @@ async fn x_42_x_74_x_79_subscriptions_logs_and_cancellation_reach_the_session() 
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(super::bridge::PATIENCE, wait).await?;
+    tokio::time::timeout(portolan_tests::connected::PATIENCE, wait).await?;
     let touch = json!({"name": "test_touch_resource", "arguments": {}});
     bridge.modern("tools/call", touch.clone()).await?;
     let updated = bridge.until("notifications/resources/updated").await?;
@@ -337,14 +340,14 @@ async fn x_42_x_74_x_79_subscriptions_logs_and_cancellation_reach_the_session() 
 
     let slow = json!({"name": "test_slow", "arguments": {"milliseconds": 60_000}});
     let call = bridge
-        .begin("tools/call", super::bridge::modern(slow))
+        .begin("tools/call", portolan_tests::connected::modern(slow))
         .await?;
     let wait = async {
         while upstream.seen_of("tools/call").len() < 4 {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(super::bridge::PATIENCE, wait).await?;
+    tokio::time::timeout(portolan_tests::connected::PATIENCE, wait).await?;
     bridge
         .notify("notifications/cancelled", json!({"requestId": call}))
         .await?;
@@ -358,7 +361,7 @@ async fn x_42_x_74_x_79_subscriptions_logs_and_cancellation_reach_the_session() 
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(super::bridge::PATIENCE, wait).await?;
+    tokio::time::timeout(portolan_tests::connected::PATIENCE, wait).await?;
     ensure!(bridge.close().await?.success());
     ensure!(
         upstream

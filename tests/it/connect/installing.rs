@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use portolan_tests::stack::binary;
 use serde_json::{Value, json};
 
-use super::bridge::Home;
+use portolan_tests::connected::Home;
 
 const URL: &str = "https://mcp.example.com/t/acme/tools/mcp";
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use portolan_tests::upstream::{Fixture, Upstream};
 use serde_json::{Value, json};
 
-use super::bridge::{Bridge, Home, PATIENCE, modern, text};
+use portolan_tests::connected::{Bridge, Home, PATIENCE, modern, text};
 
 const LEGACY: &str = "2025-11-25";
 

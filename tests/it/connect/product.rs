@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use portolan_tests::{console::text, scene::Scene};
 use serde_json::{Value, json};
 
-use super::bridge::{Bridge, Home};
+use portolan_tests::connected::{Bridge, Home};
 
 const KEYS: &str = "/workspaces/harbour/api-keys";
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use portolan_tests::{fixture::FixtureApi, person::Person, scene::Scene, stack::Stack};
 use serde_json::{Value, json};
 
-use super::bridge::{Bridge, Home};
+use portolan_tests::connected::{Bridge, Home};
 
 const LEGACY: &str = "2025-11-25";
 

@@ -25,7 +25,7 @@ pub struct StoreError {
 
 /// The file of one server.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct AccountFiles {
     folder: PathBuf,
     /// Without an ending.
     name: String,
@@ -103,7 +103,7 @@ impl AccountFile {
     }
 }
 
-impl Place {
+impl AccountFiles {
     /// The file for `url` and `client` in `folder`.
     pub fn within(folder: PathBuf, url: &Url, client: &str) -> Self {
         let mut whole = url.clone();
@@ -191,10 +191,10 @@ impl Place {
     }
 }
 
-/// The lock of a [`Place`]. Dropping it frees it.
+/// The lock of a [`AccountFiles`]. Dropping it frees it.
 #[derive(Debug)]
 pub(super) struct Locked {
-    place: Place,
+    place: AccountFiles,
     _file: File,
 }
 

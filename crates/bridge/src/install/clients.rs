@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::Entry;
+use super::InstallEntry;
 use crate::folders::Folders;
 
 /// A client that speaks stdio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
+pub enum InstallClient {
     /// Claude Desktop.
     ClaudeDesktop,
     /// Cursor.
@@ -22,7 +22,7 @@ pub enum Client {
     Gemini,
 }
 
-impl Client {
+impl InstallClient {
     /// Every client.
     pub const ALL: [Self; 5] = [
         Self::ClaudeDesktop,
@@ -61,7 +61,7 @@ impl Client {
     }
 
     /// The entry as JSON.
-    pub(super) fn json(self, entry: &Entry) -> Value {
+    pub(super) fn json(self, entry: &InstallEntry) -> Value {
         let mut value = Map::new();
         if self == Self::VsCode {
             value.insert("type".to_owned(), json!("stdio"));

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::Entry;
+use super::InstallEntry;
 
 /// The table that holds the servers.
 const SECTION: &str = "mcp_servers";
@@ -11,7 +11,7 @@ const SECTION: &str = "mcp_servers";
 ///
 /// # Errors
 /// Why the text cannot be changed.
-pub(super) fn set(text: &str, entry: &Entry) -> Result<(String, bool), &'static str> {
+pub(super) fn set(text: &str, entry: &InstallEntry) -> Result<(String, bool), &'static str> {
     let mut wanted: Table = text.parse().map_err(|_| "it is no TOML")?;
     let block = block(entry);
     let own: Table = block.parse().map_err(|_| "the entry is no TOML")?;
@@ -35,7 +35,7 @@ pub(super) fn set(text: &str, entry: &Entry) -> Result<(String, bool), &'static 
 }
 
 /// The table of a server.
-pub(super) fn block(entry: &Entry) -> String {
+pub(super) fn block(entry: &InstallEntry) -> String {
     let text = |value: &str| Value::String(value.to_owned()).to_string();
     let arguments: Vec<String> = entry.arguments.iter().map(|one| text(one)).collect();
     let mut block = format!(
@@ -106,8 +106,8 @@ fn edit(text: &str, name: &str, block: &str) -> String {
 mod tests {
     use super::*;
 
-    fn entry() -> Entry {
-        Entry {
+    fn entry() -> InstallEntry {
+        InstallEntry {
             name: "new".to_owned(),
             command: "C:\\p \"q\"".to_owned(),
             arguments: vec!["a".to_owned()],

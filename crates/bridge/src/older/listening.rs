@@ -8,7 +8,7 @@ use portolan_protocol::{
 use serde_json::json;
 
 use super::Older;
-use crate::message::{self, Body, LineMessage};
+use crate::message::{self, LineMessage, MessageBody};
 
 impl Older {
     /// True if the server declared a flag of a capability.
@@ -59,7 +59,7 @@ impl Older {
         let text = self
             .0
             .request(&id, Method::SubscriptionsListen, &params, None);
-        if let Ok(Body::One(message)) = Body::read(text) {
+        if let Ok(MessageBody::One(message)) = MessageBody::read(text) {
             self.0.relay.take(message);
         }
     }

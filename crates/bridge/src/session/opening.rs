@@ -16,15 +16,15 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 use super::{
-    Agreed, NO_STREAM, OWN, PAUSE, RemoteSession, Seat, Transport, Waiting, lock, session_id,
+    Agreed, NO_STREAM, OWN, OpenRequests, PAUSE, RemoteSession, Seat, Transport, lock, session_id,
 };
 use crate::{
     account::For,
-    fault::Fault,
+    fault::BridgeFault,
     lines::Out,
-    message::{self, Body, LineMessage, Sort},
+    message::{self, LineMessage, MessageBody, Sort},
     note::Notes,
-    stream::{Events, Place, is_events, is_json},
+    stream::{Events, StreamPosition, is_events, is_json},
     wire::Wire,
 };
 
@@ -35,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What became of a client's `initialize`.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum SessionOpening {
     /// The session, and the server's answer to be passed on.
     RemoteSession(RemoteSession, Raw),
     /// The server refused the handshake: it may be one of 2026-07-28, or of 2024-11-05. Holds the
@@ -49,9 +49,9 @@ pub(crate) async fn open(
     out: &Out,
     notes: Notes,
     hello: &LineMessage,
-) -> Result<Opened, Fault> {
+) -> Result<SessionOpening, BridgeFault> {
     let Sort::Request { id, .. } = &hello.sort else {
-        return Err(Fault::Invalid("the handshake is no request"));
+        return Err(BridgeFault::Invalid("the handshake is no request"));
     };
     let body = hello.raw.bytes().clone();
     let answer = wire.ask(&wire.url, &Vec::new(), body).await?;
@@ -59,14 +59,14 @@ pub(crate) async fn open(
     if !status.is_success() {
         // 401, 403 and 429 were handled before; a server error says nothing of the era.
         if !status.is_client_error() {
-            return Err(Fault::Status(status.as_u16()));
+            return Err(BridgeFault::Status(status.as_u16()));
         }
-        return Ok(Opened::Refused(refusal(answer).await));
+        return Ok(SessionOpening::Refused(refusal(answer).await));
     }
     let session = session_id(&answer.headers)?;
     let answered = first_answer(answer, id, out).await?;
     let Some(result) = answered.get("result") else {
-        return Ok(Opened::Refused(Some(answered)));
+        return Ok(SessionOpening::Refused(Some(answered)));
     };
     let seat = Seat {
         generation: 0,
@@ -83,7 +83,7 @@ pub(crate) async fn open(
         agreed,
         seat,
     );
-    Ok(Opened::RemoteSession(made, answered))
+    Ok(SessionOpening::RemoteSession(made, answered))
 }
 
 /// The error of a refusal, if it is one of the protocol.
@@ -91,31 +91,31 @@ async fn refusal(answer: EgressStream) -> Option<Raw> {
     if !is_json(&answer.headers) {
         return None;
     }
-    match Body::read(answer.whole().await.ok()?.body) {
-        Ok(Body::One(message)) if message.raw.get("error").is_some() => Some(message.raw),
+    match MessageBody::read(answer.whole().await.ok()?.body) {
+        Ok(MessageBody::One(message)) if message.raw.get("error").is_some() => Some(message.raw),
         _ => None,
     }
 }
 
 /// Reads an answer to `id`; other messages before it are passed on.
-async fn first_answer(answer: EgressStream, id: &RequestId, out: &Out) -> Result<Raw, Fault> {
+async fn first_answer(answer: EgressStream, id: &RequestId, out: &Out) -> Result<Raw, BridgeFault> {
     let is_answer = |message: &LineMessage| matches!(&message.sort, Sort::Response { id: Some(own) } if own == id);
     if is_json(&answer.headers) {
-        let read = Body::read(answer.whole().await?.body);
-        let read = read.map_err(|_| Fault::Invalid("what it sent is no message"))?;
+        let read = MessageBody::read(answer.whole().await?.body);
+        let read = read.map_err(|_| BridgeFault::Invalid("what it sent is no message"))?;
         let mut messages = read.into_messages().into_iter();
         let found = messages.find(is_answer);
         return found
             .map(|message| message.raw)
-            .ok_or(Fault::Invalid("it answered another request"));
+            .ok_or(BridgeFault::Invalid("it answered another request"));
     }
     if !is_events(&answer.headers) {
-        return Err(Fault::Invalid("neither JSON nor an event stream"));
+        return Err(BridgeFault::Invalid("neither JSON nor an event stream"));
     }
-    let (mut events, mut place) = (Events::new(answer), Place::default());
+    let (mut events, mut place) = (Events::new(answer), StreamPosition::default());
     while let Some(event) = events.next(&mut place).await {
-        let read = Body::read(event.data);
-        let read = read.map_err(|_| Fault::Invalid("what it sent is no message"))?;
+        let read = MessageBody::read(event.data);
+        let read = read.map_err(|_| BridgeFault::Invalid("what it sent is no message"))?;
         for message in read.into_messages() {
             if is_answer(&message) {
                 return Ok(message.raw);
@@ -125,7 +125,7 @@ async fn first_answer(answer: EgressStream, id: &RequestId, out: &Out) -> Result
             }
         }
     }
-    Err(Fault::Lost)
+    Err(BridgeFault::Lost)
 }
 
 /// Opens the one stream of HTTP+SSE. `None` if the server has none.
@@ -134,12 +134,12 @@ pub(crate) async fn open_one_stream(
     out: &Out,
     notes: Notes,
     hello: &LineMessage,
-) -> Result<Option<(RemoteSession, Raw)>, Fault> {
+) -> Result<Option<(RemoteSession, Raw)>, BridgeFault> {
     let Some((events, post)) = one_stream(wire, For::Client).await? else {
         return Ok(None);
     };
     let Sort::Request { id, .. } = &hello.sort else {
-        return Err(Fault::Invalid("the handshake is no request"));
+        return Err(BridgeFault::Invalid("the handshake is no request"));
     };
     let seat = Seat {
         generation: 0,
@@ -150,7 +150,7 @@ pub(crate) async fn open_one_stream(
     let (reader, ours) = (OneStream { events }, id.clone());
     let (answered, rest) = reader.first(wire, &seat, hello, &ours, out).await?;
     let Some(result) = answered.get("result") else {
-        return Err(Fault::Invalid("it refused the handshake"));
+        return Err(BridgeFault::Invalid("it refused the handshake"));
     };
     let session = RemoteSession::new(
         Arc::clone(wire),
@@ -178,19 +178,19 @@ impl OneStream {
         hello: &LineMessage,
         id: &RequestId,
         out: &Out,
-    ) -> Result<(Raw, Self), Fault> {
+    ) -> Result<(Raw, Self), BridgeFault> {
         let body = hello.raw.bytes().clone();
         let posted = wire.ask(&seat.post, &Vec::new(), body).await?;
         if !posted.status.is_success() {
-            return Err(Fault::Status(posted.status.as_u16()));
+            return Err(BridgeFault::Status(posted.status.as_u16()));
         }
-        let mut place = Place::default();
+        let mut place = StreamPosition::default();
         while let Some(event) = self.events.next(&mut place).await {
             if event.event != "message" {
                 continue;
             }
-            let read = Body::read(event.data);
-            let read = read.map_err(|_| Fault::Invalid("what it sent is no message"))?;
+            let read = MessageBody::read(event.data);
+            let read = read.map_err(|_| BridgeFault::Invalid("what it sent is no message"))?;
             for message in read.into_messages() {
                 match &message.sort {
                     Sort::Response { id: Some(own) } if own == id => {
@@ -201,31 +201,33 @@ impl OneStream {
                 }
             }
         }
-        Err(Fault::Lost)
+        Err(BridgeFault::Lost)
     }
 }
 
 /// Opens the stream and waits for its `endpoint` event.
-async fn one_stream(wire: &Wire, purpose: For) -> Result<Option<(Events, Url)>, Fault> {
+async fn one_stream(wire: &Wire, purpose: For) -> Result<Option<(Events, Url)>, BridgeFault> {
     let none = Vec::new();
     let opening = wire.listen(&wire.url, &none, purpose);
     let answer = tokio::time::timeout(ENDPOINT, opening)
         .await
-        .map_err(|_| Fault::Unreachable("it opens no stream in time".into()))??;
+        .map_err(|_| BridgeFault::Unreachable("it opens no stream in time".into()))??;
     if !answer.status.is_success() || !is_events(&answer.headers) {
         return Ok(None);
     }
-    let (mut events, mut place) = (Events::new(answer), Place::default());
+    let (mut events, mut place) = (Events::new(answer), StreamPosition::default());
     let first = tokio::time::timeout(ENDPOINT, events.next(&mut place)).await;
     let event = match first {
         Ok(Some(event)) if event.event == "endpoint" => event,
         _ => return Ok(None),
     };
     let post = wire.url.join(event.data.trim());
-    let post = post.map_err(|_| Fault::Invalid("its endpoint event is no address"))?;
+    let post = post.map_err(|_| BridgeFault::Invalid("its endpoint event is no address"))?;
     // The credential goes there.
     if post.origin() != wire.url.origin() {
-        return Err(Fault::Invalid("its endpoint event leads to another origin"));
+        return Err(BridgeFault::Invalid(
+            "its endpoint event leads to another origin",
+        ));
     }
     Ok(Some((events, post)))
 }
@@ -242,7 +244,7 @@ impl RemoteSession {
     ) -> Self {
         let (queue, queued) = mpsc::unbounded_channel();
         notes.detail(&format!("the session speaks {}", agreed.version));
-        let this = Self(Arc::new(super::Inner {
+        let this = Self(Arc::new(super::SessionInner {
             wire,
             out,
             notes,
@@ -250,7 +252,7 @@ impl RemoteSession {
             hello,
             agreed,
             seat: Mutex::new(seat),
-            waiting: Mutex::new(Waiting::default()),
+            waiting: Mutex::new(OpenRequests::default()),
             renewing: tokio::sync::Mutex::default(),
             count: AtomicU64::new(1),
             is_ready: watch::Sender::new(false),
@@ -267,7 +269,7 @@ impl RemoteSession {
     /// Opens the session again, if it is still that of `generation`. The client does not notice: the
     /// same capabilities, the same log level, the same subscriptions. `waits` for the GET stream, so
     /// that no change is missed; its own reader does not.
-    pub(super) async fn renew(&self, generation: u64, waits: bool) -> Result<(), Fault> {
+    pub(super) async fn renew(&self, generation: u64, waits: bool) -> Result<(), BridgeFault> {
         let _one = self.0.renewing.lock().await;
         if self.seat().generation != generation {
             return Ok(());
@@ -280,11 +282,13 @@ impl RemoteSession {
             Transport::OneStream => self.open_stream_again(generation).await,
         };
         let agreed = opened.map_err(|fault| match fault {
-            Fault::Refused(_) | Fault::NotSignedIn(_) | Fault::Unreachable(_) => fault,
-            other => Fault::SessionGone(other.to_string()),
+            BridgeFault::Refused(_) | BridgeFault::NotSignedIn(_) | BridgeFault::Unreachable(_) => {
+                fault
+            }
+            other => BridgeFault::SessionGone(other.to_string()),
         })?;
         if agreed.version != self.0.agreed.version {
-            return Err(Fault::SessionGone(
+            return Err(BridgeFault::SessionGone(
                 "the server speaks another revision now; start the client again".into(),
             ));
         }
@@ -303,18 +307,19 @@ impl RemoteSession {
         Ok(())
     }
 
-    async fn open_again(&self, generation: u64) -> Result<Agreed, Fault> {
+    async fn open_again(&self, generation: u64) -> Result<Agreed, BridgeFault> {
         let id = self.new_id();
         let body = message::request(&id, Method::Initialize.name(), &self.0.hello);
         let wire = &self.0.wire;
         let answer = wire.ask(&wire.url, &Vec::new(), body).await?;
         if !answer.status.is_success() {
-            return Err(Fault::Status(answer.status.as_u16()));
+            return Err(BridgeFault::Status(answer.status.as_u16()));
         }
         let session = session_id(&answer.headers)?;
         let answered = first_answer(answer, &id, &self.0.out).await?;
         let result = answered.get("result");
-        let agreed = Agreed::read(&result.ok_or(Fault::Invalid("it refused the handshake"))?)?;
+        let agreed =
+            Agreed::read(&result.ok_or(BridgeFault::Invalid("it refused the handshake"))?)?;
         *lock(&self.0.seat) = Seat {
             generation: generation + 1,
             id: session,
@@ -323,9 +328,9 @@ impl RemoteSession {
         Ok(agreed)
     }
 
-    async fn open_stream_again(&self, generation: u64) -> Result<Agreed, Fault> {
+    async fn open_stream_again(&self, generation: u64) -> Result<Agreed, BridgeFault> {
         let opened = one_stream(&self.0.wire, For::Ourselves).await?;
-        let (events, post) = opened.ok_or(Fault::Invalid("it opens no stream"))?;
+        let (events, post) = opened.ok_or(BridgeFault::Invalid("it opens no stream"))?;
         *lock(&self.0.seat) = Seat {
             generation: generation + 1,
             id: None,
@@ -342,7 +347,7 @@ impl RemoteSession {
     pub(super) fn read_one_stream(&self, mut events: Events, generation: u64) {
         let weak = Arc::downgrade(&self.0);
         let reader = self.0.wire.tasks.spawn(async move {
-            let mut place = Place::default();
+            let mut place = StreamPosition::default();
             while let Some(event) = events.next(&mut place).await {
                 let Some(inner) = weak.upgrade() else { return };
                 let this = Self(inner);
@@ -355,7 +360,7 @@ impl RemoteSession {
             let Some(inner) = weak.upgrade() else { return };
             let this = Self(inner);
             let open: Vec<RequestId> = this.waiting().client.keys().cloned().collect();
-            this.fail(&open, &Fault::Lost).await;
+            this.fail(&open, &BridgeFault::Lost).await;
             // In a task of its own: this one is replaced by the new reader.
             let tasks = this.0.wire.tasks.clone();
             tasks.spawn(async move { this.reopen(generation).await });
@@ -407,7 +412,7 @@ impl RemoteSession {
     }
 
     /// A request of the bridge itself.
-    async fn ask_ourselves(&self, method: Method, params: &Raw) -> Result<Raw, Fault> {
+    async fn ask_ourselves(&self, method: Method, params: &Raw) -> Result<Raw, BridgeFault> {
         let id = self.new_id();
         let body = message::request(&id, method.name(), params);
         let seat = self.seat();
@@ -415,26 +420,26 @@ impl RemoteSession {
         if self.0.transport == Transport::Streamable {
             let answer = self.0.wire.ask(&seat.post, &headers, body).await?;
             if answer.status == StatusCode::NOT_FOUND || !answer.status.is_success() {
-                return Err(Fault::Status(answer.status.as_u16()));
+                return Err(BridgeFault::Status(answer.status.as_u16()));
             }
             let read = first_answer(answer, &id, &self.0.out);
             let answered = tokio::time::timeout(OWN, read)
                 .await
-                .map_err(|_| Fault::Lost)??;
+                .map_err(|_| BridgeFault::Lost)??;
             return answered
                 .get("result")
-                .ok_or(Fault::Invalid("it refused its session"));
+                .ok_or(BridgeFault::Invalid("it refused its session"));
         }
         let (sender, receiver) = oneshot::channel();
         self.waiting().own.insert(id.clone(), sender);
         let posted = self.0.wire.ask(&seat.post, &headers, body).await?;
         if !posted.status.is_success() {
             self.waiting().own.remove(&id);
-            return Err(Fault::Status(posted.status.as_u16()));
+            return Err(BridgeFault::Status(posted.status.as_u16()));
         }
         match tokio::time::timeout(OWN, receiver).await {
             Ok(Ok(outcome)) => outcome,
-            _ => Err(Fault::Lost),
+            _ => Err(BridgeFault::Lost),
         }
     }
 }

@@ -3,12 +3,12 @@
 use portolan_net::egress::EgressStream;
 use portolan_protocol::jsonrpc::{Raw, RequestId};
 
-use super::{Asked, LAST_EVENT_ID, PAUSE, RemoteSession, Seat, TRIES, Transport};
+use super::{LAST_EVENT_ID, PAUSE, RemoteSession, Seat, ServerRequest, TRIES, Transport};
 use crate::{
     account::For,
-    fault::Fault,
-    message::{Body, LineMessage, Sort},
-    stream::{Events, Place, is_events, is_json},
+    fault::BridgeFault,
+    message::{LineMessage, MessageBody, Sort},
+    stream::{Events, StreamPosition, is_events, is_json},
 };
 
 impl RemoteSession {
@@ -18,7 +18,7 @@ impl RemoteSession {
         answer: EgressStream,
         ids: &[RequestId],
         seat: &Seat,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BridgeFault> {
         let status = answer.status;
         if status.is_success() && is_events(&answer.headers) {
             return self.follow(answer, ids, seat).await;
@@ -28,20 +28,20 @@ impl RemoteSession {
         }
         if !is_json(&answer.headers) {
             return Err(if status.is_success() {
-                Fault::Invalid("neither JSON nor an event stream")
+                BridgeFault::Invalid("neither JSON nor an event stream")
             } else {
-                Fault::Status(status.as_u16())
+                BridgeFault::Status(status.as_u16())
             });
         }
         let body = answer.whole().await?.body;
-        let Ok(read) = Body::read(body) else {
+        let Ok(read) = MessageBody::read(body) else {
             return Err(if status.is_success() {
-                Fault::Invalid("what it sent is no message")
+                BridgeFault::Invalid("what it sent is no message")
             } else {
-                Fault::Status(status.as_u16())
+                BridgeFault::Status(status.as_u16())
             });
         };
-        let is_batch = matches!(&read, Body::Batch(_)) && ids.len() > 1;
+        let is_batch = matches!(&read, MessageBody::Batch(_)) && ids.len() > 1;
         let messages = read.into_messages();
         if is_batch {
             self.hand_batch(messages, seat.generation).await;
@@ -87,8 +87,8 @@ impl RemoteSession {
         answer: EgressStream,
         ids: &[RequestId],
         seat: &Seat,
-    ) -> Result<(), Fault> {
-        let mut place = Place::default();
+    ) -> Result<(), BridgeFault> {
+        let mut place = StreamPosition::default();
         let mut events = Events::new(answer);
         let mut tries = 0;
         loop {
@@ -103,7 +103,7 @@ impl RemoteSession {
             events = loop {
                 let last = place.header().filter(|_| self.0.agreed.is_resumable());
                 let Some(last) = last.filter(|_| tries < TRIES) else {
-                    return Err(Fault::Lost);
+                    return Err(BridgeFault::Lost);
                 };
                 let doubled = PAUSE.saturating_mul(1 << tries);
                 tokio::time::sleep(place.pause.unwrap_or(doubled)).await;
@@ -117,8 +117,8 @@ impl RemoteSession {
                         break Events::new(answer);
                     }
                     Ok(answer) if answer.status.is_server_error() => {}
-                    Err(Fault::Unreachable(_) | Fault::Limited) => {}
-                    Ok(_) => return Err(Fault::Lost),
+                    Err(BridgeFault::Unreachable(_) | BridgeFault::Limited) => {}
+                    Ok(_) => return Err(BridgeFault::Lost),
                     Err(fault) => return Err(fault),
                 }
             };
@@ -132,11 +132,12 @@ impl RemoteSession {
         data: String,
         generation: u64,
         during: Option<&RequestId>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BridgeFault> {
         if name != "message" {
             return Ok(());
         }
-        let read = Body::read(data).map_err(|_| Fault::Invalid("what it sent is no message"))?;
+        let read = MessageBody::read(data)
+            .map_err(|_| BridgeFault::Invalid("what it sent is no message"))?;
         for message in read.into_messages() {
             self.hand(message, generation, during).await;
         }
@@ -184,7 +185,7 @@ impl RemoteSession {
         match &message.sort {
             Sort::Request { id, .. } => {
                 let during = during.cloned();
-                let asked = Asked { generation, during };
+                let asked = ServerRequest { generation, during };
                 waiting.server.insert(id.clone(), asked);
                 true
             }
@@ -199,7 +200,7 @@ impl RemoteSession {
             Sort::Response { id: Some(id) } => {
                 if let Some(own) = waiting.own.remove(id) {
                     let outcome = message.raw.get("result");
-                    let _ = own.send(outcome.ok_or(Fault::Invalid("it refused its session")));
+                    let _ = own.send(outcome.ok_or(BridgeFault::Invalid("it refused its session")));
                     return false;
                 }
                 // Late answers to cancelled requests, and doubles after a resume, end here.

@@ -7,8 +7,8 @@ use http::StatusCode;
 use super::{LAST_EVENT_ID, NO_STREAM, PAUSE, RemoteSession, Seat};
 use crate::{
     account::For,
-    fault::Fault,
-    stream::{Events, Place, is_events},
+    fault::BridgeFault,
+    stream::{Events, StreamPosition, is_events},
 };
 
 /// The longest pause between two tries.
@@ -20,7 +20,7 @@ impl RemoteSession {
     /// Keeps the stream open for as long as the session lives. Ends if the server has none.
     pub(super) async fn stand(&self) {
         let mut renewed = self.0.renewed.subscribe();
-        let mut place = Place::default();
+        let mut place = StreamPosition::default();
         let mut pause = PAUSE;
         // Until the stream is open.
         self.0.standing.send_replace(0);
@@ -34,7 +34,7 @@ impl RemoteSession {
                         return;
                     },
                     _ = renewed.changed() => {
-                        (place, pause) = (Place::default(), PAUSE);
+                        (place, pause) = (StreamPosition::default(), PAUSE);
                         continue;
                     }
                 }
@@ -43,13 +43,18 @@ impl RemoteSession {
             pause = (pause * 2).min(LONGEST_PAUSE);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                _ = renewed.changed() => (place, pause) = (Place::default(), PAUSE),
+                _ = renewed.changed() => (place, pause) = (StreamPosition::default(), PAUSE),
             }
         }
     }
 
     /// Reads the stream until it ends. True if the server has none.
-    async fn stand_once(&self, seat: &Seat, place: &mut Place, pause: &mut Duration) -> bool {
+    async fn stand_once(
+        &self,
+        seat: &Seat,
+        place: &mut StreamPosition,
+        pause: &mut Duration,
+    ) -> bool {
         let mut headers = self.headers(seat);
         if let Some(last) = place.header().filter(|_| self.0.agreed.is_resumable()) {
             headers.push((LAST_EVENT_ID, last));
@@ -81,7 +86,7 @@ impl RemoteSession {
                 false
             }
             Ok(answer) => !answer.status.is_server_error(),
-            Err(fault) => matches!(fault, Fault::Refused(_)),
+            Err(fault) => matches!(fault, BridgeFault::Refused(_)),
         }
     }
 }

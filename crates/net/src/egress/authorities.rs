@@ -1,7 +1,8 @@
 //! Trusted certificate authorities: those of the machine, and those that the operator adds.
 
-use std::fmt;
+use std::{error::Error, fmt, fs};
 
+use portolan_config::Form;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, TrustAnchor};
@@ -10,6 +11,21 @@ use rustls::pki_types::{CertificateDer, TrustAnchor};
 #[derive(Clone, Default)]
 pub struct Authorities {
     anchors: Vec<TrustAnchor<'static>>,
+}
+
+/// A setting is the path of a file, which is read at once: calls would otherwise fail one by one.
+impl portolan_config::Value for Authorities {
+    const FORM: Form = Form::Text("the path of a file of certificates in PEM");
+    fn parse(path: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let text = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+        Self::from_pem(&text).map_err(|error| match error.source() {
+            Some(cause) => format!("cannot be used: {error}: {cause}").into(),
+            None => format!("cannot be used: {error}").into(),
+        })
+    }
+    fn text(&self) -> String {
+        String::new()
+    }
 }
 
 /// Why a text is not a list of certificate authorities.

@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
-use crate::address::{AddressRules, Destination, Refusal};
+use crate::address::{AddressRefusal, AddressRules, Destination};
 use crate::proxies::{Proxied, Proxies, ProxyFailure};
 use crate::resolve::Network;
 
@@ -32,7 +32,7 @@ type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, ConnectFailure>> + Se
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectFailure {
     #[error("refused by the address guard")]
-    Refused(Refusal),
+    Refused(AddressRefusal),
     #[error("name look-up failed")]
     Dns(#[source] io::Error),
     #[error("TCP connection failed")]
@@ -46,7 +46,7 @@ pub(super) enum ConnectFailure {
 /// [`ConnectFailure`] without its source.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FailureKind {
-    Refused(Refusal),
+    Refused(AddressRefusal),
     Dns,
     Tcp,
     Tls,

@@ -13,9 +13,6 @@ pub enum EgressSetupError {
     /// The TLS stack refused its own defaults.
     #[error("the TLS client could not be set up")]
     Tls(#[source] rustls::Error),
-    /// The configured `User-Agent` is not a header value.
-    #[error("the user agent contains characters that a header cannot carry")]
-    UserAgent(#[source] http::header::InvalidHeaderValue),
 }
 
 /// Which part of an exchange was under way when the time was over.

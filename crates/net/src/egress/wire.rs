@@ -33,9 +33,9 @@ type Stream = MaybeHttpsStream<GuardedStream>;
 pub(super) type Outgoing = Request<Full<Bytes>>;
 
 /// A connection. Dropping it closes it, even while an exchange runs.
-pub(super) struct Wire(Kind);
+pub(super) struct Wire(WireKind);
 
-enum Kind {
+enum WireKind {
     /// A connection that this task drives.
     Own(Box<Ends>),
     /// A tunnel, which has a task of its own and carries other exchanges too.
@@ -58,12 +58,12 @@ impl Wire {
     pub(super) async fn new(http: &Builder, stream: Stream) -> hyper::Result<Self> {
         let (sender, connection) = http.handshake(stream).await?;
         let connection = Some(connection);
-        Ok(Self(Kind::Own(Box::new(Ends { sender, connection }))))
+        Ok(Self(WireKind::Own(Box::new(Ends { sender, connection }))))
     }
 
     /// A place on a tunnel, for one exchange.
     pub(super) const fn on(passage: Passage) -> Self {
-        Self(Kind::Tunnel(passage))
+        Self(WireKind::Tunnel(passage))
     }
 
     /// Sends a request and waits for the head of its answer. If no byte of it was sent, the request
@@ -73,8 +73,8 @@ impl Wire {
         request: Outgoing,
     ) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
         let ends = match &mut self.0 {
-            Kind::Own(ends) => &mut **ends,
-            Kind::Tunnel(passage) => return passage.ask(request).await,
+            WireKind::Own(ends) => &mut **ends,
+            WireKind::Tunnel(passage) => return passage.ask(request).await,
         };
         // Nothing makes it ready but the connection, which is moved right before each look: it needs no waker, and no part in what a
         // task may do at a stretch, because only a waker would tell that there is more.
@@ -93,8 +93,8 @@ impl Wire {
         body: &mut Incoming,
     ) -> Option<hyper::Result<Frame<Bytes>>> {
         let ends = match &mut self.0 {
-            Kind::Own(ends) => &mut **ends,
-            Kind::Tunnel(_) => return body.frame().await,
+            WireKind::Own(ends) => &mut **ends,
+            WireKind::Tunnel(_) => return body.frame().await,
         };
         poll_fn(|cx| {
             let come = Pin::new(&mut *body).poll_frame(&mut unheard());
@@ -110,7 +110,7 @@ impl Wire {
     /// Checks a connection before it is kept, and now and then while it is: true if it can take a
     /// request. It wakes no task from then on.
     pub(super) fn is_at_rest(&mut self) -> bool {
-        let Kind::Own(ends) = &mut self.0 else {
+        let WireKind::Own(ends) = &mut self.0 else {
             return false;
         };
         ends.advance(&mut unheard());

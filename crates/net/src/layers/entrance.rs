@@ -29,14 +29,14 @@ pub const BODY_RATE: u32 = 16 * 1024;
 
 /// Fault of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum EntranceFault {
     /// The body came too slowly: 408.
     Slow,
     /// Control characters in the path, the query or the body: 400.
     Characters,
 }
 
-impl Fault {
+impl EntranceFault {
     /// 408 or 400.
     pub const fn status(self) -> StatusCode {
         match self {
@@ -59,13 +59,13 @@ impl Fault {
 /// The layer. It gives the words of its routes to what it refuses.
 #[derive(Debug, Clone, Copy)]
 pub struct Entrance {
-    refuse: fn(Fault) -> Response,
+    refuse: fn(EntranceFault) -> Response,
     within: Duration,
 }
 
 impl Entrance {
     /// `refuse` makes the answer, in the form of these routes.
-    pub const fn new(refuse: fn(Fault) -> Response) -> Self {
+    pub const fn new(refuse: fn(EntranceFault) -> Response) -> Self {
         Self {
             refuse,
             within: BODY_WITHIN,
@@ -85,19 +85,19 @@ impl Entrance {
 }
 
 impl Hook for Entrance {
-    type Kept = Option<Found>;
+    type Kept = Option<BodyFault>;
 
     fn before(&self, request: &mut Request<Body>) -> Result<Self::Kept, Box<Response>> {
         let query = request.uri().query().unwrap_or_default();
         if !TextReader::new(Writing::Path).admits(request.uri().path().as_bytes())
             || !TextReader::new(Writing::Form).admits(query.as_bytes())
         {
-            return Err(Box::new((self.refuse)(Fault::Characters)));
+            return Err(Box::new((self.refuse)(EntranceFault::Characters)));
         }
         if http_body::Body::is_end_stream(request.body()) {
             return Ok(None);
         }
-        let found = Found::default();
+        let found = BodyFault::default();
         let reader = writing(request.headers()).map(TextReader::new);
         let body = std::mem::take(request.body_mut());
         *request.body_mut() = Body::new(Watched {
@@ -133,22 +133,22 @@ fn writing(headers: &HeaderMap) -> Option<Writing> {
 
 /// Fault that the body found, for the layer.
 #[derive(Debug, Clone, Default)]
-pub struct Found(Arc<AtomicU8>);
+pub struct BodyFault(Arc<AtomicU8>);
 
-impl Found {
-    fn set(&self, fault: Fault) -> axum::Error {
+impl BodyFault {
+    fn set(&self, fault: EntranceFault) -> axum::Error {
         let number = match fault {
-            Fault::Slow => 1,
-            Fault::Characters => 2,
+            EntranceFault::Slow => 1,
+            EntranceFault::Characters => 2,
         };
         self.0.store(number, Ordering::Release);
         axum::Error::new(Stopped(fault))
     }
 
-    fn get(&self) -> Option<Fault> {
+    fn get(&self) -> Option<EntranceFault> {
         match self.0.load(Ordering::Acquire) {
-            1 => Some(Fault::Slow),
-            2 => Some(Fault::Characters),
+            1 => Some(EntranceFault::Slow),
+            2 => Some(EntranceFault::Characters),
             _ => None,
         }
     }
@@ -157,7 +157,7 @@ impl Found {
 /// Error that the handler sees.
 #[derive(Debug, thiserror::Error)]
 #[error("the body was stopped: {0:?}")]
-struct Stopped(Fault);
+struct Stopped(EntranceFault);
 
 /// A body under watch. Its time begins when a handler begins to read.
 struct Watched {
@@ -167,7 +167,7 @@ struct Watched {
     arrived: u64,
     /// When the reading began, and what wakes it. Most bodies came with their head and need none.
     timer: Option<(Instant, Pin<Box<Sleep>>)>,
-    found: Found,
+    found: BodyFault,
 }
 
 impl Watched {
@@ -206,13 +206,13 @@ impl http_body::Body for Watched {
                     if let Some(reader) = &mut this.reader
                         && !reader.admits(data)
                     {
-                        return Poll::Ready(Some(Err(this.found.set(Fault::Characters))));
+                        return Poll::Ready(Some(Err(this.found.set(EntranceFault::Characters))));
                     }
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Pending if this.is_late(cx) => {
-                Poll::Ready(Some(Err(this.found.set(Fault::Slow))))
+                Poll::Ready(Some(Err(this.found.set(EntranceFault::Slow))))
             }
             other => other,
         }

@@ -34,7 +34,7 @@ const PERMISSIONS: &str = "accelerometer=(), camera=(), display-capture=(), geol
 
 /// Kind of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Page {
+pub enum PageKind {
     /// The console and its API: opener isolation, forms go to us.
     Console,
     /// Sign-up, sign-in and other pages around accounts, outside an authorization: forms go to us.
@@ -54,7 +54,7 @@ pub struct SecurityHeaders {
 
 impl SecurityHeaders {
     /// `https`: whether the public URL is, which decides about HSTS.
-    pub fn new(page: Page, https: bool) -> Self {
+    pub fn new(page: PageKind, https: bool) -> Self {
         let fixed = HeaderValue::from_static;
         let mut set = vec![(header::X_CONTENT_TYPE_OPTIONS, fixed("nosniff"))];
         if https {
@@ -63,14 +63,16 @@ impl SecurityHeaders {
                 fixed("max-age=31536000; includeSubDomains"),
             ));
         }
-        if page == Page::Machine {
+        if page == PageKind::Machine {
             set.push((header::CONTENT_SECURITY_POLICY, fixed(UNRENDERED_CSP)));
             return Self { set };
         }
         let (csp, opener, referrer) = match page {
-            Page::Console => (CONSOLE_CSP, "same-origin", "same-origin"),
-            Page::Account => (CONSOLE_CSP, "same-origin", "no-referrer"),
-            Page::Authorization | Page::Machine => (REDIRECTING_CSP, "unsafe-none", "no-referrer"),
+            PageKind::Console => (CONSOLE_CSP, "same-origin", "same-origin"),
+            PageKind::Account => (CONSOLE_CSP, "same-origin", "no-referrer"),
+            PageKind::Authorization | PageKind::Machine => {
+                (REDIRECTING_CSP, "unsafe-none", "no-referrer")
+            }
         };
         set.push((header::CONTENT_SECURITY_POLICY, fixed(csp)));
         set.push((

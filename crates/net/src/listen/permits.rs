@@ -33,14 +33,14 @@ pub struct Sharing {
 
 /// Why a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum ConnectionRefused {
     /// Its address holds as many as it may.
     Address,
     /// Only permits for established clients are left.
     Reserve,
 }
 
-impl Refused {
+impl ConnectionRefused {
     /// Value of the metric's label.
     pub(super) const fn reason(self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ impl ConnectionPermits {
         self: &Arc<Self>,
         peer: IpAddr,
         free: usize,
-    ) -> Result<ConnectionPermit, Refused> {
+    ) -> Result<ConnectionPermit, ConnectionRefused> {
         let permit = |counted| ConnectionPermit {
             permits: Arc::clone(self),
             counted,
@@ -120,12 +120,12 @@ impl ConnectionPermits {
                 .get(&address)
                 .is_some_and(|at| at.elapsed() < ESTABLISHED_FOR);
             if !is_established {
-                return Err(Refused::Reserve);
+                return Err(ConnectionRefused::Reserve);
             }
         }
         let held = state.held.entry(address).or_default();
         if *per_address > 0 && *held >= *per_address {
-            return Err(Refused::Address);
+            return Err(ConnectionRefused::Address);
         }
         *held += 1;
         Ok(permit(Some(address)))
@@ -221,7 +221,7 @@ mod tests {
         let _second = permits.take(ip("::ffff:192.0.2.1"), 10).unwrap();
         assert_eq!(
             permits.take(ip("192.0.2.1"), 10).unwrap_err(),
-            Refused::Address
+            ConnectionRefused::Address
         );
         let _other = permits.take(ip("192.0.2.2"), 10).unwrap();
         drop(first);
@@ -249,7 +249,10 @@ mod tests {
         let (known, stranger) = (ip("192.0.2.1"), ip("192.0.2.2"));
         permits.standing(known).unwrap().authorised();
         assert!(permits.take(stranger, 3).is_ok());
-        assert_eq!(permits.take(stranger, 2).unwrap_err(), Refused::Reserve);
+        assert_eq!(
+            permits.take(stranger, 2).unwrap_err(),
+            ConnectionRefused::Reserve
+        );
         assert!(permits.take(known, 0).is_ok());
     }
 }

@@ -1,8 +1,8 @@
 //! Server-sent events: MCP-T-9, MCP-T-10, MCP-T-24, MCP-T-25, MCP-T-34, MCP-J-19.
 
-use portolan_protocol::sse::{self, Decoder, Event};
+use portolan_protocol::sse::{self, Decoder, SseEvent};
 
-fn decode(text: &[u8]) -> Vec<Event> {
+fn decode(text: &[u8]) -> Vec<SseEvent> {
     Decoder::new(1 << 20).push(text).unwrap()
 }
 
@@ -10,7 +10,7 @@ fn decode(text: &[u8]) -> Vec<Event> {
 fn t10_a_message_is_one_data_line_even_if_its_json_has_line_breaks() {
     let frame = sse::message(Some("s-1"), b"{\r\n\"a\":\n1}");
     assert_eq!(frame, b"event: message\nid: s-1\ndata: {  \"a\": 1}\n\n");
-    let event = Event {
+    let event = SseEvent {
         event: "message".into(),
         data: "{  \"a\": 1}".into(),
         id: Some("s-1".into()),
@@ -29,7 +29,7 @@ fn t9_t24_t25_comments_priming_and_retry() {
     assert!(decode(sse::KEEP_ALIVE).is_empty());
     assert_eq!(
         decode(&sse::priming("s-0")),
-        [Event {
+        [SseEvent {
             event: "message".into(),
             data: String::new(),
             id: Some("s-0".into())
@@ -43,7 +43,7 @@ fn t9_t24_t25_comments_priming_and_retry() {
 #[test]
 fn every_line_end_and_field_form_of_the_standard_is_read() {
     let events = decode(b"\xef\xbb\xbf:c\rdata:a\rdata: b\r\revent: e\r\ndata\r\nid: 7\r\n\r\nid: 8\n\nretry: 1x\ndata:  c\nunknown: x\n\n");
-    let event = |event: &str, data: &str, id: Option<&str>| Event {
+    let event = |event: &str, data: &str, id: Option<&str>| SseEvent {
         event: event.into(),
         data: data.into(),
         id: id.map(str::to_owned),

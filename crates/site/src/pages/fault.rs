@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::{KeysError, password::PasswordError};
-use portolan_net::layers::{Arrival, Fault};
+use portolan_net::layers::{Arrival, EntranceFault};
 use portolan_storage::StorageError;
 
 use crate::pages::fault_page;
@@ -28,7 +28,7 @@ pub enum PageError {
     Form(#[from] axum::extract::rejection::FormRejection),
     /// The input is no text, or did not arrive in time.
     #[error("refused at the entrance: {0:?}")]
-    Entrance(Fault),
+    Entrance(EntranceFault),
     /// There were too many attempts.
     #[error("too many tries")]
     Throttled {
@@ -65,7 +65,7 @@ const CHARACTERS: (StatusCode, &str, &str, Option<i64>) = (
 
 /// The contents of the page.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct FaultText {
     status: StatusCode,
     title: &'static str,
     text: &'static str,
@@ -73,7 +73,7 @@ struct Shown {
 }
 
 impl PageError {
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> FaultText {
         let (status, title, text, retry_after) = match self {
             Self::ForeignForm => (
                 StatusCode::FORBIDDEN,
@@ -93,13 +93,13 @@ impl PageError {
                 "Go back, reload the page and submit it again.",
                 None,
             ),
-            Self::Entrance(fault @ Fault::Slow) => (
+            Self::Entrance(fault @ EntranceFault::Slow) => (
                 fault.status(),
                 "That took too long",
                 "What you sent did not arrive in time. Go back and send it again.",
                 None,
             ),
-            Self::Entrance(Fault::Characters) => CHARACTERS,
+            Self::Entrance(EntranceFault::Characters) => CHARACTERS,
             Self::Storage(error) if error.is_unwritable_text() => CHARACTERS,
             Self::Throttled { retry_after } => (
                 StatusCode::TOO_MANY_REQUESTS,
@@ -131,7 +131,7 @@ impl PageError {
                 None,
             ),
         };
-        Shown {
+        FaultText {
             status,
             title,
             text,
@@ -167,7 +167,7 @@ pub async fn show_faults(request: Request, next: Next) -> Response {
         .get::<Arrival>()
         .map(|arrival| arrival.request_id().to_owned());
     let response = next.run(request).await;
-    let Some(shown) = response.extensions().get::<Shown>().copied() else {
+    let Some(shown) = response.extensions().get::<FaultText>().copied() else {
         return response;
     };
     let mut page = fault_page(shown.status, shown.title, shown.text, request_id.as_deref());

@@ -11,14 +11,14 @@ use crate::{StorageError, SystemTx};
 
 /// The action that a link allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum LinkPurpose {
     /// Choosing a new password without the old one.
     Reset,
     /// Going back to the former address.
     Undo,
 }
 
-impl Purpose {
+impl LinkPurpose {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Reset => "reset",
@@ -54,7 +54,7 @@ pub struct Link {
 /// is valid (CASE-152).
 pub async fn open(
     tx: &mut SystemTx,
-    purpose: Purpose,
+    purpose: LinkPurpose,
     user: UserId,
     address: (&str, &str),
     digest: &Digest,
@@ -92,7 +92,7 @@ pub async fn open(
 /// A plain read: a mail scanner that follows a link does no harm (CASE-150).
 pub async fn find(
     tx: &mut SystemTx,
-    purpose: Purpose,
+    purpose: LinkPurpose,
     digest: &Digest,
     now: Timestamp,
 ) -> Result<Option<Link>, StorageError> {
@@ -129,7 +129,7 @@ pub async fn consume(tx: &mut SystemTx, id: LinkId, now: Timestamp) -> Result<bo
 /// Uses up every open link of a person, for example after they changed the password by other means.
 pub async fn consume_all(
     tx: &mut SystemTx,
-    purpose: Purpose,
+    purpose: LinkPurpose,
     user: UserId,
     now: Timestamp,
 ) -> Result<(), StorageError> {

@@ -9,7 +9,7 @@ use crate::{
     StorageError, SystemTx,
     oauth::{
         grants::REVOCATION_MEMORY,
-        revocations::{self, Kind, New},
+        revocations::{self, New, RevocationKind},
     },
     registry::registry_news,
 };
@@ -85,7 +85,7 @@ pub async fn apply(
         .await?;
     }
     let revocation = New {
-        kind: Kind::Tenant,
+        kind: RevocationKind::Tenant,
         reference: &tenant.to_string(),
         tenant: Some(tenant),
         epoch: Some(epoch),

@@ -15,7 +15,7 @@ pub const LIFE: Duration = Duration::minutes(10);
 
 /// The purpose of a sign-in at a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum LoginPurpose {
     /// To sign in.
     SignIn,
     /// To prove again who is signed in (AUTH-S2).
@@ -24,7 +24,7 @@ pub enum Purpose {
     Link,
 }
 
-impl Purpose {
+impl LoginPurpose {
     const fn as_str(self) -> &'static str {
         match self {
             Self::SignIn => "sign_in",
@@ -63,7 +63,7 @@ pub struct NewAttempt<'a> {
     /// Whose provider, if it is one of a tenant.
     pub tenant: Option<TenantId>,
     /// What for.
-    pub purpose: Purpose,
+    pub purpose: LoginPurpose,
     /// Which browser.
     pub browser: &'a Digest,
     /// The signed-in person; given unless the purpose is to sign in.
@@ -78,11 +78,11 @@ pub struct NewAttempt<'a> {
 
 /// A way that was come back from.
 #[derive(Debug, Clone)]
-pub struct Attempt {
+pub struct LoginAttempt {
     /// Whose provider, if it is one of a tenant.
     pub tenant: Option<TenantId>,
     /// What for.
-    pub purpose: Purpose,
+    pub purpose: LoginPurpose,
     /// The signed-in person, if any.
     pub signed: Option<Signed>,
     /// Where to go on.
@@ -129,7 +129,7 @@ pub async fn take(
     provider: &str,
     browser: &Digest,
     now: Timestamp,
-) -> Result<Option<Attempt>, StorageError> {
+) -> Result<Option<LoginAttempt>, StorageError> {
     let row = sqlx::query!(
         "update login_attempts set used_at = $4
          where state_digest = $1 and provider = $2 and browser_digest = $3 and used_at is null and expires_at > $4
@@ -142,9 +142,9 @@ pub async fn take(
     .fetch_optional(tx.connection())
     .await?;
     row.map(|row| {
-        Ok(Attempt {
+        Ok(LoginAttempt {
             tenant: row.tenant_id.map(TenantId::from_uuid),
-            purpose: Purpose::read(&row.purpose)?,
+            purpose: LoginPurpose::read(&row.purpose)?,
             signed: row
                 .user_id
                 .zip(row.session_id)

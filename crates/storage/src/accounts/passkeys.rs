@@ -21,7 +21,7 @@ pub const KNOWN: &str = "webauthn_credentials_credential_id_key";
 
 /// The purpose of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum PasskeyPurpose {
     /// A new passkey.
     Register,
     /// A sign-in by passkey alone.
@@ -32,7 +32,7 @@ pub enum Purpose {
     Confirm,
 }
 
-impl Purpose {
+impl PasskeyPurpose {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Register => "register",
@@ -45,9 +45,9 @@ impl Purpose {
 
 /// The recipient and purpose of a challenge.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ChallengeOf<'a> {
     /// For what.
-    pub purpose: Purpose,
+    pub purpose: PasskeyPurpose,
     /// In which browser.
     pub browser: &'a Digest,
     /// The person; `None` at a sign-in.
@@ -58,7 +58,7 @@ pub struct Asked<'a> {
 pub async fn ask(
     tx: &mut SystemTx,
     challenge: &Digest,
-    asked: Asked<'_>,
+    asked: ChallengeOf<'_>,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     sqlx::query!(
@@ -89,7 +89,7 @@ pub async fn ask(
 pub async fn use_challenge(
     tx: &mut SystemTx,
     challenge: &Digest,
-    asked: Asked<'_>,
+    asked: ChallengeOf<'_>,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let done = sqlx::query!(

@@ -223,7 +223,7 @@ async fn publish(
 ) -> Result<Revoked, StorageError> {
     let revocation = revocations::New {
         // The key is the client of its calls (AUTH-4.8).
-        kind: revocations::Kind::Client,
+        kind: revocations::RevocationKind::Client,
         reference: &revoked.id.to_string(),
         tenant: Some(revoked.tenant),
         epoch: None,
@@ -235,7 +235,7 @@ async fn publish(
 
 /// The access that a valid key gives, and the epochs as they were when it was read (AUTH-4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedKey {
     /// Which key.
     pub id: ApiKeyId,
     /// Where.
@@ -284,7 +284,7 @@ pub async fn open(
     tx: &mut TenantTx,
     digest: &Digest,
     now: Timestamp,
-) -> Result<Option<Opened>, StorageError> {
+) -> Result<Option<OpenedKey>, StorageError> {
     let row = sqlx::query!(
         r#"update api_keys k set last_used_at = $2
            from tenants t join tenant_slugs s on s.tenant_id = t.id and s.state = 'primary'
@@ -314,7 +314,7 @@ pub async fn open(
         .await?
         .map(|epoch| (epoch, 0)),
     };
-    Ok(epochs.map(|(epoch, member_epoch)| Opened {
+    Ok(epochs.map(|(epoch, member_epoch)| OpenedKey {
         id: row.id.into(),
         tenant: row.tenant_id.into(),
         slug: row.slug,

@@ -154,13 +154,22 @@ pub async fn note_shown(
     Ok(())
 }
 
+/// The decision of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsentDecision {
+    /// The client gets a code.
+    Approved,
+    /// The client gets an error.
+    Denied,
+}
+
 /// Decides the request, once: false if it was decided before, has expired, or was last shown to
 /// another session (AUTH-N5).
 pub async fn decide(
     tx: &mut SystemTx,
     id: RequestId,
     session: SessionId,
-    approved: bool,
+    decision: ConsentDecision,
     outcome_sealed: &[u8],
     now: Timestamp,
 ) -> Result<bool, StorageError> {
@@ -169,7 +178,7 @@ pub async fn decide(
          where id = $1 and session_id = $2 and status = 'pending' and expires_at > $4",
         id.uuid(),
         session.uuid(),
-        approved,
+        decision == ConsentDecision::Approved,
         now,
         outcome_sealed,
     )

@@ -10,7 +10,7 @@ use crate::{
     StorageError, SystemTx, TenantTx,
     oauth::{
         grants::REVOCATION_MEMORY,
-        revocations::{self, Kind, New},
+        revocations::{self, New, RevocationKind},
     },
 };
 
@@ -67,7 +67,7 @@ pub async fn set(
         return Ok(before);
     };
     let revocation = New {
-        kind: Kind::Tenant,
+        kind: RevocationKind::Tenant,
         reference: &tenant.to_string(),
         tenant: Some(tenant),
         epoch: Some(epoch),

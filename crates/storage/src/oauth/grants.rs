@@ -154,7 +154,7 @@ pub async fn revoke(
     .execute(tx.connection())
     .await?;
     let revocation = revocations::New {
-        kind: revocations::Kind::Grant,
+        kind: revocations::RevocationKind::Grant,
         reference: &id.to_string(),
         tenant: Some(tenant.into()),
         epoch: None,

@@ -25,7 +25,7 @@ use crate::{
 
 /// A presented token and its family.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct PresentedToken {
     /// The family.
     pub family: FamilyId,
     /// Its grant, and what stands around it.
@@ -73,7 +73,7 @@ pub async fn look(
     store: &Store,
     client_id: &str,
     digest: &Digest,
-) -> Result<Option<(Client, Found)>, StorageError> {
+) -> Result<Option<(Client, PresentedToken)>, StorageError> {
     let look = Lookup {
         client_id: client_id.to_owned(),
         digest: *digest,
@@ -108,7 +108,10 @@ impl BatchQuery for Lookup {
 
 /// Finds a token and locks its family until the transaction ends; reads all that decides about its
 /// use.
-pub async fn lock(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Found>, StorageError> {
+pub async fn lock(
+    tx: &mut SystemTx,
+    digest: &Digest,
+) -> Result<Option<PresentedToken>, StorageError> {
     let locked = sqlx::query_scalar!(
         "select id from refresh_families where id = (select family_id from refresh_tokens where digest = $1) for update",
         digest.as_bytes().as_slice(),
@@ -124,9 +127,9 @@ pub async fn lock(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Found>, S
     Ok(present.and_then(found))
 }
 
-fn found(present: Present) -> Option<Found> {
+fn found(present: Present) -> Option<PresentedToken> {
     let token = present.token?;
-    Some(Found {
+    Some(PresentedToken {
         family: token.family,
         state: present.state,
         presented: token.presented,
@@ -167,7 +170,7 @@ impl Rotation {
     /// `successor_sealed` can be opened with the old token only (AUTH-K9). `network` is a digest of
     /// the old token and the address block that presents it (REVIEW-S-10).
     pub fn new(
-        found: &Found,
+        found: &PresentedToken,
         head: &Digest,
         successor: &Digest,
         successor_sealed: Vec<u8>,
@@ -247,7 +250,7 @@ async fn rotate_all(
 /// used, and lives on.
 pub async fn keep(
     tx: &mut SystemTx,
-    found: &Found,
+    found: &PresentedToken,
     head: &Digest,
     now: Timestamp,
 ) -> Result<(), StorageError> {
@@ -286,7 +289,7 @@ pub async fn network_of(
 /// the one that superseded it. Returns when that last happened in this family before.
 pub async fn note_replay(
     tx: &mut SystemTx,
-    found: &Found,
+    found: &PresentedToken,
     presented: &Digest,
     elsewhere: bool,
     now: Timestamp,

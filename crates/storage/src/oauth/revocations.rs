@@ -7,7 +7,7 @@ use crate::{StorageError, Store, SystemTx, Tx, notification_listener::Notificati
 
 /// The kind of thing that an entry revokes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RevocationKind {
     /// One access token, by `jti`.
     Jti,
     /// A grant, by id.
@@ -26,7 +26,7 @@ pub enum Kind {
     Service,
 }
 
-impl Kind {
+impl RevocationKind {
     /// The word in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Kind {
 #[derive(Debug)]
 pub struct New<'a> {
     /// Kind of the revoked thing.
-    pub kind: Kind,
+    pub kind: RevocationKind,
     /// Which one.
     pub reference: &'a str,
     /// The tenant, if it belongs to one.
@@ -78,7 +78,7 @@ pub struct Revocation {
     /// Order of writing, not of committing.
     pub seq: i64,
     /// Kind of the revoked thing.
-    pub kind: Kind,
+    pub kind: RevocationKind,
     /// Which one.
     pub reference: String,
     /// For epoch kinds.
@@ -127,7 +127,7 @@ pub async fn live(
     Ok(rows
         .into_iter()
         .filter_map(|row| {
-            let Some(kind) = Kind::parse(&row.kind) else {
+            let Some(kind) = RevocationKind::parse(&row.kind) else {
                 tracing::error!(row.seq, row.kind, "a revocation of an unknown kind");
                 return None;
             };
@@ -154,7 +154,7 @@ pub async fn clock(tx: &mut impl Tx) -> Result<Timestamp, StorageError> {
 /// of revocations.
 pub async fn names_any(
     tx: &mut SystemTx,
-    entries: &[(Kind, String)],
+    entries: &[(RevocationKind, String)],
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let kinds: Vec<String> = entries

@@ -216,7 +216,7 @@ async fn publish(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let revocation = revocations::New {
-        kind: revocations::Kind::Service,
+        kind: revocations::RevocationKind::Service,
         reference: &id.to_string(),
         tenant: Some(tenant),
         epoch: Some(epoch),

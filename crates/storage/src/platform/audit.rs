@@ -60,7 +60,7 @@ pub async fn record(
 
 /// An entry as the console shows it.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct AuditEntry {
     /// Its id.
     pub id: AuditId,
     /// When.
@@ -80,12 +80,12 @@ pub struct Entry {
     /// More.
     pub detail: Value,
     /// Its place in the chain of the log.
-    pub place: Option<Place>,
+    pub place: Option<ChainLink>,
 }
 
 /// A place in the chain of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ChainLink {
     /// Counts from 1.
     pub seq: i64,
     /// Hash of the place before.
@@ -101,7 +101,7 @@ pub async fn list(
     tx: &mut TenantTx,
     before: Option<AuditId>,
     limit: i64,
-) -> Result<Vec<Entry>, StorageError> {
+) -> Result<Vec<AuditEntry>, StorageError> {
     let tenant = tx.tenant().uuid();
     let before: Option<Uuid> = before.map(AuditId::uuid);
     let rows = sqlx::query!(
@@ -117,7 +117,7 @@ pub async fn list(
     .await?;
     Ok(rows
         .into_iter()
-        .map(|row| Entry {
+        .map(|row| AuditEntry {
             id: AuditId::from_uuid(row.id),
             at: row.at,
             actor_kind: row.actor_kind,
@@ -128,7 +128,7 @@ pub async fn list(
             outcome: row.outcome,
             detail: row.detail,
             place: match (row.seq, row.previous, row.hash, row.entry) {
-                (Some(seq), Some(previous), Some(hash), Some(entry)) => Some(Place {
+                (Some(seq), Some(previous), Some(hash), Some(entry)) => Some(ChainLink {
                     seq,
                     previous,
                     hash,

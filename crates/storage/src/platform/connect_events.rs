@@ -15,7 +15,7 @@ use sqlx::types::Json;
 use time::Duration;
 use uuid::Uuid;
 
-pub use self::read::{Event, Read, Which, list};
+pub use self::read::{Read, RecordedStep, Which, list};
 use crate::{StorageError, Tx};
 
 /// Steps of one computer that are this far apart may belong together.
@@ -120,7 +120,7 @@ impl StepOutcome {
 
 /// Which tenant a step concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StepTenant {
     /// The tenant is unknown so far.
     Unknown,
     /// The request named this slug; the writer looks up its tenant.
@@ -139,7 +139,7 @@ pub struct NewEvent {
     /// How it ended.
     pub outcome: StepOutcome,
     /// Where.
-    pub place: Place,
+    pub place: StepTenant,
     /// Slug of the one server that was named.
     pub server: Option<String>,
     /// Id of the request, as pages of faults show it.
@@ -271,7 +271,7 @@ pub async fn insert_many(
     let slugs: Vec<String> = events
         .iter()
         .filter_map(|event| match &event.place {
-            Place::Slug(slug) => Some(slug.clone()),
+            StepTenant::Slug(slug) => Some(slug.clone()),
             _ => None,
         })
         .collect();
@@ -303,9 +303,9 @@ pub async fn insert_many(
         .chain(first)
         .filter_map(|(event, repeat)| {
             let tenant = match &event.place {
-                Place::Unknown => None,
-                Place::Tenant(tenant) => Some(tenant.uuid()),
-                Place::Slug(slug) => Some(*tenants.get(slug)?),
+                StepTenant::Unknown => None,
+                StepTenant::Tenant(tenant) => Some(tenant.uuid()),
+                StepTenant::Slug(slug) => Some(*tenants.get(slug)?),
             };
             Some(row(event, tenant, repeat))
         })

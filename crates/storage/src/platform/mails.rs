@@ -37,7 +37,7 @@ pub struct Taken {
 
 /// What became of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MailOutcome {
     /// The mail server has it.
     Sent,
     /// To be tried again, not before this time.
@@ -118,13 +118,13 @@ pub async fn report(
     tx: &mut SystemTx,
     id: MailId,
     attempt: i32,
-    outcome: Outcome,
+    outcome: MailOutcome,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let (sent, failed, next) = match outcome {
-        Outcome::Sent => (Some(now), None, None),
-        Outcome::Failed => (None, Some(now), None),
-        Outcome::Later(at) => (None, None, Some(at)),
+        MailOutcome::Sent => (Some(now), None, None),
+        MailOutcome::Failed => (None, Some(now), None),
+        MailOutcome::Later(at) => (None, None, Some(at)),
     };
     let done = sqlx::query!(
         "update mails set sent_at = $3, failed_at = $4, next_at = coalesce($5, next_at),

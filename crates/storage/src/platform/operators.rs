@@ -183,7 +183,7 @@ pub async fn tenants(
 
 /// A client.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct ClientRow {
     /// Our name for the row.
     pub id: ClientId,
     /// Its id on the wire.
@@ -210,7 +210,7 @@ pub async fn clients(
     client_id: Option<&str>,
     text: Option<&str>,
     limit: i64,
-) -> Result<Vec<Client>, StorageError> {
+) -> Result<Vec<ClientRow>, StorageError> {
     let rows = sqlx::query!(
         r#"select c.id, c.client_id, c.kind, c.name, c.auth_method, c.status, c.created_at, g.apps as "apps!", g.people as "people!"
            from oauth_clients c
@@ -227,7 +227,7 @@ pub async fn clients(
     .await?;
     Ok(rows
         .into_iter()
-        .map(|row| Client {
+        .map(|row| ClientRow {
             id: row.id.into(),
             client_id: row.client_id,
             kind: row.kind,
@@ -260,7 +260,7 @@ pub async fn set_blocked(
 
 /// A signed-in browser.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct SessionRow {
     /// Its id.
     pub id: SessionId,
     /// Whose.
@@ -286,7 +286,7 @@ pub async fn sessions(
     id: Option<SessionId>,
     limit: i64,
     now: Timestamp,
-) -> Result<Vec<Session>, StorageError> {
+) -> Result<Vec<SessionRow>, StorageError> {
     let rows = sqlx::query!(
         r#"select s.id, s.user_id, e.address as "email?", s.created_at, s.last_seen_at, s.amr, s.ip_block, s.ua_label
            from browser_sessions s left join user_emails e on e.user_id = s.user_id and e.is_primary
@@ -301,7 +301,7 @@ pub async fn sessions(
     .await?;
     Ok(rows
         .into_iter()
-        .map(|row| Session {
+        .map(|row| SessionRow {
             id: row.id.into(),
             user: row.user_id.into(),
             email: row.email,

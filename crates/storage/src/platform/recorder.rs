@@ -210,7 +210,7 @@ pub fn bare(
         at,
         step,
         outcome: connect_events::StepOutcome::Ok,
-        place: connect_events::Place::Unknown,
+        place: connect_events::StepTenant::Unknown,
         server: None,
         request_id: request_id.to_owned(),
         authorization: None,

@@ -9,7 +9,7 @@ use crate::{StorageError, SystemTx};
 
 /// Where a sealed value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum SealedColumn {
     /// The data key of a tenant, and its id.
     DataKey(TenantId, Uuid),
     /// The private half of a signing key.
@@ -22,7 +22,7 @@ pub enum Place {
 #[derive(Debug, Clone)]
 pub struct Sealed {
     /// Where it stands.
-    pub place: Place,
+    pub place: SealedColumn,
     /// As it is kept.
     pub bytes: Vec<u8>,
 }
@@ -46,7 +46,7 @@ pub async fn data_keys(
     Ok(rows
         .into_iter()
         .map(|row| Sealed {
-            place: Place::DataKey(row.tenant_id.into(), row.id),
+            place: SealedColumn::DataKey(row.tenant_id.into(), row.id),
             bytes: row.wrapped,
         })
         .collect())
@@ -62,7 +62,7 @@ pub async fn signing_keys(tx: &mut SystemTx) -> Result<Vec<Sealed>, StorageError
     Ok(rows
         .into_iter()
         .map(|row| Sealed {
-            place: Place::SigningKey(row.kid),
+            place: SealedColumn::SigningKey(row.kid),
             bytes: row.private_sealed,
         })
         .collect())
@@ -84,7 +84,7 @@ pub async fn second_factors(
     Ok(rows
         .into_iter()
         .map(|row| Sealed {
-            place: Place::SecondFactor(row.user_id.into()),
+            place: SealedColumn::SecondFactor(row.user_id.into()),
             bytes: row.secret_sealed,
         })
         .collect())
@@ -94,7 +94,7 @@ pub async fn second_factors(
 pub async fn put(tx: &mut SystemTx, old: &Sealed, new: &[u8]) -> Result<bool, StorageError> {
     let connection = tx.connection();
     let done = match &old.place {
-        Place::DataKey(tenant, id) => {
+        SealedColumn::DataKey(tenant, id) => {
             sqlx::query!(
                 "update tenant_deks set wrapped = $4 where tenant_id = $1 and id = $2 and wrapped = $3",
                 tenant.uuid(),
@@ -105,7 +105,7 @@ pub async fn put(tx: &mut SystemTx, old: &Sealed, new: &[u8]) -> Result<bool, St
             .execute(connection)
             .await?
         }
-        Place::SigningKey(kid) => {
+        SealedColumn::SigningKey(kid) => {
             sqlx::query!(
                 "update signing_keys set private_sealed = $3 where kid = $1 and private_sealed = $2",
                 kid,
@@ -115,7 +115,7 @@ pub async fn put(tx: &mut SystemTx, old: &Sealed, new: &[u8]) -> Result<bool, St
             .execute(connection)
             .await?
         }
-        Place::SecondFactor(user) => {
+        SealedColumn::SecondFactor(user) => {
             sqlx::query!(
                 "update totp_credentials set secret_sealed = $3 where user_id = $1 and secret_sealed = $2",
                 user.uuid(),

@@ -157,7 +157,7 @@ pub async fn tenant_of(tx: &mut EdgeTx, digest: &Digest) -> Result<Option<Tenant
 
 /// A server that a key may offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedAttachment {
     /// Its source.
     pub source: SourceId,
     /// Its name.
@@ -170,7 +170,7 @@ pub async fn open(
     tx: &mut TenantTx,
     digest: &Digest,
     slug: &str,
-) -> Result<Option<Opened>, StorageError> {
+) -> Result<Option<OpenedAttachment>, StorageError> {
     let tenant = tx.tenant().uuid();
     let row = sqlx::query!(
         "select a.source_id, a.name
@@ -185,7 +185,7 @@ pub async fn open(
     )
     .fetch_optional(tx.connection())
     .await?;
-    Ok(row.map(|row| Opened {
+    Ok(row.map(|row| OpenedAttachment {
         source: SourceId::from_uuid(row.source_id),
         name: row.name,
     }))

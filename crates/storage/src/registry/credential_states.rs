@@ -11,7 +11,7 @@ const LONGEST_REASON: usize = 1000;
 
 /// The state of a credential, as the response to a request showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum CredentialState {
     /// The API answered with success.
     Works,
     /// The API, or its token endpoint, refused the credential with this HTTP status.
@@ -20,7 +20,7 @@ pub enum State {
     Inconclusive(String),
 }
 
-impl State {
+impl CredentialState {
     /// The word in the table.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -49,15 +49,23 @@ pub struct Seen {
     /// Which version of it.
     pub version: i32,
     /// The state that the response shows.
-    pub state: State,
+    pub state: CredentialState,
     /// When it came.
     pub at: Timestamp,
 }
 
-/// Writes the states that changed in one statement. At most one entry a source. Without `always`, a
-/// row that says the same is written again after ten minutes only. A credential that was replaced
-/// or removed meanwhile keeps its own state.
-pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), StorageError> {
+/// When a state is written again that the row has already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// At once: a person tests the credential.
+    Always,
+    /// After ten minutes: calls show the same state many times.
+    Seldom,
+}
+
+/// Writes the states that changed in one statement. At most one entry a source. A credential that
+/// was replaced or removed meanwhile keeps its own state.
+pub async fn note(tx: &mut TenantTx, seen: &[Seen], repeat: Repeat) -> Result<(), StorageError> {
     if seen.is_empty() {
         return Ok(());
     }
@@ -68,15 +76,17 @@ pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), 
     let statuses: Vec<Option<i32>> = seen
         .iter()
         .map(|one| match one.state {
-            State::Refused(status) => Some(status.into()),
-            State::Works | State::Inconclusive(_) => None,
+            CredentialState::Refused(status) => Some(status.into()),
+            CredentialState::Works | CredentialState::Inconclusive(_) => None,
         })
         .collect();
     let reasons: Vec<Option<String>> = seen
         .iter()
         .map(|one| match &one.state {
-            State::Inconclusive(reason) => Some(reason.chars().take(LONGEST_REASON).collect()),
-            State::Works | State::Refused(_) => None,
+            CredentialState::Inconclusive(reason) => {
+                Some(reason.chars().take(LONGEST_REASON).collect())
+            }
+            CredentialState::Works | CredentialState::Refused(_) => None,
         })
         .collect();
     let times: Vec<Timestamp> = seen.iter().map(|one| one.at).collect();
@@ -104,7 +114,7 @@ pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), 
         &statuses as &[Option<i32>],
         &reasons as &[Option<String>],
         &times,
-        always,
+        repeat == Repeat::Always,
     )
     .execute(tx.connection())
     .await?;
@@ -126,7 +136,7 @@ pub async fn forget(tx: &mut TenantTx, source: SourceId) -> Result<(), StorageEr
 
 /// A credential in use that an API refused.
 #[derive(Debug, Clone)]
-pub struct Refused {
+pub struct RefusedCredential {
     /// Its source.
     pub source: SourceId,
     /// Name of the source.
@@ -139,7 +149,7 @@ pub struct Refused {
 
 /// Credentials that are refused, by name of their source. Sources that are signed in to use no
 /// credential, and are left out.
-pub async fn refused(tx: &mut TenantTx) -> Result<Vec<Refused>, StorageError> {
+pub async fn refused(tx: &mut TenantTx) -> Result<Vec<RefusedCredential>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select s.id, s.name, k.status as "status!", k.at
@@ -157,7 +167,7 @@ pub async fn refused(tx: &mut TenantTx) -> Result<Vec<Refused>, StorageError> {
     .fetch_all(tx.connection())
     .await?;
     let read = rows.into_iter().filter_map(|row| {
-        Some(Refused {
+        Some(RefusedCredential {
             source: SourceId::from_uuid(row.id),
             name: row.name,
             status: u16::try_from(row.status).ok()?,

@@ -59,8 +59,6 @@ pub struct Definition<'a> {
 
 /// The constraint that two prompts of one name violate.
 pub const NAME_TAKEN: &str = "prompts_own_name";
-/// The constraint that two prompts of one server under one name violate.
-pub const NAME_CLASH: &str = "server_prompts_name";
 
 /// Adds a prompt that was written here.
 pub async fn insert(
@@ -169,60 +167,6 @@ pub async fn find(tx: &mut TenantTx, id: PromptId) -> Result<Option<Prompt>, Sto
     Ok(select(tx, Some(id)).await?.pop())
 }
 
-/// Enables or disables.
-pub async fn set_enabled(
-    tx: &mut TenantTx,
-    id: PromptId,
-    enabled: bool,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update prompts set enabled = $3, updated_at = $4 where tenant_id = $1 and id = $2 and deleted_at is null",
-        tenant,
-        id.uuid(),
-        enabled,
-        now,
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Marks a prompt that was written here deleted: it is published no more.
-pub async fn delete(tx: &mut TenantTx, id: PromptId, now: Timestamp) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update prompts set deleted_at = $3 where tenant_id = $1 and id = $2 and source_id is null and deleted_at is null",
-        tenant,
-        id.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    crate::registry::trash::bound(tx).await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Restores a deleted prompt within [`crate::registry::trash::KEPT`]. A name that was taken
-/// meanwhile violates [`NAME_TAKEN`].
-pub async fn restore(
-    tx: &mut TenantTx,
-    id: PromptId,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update prompts set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
-        tenant,
-        id.uuid(),
-        now - crate::registry::trash::KEPT
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
-}
-
 /// A prompt as a server publishes it.
 #[derive(Debug, Clone)]
 pub struct Offered {
@@ -272,66 +216,6 @@ pub async fn of_server(tx: &mut TenantTx, server: ServerId) -> Result<Vec<Offere
             })
         })
         .collect()
-}
-
-/// Replaces a server's choice of prompts. Two under one name violate [`NAME_CLASH`]; a foreign or
-/// unknown prompt is refused by the composite foreign key.
-pub async fn choose(
-    tx: &mut TenantTx,
-    server: ServerId,
-    prompts: &[(PromptId, String)],
-    now: Timestamp,
-) -> Result<(), StorageError> {
-    let tenant = tx.tenant().uuid();
-    sqlx::query!(
-        "delete from server_prompts where tenant_id = $1 and server_id = $2",
-        tenant,
-        server.uuid()
-    )
-    .execute(tx.connection())
-    .await?;
-    let ids: Vec<Uuid> = prompts.iter().map(|(id, _)| id.uuid()).collect();
-    let names: Vec<String> = prompts.iter().map(|(_, name)| name.clone()).collect();
-    sqlx::query!(
-        "insert into server_prompts (tenant_id, server_id, prompt_id, published_name)
-         select $1, $2, prompt, name from unnest($3::uuid[], $4::text[]) as chosen(prompt, name)",
-        tenant,
-        server.uuid(),
-        &ids,
-        &names,
-    )
-    .execute(tx.connection())
-    .await?;
-    sqlx::query!(
-        "update servers set updated_at = $3 where tenant_id = $1 and id = $2",
-        tenant,
-        server.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(())
-}
-
-/// Lets the servers that offer a prompt under its old name follow a rename. A clash violates
-/// [`NAME_CLASH`].
-pub async fn rename(
-    tx: &mut TenantTx,
-    id: PromptId,
-    old: &str,
-    new: &str,
-) -> Result<u64, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update server_prompts set published_name = $4 where tenant_id = $1 and prompt_id = $2 and published_name = $3",
-        tenant,
-        id.uuid(),
-        old,
-        new
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected())
 }
 
 /// A prompt of a published server, as a node needs it.

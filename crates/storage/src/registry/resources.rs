@@ -17,7 +17,7 @@ use crate::{
 
 /// A resource or template with everything about it but its bytes.
 #[derive(Debug, Clone)]
-pub struct Resource {
+pub struct RegistryResource {
     /// Id.
     pub id: ResourceId,
     /// The upstream it was found at; none if it was written here.
@@ -123,8 +123,6 @@ impl Holds<'_> {
 
 /// The constraint that two resources of one URI violate.
 pub const URI_TAKEN: &str = "resources_own_uri";
-/// The constraint that two resources of one server under one URI violate.
-pub const URI_CLASH: &str = "server_resources_uri";
 
 /// Adds a resource that was written here. An unknown HTTP source is refused by the composite
 /// foreign key.
@@ -231,7 +229,10 @@ pub async fn touch(
     Ok(done.rows_affected() > 0)
 }
 
-async fn select(tx: &mut TenantTx, id: Option<ResourceId>) -> Result<Vec<Resource>, StorageError> {
+async fn select(
+    tx: &mut TenantTx,
+    id: Option<ResourceId>,
+) -> Result<Vec<RegistryResource>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select r.id, r.source_id, s.name as "source_name?", r.kind, r.uri, r.name, r.title, r.description, r.mime_type, r.annotations,
@@ -253,7 +254,7 @@ async fn select(tx: &mut TenantTx, id: Option<ResourceId>) -> Result<Vec<Resourc
     };
     rows.into_iter()
         .map(|row| {
-            Ok(Resource {
+            Ok(RegistryResource {
                 id: ResourceId::from_uuid(row.id),
                 source_id: row.source_id.map(SourceId::from_uuid),
                 source_name: row.source_name,
@@ -279,12 +280,15 @@ async fn select(tx: &mut TenantTx, id: Option<ResourceId>) -> Result<Vec<Resourc
 }
 
 /// All resources and templates, by name.
-pub async fn list(tx: &mut TenantTx) -> Result<Vec<Resource>, StorageError> {
+pub async fn list(tx: &mut TenantTx) -> Result<Vec<RegistryResource>, StorageError> {
     select(tx, None).await
 }
 
 /// One resource or template.
-pub async fn find(tx: &mut TenantTx, id: ResourceId) -> Result<Option<Resource>, StorageError> {
+pub async fn find(
+    tx: &mut TenantTx,
+    id: ResourceId,
+) -> Result<Option<RegistryResource>, StorageError> {
     Ok(select(tx, Some(id)).await?.pop())
 }
 
@@ -315,65 +319,6 @@ pub async fn bytes(tx: &mut TenantTx) -> Result<i64, StorageError> {
     .fetch_one(tx.connection())
     .await?;
     Ok(bytes)
-}
-
-/// Enables or disables.
-pub async fn set_enabled(
-    tx: &mut TenantTx,
-    id: ResourceId,
-    enabled: bool,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update resources set enabled = $3, version = version + 1, updated_at = $4
-         where tenant_id = $1 and id = $2 and deleted_at is null",
-        tenant,
-        id.uuid(),
-        enabled,
-        now,
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Marks a resource that was written here deleted: it is published no more.
-pub async fn delete(
-    tx: &mut TenantTx,
-    id: ResourceId,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update resources set deleted_at = $3 where tenant_id = $1 and id = $2 and source_id is null and deleted_at is null",
-        tenant,
-        id.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    crate::registry::trash::bound(tx).await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Restores a deleted resource within [`crate::registry::trash::KEPT`]. A URI that was taken
-/// meanwhile violates [`URI_TAKEN`].
-pub async fn restore(
-    tx: &mut TenantTx,
-    id: ResourceId,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update resources set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
-        tenant,
-        id.uuid(),
-        now - crate::registry::trash::KEPT
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// A resource as a server publishes it.
@@ -429,66 +374,6 @@ pub async fn of_server(tx: &mut TenantTx, server: ServerId) -> Result<Vec<Offere
             })
         })
         .collect()
-}
-
-/// Replaces a server's choice of resources. Two under one URI violate [`URI_CLASH`]; a foreign or
-/// unknown resource is refused by the composite foreign key.
-pub async fn choose(
-    tx: &mut TenantTx,
-    server: ServerId,
-    resources: &[(ResourceId, String)],
-    now: Timestamp,
-) -> Result<(), StorageError> {
-    let tenant = tx.tenant().uuid();
-    sqlx::query!(
-        "delete from server_resources where tenant_id = $1 and server_id = $2",
-        tenant,
-        server.uuid()
-    )
-    .execute(tx.connection())
-    .await?;
-    let ids: Vec<Uuid> = resources.iter().map(|(id, _)| id.uuid()).collect();
-    let uris: Vec<String> = resources.iter().map(|(_, uri)| uri.clone()).collect();
-    sqlx::query!(
-        "insert into server_resources (tenant_id, server_id, resource_id, published_uri)
-         select $1, $2, resource, uri from unnest($3::uuid[], $4::text[]) as chosen(resource, uri)",
-        tenant,
-        server.uuid(),
-        &ids,
-        &uris,
-    )
-    .execute(tx.connection())
-    .await?;
-    sqlx::query!(
-        "update servers set updated_at = $3 where tenant_id = $1 and id = $2",
-        tenant,
-        server.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(())
-}
-
-/// Lets the servers that offer a resource under its old URI follow a change. A clash violates
-/// [`URI_CLASH`].
-pub async fn move_to(
-    tx: &mut TenantTx,
-    id: ResourceId,
-    old: &str,
-    new: &str,
-) -> Result<u64, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update server_resources set published_uri = $4 where tenant_id = $1 and resource_id = $2 and published_uri = $3",
-        tenant,
-        id.uuid(),
-        old,
-        new
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected())
 }
 
 /// A resource of a published server, as a node needs it.

@@ -6,7 +6,6 @@ use portolan_model::{
     registry::{ServerStatus, ToolState},
 };
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::{StorageError, TenantTx};
 
@@ -216,38 +215,6 @@ pub async fn set_status(
     Ok(done.rows_affected() == 1)
 }
 
-/// Marks a server deleted; its URL answers like an unknown one.
-pub async fn delete(tx: &mut TenantTx, id: ServerId, now: Timestamp) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update servers set deleted_at = $3 where tenant_id = $1 and id = $2 and deleted_at is null",
-        tenant,
-        id.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Takes a deletion back within [`crate::registry::trash::KEPT`].
-pub async fn restore(
-    tx: &mut TenantTx,
-    id: ServerId,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update servers set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
-        tenant,
-        id.uuid(),
-        now - crate::registry::trash::KEPT
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
-}
-
 /// A tool as a server publishes it.
 #[derive(Debug, Clone)]
 pub struct PublishedTool {
@@ -300,67 +267,4 @@ pub async fn tools(tx: &mut TenantTx, id: ServerId) -> Result<Vec<PublishedTool>
             })
         })
         .collect()
-}
-
-/// Replaces a server's choice of tools. Two tools under one name violate `server_tools_name`; a
-/// foreign or unknown tool is refused by the composite foreign key.
-pub async fn set_tools(
-    tx: &mut TenantTx,
-    id: ServerId,
-    tools: &[(ToolId, String)],
-    now: Timestamp,
-) -> Result<(), StorageError> {
-    let tenant = tx.tenant().uuid();
-    sqlx::query!(
-        "delete from server_tools where tenant_id = $1 and server_id = $2",
-        tenant,
-        id.uuid()
-    )
-    .execute(tx.connection())
-    .await?;
-    let ids: Vec<Uuid> = tools.iter().map(|(tool, _)| tool.uuid()).collect();
-    let names: Vec<String> = tools.iter().map(|(_, name)| name.clone()).collect();
-    sqlx::query!(
-        "insert into server_tools (tenant_id, server_id, tool_id, published_name)
-         select $1, $2, tool, name from unnest($3::uuid[], $4::text[]) as chosen(tool, name)",
-        tenant,
-        id.uuid(),
-        &ids,
-        &names,
-    )
-    .execute(tx.connection())
-    .await?;
-    sqlx::query!(
-        "update servers set updated_at = $3 where tenant_id = $1 and id = $2",
-        tenant,
-        id.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(())
-}
-
-/// The constraint that two tools of one server under one name violate.
-pub const NAME_CLASH: &str = "server_tools_name";
-
-/// Lets the servers that offer a tool under its old name follow a rename; names that a server chose
-/// itself stay. A clash violates [`NAME_CLASH`].
-pub async fn rename_tool(
-    tx: &mut TenantTx,
-    tool: ToolId,
-    old: &str,
-    new: &str,
-) -> Result<u64, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update server_tools set published_name = $4 where tenant_id = $1 and tool_id = $2 and published_name = $3",
-        tenant,
-        tool.uuid(),
-        old,
-        new
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected())
 }

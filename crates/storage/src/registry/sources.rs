@@ -8,7 +8,7 @@ use portolan_model::{
 use serde_json::Value;
 use sqlx::types::Json;
 
-use crate::{StorageError, TenantTx, registry::credential_states::State};
+use crate::{StorageError, TenantTx, registry::credential_states::CredentialState};
 
 /// A source, without its document.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ pub struct CredentialNote {
     /// When it was set.
     pub updated_at: Timestamp,
     /// State shown by the last request that carried it, and when; `None` if it was never tried.
-    pub state: Option<(State, Timestamp)>,
+    pub state: Option<(CredentialState, Timestamp)>,
 }
 
 /// A source to be made.
@@ -156,7 +156,7 @@ impl TryFrom<SourceRow> for Source {
     fn try_from(row: SourceRow) -> Result<Self, StorageError> {
         let state = row
             .state
-            .and_then(|word| State::read(&word, row.state_status, row.state_reason))
+            .and_then(|word| CredentialState::read(&word, row.state_status, row.state_reason))
             .zip(row.state_at);
         let credential = match (
             row.credential_kind,
@@ -298,40 +298,6 @@ pub async fn replace_document(
         document.spec_version,
         security,
         now,
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Marks a source deleted: its tools are published no more. It can be restored for
-/// [`crate::registry::trash::KEPT`].
-pub async fn delete(tx: &mut TenantTx, id: SourceId, now: Timestamp) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update sources set deleted_at = $3 where tenant_id = $1 and id = $2 and deleted_at is null",
-        tenant,
-        id.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    crate::registry::trash::bound(tx).await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Takes a deletion back, if its time is not over.
-pub async fn restore(
-    tx: &mut TenantTx,
-    id: SourceId,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let done = sqlx::query!(
-        "update sources set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
-        tenant,
-        id.uuid(),
-        now - crate::registry::trash::KEPT
     )
     .execute(tx.connection())
     .await?;

@@ -6,7 +6,6 @@ use portolan_model::{
     registry::ToolState,
 };
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::{
     StorageError, TenantTx,
@@ -396,27 +395,6 @@ pub async fn customise(
     .execute(tx.connection())
     .await?;
     Ok(done.rows_affected() == 1)
-}
-
-/// Enables or disables many; returns the ids that really changed, so that it can be undone.
-pub async fn set_enabled(
-    tx: &mut TenantTx,
-    ids: &[ToolId],
-    enabled: bool,
-    now: Timestamp,
-) -> Result<Vec<ToolId>, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
-    let changed = sqlx::query_scalar!(
-        "update tools set enabled = $3, updated_at = $4 where tenant_id = $1 and id = any($2) and enabled <> $3 returning id",
-        tenant,
-        &ids,
-        enabled,
-        now
-    )
-    .fetch_all(tx.connection())
-    .await?;
-    Ok(changed.into_iter().map(ToolId::from_uuid).collect())
 }
 
 /// Removes a hand-made tool.

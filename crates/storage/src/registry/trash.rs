@@ -1,11 +1,14 @@
 //! Deleted sources, servers, prompts and resources: kept for a time, listed, and brought back.
 //!
-//! A deletion marks a row. `restore` of each subject takes the mark away while [`KEPT`] lasts;
+//! [`delete`] marks a row. [`restore`] takes the mark away while [`KEPT`] lasts;
 //! [`crate::expiry`] removes the row afterwards. The trash of one workspace is bounded, so that
 //! deleting and making anew cannot fill the database: beyond [`MOST`] of a kind the oldest go at
 //! once.
 
-use portolan_model::Timestamp;
+use portolan_model::{
+    Timestamp,
+    id::{Id, Kind, PromptKind, ResourceKind, ServerKind, SourceKind},
+};
 use time::Duration;
 use uuid::Uuid;
 
@@ -23,7 +26,7 @@ pub const MOST: i64 = 100;
 /// What kind of thing was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum Kind {
+pub enum DeletedKind {
     /// A source of tools.
     Source,
     /// A published server.
@@ -36,9 +39,9 @@ pub enum Kind {
 
 /// A deleted thing that can be restored.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct DeletedItem {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: DeletedKind,
     /// Its id within its kind.
     pub id: Uuid,
     /// What people call it.
@@ -47,12 +50,99 @@ pub struct Entry {
     pub deleted_at: Timestamp,
 }
 
+/// A kind of id whose rows can be deleted and restored.
+pub trait Restorable: Kind {
+    /// The kind in the trash.
+    const DELETED: DeletedKind;
+}
+
+impl Restorable for SourceKind {
+    const DELETED: DeletedKind = DeletedKind::Source;
+}
+impl Restorable for ServerKind {
+    const DELETED: DeletedKind = DeletedKind::Server;
+}
+impl Restorable for PromptKind {
+    const DELETED: DeletedKind = DeletedKind::Prompt;
+}
+impl Restorable for ResourceKind {
+    const DELETED: DeletedKind = DeletedKind::Resource;
+}
+
+/// Marks a row deleted: it is published no more, and a server's URL answers like an unknown one.
+/// False if there is no such row, or if it was found at an upstream server.
+pub async fn delete<K: Restorable>(
+    tx: &mut TenantTx,
+    id: Id<K>,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let (tenant, id) = (tx.tenant().uuid(), id.uuid());
+    macro_rules! mark {
+        ($table:literal) => {
+            sqlx::query!(
+                "update " + $table + " set deleted_at = $3 where tenant_id = $1 and id = $2 and deleted_at is null",
+                tenant,
+                id,
+                now
+            )
+        };
+        ($table:literal, written here) => {
+            sqlx::query!(
+                "update " + $table + " set deleted_at = $3
+                  where tenant_id = $1 and id = $2 and source_id is null and deleted_at is null",
+                tenant,
+                id,
+                now
+            )
+        };
+    }
+    let mark = match K::DELETED {
+        DeletedKind::Source => mark!("sources"),
+        DeletedKind::Server => mark!("servers"),
+        DeletedKind::Prompt => mark!("prompts", written here),
+        DeletedKind::Resource => mark!("resources", written here),
+    };
+    let done = mark.execute(tx.connection()).await?;
+    bound(tx).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Restores a row that was deleted within [`KEPT`]. A prompt's name or a resource's URI that was
+/// taken meanwhile violates its unique constraint.
+pub async fn restore<K: Restorable>(
+    tx: &mut TenantTx,
+    id: Id<K>,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let (tenant, id, since) = (tx.tenant().uuid(), id.uuid(), now - KEPT);
+    macro_rules! unmark {
+        ($table:literal) => {
+            sqlx::query!(
+                "update "
+                    + $table
+                    + " set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
+                tenant,
+                id,
+                since
+            )
+        };
+    }
+    let unmark = match K::DELETED {
+        DeletedKind::Source => unmark!("sources"),
+        DeletedKind::Server => unmark!("servers"),
+        DeletedKind::Prompt => unmark!("prompts"),
+        DeletedKind::Resource => unmark!("resources"),
+    };
+    let done = unmark.execute(tx.connection()).await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// Lists the restorable items, newest deletion first; 500 at most.
-pub async fn list(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Entry>, StorageError> {
+pub async fn list(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<DeletedItem>, StorageError> {
     let tenant = tx.tenant().uuid();
     Ok(sqlx::query_as!(
-        Entry,
-        r#"select kind as "kind!: Kind", id as "id!", name as "name!", deleted_at as "deleted_at!"
+        DeletedItem,
+        r#"select kind as "kind!: DeletedKind", id as "id!", name as "name!", deleted_at as "deleted_at!"
              from (select 'source' as kind, id, name, deleted_at from sources where tenant_id = $1
                    union all
                    select 'server', id, name, deleted_at from servers where tenant_id = $1 and name <> ''
@@ -71,9 +161,8 @@ pub async fn list(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Entry>, Stora
     .await?)
 }
 
-/// Removes the oldest deleted rows of a workspace beyond [`MOST`] of each kind. Call it in the
-/// transaction of a deletion. Servers stay as tombstones in any case and are not counted.
-pub(crate) async fn bound(tx: &mut TenantTx) -> Result<(), StorageError> {
+/// Removes the oldest deleted rows of a workspace beyond [`MOST`] of each kind. Servers stay as tombstones in any case and are not counted.
+async fn bound(tx: &mut TenantTx) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(
         "with s as (delete from sources where tenant_id = $1 and id in

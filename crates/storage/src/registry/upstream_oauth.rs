@@ -193,7 +193,7 @@ pub async fn delete_sign_in(tx: &mut TenantTx, source: SourceId) -> Result<bool,
 
 /// A connected account, its tokens sealed.
 #[derive(Debug, Clone)]
-pub struct Connection {
+pub struct ConnectedAccount {
     /// Id; bound into the seal.
     pub id: Uuid,
     /// Whose; none for the workspace's.
@@ -253,7 +253,7 @@ pub async fn connection(
     tx: &mut TenantTx,
     source: SourceId,
     owner: Option<UserId>,
-) -> Result<Option<Connection>, StorageError> {
+) -> Result<Option<ConnectedAccount>, StorageError> {
     let tenant = tx.tenant().uuid();
     as_person(tx.connection(), owner).await?;
     let row = sqlx::query!(
@@ -267,7 +267,7 @@ pub async fn connection(
     )
     .fetch_optional(tx.connection())
     .await?;
-    Ok(row.map(|row| Connection {
+    Ok(row.map(|row| ConnectedAccount {
         id: row.id,
         owner: row.owner_id.map(UserId::from_uuid),
         connected_by: UserId::from_uuid(row.connected_by),
@@ -384,7 +384,7 @@ pub async fn connect(
 /// database, which all nodes share.
 pub async fn begin_refresh(
     tx: &mut TenantTx,
-    of: &Connection,
+    of: &ConnectedAccount,
     seconds: i32,
 ) -> Result<Option<Timestamp>, StorageError> {
     let tenant = tx.tenant().uuid();
@@ -419,7 +419,7 @@ pub struct Refreshed<'a> {
 /// Keeps renewed tokens. False if the connection is another one by now: then they must not be used.
 pub async fn refreshed(
     tx: &mut TenantTx,
-    of: &Connection,
+    of: &ConnectedAccount,
     new: &Refreshed<'_>,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
@@ -446,7 +446,7 @@ pub async fn refreshed(
 /// Gives the right to renew back: it came to nothing that would say that the grant is over.
 pub async fn not_refreshed(
     tx: &mut TenantTx,
-    of: &Connection,
+    of: &ConnectedAccount,
     lease: Timestamp,
 ) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
@@ -469,7 +469,7 @@ pub async fn not_refreshed(
 /// if nothing changed.
 pub async fn needs_sign_in(
     tx: &mut TenantTx,
-    of: &Connection,
+    of: &ConnectedAccount,
     reason: &str,
     lease: Option<Timestamp>,
 ) -> Result<bool, StorageError> {
@@ -492,7 +492,7 @@ pub async fn needs_sign_in(
 /// Notes scopes that a server asked for; the tokens are still good for the rest (MCP-AU-11).
 pub async fn wants_scope(
     tx: &mut TenantTx,
-    of: &Connection,
+    of: &ConnectedAccount,
     scope: &str,
 ) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
@@ -509,7 +509,7 @@ pub async fn wants_scope(
 }
 
 /// Forgets an account. True if there was one.
-pub async fn disconnect(tx: &mut TenantTx, of: &Connection) -> Result<bool, StorageError> {
+pub async fn disconnect(tx: &mut TenantTx, of: &ConnectedAccount) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     as_person(tx.connection(), of.owner).await?;
     let done = sqlx::query!(
@@ -702,7 +702,7 @@ pub async fn begin_attempt(
 
 /// An attempt that has come back.
 #[derive(Debug)]
-pub struct Attempt {
+pub struct ReturnedAttempt {
     /// In which workspace.
     pub tenant: TenantId,
     /// Whose the account becomes.
@@ -732,7 +732,7 @@ pub async fn take_attempt(
     user: UserId,
     session: SessionId,
     now: Timestamp,
-) -> Result<Option<Attempt>, StorageError> {
+) -> Result<Option<ReturnedAttempt>, StorageError> {
     let row = sqlx::query!(
         "update upstream_attempts set used_at = $5
           where state_digest = $1 and source_id = $2 and user_id = $3 and session_id = $4 and used_at is null and expires_at > $5
@@ -745,7 +745,7 @@ pub async fn take_attempt(
     )
     .fetch_optional(tx.connection())
     .await?;
-    Ok(row.map(|row| Attempt {
+    Ok(row.map(|row| ReturnedAttempt {
         tenant: TenantId::from_uuid(row.tenant_id),
         owner: row.owner_id.map(UserId::from_uuid),
         server: row.server,

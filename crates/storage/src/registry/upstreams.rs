@@ -287,7 +287,7 @@ pub struct SyncedResource {
 
 /// A prompt or resource of a source that is still there.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownItem {
     /// `prompt`, `resource` or `template`.
     pub kind: String,
     /// The server's own name or URI.
@@ -299,10 +299,10 @@ pub struct Known {
 }
 
 /// The prompts and resources that a source has and that are still there.
-pub async fn known(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Known>, StorageError> {
+pub async fn known(tx: &mut TenantTx, source: SourceId) -> Result<Vec<KnownItem>, StorageError> {
     let tenant = tx.tenant().uuid();
     Ok(sqlx::query_as!(
-        Known,
+        KnownItem,
         r#"select 'prompt' as "kind!", upstream_name as "name!", upstream as "definition!", written::text as written from prompts
             where tenant_id = $1 and source_id = $2 and state = 'active' and deleted_at is null
            union all

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use portolan_model::{
     audit::{Actor, Event, Outcome},
-    audit_chain::{Fault, Walk},
+    audit_chain::{ChainFault, Walk},
     id::TenantId,
 };
 use portolan_storage::{
@@ -52,7 +52,11 @@ async fn record(tx: &mut SystemTx, tenant: Option<TenantId>, what: &str) {
 }
 
 /// Walks the chain and returns its faults. SHA-256 is Postgres': this crate has none of its own.
-async fn faults(store: &Store, owner: &mut PgConnection, tenant: Option<TenantId>) -> Vec<Fault> {
+async fn faults(
+    store: &Store,
+    owner: &mut PgConnection,
+    tenant: Option<TenantId>,
+) -> Vec<ChainFault> {
     let links = audit_chain::links(&mut system(store).await, tenant, 0, 1000)
         .await
         .unwrap();
@@ -110,7 +114,7 @@ async fn an_entry_that_was_edited_removed_or_moved_is_found_even_by_the_owner_of
     .await;
     let found = faults(&store, &mut owner, tenant).await;
     assert!(
-        matches!(found[..], [Fault::Changed { seq: 2, .. }]),
+        matches!(found[..], [ChainFault::Changed { seq: 2, .. }]),
         "{found:?}"
     );
     owner_does(
@@ -135,7 +139,10 @@ async fn an_entry_that_was_edited_removed_or_moved_is_found_even_by_the_owner_of
     assert!(
         matches!(
             found[..],
-            [Fault::Changed { seq: 4, .. }, Fault::Changed { seq: 5, .. }]
+            [
+                ChainFault::Changed { seq: 4, .. },
+                ChainFault::Changed { seq: 5, .. }
+            ]
         ),
         "{found:?}"
     );
@@ -158,8 +165,8 @@ async fn an_entry_that_was_edited_removed_or_moved_is_found_even_by_the_owner_of
         matches!(
             found[..],
             [
-                Fault::Removed { from: 3, to: 3 },
-                Fault::Unlinked { seq: 4, .. }
+                ChainFault::Removed { from: 3, to: 3 },
+                ChainFault::Unlinked { seq: 4, .. }
             ]
         ),
         "{found:?}"

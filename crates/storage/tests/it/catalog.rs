@@ -8,9 +8,9 @@ use portolan_storage::{
     Store, TenantTx,
     platform::calls,
     registry::{
-        catalog, credentials,
+        catalog, credentials, published_items,
         registry_news::{self, News, NewsListener},
-        servers, sources, tools,
+        servers, sources, tools, trash,
     },
 };
 use serde_json::json;
@@ -105,7 +105,7 @@ async fn registry(store: &Store, tenant: TenantId) -> Registry {
         .zip(names)
         .map(|(id, name)| (*id, name.to_owned()))
         .collect();
-    servers::set_tools(&mut tx, server, &chosen, now())
+    published_items::choose(&mut tx, server, &chosen, now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -167,7 +167,7 @@ async fn a_node_sees_a_server_only_while_it_is_published() {
     assert_eq!(server.instructions.as_deref(), Some("Be kind."));
 
     let mut tx = change(&store, registry.tenant).await;
-    servers::delete(&mut tx, registry.server, now())
+    trash::delete(&mut tx, registry.server, now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -186,7 +186,7 @@ async fn a_node_sees_no_disabled_tool_and_none_of_a_deleted_source() {
     servers::set_status(&mut tx, registry.server, ServerStatus::Published, now())
         .await
         .unwrap();
-    tools::set_enabled(&mut tx, &registry.tools[..1], false, now())
+    published_items::set_enabled(&mut tx, &registry.tools[..1], false, now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -199,7 +199,7 @@ async fn a_node_sees_no_disabled_tool_and_none_of_a_deleted_source() {
         2
     );
     let mut tx = change(&store, registry.tenant).await;
-    sources::delete(&mut tx, registry.source, now())
+    trash::delete(&mut tx, registry.source, now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -350,12 +350,12 @@ async fn section_5_1_the_first_published_server_is_the_default_until_another_is_
     // A default that is paused or deleted is there again when it is.
     assert!(choose(Some(second)).await);
     let mut tx = change(&store, tenant).await;
-    servers::delete(&mut tx, second, now()).await.unwrap();
+    trash::delete(&mut tx, second, now()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(served_by_default(&store, tenant).await, None);
     assert!(!choose(Some(second)).await, "a deleted one");
     let mut tx = change(&store, tenant).await;
-    servers::restore(&mut tx, second, now()).await.unwrap();
+    trash::restore(&mut tx, second, now()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(
         served_by_default(&store, tenant).await.as_deref(),

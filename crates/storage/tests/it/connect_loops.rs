@@ -6,7 +6,7 @@ use portolan_model::{
     id::{GrantId, RequestId},
 };
 use portolan_storage::platform::{
-    connect_events::{self, Event, NewEvent, Place, Repeat, Step, StepOutcome, Which},
+    connect_events::{self, NewEvent, RecordedStep, Repeat, Step, StepOutcome, StepTenant, Which},
     recorder::bare,
 };
 use time::Duration;
@@ -23,7 +23,7 @@ fn at(second: i64) -> Timestamp {
 fn step(scene: &Scene, second: i64, step: Step) -> NewEvent {
     let block = "192.0.2.0/24".to_owned();
     let mut event = bare(at(second), step, "1", block, Some("app/1"));
-    event.place = Place::Tenant(scene.tenant);
+    event.place = StepTenant::Tenant(scene.tenant);
     event
 }
 
@@ -58,7 +58,7 @@ async fn x2_a_refusal_that_a_client_repeats_is_one_step_with_a_count() {
         refused(201, "the token was revoked"),
     ];
     connect_events::insert_many(&mut tx, &batch).await.unwrap();
-    let counts = |events: &[Event]| -> Vec<(Option<String>, i32, Option<Timestamp>)> {
+    let counts = |events: &[RecordedStep]| -> Vec<(Option<String>, i32, Option<Timestamp>)> {
         let mut all: Vec<_> = events
             .iter()
             .map(|event| (event.fault.clone(), event.repeats, event.last_at))

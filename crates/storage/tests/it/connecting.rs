@@ -11,7 +11,7 @@ use portolan_model::{
 use portolan_storage::{
     oauth::client_fetches,
     platform::{
-        connect_events::{self, NewEvent, Place, Step, StepOutcome, Which},
+        connect_events::{self, NewEvent, Step, StepOutcome, StepTenant, Which},
         recorder::bare,
     },
 };
@@ -81,7 +81,7 @@ async fn case_85_of_many_who_want_to_fetch_at_once_one_does_and_a_dead_one_is_re
     );
 }
 
-fn step(step: Step, agent: &str, place: Place) -> NewEvent {
+fn step(step: Step, agent: &str, place: StepTenant) -> NewEvent {
     let mut event = bare(now(), step, "1", "192.0.2.0/24".to_owned(), Some(agent));
     event.place = place;
     event
@@ -105,21 +105,37 @@ async fn x2_steps_find_their_tenant_and_those_without_one_are_shown_only_if_they
     .unwrap()
     .id;
     let request = RequestId::generate();
-    let mut nameless = step(Step::Authorize, "browser", Place::Unknown);
+    let mut nameless = step(Step::Authorize, "browser", StepTenant::Unknown);
     nameless.authorization = Some(request);
-    let mut decided = step(Step::Consent, "browser", Place::Tenant(scene.tenant));
+    let mut decided = step(Step::Consent, "browser", StepTenant::Tenant(scene.tenant));
     decided.authorization = Some(request);
-    let mut late = step(Step::ServerMetadata, "hers/1", Place::Unknown);
+    let mut late = step(Step::ServerMetadata, "hers/1", StepTenant::Unknown);
     late.at = now() - connect_events::TOGETHER - time::Duration::SECOND;
     let events = [
-        step(Step::Challenge, "hers/1", Place::Slug("acme".to_owned())),
-        step(Step::Challenge, "x/1", Place::Slug("nobodys".to_owned())),
-        step(Step::ServerMetadata, "hers/1", Place::Unknown),
+        step(
+            Step::Challenge,
+            "hers/1",
+            StepTenant::Slug("acme".to_owned()),
+        ),
+        step(
+            Step::Challenge,
+            "x/1",
+            StepTenant::Slug("nobodys".to_owned()),
+        ),
+        step(Step::ServerMetadata, "hers/1", StepTenant::Unknown),
         late,
-        step(Step::Challenge, "shared/1", Place::Slug("acme".to_owned())),
-        step(Step::Challenge, "shared/1", Place::Slug("beta".to_owned())),
-        step(Step::Register, "shared/1", Place::Unknown),
-        step(Step::Register, "strange/1", Place::Unknown),
+        step(
+            Step::Challenge,
+            "shared/1",
+            StepTenant::Slug("acme".to_owned()),
+        ),
+        step(
+            Step::Challenge,
+            "shared/1",
+            StepTenant::Slug("beta".to_owned()),
+        ),
+        step(Step::Register, "shared/1", StepTenant::Unknown),
+        step(Step::Register, "strange/1", StepTenant::Unknown),
         nameless,
         decided,
     ];
@@ -181,24 +197,39 @@ async fn x2_what_a_client_did_before_it_named_a_workspace_is_shown_only_where_it
     let asked = |name: &str, tenant| {
         let mut event = of(
             name,
-            step(Step::Authorize, "browser/1", Place::Tenant(tenant)),
+            step(Step::Authorize, "browser/1", StepTenant::Tenant(tenant)),
         );
         event.authorization = Some(RequestId::generate());
         event
     };
-    let mut fault = of("lonely", step(Step::Authorize, "browser/1", Place::Unknown));
+    let mut fault = of(
+        "lonely",
+        step(Step::Authorize, "browser/1", StepTenant::Unknown),
+    );
     fault.outcome = StepOutcome::Refused;
-    let mut elsewhere = of("lonely", step(Step::Register, "lonely/1", Place::Unknown));
+    let mut elsewhere = of(
+        "lonely",
+        step(Step::Register, "lonely/1", StepTenant::Unknown),
+    );
     elsewhere.ip_block = "198.51.100.0/24".to_owned();
     let events = [
-        of("lonely", step(Step::Register, "lonely/1", Place::Unknown)),
+        of(
+            "lonely",
+            step(Step::Register, "lonely/1", StepTenant::Unknown),
+        ),
         fault,
         elsewhere,
         asked("lonely", scene.tenant),
-        of("hosted", step(Step::Register, "hosted/1", Place::Unknown)),
+        of(
+            "hosted",
+            step(Step::Register, "hosted/1", StepTenant::Unknown),
+        ),
         asked("hosted", scene.tenant),
         asked("hosted", beta),
-        of("stranger", step(Step::Register, "lonely/1", Place::Unknown)),
+        of(
+            "stranger",
+            step(Step::Register, "lonely/1", StepTenant::Unknown),
+        ),
     ];
     connect_events::insert_many(&mut tx, &events).await.unwrap();
     let mut seen = async |tenant| -> Vec<(Step, Option<String>)> {
@@ -235,7 +266,7 @@ async fn x2_the_first_request_of_a_grant_is_kept_once_whatever_nodes_report() {
     let store = database.store(2).await;
     let scene = Scene::new(&store).await;
     let mut tx = system(&store).await;
-    let mut first = step(Step::Request, "hers/1", Place::Tenant(scene.tenant));
+    let mut first = step(Step::Request, "hers/1", StepTenant::Tenant(scene.tenant));
     first.grant = Some(GrantId::generate());
     let mut refused = first.clone();
     refused.outcome = StepOutcome::Refused;

@@ -9,7 +9,7 @@ use portolan_storage::{
     Store, Tx,
     platform::tenants,
     registry::{
-        credential_states::{self, Seen, State},
+        credential_states::{self, CredentialState, Seen},
         credentials::{self, SealedCredential, WrappedKey},
         sources,
     },
@@ -65,7 +65,7 @@ async fn set(store: &Store, tenant: TenantId, source: SourceId) -> i32 {
     credential.version
 }
 
-fn seen(source: SourceId, version: i32, state: State, at: Timestamp) -> Seen {
+fn seen(source: SourceId, version: i32, state: CredentialState, at: Timestamp) -> Seen {
     Seen {
         source,
         version,
@@ -77,13 +77,17 @@ fn seen(source: SourceId, version: i32, state: State, at: Timestamp) -> Seen {
 /// As an MCP node writes.
 async fn note(store: &Store, tenant: TenantId, seen: Seen) {
     let mut tx = store.node(tenant).await.unwrap();
-    credential_states::note(&mut tx, &[seen], false)
+    credential_states::note(&mut tx, &[seen], credential_states::Repeat::Seldom)
         .await
         .unwrap();
     tx.commit().await.unwrap();
 }
 
-async fn state(store: &Store, tenant: TenantId, source: SourceId) -> Option<(State, Timestamp)> {
+async fn state(
+    store: &Store,
+    tenant: TenantId,
+    source: SourceId,
+) -> Option<(CredentialState, Timestamp)> {
     let mut tx = store.tenant(tenant).await.unwrap();
     let source = sources::find(&mut tx, source).await.unwrap();
     source.and_then(|source| source.credential?.state)
@@ -100,17 +104,22 @@ async fn friction_5_a_tenant_neither_reads_nor_writes_the_states_of_another() {
     let other = other.unwrap().id;
     tx.commit().await.unwrap();
     let own = source(&store, scene.tenant).await;
-    note(&store, other, seen(own, 1, State::Refused(401), now())).await;
+    note(
+        &store,
+        other,
+        seen(own, 1, CredentialState::Refused(401), now()),
+    )
+    .await;
     assert_eq!(state(&store, scene.tenant, own).await, None);
     note(
         &store,
         scene.tenant,
-        seen(own, 1, State::Refused(401), now()),
+        seen(own, 1, CredentialState::Refused(401), now()),
     )
     .await;
     assert_eq!(
         state(&store, scene.tenant, own).await,
-        Some((State::Refused(401), now()))
+        Some((CredentialState::Refused(401), now()))
     );
     let refused = async |tenant| {
         let mut tx = store.tenant(tenant).await.unwrap();
@@ -146,39 +155,59 @@ async fn friction_5_a_state_counts_for_its_version_and_the_newest_answer_wins() 
     let own = source(&store, tenant).await;
     assert_eq!(state(&store, tenant, own).await, None, "never tried");
     let at = |seconds| now() + Duration::seconds(seconds);
-    note(&store, tenant, seen(own, 1, State::Works, at(10))).await;
-    note(&store, tenant, seen(own, 1, State::Refused(401), at(5))).await;
-    let works = |seconds| Some((State::Works, at(seconds)));
+    note(&store, tenant, seen(own, 1, CredentialState::Works, at(10))).await;
+    note(
+        &store,
+        tenant,
+        seen(own, 1, CredentialState::Refused(401), at(5)),
+    )
+    .await;
+    let works = |seconds| Some((CredentialState::Works, at(seconds)));
     assert_eq!(
         state(&store, tenant, own).await,
         works(10),
         "the older answer came later"
     );
-    note(&store, tenant, seen(own, 1, State::Works, at(70))).await;
+    note(&store, tenant, seen(own, 1, CredentialState::Works, at(70))).await;
     assert_eq!(
         state(&store, tenant, own).await,
         works(10),
         "the same is not written again"
     );
-    note(&store, tenant, seen(own, 1, State::Works, at(700))).await;
+    note(
+        &store,
+        tenant,
+        seen(own, 1, CredentialState::Works, at(700)),
+    )
+    .await;
     assert_eq!(
         state(&store, tenant, own).await,
         works(700),
         "but after ten minutes"
     );
-    note(&store, tenant, seen(own, 1, State::Refused(403), at(701))).await;
-    let refused = Some((State::Refused(403), at(701)));
+    note(
+        &store,
+        tenant,
+        seen(own, 1, CredentialState::Refused(403), at(701)),
+    )
+    .await;
+    let refused = Some((CredentialState::Refused(403), at(701)));
     assert_eq!(state(&store, tenant, own).await, refused);
 
     assert_eq!(set(&store, tenant, own).await, 2);
     assert_eq!(state(&store, tenant, own).await, None, "another credential");
-    note(&store, tenant, seen(own, 1, State::Refused(401), at(800))).await;
+    note(
+        &store,
+        tenant,
+        seen(own, 1, CredentialState::Refused(401), at(800)),
+    )
+    .await;
     assert_eq!(
         state(&store, tenant, own).await,
         None,
         "a call with the old one ends late"
     );
-    note(&store, tenant, seen(own, 2, State::Works, at(2))).await;
+    note(&store, tenant, seen(own, 2, CredentialState::Works, at(2))).await;
     assert_eq!(
         state(&store, tenant, own).await,
         works(2),

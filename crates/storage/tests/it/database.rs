@@ -1,7 +1,5 @@
 //! A database of the test's own, on the server that `DATABASE_URL` names.
 
-use std::time::Duration;
-
 use portolan_storage::{StorageConfig, Store, bootstrap, ensure_login, migrate};
 use uuid::Uuid;
 
@@ -54,9 +52,9 @@ impl Database {
     /// Another pool, as another node would have.
     pub(crate) async fn store(&self, connections: u32) -> Store {
         let config = StorageConfig {
-            url: self.login_url(),
+            url: self.login_url().into(),
             max_connections: connections,
-            acquire_timeout: Duration::from_secs(30),
+            acquire_timeout_ms: 30_000,
         };
         Store::connect(&config)
             .await

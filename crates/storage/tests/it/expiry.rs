@@ -12,7 +12,7 @@ use portolan_storage::{
     expiry::{self, Expired},
     oauth::{
         authorization_requests, clients, grants, refresh_tokens,
-        revocations::{self, Kind},
+        revocations::{self, RevocationKind},
     },
     registry::{servers, sources, trash},
 };
@@ -94,15 +94,15 @@ async fn a_deleted_source_can_be_restored_for_30_days_and_is_gone_afterwards() {
         security: &json!([]),
     };
     sources::insert(&mut tx, &new, now).await.unwrap();
-    assert!(sources::delete(&mut tx, id, now).await.unwrap());
+    assert!(trash::delete(&mut tx, id, now).await.unwrap());
     assert!(
-        sources::restore(&mut tx, id, now + Duration::days(29))
+        trash::restore(&mut tx, id, now + Duration::days(29))
             .await
             .unwrap()
     );
-    assert!(sources::delete(&mut tx, id, now).await.unwrap());
+    assert!(trash::delete(&mut tx, id, now).await.unwrap());
     assert!(
-        !sources::restore(&mut tx, id, now + Duration::days(31))
+        !trash::restore(&mut tx, id, now + Duration::days(31))
             .await
             .unwrap(),
         "too late"
@@ -139,16 +139,16 @@ async fn the_trash_lists_deletions_newest_first_and_keeps_a_hundred_sources() {
         };
         sources::insert(&mut tx, &new, now).await.unwrap();
         let at = now + Duration::seconds(n);
-        assert!(sources::delete(&mut tx, id, at).await.unwrap());
+        assert!(trash::delete(&mut tx, id, at).await.unwrap());
         ids.push(id);
     }
     let later = now + Duration::hours(1);
     let listed = trash::list(&mut tx, later).await.unwrap();
     assert_eq!(listed.len(), ids.len() - 1, "the oldest gave way");
     assert_eq!(listed[0].name, format!("Source {}", trash::MOST));
-    assert_eq!(listed[0].kind, trash::Kind::Source);
-    assert!(!sources::restore(&mut tx, ids[0], later).await.unwrap());
-    assert!(sources::restore(&mut tx, ids[1], later).await.unwrap());
+    assert_eq!(listed[0].kind, trash::DeletedKind::Source);
+    assert!(!trash::restore(&mut tx, ids[0], later).await.unwrap());
+    assert!(trash::restore(&mut tx, ids[1], later).await.unwrap());
     let listed = trash::list(&mut tx, later).await.unwrap();
     assert_eq!(listed.len(), ids.len() - 2);
     let over = now + trash::KEPT + Duration::hours(1);
@@ -170,7 +170,7 @@ async fn m3_the_address_of_a_deleted_server_is_never_given_to_another() {
     let id = ServerId::generate();
     let mut tx = store.tenant(scene.tenant).await.unwrap();
     servers::insert(&mut tx, &server(id), now).await.unwrap();
-    assert!(servers::delete(&mut tx, id, now).await.unwrap());
+    assert!(trash::delete(&mut tx, id, now).await.unwrap());
     tx.commit().await.unwrap();
     let later = now + Duration::days(31);
     assert_eq!(purge(&store, Expired::Servers, later).await, 1);
@@ -181,7 +181,7 @@ async fn m3_the_address_of_a_deleted_server_is_never_given_to_another() {
     );
     let mut tx = store.tenant(scene.tenant).await.unwrap();
     assert!(servers::list(&mut tx).await.unwrap().is_empty());
-    assert!(!servers::restore(&mut tx, id, later).await.unwrap());
+    assert!(!trash::restore(&mut tx, id, later).await.unwrap());
     let again = servers::insert(&mut tx, &server(ServerId::generate()), later).await;
     assert!(again.is_err(), "the address stays taken");
 }
@@ -352,7 +352,7 @@ async fn revocations_go_a_day_after_the_last_token_expired() {
     let mut tx = scene::system(&store).await;
     for (reference, expires_at) in [("short", days(1)), ("long", days(40))] {
         let new = revocations::New {
-            kind: Kind::Client,
+            kind: RevocationKind::Client,
             reference,
             tenant: Some(scene.tenant),
             epoch: None,

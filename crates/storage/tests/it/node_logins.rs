@@ -1,8 +1,6 @@
 //! REVIEW-S-13: the login of MCP endpoints sees the registry of tenants, and cannot become the role
 //! that sees everything.
 
-use std::time::Duration;
-
 use portolan_model::{Clock, Digest, id::TenantId};
 use portolan_storage::{
     Needs, Reason, SchemaState, StorageConfig, Store, ensure_login,
@@ -32,9 +30,9 @@ async fn login_url(database: &Database) -> String {
 
 async fn node_store(database: &Database) -> Store {
     let config = StorageConfig {
-        url: login_url(database).await,
+        url: login_url(database).await.into(),
         max_connections: 2,
-        acquire_timeout: Duration::from_secs(30),
+        acquire_timeout_ms: 30_000,
     };
     Store::connect(&config).await.unwrap()
 }
@@ -124,7 +122,7 @@ async fn s13_the_edge_hears_the_feed_opens_keys_and_writes_the_recorder() {
         .await
         .unwrap();
     let new = revocations::New {
-        kind: revocations::Kind::Kid,
+        kind: revocations::RevocationKind::Kid,
         reference: "key",
         tenant: None,
         epoch: None,

@@ -19,7 +19,7 @@ use portolan_storage::{
         authorization_requests, clients,
         connected_apps::{self, Ended, Which},
         factor_rules, grant_state, grants,
-        refresh_tokens::{self, Found, Rotation},
+        refresh_tokens::{self, PresentedToken, Rotation},
         revocations, signing_keys,
     },
 };
@@ -125,7 +125,7 @@ fn network() -> Digest {
 }
 
 /// The successor is as if sealed under the presented token.
-fn rotation(seen: &Found, presented: &Digest, successor: &Digest) -> Rotation {
+fn rotation(seen: &PresentedToken, presented: &Digest, successor: &Digest) -> Rotation {
     let sealed = successor.as_bytes().to_vec();
     Rotation::new(seen, presented, successor, sealed, network(), now())
 }
@@ -155,7 +155,7 @@ async fn refresh_at_once(store: &Store, scene: &Scene, presented: Digest) -> Opt
 /// Runs the other path: rotate the head under the lock, or return the present head.
 async fn refresh(store: &Store, presented: Digest) -> Digest {
     let mut tx = system(store).await;
-    let locked: Found = refresh_tokens::lock(&mut tx, &presented)
+    let locked: PresentedToken = refresh_tokens::lock(&mut tx, &presented)
         .await
         .unwrap()
         .unwrap();
@@ -350,7 +350,7 @@ async fn k8_what_is_rotated_together_is_rotated_each_by_itself() {
     let looks = heads
         .iter()
         .map(|head| refresh_tokens::look(&store, client, head));
-    let mut seen: Vec<Found> = join_all(looks)
+    let mut seen: Vec<PresentedToken> = join_all(looks)
         .await
         .into_iter()
         .map(|seen| seen.unwrap().unwrap().1)
@@ -439,7 +439,10 @@ async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
     assert_eq!(news.len(), 1);
     assert_eq!(
         (news[0].kind, news[0].reference.as_str()),
-        (revocations::Kind::Grant, grant.to_string().as_str())
+        (
+            revocations::RevocationKind::Grant,
+            grant.to_string().as_str()
+        )
     );
     assert!(
         revocations::live(&mut tx, Some(news[0].created_at), now())
@@ -503,7 +506,11 @@ async fn n5_of_two_decisions_at_once_one_stands() {
                     &mut tx,
                     request,
                     session,
-                    approved,
+                    if approved {
+                        authorization_requests::ConsentDecision::Approved
+                    } else {
+                        authorization_requests::ConsentDecision::Denied
+                    },
                     &outcome,
                     now(),
                 )
@@ -686,7 +693,7 @@ async fn case_139_what_is_committed_out_of_order_is_seen_by_the_reader_that_look
     let store = database.store(4).await;
     let write = async |tx: &mut SystemTx, reference: &str| {
         let new = revocations::New {
-            kind: revocations::Kind::Client,
+            kind: revocations::RevocationKind::Client,
             reference,
             tenant: None,
             epoch: None,
@@ -738,7 +745,7 @@ async fn r9_a_revocation_of_a_kind_that_this_release_does_not_know_hides_no_othe
     .unwrap();
     let mut tx = system(&store).await;
     let known = revocations::New {
-        kind: revocations::Kind::Kid,
+        kind: revocations::RevocationKind::Kid,
         reference: "known",
         tenant: None,
         epoch: None,

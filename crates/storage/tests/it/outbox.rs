@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use portolan_model::Timestamp;
 use portolan_storage::{
     SystemTx,
-    oauth::revocations::{self, Kind, New},
+    oauth::revocations::{self, New, RevocationKind},
 };
 use proptest::{
     prelude::*,
@@ -110,7 +110,7 @@ async fn r9_a_reader_that_looks_back_sees_every_row_in_whatever_order_they_are_c
                     written += 1;
                     let reference = format!("row {written}");
                     let new = New {
-                        kind: Kind::Client,
+                        kind: RevocationKind::Client,
                         reference: &reference,
                         tenant: None,
                         epoch: None,

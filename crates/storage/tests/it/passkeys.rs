@@ -3,7 +3,7 @@
 use portolan_model::{factor::SecondFactor, id::PasskeyId};
 use portolan_storage::{
     accounts::{
-        passkeys::{self, Asked, CHALLENGE_LIFE, KNOWN, New, Purpose},
+        passkeys::{self, CHALLENGE_LIFE, ChallengeOf, KNOWN, New, PasskeyPurpose},
         ways_in,
     },
     oauth::{factor_rules, revocations},
@@ -39,8 +39,8 @@ async fn case_156_a_challenge_is_good_once_for_what_and_whom_it_was_made_and_for
     let store = Database::new().await.store(8).await;
     let scene = Scene::new(&store).await;
     let (browser, other) = (digest(), digest());
-    let asked = Asked {
-        purpose: Purpose::Confirm,
+    let asked = ChallengeOf {
+        purpose: PasskeyPurpose::Confirm,
         browser: &browser,
         user: Some(scene.user),
     };
@@ -49,22 +49,22 @@ async fn case_156_a_challenge_is_good_once_for_what_and_whom_it_was_made_and_for
     passkeys::ask(&mut tx, &challenge, asked, now())
         .await
         .unwrap();
-    let sign_in = Asked {
-        purpose: Purpose::SignIn,
+    let sign_in = ChallengeOf {
+        purpose: PasskeyPurpose::SignIn,
         user: None,
         ..asked
     };
     for wrong in [
-        Asked {
+        ChallengeOf {
             browser: &other,
             ..asked
         },
-        Asked {
-            purpose: Purpose::SecondFactor,
+        ChallengeOf {
+            purpose: PasskeyPurpose::SecondFactor,
             ..asked
         },
         sign_in,
-        Asked {
+        ChallengeOf {
             user: Some(portolan_model::id::UserId::generate()),
             ..asked
         },

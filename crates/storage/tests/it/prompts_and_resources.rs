@@ -1,14 +1,18 @@
 //! Prompts and resources: written, chosen, published, undone; and nothing of them shows elsewhere.
 
 use portolan_model::{
-    id::{PromptId, ResourceId, ServerId, SourceId, TenantId},
+    id::{PromptId, PromptKind, ResourceId, ServerId, SourceId, TenantId},
     prompt::{Argument, Block, Message, Speaker},
     registry::{ResourceBody, ResourceShape, ServerStatus, SourceKind},
 };
 use portolan_storage::{
     Reason, Store, TenantTx,
     expiry::{self, Expired},
-    registry::{catalog, prompts, resources, servers, sources},
+    registry::{
+        catalog, prompts,
+        published_items::{self, PublishedItem as _},
+        resources, servers, sources, trash,
+    },
 };
 use serde_json::{Value, json};
 use time::Duration;
@@ -109,7 +113,7 @@ async fn pr_1_a_node_sees_chosen_prompts_that_are_enabled_and_not_deleted() {
         .await
         .unwrap();
     let chosen = [(first, "say".to_owned()), (second, "Long".to_owned())];
-    prompts::choose(&mut tx, server, &chosen, now())
+    published_items::choose(&mut tx, server, &chosen, now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -131,24 +135,21 @@ async fn pr_1_a_node_sees_chosen_prompts_that_are_enabled_and_not_deleted() {
     drop(tx);
 
     let mut tx = store.tenant(scene.tenant).await.unwrap();
-    assert!(
-        prompts::set_enabled(&mut tx, second, false, now())
-            .await
-            .unwrap()
-    );
-    assert!(prompts::delete(&mut tx, first, now()).await.unwrap());
+    let disabled = published_items::set_enabled(&mut tx, &[second], false, now()).await;
+    assert_eq!(disabled.unwrap(), [second]);
+    assert!(trash::delete(&mut tx, first, now()).await.unwrap());
     tx.commit().await.unwrap();
     assert!(published(&store, scene.tenant).await.prompts.is_empty());
 
     let mut tx = store.tenant(scene.tenant).await.unwrap();
-    assert!(prompts::restore(&mut tx, first, now()).await.unwrap());
+    assert!(trash::restore(&mut tx, first, now()).await.unwrap());
     assert!(
-        !prompts::delete(&mut tx, PromptId::generate(), now())
+        !trash::delete(&mut tx, PromptId::generate(), now())
             .await
             .unwrap()
     );
     assert_eq!(
-        prompts::rename(&mut tx, first, "say", "tell")
+        published_items::rename(&mut tx, first, "say", "tell")
             .await
             .unwrap(),
         1
@@ -195,8 +196,8 @@ async fn a_clash_of_names_and_of_uris_is_refused_and_says_which() {
         .await
         .unwrap();
     let chosen = [(one, "same".to_owned()), (two, "same".to_owned())];
-    let clash = prompts::choose(&mut tx, server_id, &chosen, now()).await;
-    assert!(clash.unwrap_err().is_conflict_on(prompts::NAME_CLASH));
+    let clash = published_items::choose(&mut tx, server_id, &chosen, now()).await;
+    assert!(clash.unwrap_err().is_conflict_on(PromptKind::CLASH));
     drop(tx);
 
     let none = json!({});
@@ -204,11 +205,11 @@ async fn a_clash_of_names_and_of_uris_is_refused_and_says_which() {
     let held = resource("notes://a", &none, resources::Holds::Text("x"));
     let id = ResourceId::generate();
     resources::insert(&mut tx, id, &held, now()).await.unwrap();
-    assert!(resources::delete(&mut tx, id, now()).await.unwrap());
+    assert!(trash::delete(&mut tx, id, now()).await.unwrap());
     resources::insert(&mut tx, ResourceId::generate(), &held, now())
         .await
         .expect("a deleted one is in nobody's way");
-    let taken = resources::restore(&mut tx, id, now()).await;
+    let taken = trash::restore(&mut tx, id, now()).await;
     assert!(taken.unwrap_err().is_conflict_on(resources::URI_TAKEN));
 }
 
@@ -233,7 +234,7 @@ async fn re_2_a_resource_keeps_its_file_and_raises_its_version_with_every_change
         (file, "notes://file".to_owned()),
         (large, "notes://{id}".to_owned()),
     ];
-    resources::choose(&mut tx, server, &chosen, now())
+    published_items::choose(&mut tx, server, &chosen, now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -264,7 +265,7 @@ async fn re_2_a_resource_keeps_its_file_and_raises_its_version_with_every_change
             .unwrap()
     );
     assert_eq!(
-        resources::move_to(&mut tx, file, "notes://file", "notes://renamed")
+        published_items::rename(&mut tx, file, "notes://file", "notes://renamed")
             .await
             .unwrap(),
         1
@@ -313,7 +314,7 @@ async fn an_http_backed_resource_brings_its_source_and_goes_with_it() {
     resources::insert(&mut tx, id, &resource("pets://{id}", &none, holds), now())
         .await
         .unwrap();
-    resources::choose(&mut tx, server, &[(id, "pets://{id}".to_owned())], now())
+    published_items::choose(&mut tx, server, &[(id, "pets://{id}".to_owned())], now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -323,7 +324,7 @@ async fn an_http_backed_resource_brings_its_source_and_goes_with_it() {
     assert!(seen.sources.contains_key(&source));
 
     let mut tx = store.tenant(scene.tenant).await.unwrap();
-    sources::delete(&mut tx, source, now()).await.unwrap();
+    trash::delete(&mut tx, source, now()).await.unwrap();
     assert_eq!(
         resources::list(&mut tx).await.unwrap().len(),
         1,
@@ -358,7 +359,7 @@ async fn m2_nobody_sees_or_takes_the_prompts_and_resources_of_another_tenant() {
     assert!(prompts::find(&mut tx, id).await.unwrap().is_none());
     assert!(resources::find(&mut tx, held).await.unwrap().is_none());
     assert!(resources::content(&mut tx, held).await.unwrap().is_none());
-    assert!(!prompts::delete(&mut tx, id, now()).await.unwrap());
+    assert!(!trash::delete(&mut tx, id, now()).await.unwrap());
     drop(tx);
     let mut tx = store.node(stranger).await.unwrap();
     assert!(prompts::messages(&mut tx, id).await.unwrap().is_none());
@@ -383,8 +384,8 @@ async fn what_was_deleted_and_not_restored_is_purged() {
     )
     .await
     .unwrap();
-    prompts::delete(&mut tx, id, now()).await.unwrap();
-    resources::delete(&mut tx, held, now()).await.unwrap();
+    trash::delete(&mut tx, id, now()).await.unwrap();
+    trash::delete(&mut tx, held, now()).await.unwrap();
     tx.commit().await.unwrap();
     for (after, rows) in [(Duration::days(30), 0), (Duration::days(31), 1)] {
         for what in [Expired::Prompts, Expired::Resources] {

@@ -3,7 +3,7 @@
 
 use portolan_storage::{
     accounts::second_factors,
-    platform::sealed::{self, Place},
+    platform::sealed::{self, SealedColumn},
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -31,7 +31,7 @@ async fn j5_every_data_key_is_found_once_and_one_that_changed_meanwhile_is_left_
     loop {
         let page = sealed::data_keys(&mut tx, after, 2).await.unwrap();
         let Some(last) = page.last() else { break };
-        let Place::DataKey(tenant, id) = &last.place else {
+        let SealedColumn::DataKey(tenant, id) = &last.place else {
             panic!("{last:?}")
         };
         after = Some((*tenant, *id));
@@ -56,7 +56,7 @@ async fn j5_every_data_key_is_found_once_and_one_that_changed_meanwhile_is_left_
     );
     let factors = sealed::second_factors(&mut tx, None, 10).await.unwrap();
     assert_eq!(factors.len(), 1);
-    assert_eq!(factors[0].place, Place::SecondFactor(scene.user));
+    assert_eq!(factors[0].place, SealedColumn::SecondFactor(scene.user));
     assert!(sealed::put(&mut tx, &factors[0], b"new").await.unwrap());
     let behind = sealed::second_factors(&mut tx, Some(scene.user), 10).await;
     assert!(behind.unwrap().is_empty());

@@ -12,7 +12,7 @@ use portolan_storage::{
     registry::{
         credentials::{self, WrappedKey},
         sources,
-        upstream_oauth::{self as stored, Connection as Account, NewConnection, Refreshed},
+        upstream_oauth::{self as stored, ConnectedAccount as Account, NewConnection, Refreshed},
     },
 };
 use serde_json::json;

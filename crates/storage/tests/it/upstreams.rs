@@ -6,7 +6,7 @@ use portolan_storage::{
     Reason, Store,
     platform::tenants,
     registry::{
-        sources,
+        sources, trash,
         upstreams::{self, Said, SyncedPrompt},
     },
 };
@@ -140,7 +140,7 @@ async fn x_43_of_nodes_that_ask_at_once_one_looks_at_a_server_and_a_change_there
     drop(tx);
     // A deleted source is left alone.
     let mut tx = store.tenant(tenant).await.unwrap();
-    sources::delete(&mut tx, source, later).await.unwrap();
+    trash::delete(&mut tx, source, later).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(take(&store, later + Duration::hours(1)).await, []);
 }
@@ -160,7 +160,7 @@ async fn what_a_server_no_longer_has_is_marked_and_comes_back_as_it_was() {
         upstream: json!({"name": name}),
         written: json!({"name": name}).to_string(),
     };
-    let names = |known: Vec<upstreams::Known>| {
+    let names = |known: Vec<upstreams::KnownItem>| {
         known
             .into_iter()
             .map(|known| known.name)

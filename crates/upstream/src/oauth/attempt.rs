@@ -18,14 +18,14 @@ const LONGEST_SCOPES: usize = 2048;
 
 /// Secrets of one try. Both are unguessable and used once.
 #[derive(Clone)]
-pub struct Attempt {
+pub struct AuthorizationAttempt {
     /// Comes back with the answer.
     pub state: String,
     /// PKCE verifier: proves that the client that redeems the code also requested it (RFC 7636).
     pub verifier: String,
 }
 
-impl std::fmt::Debug for Attempt {
+impl std::fmt::Debug for AuthorizationAttempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Attempt")
     }
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Callback {
     }
 }
 
-impl Attempt {
+impl AuthorizationAttempt {
     /// New secrets.
     ///
     /// # Errors
@@ -206,7 +206,7 @@ mod tests {
         ];
         for (advertised, iss) in good {
             assert_eq!(
-                Attempt::check(&server(advertised), &callback(iss)).unwrap(),
+                AuthorizationAttempt::check(&server(advertised), &callback(iss)).unwrap(),
                 "c"
             );
         }
@@ -221,7 +221,7 @@ mod tests {
             let mut answer = callback(iss);
             // Untrusted text is not shown either.
             answer.error = Some("access_denied".to_owned());
-            let error = Attempt::check(&server(advertised), &answer).unwrap_err();
+            let error = AuthorizationAttempt::check(&server(advertised), &answer).unwrap_err();
             assert!(matches!(error, OauthError::MixedUp), "{iss:?}: {error}");
         }
     }
@@ -231,17 +231,21 @@ mod tests {
         let at = |path: &str| Url::parse(&format!("https://as.example{path}")).unwrap();
         let entered = AuthorizationServer::entered(&at("/a"), &at("/t"), None);
         for iss in [None, Some("https://as.example/tenant")] {
-            assert_eq!(Attempt::check(&entered, &callback(iss)).unwrap(), "c");
+            assert_eq!(
+                AuthorizationAttempt::check(&entered, &callback(iss)).unwrap(),
+                "c"
+            );
         }
         let mut denied = callback(None);
         denied.error = Some("access_denied".to_owned());
-        assert!(Attempt::check(&entered, &denied).is_err());
+        assert!(AuthorizationAttempt::check(&entered, &denied).is_err());
         let egress = Egress::new(portolan_net::egress::EgressPolicy::default()).unwrap();
         let said = serde_json::json!({
             "issuer": "https://as.example", "token_endpoint": "https://as.example/token", "is_nameless": true,
         });
         let read = super::super::discovery::read(&egress, said.to_string().as_bytes()).unwrap();
-        let error = Attempt::check(&read, &callback(Some("https://evil.example"))).unwrap_err();
+        let error = AuthorizationAttempt::check(&read, &callback(Some("https://evil.example")))
+            .unwrap_err();
         assert!(matches!(error, OauthError::MixedUp), "{error}");
     }
 
@@ -289,7 +293,10 @@ mod tests {
 
     #[test]
     fn au_10_no_two_attempts_share_a_secret() {
-        let (one, other) = (Attempt::begin().unwrap(), Attempt::begin().unwrap());
+        let (one, other) = (
+            AuthorizationAttempt::begin().unwrap(),
+            AuthorizationAttempt::begin().unwrap(),
+        );
         assert_ne!(one.state, other.state);
         assert_ne!(one.verifier, other.verifier);
         assert!((43..=128).contains(&one.verifier.len()), "RFC 7636 §4.1");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portolan_protocol::{error::RpcError, jsonrpc::Raw};
 use portolan_upstream::{
-    Connection, Event, Legacy, Limits, Modern, Request, Speaker, Ticket, UpstreamError,
+    Connection, ExchangeEvent, Legacy, Limits, Modern, Request, Speaker, Ticket, UpstreamError,
 };
 use serde_json::json;
 
@@ -67,10 +67,13 @@ async fn a_stream_tells_progress_logs_and_questions_before_its_answer() {
     let connection = session(&server);
     let mut exchange = connection.call(&call()).await.unwrap();
     assert!(
-        matches!(exchange.next().await.unwrap(), Event::Progress(p) if p.progress > 0.5 && p.total.is_some())
+        matches!(exchange.next().await.unwrap(), ExchangeEvent::Progress(p) if p.progress > 0.5 && p.total.is_some())
     );
-    assert!(matches!(exchange.next().await.unwrap(), Event::Log(_)));
-    let Event::Request { id, method, .. } = exchange.next().await.unwrap() else {
+    assert!(matches!(
+        exchange.next().await.unwrap(),
+        ExchangeEvent::Log(_)
+    ));
+    let ExchangeEvent::Request { id, method, .. } = exchange.next().await.unwrap() else {
         panic!("a question")
     };
     assert_eq!(method, "elicitation/create");
@@ -80,7 +83,7 @@ async fn a_stream_tells_progress_logs_and_questions_before_its_answer() {
         .unwrap();
     assert!(matches!(
         exchange.next().await.unwrap(),
-        Event::Answer(Ok(_))
+        ExchangeEvent::Answer(Ok(_))
     ));
     assert!(exchange.next().await.is_err(), "nothing follows an answer");
     let seen = server.seen();
@@ -134,7 +137,7 @@ async fn x_7e_a_stream_that_breaks_is_asked_for_again_from_its_last_event() {
     let mut exchange = connection.call(&call()).await.unwrap();
     let id = exchange.id().to_json();
     let first = exchange.next().await;
-    assert!(matches!(first, Ok(Event::Log(_))), "{first:?}");
+    assert!(matches!(first, Ok(ExchangeEvent::Log(_))), "{first:?}");
     let seen = server.seen();
     assert_eq!(server.said(), ["tools/call", "GET", "GET"]);
     assert_eq!(seen[1].header("last-event-id"), Some("7"));

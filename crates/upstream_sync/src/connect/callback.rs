@@ -18,7 +18,9 @@ use portolan_site::{
     state::AuthState,
 };
 use portolan_storage::{Reason, registry::upstream_oauth as stored};
-use portolan_upstream::oauth::{Attempt, AuthorizationServer, Callback, Grant, redeem};
+use portolan_upstream::oauth::{
+    AuthorizationAttempt, AuthorizationServer, Callback, Grant, redeem,
+};
 
 use crate::{
     connect::flow::{ConnectError, Fresh, Sealed, forget_client_if, keep},
@@ -144,13 +146,13 @@ async fn redeemed(
     state: &AuthState,
     session: &BrowserSession,
     account: Account,
-    attempt: stored::Attempt,
+    attempt: stored::ReturnedAttempt,
     (token, callback): (&str, &Callback),
     context: &RequestContext,
 ) -> Result<(), ConnectError> {
     let server: AuthorizationServer = serde_json::from_value(attempt.server.clone())
         .map_err(|_| ConnectError::Internal("attempt"))?;
-    let code = Attempt::check(&server, callback)?;
+    let code = AuthorizationAttempt::check(&server, callback)?;
     let place = account.source.uuid();
     let opened = open_under_token(token, &attempt.sealed, place.as_bytes())
         .map_err(portolan_connections::SealError::from)?;

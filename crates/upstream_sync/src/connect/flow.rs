@@ -18,14 +18,15 @@ use portolan_storage::{
     registry::{
         sources,
         upstream_oauth::{
-            self as stored, Connection, Leaving, NewAttempt, NewConnection, SealedClient, SignIn,
+            self as stored, ConnectedAccount, Leaving, NewAttempt, NewConnection, SealedClient,
+            SignIn,
         },
     },
 };
 use portolan_upstream::{
     Client, Endpoint, Limits, Speaker, UpstreamError,
     oauth::{
-        Attempt, AuthMethod, Challenge, ClientIdentity, Discovered, Grant, OauthError,
+        AuthMethod, AuthorizationAttempt, Challenge, ClientIdentity, Discovered, Grant, OauthError,
         Registration, Tokens, discover, offered_scopes, redeem, register, revoke, union,
     },
 };
@@ -48,7 +49,7 @@ const CHALLENGE: Duration = Duration::from_secs(15);
 
 /// A request to connect an account.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct ConnectRequest {
     /// Workspace, source, and owner of the account.
     pub account: Account,
     /// The person at the browser.
@@ -74,7 +75,7 @@ pub(crate) struct Sealed {
 }
 
 /// A source with sign-in, and its authorization server.
-struct Found {
+struct FoundServer {
     /// The stored address of the source: the tokens are sent there only.
     address: String,
     sign_in: SignIn,
@@ -85,14 +86,14 @@ struct Found {
 
 /// Begins a connection: finds the authorization server, registers there if needed, and stores the
 /// data that checks the callback.
-pub async fn begin(state: &AuthState, asked: Asked) -> Result<Begun, ConnectError> {
+pub async fn begin(state: &AuthState, asked: ConnectRequest) -> Result<Begun, ConnectError> {
     let Account {
         tenant,
         source,
         owner,
     } = asked.account;
     let found = find(state, asked.account).await?;
-    let attempt = Attempt::begin()?;
+    let attempt = AuthorizationAttempt::begin()?;
     let redirect_uri = redirect_uri(&state.site, source);
     let resource = found.discovered.resource.as_deref();
     let server = &found.discovered.server;
@@ -340,7 +341,7 @@ pub fn give_back_later(state: &AuthState, tenant: TenantId, gone: Vec<Leaving>) 
 }
 
 /// Collects all data that is needed before a browser is redirected.
-async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError> {
+async fn find(state: &AuthState, account: Account) -> Result<FoundServer, ConnectError> {
     let Account { tenant, source, .. } = account;
     let mut tx = state.store.tenant(tenant).await?;
     let (Some(row), Some(sign_in)) = (
@@ -393,7 +394,7 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
     let forgotten = before.and_then(|before| forgotten_client(state, tenant, &before));
     let forgotten = forgotten.as_deref();
     let client = client(state, tenant, source, &sign_in, forgotten, &discovered).await?;
-    Ok(Found {
+    Ok(FoundServer {
         address: row.base_url,
         sign_in,
         discovered,
@@ -403,7 +404,11 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
 }
 
 /// The client that the authorization server no longer knew when the tokens were to be renewed.
-fn forgotten_client(state: &AuthState, tenant: TenantId, before: &Connection) -> Option<String> {
+fn forgotten_client(
+    state: &AuthState,
+    tenant: TenantId,
+    before: &ConnectedAccount,
+) -> Option<String> {
     if before.reason.as_deref() != Some("client") {
         return None;
     }

@@ -27,11 +27,11 @@ use portolan_storage::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::connect::flow::{Asked, ConnectError, begin};
+use crate::connect::flow::{ConnectError, ConnectRequest, begin};
 
 #[derive(Template)]
 #[template(path = "connect.html")]
-struct Page {
+struct ConnectPage {
     action: String,
     form_token: String,
     source: String,
@@ -52,7 +52,7 @@ pub(crate) struct ConnectForm {
 struct Meant {
     account: Account,
     session: BrowserSession,
-    page: Page,
+    page: ConnectPage,
 }
 
 /// Shows the account to connect.
@@ -90,7 +90,7 @@ pub(crate) async fn submit(
     if browser.is_new() || !forms::is_valid(&state.keys, &bound, &form.form_token) {
         return Err(PageError::ForeignForm);
     }
-    let asked = Asked {
+    let asked = ConnectRequest {
         account,
         user: session.user,
         session: session.id,
@@ -189,7 +189,7 @@ async fn meant(
     let host = Url::parse(&source.base_url)
         .ok()
         .and_then(|url| url.host_str().map(str::to_owned));
-    let page = Page {
+    let page = ConnectPage {
         action: format!("/connect/accounts/{link}"),
         form_token: forms::token(&state.keys, &binding(browser, &session, link)),
         source: source.name,

@@ -38,9 +38,9 @@ const ENDED_FOR: Duration = Duration::days(30);
 
 #[derive(Template)]
 #[template(path = "account_apps.html")]
-struct Page {
+struct AppsPage {
     form_token: String,
-    apps: Vec<Shown>,
+    apps: Vec<ShownApp>,
     /// Connections that were revoked for safety within [`ENDED_FOR`].
     ended: Vec<Ended>,
     notice: Option<&'static str>,
@@ -52,7 +52,7 @@ struct Ended {
     at: Moment,
 }
 
-struct Shown {
+struct ShownApp {
     id: String,
     name: String,
     host: String,
@@ -94,7 +94,7 @@ pub(crate) async fn show(
             at: Moment::new(one.ended_at),
         })
         .collect();
-    let page = Page {
+    let page = AppsPage {
         form_token: form_token(&state, &browser, &session),
         apps,
         ended,
@@ -103,11 +103,11 @@ pub(crate) async fn show(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-fn shown(app: ConnectedApp) -> Shown {
+fn shown(app: ConnectedApp) -> ShownApp {
     let host = url::Url::parse(&app.client_id)
         .ok()
         .and_then(|url| url.host_str().map(str::to_owned));
-    Shown {
+    ShownApp {
         id: app.grant.to_string(),
         name: app.client_name,
         host: host.unwrap_or_else(|| "Self-registered".to_owned()),

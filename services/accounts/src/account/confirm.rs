@@ -38,7 +38,7 @@ use crate::{
 
 #[derive(Template)]
 #[template(path = "account_confirm.html")]
-struct Page<'a> {
+struct ConfirmPage<'a> {
     form_token: String,
     request: String,
     why: Why,
@@ -320,7 +320,7 @@ pub(crate) fn page(
             &form_token,
         ),
     });
-    let page = Page {
+    let page = ConfirmPage {
         providers: providers.collect(),
         form_token,
         request: about.target.to_string(),

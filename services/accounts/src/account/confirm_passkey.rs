@@ -11,7 +11,7 @@ use portolan_site::{
     browser::Browser, pages::fault::PageError, request_context::RequestContext,
     session::MaybeSession, state::AuthState, target::AccountPage,
 };
-use portolan_storage::accounts::passkeys::Purpose;
+use portolan_storage::accounts::passkeys::PasskeyPurpose;
 use serde::Deserialize;
 
 use crate::{
@@ -35,7 +35,8 @@ pub(crate) async fn options(
     check_form(&state, &browser, &session, &form.form_token)?;
     passkeys::slow(&state, &context).await?;
     let user = Some(session.user);
-    let options = passkeys::request_options(&state, &browser, Purpose::Confirm, user).await?;
+    let options =
+        passkeys::request_options(&state, &browser, PasskeyPurpose::Confirm, user).await?;
     Ok(Json(options).into_response())
 }
 
@@ -65,7 +66,7 @@ pub(crate) async fn submit(
     let session = signed_in(session, AccountPage::Overview)?;
     check_form(&state, &browser, &session, &form.form_token)?;
     let about = About::find(&state, &session, &form.request, form.why).await?;
-    let (user, purpose) = (Some(session.user), Purpose::Confirm);
+    let (user, purpose) = (Some(session.user), PasskeyPurpose::Confirm);
     let fault = match passkeys::check(&state, &context, &browser, purpose, user, &form.signed)
         .await?
     {

@@ -36,7 +36,7 @@ use portolan_storage::{
     oauth::{
         connected_apps::{self, Which},
         grants::REVOCATION_MEMORY,
-        revocations::{self, Kind},
+        revocations::{self, RevocationKind},
     },
     platform::audit,
     registry::upstream_oauth,
@@ -49,7 +49,7 @@ use crate::account::guard::{check_form, form_token, recent, signed_in};
 
 #[derive(Template)]
 #[template(path = "account_delete.html")]
-struct Page<'a> {
+struct DeletePage<'a> {
     form_token: String,
     email: &'a str,
     /// Workspaces that would have no owner: name, and the path of their members page.
@@ -157,7 +157,7 @@ async fn end(
             revocations::insert(
                 &mut tx,
                 &revocations::New {
-                    kind: Kind::Member,
+                    kind: RevocationKind::Member,
                     reference: &format!("{}/{user}", one.tenant),
                     tenant: Some(one.tenant),
                     epoch: Some(epoch),
@@ -177,7 +177,7 @@ async fn end(
     revocations::insert(
         &mut tx,
         &revocations::New {
-            kind: Kind::User,
+            kind: RevocationKind::User,
             reference: &user.to_string(),
             tenant: None,
             epoch: Some(epoch),
@@ -263,7 +263,7 @@ async fn page(
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let mine = workspaces(&mut tx, session).await?;
     drop(tx);
-    let page = Page {
+    let page = DeletePage {
         form_token: form_token(state, &browser, session),
         email: &session.email,
         orphans: mine

@@ -23,7 +23,7 @@ use portolan_site::{
 use portolan_storage::{
     Reason,
     accounts::{
-        account_links::{self, Purpose},
+        account_links::{self, LinkPurpose},
         email_changes::{self, EmailChange},
         users,
         verifications::MAX_ATTEMPTS,
@@ -42,7 +42,7 @@ use crate::{
 
 #[derive(Template)]
 #[template(path = "account_email.html")]
-struct Page<'a> {
+struct EmailPage<'a> {
     form_token: String,
     email: &'a str,
     asked: &'a str,
@@ -202,13 +202,13 @@ pub(crate) async fn confirm(
         }
         Err(error) => return Err(error.into()),
     };
-    account_links::consume_all(&mut tx, Purpose::Reset, session.user, now).await?;
+    account_links::consume_all(&mut tx, LinkPurpose::Reset, session.user, now).await?;
     let mut mails = Vec::new();
     if let Some((old, old_norm)) = old.filter(|(_, norm)| *norm != change.address_norm) {
         let token = SecretToken::generate(TokenForm::Link)?;
         account_links::open(
             &mut tx,
-            Purpose::Undo,
+            LinkPurpose::Undo,
             session.user,
             (&old, &old_norm),
             &token.digest(),
@@ -250,7 +250,7 @@ fn page(
     asked: &str,
     fault: Option<String>,
 ) -> Result<Response, PageError> {
-    let page = Page {
+    let page = EmailPage {
         form_token: form_token(state, &browser, session),
         email: &session.email,
         asked,

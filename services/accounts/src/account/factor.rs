@@ -22,7 +22,7 @@ use crate::login::continuation::path_after;
 
 #[derive(Template)]
 #[template(path = "account_factor.html")]
-struct Page<'a> {
+struct FactorPage<'a> {
     title: &'static str,
     workspace: &'a str,
     passkey_only: bool,
@@ -79,7 +79,7 @@ pub(crate) async fn show(
         return elsewhere(browser, &target.on("/account/confirm"));
     }
     let passkey_only = rule == SecondFactor::Passkey;
-    let page = Page {
+    let page = FactorPage {
         title: if passkey_only {
             "Add a passkey"
         } else {

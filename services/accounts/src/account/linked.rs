@@ -28,13 +28,13 @@ use crate::account::guard::{Done, check_form, form_token, signed_in};
 
 #[derive(Template)]
 #[template(path = "account_linked.html")]
-struct Page {
+struct LinkedPage {
     form_token: String,
-    accounts: Vec<Shown>,
+    accounts: Vec<ShownLink>,
     notice: Option<&'static str>,
 }
 
-struct Shown {
+struct ShownLink {
     tenant: String,
     source: String,
     name: String,
@@ -56,7 +56,7 @@ pub(crate) async fn show(
     let session = signed_in(session, AccountPage::Linked)?;
     let mut tx = state.store.system(Reason::Upstreams).await?;
     let accounts = stored::linked(&mut tx, session.user).await?;
-    let page = Page {
+    let page = LinkedPage {
         form_token: form_token(&state, &browser, &session),
         accounts: accounts.into_iter().map(shown).collect(),
         notice: done.notice("Disconnected."),
@@ -64,11 +64,11 @@ pub(crate) async fn show(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-fn shown(account: Linked) -> Shown {
+fn shown(account: Linked) -> ShownLink {
     let host = url::Url::parse(&account.issuer)
         .ok()
         .and_then(|url| url.host_str().map(str::to_owned));
-    Shown {
+    ShownLink {
         tenant: account.tenant.to_string(),
         source: account.source.to_string(),
         name: account.source_name,

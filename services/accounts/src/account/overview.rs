@@ -23,7 +23,7 @@ use crate::account::guard::{Done, check_form, event, form_token, signed_in};
 
 #[derive(Template)]
 #[template(path = "account.html")]
-struct Page<'a> {
+struct OverviewPage<'a> {
     form_token: String,
     name: &'a str,
     name_fault: Option<&'static str>,
@@ -48,7 +48,7 @@ pub(crate) async fn show(
         Some("theme") => Some("The appearance was saved. It applies to the console too."),
         _ => None,
     };
-    let page = Page {
+    let page = OverviewPage {
         form_token: form_token(&state, &browser, &session),
         name: &session.display_name,
         name_fault: None,
@@ -97,7 +97,7 @@ fn unnamed(
     session: &BrowserSession,
     typed: &str,
 ) -> Result<Response, PageError> {
-    let page = Page {
+    let page = OverviewPage {
         form_token: form_token(state, &browser, session),
         name: typed,
         name_fault: Some("Enter your name: 1 to 80 characters."),

@@ -44,10 +44,10 @@ const NAME_LENGTH: usize = 60;
 
 #[derive(Template)]
 #[template(path = "account_passkeys.html")]
-struct Page {
+struct PasskeysPage {
     form_token: String,
     request: String,
-    passkeys: Vec<Shown>,
+    passkeys: Vec<ShownPasskey>,
     /// True if this service can have passkeys.
     is_possible: bool,
     suggested: String,
@@ -57,7 +57,7 @@ struct Page {
     fault: Option<&'static str>,
 }
 
-struct Shown {
+struct ShownPasskey {
     id: String,
     name: String,
     kind: &'static str,
@@ -66,7 +66,7 @@ struct Shown {
     is_suspected: bool,
 }
 
-impl From<Passkey> for Shown {
+impl From<Passkey> for ShownPasskey {
     fn from(passkey: Passkey) -> Self {
         Self {
             id: passkey.id.to_string(),
@@ -396,12 +396,12 @@ async fn page(
         let mut tx = state.store.system(Reason::SignIn).await?;
         stored::of(&mut tx, session.user, state.site.passkey_host()).await?
     };
-    let page = Page {
+    let page = PasskeysPage {
         form_token: form_token(state, &browser, session),
         proof: proof_first(state, session, AccountPage::Passkeys, &request).await?,
         request,
         suggested: suggested(context, &passkeys),
-        passkeys: passkeys.into_iter().map(Shown::from).collect(),
+        passkeys: passkeys.into_iter().map(ShownPasskey::from).collect(),
         is_possible: state.site.passkeys().is_some(),
         notice: said.notice,
         fault: said.fault,

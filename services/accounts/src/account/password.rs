@@ -21,7 +21,7 @@ use portolan_site::{
 use portolan_storage::{
     Reason,
     accounts::{
-        account_links::{self, Purpose},
+        account_links::{self, LinkPurpose},
         browser_sessions::{self, EndReason},
         users,
     },
@@ -42,7 +42,7 @@ use crate::{
 
 #[derive(Template)]
 #[template(path = "account_password.html")]
-struct Page<'a> {
+struct PasswordPage<'a> {
     form_token: String,
     /// The target of the redirect afterwards.
     request: &'a str,
@@ -57,14 +57,14 @@ struct Page<'a> {
 
 /// Parameters of the page, which its form returns.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct PasswordQuery {
     #[serde(default)]
     request: String,
     #[serde(default)]
     why: String,
 }
 
-impl Asked {
+impl PasswordQuery {
     /// The path of the target.
     async fn onward(
         &self,
@@ -86,7 +86,7 @@ pub(crate) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PasswordQuery>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Password)?;
     let has_password = {
@@ -128,7 +128,7 @@ pub(crate) async fn submit(
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Password)?;
     check_form(&state, &browser, &session, &form.form_token)?;
-    let asked = Asked {
+    let asked = PasswordQuery {
         request: form.request.clone(),
         why: form.why.clone(),
     };
@@ -171,7 +171,7 @@ pub(crate) async fn submit(
         now,
     )
     .await?;
-    account_links::consume_all(&mut tx, Purpose::Reset, session.user, now).await?;
+    account_links::consume_all(&mut tx, LinkPurpose::Reset, session.user, now).await?;
     let mut ended = Ended::default();
     if form.end_apps.is_some() {
         let which = Which {
@@ -202,11 +202,11 @@ async fn page(
     state: &AuthState,
     browser: Browser,
     session: &BrowserSession,
-    asked: &Asked,
+    asked: &PasswordQuery,
     status: StatusCode,
     (fault, password_fault): (Option<String>, Option<String>),
 ) -> Result<Response, PageError> {
-    let page = Page {
+    let page = PasswordPage {
         form_token: form_token(state, &browser, session),
         request: &asked.request,
         email: &session.email,

@@ -26,13 +26,13 @@ use crate::account::guard::{Done, check_form, event, form_token, signed_in};
 
 #[derive(Template)]
 #[template(path = "account_sessions.html")]
-struct Page {
+struct SessionsPage {
     form_token: String,
-    sessions: Vec<Shown>,
+    sessions: Vec<ShownSession>,
     notice: Option<&'static str>,
 }
 
-struct Shown {
+struct ShownSession {
     id: String,
     browser: String,
     since: Moment,
@@ -53,7 +53,7 @@ pub(crate) async fn show(
     let sessions = browser_sessions::list(&mut tx, session.user, state.now())
         .await?
         .into_iter()
-        .map(|one| Shown {
+        .map(|one| ShownSession {
             id: one.id.to_string(),
             browser: one.ua_label.unwrap_or_else(|| "Unknown browser".to_owned()),
             since: Moment::new(one.created_at),
@@ -62,7 +62,7 @@ pub(crate) async fn show(
             is_this: one.id == session.id,
         })
         .collect();
-    let page = Page {
+    let page = SessionsPage {
         form_token: form_token(&state, &browser, &session),
         sessions,
         notice: done.notice("Signed out."),

@@ -24,7 +24,7 @@ use portolan_storage::{
     accounts::{
         browser_sessions::{self, EndReason},
         identities::{self, Linked},
-        login_attempts::Purpose,
+        login_attempts::LoginPurpose,
         ways_in::{self, WaysIn},
     },
     platform::audit,
@@ -41,17 +41,17 @@ use crate::{
 
 #[derive(Template)]
 #[template(path = "account_sign_in.html")]
-struct Page {
+struct SignInPage {
     form_token: String,
     has_password: bool,
-    identities: Vec<Shown>,
+    identities: Vec<ShownWay>,
     /// Providers whose accounts can be connected.
     providers: Vec<ProviderLink>,
     notice: Option<&'static str>,
     fault: Option<String>,
 }
 
-struct Shown {
+struct ShownWay {
     id: IdentityLinkId,
     provider: String,
     label: String,
@@ -181,7 +181,7 @@ pub(crate) async fn add(
         &context,
         &slug,
         &target,
-        (Purpose::Link, &session),
+        (LoginPurpose::Link, &session),
     )
     .await
 }
@@ -205,7 +205,7 @@ pub(crate) async fn confirm(
         &context,
         &slug,
         &target,
-        (Purpose::Confirm, &session),
+        (LoginPurpose::Confirm, &session),
     )
     .await
 }
@@ -216,7 +216,7 @@ async fn leave(
     context: &RequestContext,
     slug: &str,
     target: &Target,
-    (purpose, session): (Purpose, &BrowserSession),
+    (purpose, session): (LoginPurpose, &BrowserSession),
 ) -> Result<Response, PageError> {
     let Some(provider) = state.config.sign_in_with.find(slug) else {
         return Err(PageError::Elsewhere(AccountPage::SignIn.path().to_owned()));
@@ -279,7 +279,7 @@ async fn page(
             path: format!("/account/sign-in/add/{}?t={form_token}", provider.slug),
         })
         .collect();
-    let page = Page {
+    let page = SignInPage {
         form_token,
         has_password: ways.has_password,
         identities: identities
@@ -293,8 +293,8 @@ async fn page(
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-fn shown(state: &AuthState, linked: Linked) -> Shown {
-    Shown {
+fn shown(state: &AuthState, linked: Linked) -> ShownWay {
+    ShownWay {
         id: linked.id,
         provider: match linked.tenant_name {
             Some(workspace) => format!("SSO of {workspace}"),

@@ -39,7 +39,7 @@ use crate::{
 
 #[derive(Template)]
 #[template(path = "account_two_factor.html")]
-struct Page {
+struct TwoFactorPage {
     form_token: String,
     /// The target of the redirect afterwards.
     request: String,
@@ -295,7 +295,7 @@ async fn page(
         Some(target) if !request.is_empty() => path_after(state, session.user, &target).await?,
         _ => AccountPage::Overview.path().to_owned(),
     };
-    let page = Page {
+    let page = TwoFactorPage {
         form_token: form_token(state, &browser, session),
         proof: proof_first(state, session, AccountPage::TwoFactor, &request).await?,
         request,

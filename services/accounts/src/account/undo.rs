@@ -22,7 +22,7 @@ use portolan_site::{
 use portolan_storage::{
     Reason,
     accounts::{
-        account_links::{self, Link, Purpose},
+        account_links::{self, Link, LinkPurpose},
         browser_sessions::{self, EndReason},
         identities, passkeys, second_factors, users,
     },
@@ -38,7 +38,7 @@ const LOOK_BACK: time::Duration = time::Duration::days(3);
 
 #[derive(Template)]
 #[template(path = "account_undo.html")]
-struct Page<'a> {
+struct UndoPage<'a> {
     form_token: String,
     token: &'a str,
     address: &'a str,
@@ -60,7 +60,7 @@ pub(crate) async fn show(
     let Some(link) = find(&state, presented.expose()).await? else {
         return dead_link(browser);
     };
-    let page = Page {
+    let page = UndoPage {
         form_token: form_token(&state.keys, &browser),
         token: presented.expose(),
         address: &link.address,
@@ -116,12 +116,12 @@ pub(crate) async fn submit(
     // The intruder proved the password first (REVIEW-S-4). Without a password the account opens by
     // a mailed link only, or by a passkey from before all this.
     users::forget_password(&mut tx, link.user).await?;
-    account_links::consume_all(&mut tx, Purpose::Reset, link.user, now).await?;
+    account_links::consume_all(&mut tx, LinkPurpose::Reset, link.user, now).await?;
     // This mailbox was just proved, so its owner need not wait for another message.
     let token = SecretToken::generate(TokenForm::Link)?;
     account_links::open(
         &mut tx,
-        Purpose::Reset,
+        LinkPurpose::Reset,
         link.user,
         former,
         &token.digest(),
@@ -171,7 +171,7 @@ async fn find(state: &AuthState, presented: &str) -> Result<Option<Link>, PageEr
         return Ok(None);
     };
     let mut tx = state.store.system(Reason::SignIn).await?;
-    Ok(account_links::find(&mut tx, Purpose::Undo, &token.digest(), state.now()).await?)
+    Ok(account_links::find(&mut tx, LinkPurpose::Undo, &token.digest(), state.now()).await?)
 }
 
 fn dead_link(browser: Browser) -> Result<Response, PageError> {

@@ -20,7 +20,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason,
-    accounts::{passkeys::Purpose, users},
+    accounts::{passkeys::PasskeyPurpose, users},
 };
 use serde::Deserialize;
 
@@ -46,7 +46,7 @@ pub(crate) async fn options(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     passkeys::slow(&state, &context).await?;
-    let options = passkeys::request_options(&state, &browser, Purpose::SignIn, None).await?;
+    let options = passkeys::request_options(&state, &browser, PasskeyPurpose::SignIn, None).await?;
     Ok(Json(options).into_response())
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn code_options(
     check_form(&state.keys, &browser, &form.form_token)?;
     passkeys::slow(&state, &context).await?;
     let ticket = code::read(&state, &browser, &form.ticket).ok_or(PageError::StartAgain)?;
-    let purpose = Purpose::SecondFactor;
+    let purpose = PasskeyPurpose::SecondFactor;
     let options = passkeys::request_options(&state, &browser, purpose, Some(ticket.user)).await?;
     Ok(Json(options).into_response())
 }
@@ -104,7 +104,7 @@ pub(crate) async fn submit(
     form: Result<Form<PasskeyForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let (form, continuation) = begun(&state, &browser, &context, form).await?;
-    let purpose = Purpose::SignIn;
+    let purpose = PasskeyPurpose::SignIn;
     let proof = passkeys::check(&state, &context, &browser, purpose, None, &form.signed).await?;
     let fault = match proof {
         Proof::Good(user, amr) => {
@@ -138,7 +138,7 @@ pub(crate) async fn submit_code(
         let path = continuation.target.on("/login");
         return Ok((browser, pages::see_other(&path)?).into_response());
     };
-    let (user, purpose) = (Some(ticket.user), Purpose::SecondFactor);
+    let (user, purpose) = (Some(ticket.user), PasskeyPurpose::SecondFactor);
     let proof = passkeys::check(&state, &context, &browser, purpose, user, &form.signed).await?;
     let fault = match proof {
         Proof::Good(user, amr) => {

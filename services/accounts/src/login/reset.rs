@@ -29,7 +29,7 @@ use portolan_site::{
 use portolan_storage::{
     Reason,
     accounts::{
-        account_links::{self, Link, Purpose},
+        account_links::{self, Link, LinkPurpose},
         browser_sessions::{self, EndReason},
         users, ways_in,
     },
@@ -171,7 +171,7 @@ async fn send_link(
         Some(person) => {
             account_links::open(
                 &mut tx,
-                Purpose::Reset,
+                LinkPurpose::Reset,
                 person.id,
                 (address.as_typed(), address.normalised()),
                 &token.digest(),
@@ -348,7 +348,7 @@ async fn find(state: &AuthState, presented: &str) -> Result<Option<Link>, PageEr
         return Ok(None);
     };
     let mut tx = state.store.system(Reason::SignIn).await?;
-    Ok(account_links::find(&mut tx, Purpose::Reset, &token.digest(), state.now()).await?)
+    Ok(account_links::find(&mut tx, LinkPurpose::Reset, &token.digest(), state.now()).await?)
 }
 
 fn page(

@@ -60,7 +60,7 @@ pub(crate) async fn show(
         &session,
         &continuation,
         StatusCode::OK,
-        &Shown::default(),
+        &ShownForm::default(),
     )
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct WorkspaceForm {
 }
 
 #[derive(Default)]
-struct Shown<'a> {
+struct ShownForm<'a> {
     name: &'a str,
     slug: &'a str,
     name_fault: Option<String>,
@@ -108,7 +108,7 @@ pub(crate) async fn submit(
     let slug = suggested.as_deref().unwrap_or(&form.slug);
     if slug.trim().is_empty() && workspaces::display_name(&form.name).is_some() {
         let slug_fault = Some("Enter an address: none can be derived from this name.".to_owned());
-        let shown = Shown {
+        let shown = ShownForm {
             name: &form.name,
             slug,
             name_fault: None,
@@ -147,7 +147,7 @@ pub(crate) async fn submit(
         &session,
         &continuation,
         status,
-        &Shown {
+        &ShownForm {
             name: &form.name,
             slug,
             name_fault,
@@ -170,7 +170,7 @@ fn page(
     session: &BrowserSession,
     continuation: &Continuation,
     status: StatusCode,
-    shown: &Shown<'_>,
+    shown: &ShownForm<'_>,
 ) -> Result<Response, PageError> {
     let page = WorkspacePage {
         form_token: form_token(&state.keys, &browser),

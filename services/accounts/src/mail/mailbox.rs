@@ -28,10 +28,10 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
 #[derive(Template)]
 #[template(path = "mailbox.html")]
 pub(crate) struct Mailbox {
-    mails: Vec<Shown>,
+    mails: Vec<ShownMail>,
 }
 
-pub(crate) struct Shown {
+pub(crate) struct ShownMail {
     to: String,
     subject: String,
     at: Moment,
@@ -57,8 +57,8 @@ pub(crate) async fn mailbox(State(state): State<AuthState>) -> Result<Response, 
     pages::html(StatusCode::OK, &Mailbox { mails })
 }
 
-pub(crate) fn show(mail: Mail, origin: &str) -> Shown {
-    Shown {
+pub(crate) fn show(mail: Mail, origin: &str) -> ShownMail {
+    ShownMail {
         at: Moment::new(mail.created_at),
         code: code_in(&mail.body),
         parts: parts_of(&mail.body, origin),

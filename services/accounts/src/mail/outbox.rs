@@ -11,7 +11,7 @@ use portolan_model::Timestamp;
 use portolan_site::state::AuthState;
 use portolan_storage::{
     Reason, StorageError,
-    platform::mails::{self, Outcome, Taken},
+    platform::mails::{self, MailOutcome, Taken},
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -75,30 +75,30 @@ pub async fn deliver_due(state: &AuthState, smtp: &Smtp) -> Result<u64, StorageE
     Ok(count)
 }
 
-async fn attempt(state: &AuthState, smtp: &Smtp, taken: &Taken) -> Outcome {
+async fn attempt(state: &AuthState, smtp: &Smtp, taken: &Taken) -> MailOutcome {
     let mail = &taken.mail;
     let now = state.now();
     if now - mail.created_at > GIVE_UP {
         tracing::warn!(mail.id = %mail.id, attempts = taken.attempt, "mail is too old to be sent");
         metrics::counter!("mail_sent_total", "outcome" => "too_old").increment(1);
-        return Outcome::Failed;
+        return MailOutcome::Failed;
     }
     match smtp.send(mail).await {
         Ok(()) => {
             tracing::info!(mail.id = %mail.id, attempts = taken.attempt, "mail is sent");
             metrics::counter!("mail_sent_total", "outcome" => "sent").increment(1);
-            Outcome::Sent
+            MailOutcome::Sent
         }
         Err(error @ SendError::Refused { .. }) => {
             tracing::warn!(mail.id = %mail.id, %error, "mail was refused");
             metrics::counter!("mail_sent_total", "outcome" => "refused").increment(1);
-            Outcome::Failed
+            MailOutcome::Failed
         }
         Err(error @ SendError::NotNow { .. }) => {
             let next = next_try(taken.attempt, state.now());
             tracing::warn!(mail.id = %mail.id, attempts = taken.attempt, %error, "mail has to wait");
             metrics::counter!("mail_sent_total", "outcome" => "later").increment(1);
-            Outcome::Later(next)
+            MailOutcome::Later(next)
         }
     }
 }

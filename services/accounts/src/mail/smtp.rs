@@ -15,52 +15,13 @@ use lettre::{
         extension::ClientId,
     },
 };
-use portolan_keys::Secret;
+use portolan_config::ConfigError;
 use portolan_storage::platform::mails::Mail;
+
+use super::config::{Certificates, MailConfig, Security};
 
 /// Time after which a server counts as dead.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Protection of the connection to the mail server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Security {
-    /// TLS from the first byte: port 465.
-    Tls,
-    /// STARTTLS. No message is sent if the server does not offer it: port 587.
-    StartTls,
-    /// None. For a server on this machine only.
-    None,
-}
-
-/// The mail server to use.
-#[derive(Debug, Clone)]
-pub struct SmtpConfig {
-    /// Host name, as in the certificate.
-    pub host: String,
-    /// Port.
-    pub port: u16,
-    /// Protection of the connection.
-    pub security: Security,
-    /// User and password, if the server requires them.
-    pub credentials: Option<(String, Secret<String>)>,
-    /// `From`: an address, or `Name <address>`.
-    pub from: String,
-    /// Certificates to trust in addition to those of the system, in PEM.
-    pub ca: Option<Vec<u8>>,
-    /// Host name of this service: in EHLO and in message ids.
-    pub own_host: String,
-}
-
-/// Why the settings cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SmtpConfigError {
-    /// `from` is no address.
-    #[error("mail_from is not an address such as Portolan <portolan@example.com>")]
-    From(#[source] lettre::address::AddressError),
-    /// The certificate file cannot be read, or TLS cannot be set up.
-    #[error("TLS to the mail server cannot be set up (smtp_ca_file)")]
-    Tls(#[source] lettre::transport::smtp::Error),
-}
 
 /// Why a message was not sent. Texts of the server are left out, because they repeat the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -107,28 +68,31 @@ impl Header for AutoSubmitted {
 
 impl Smtp {
     /// Prepares the client without a connection. Each message has a connection of its own: messages
-    /// are few, and a kept connection can die unnoticed.
-    pub fn new(config: &SmtpConfig) -> Result<Self, SmtpConfigError> {
-        let from: Mailbox = config.from.parse().map_err(SmtpConfigError::From)?;
+    /// are few, and a kept connection can die unnoticed. `own_host` is the host name of this
+    /// service: in EHLO and in message ids.
+    pub fn new(config: &MailConfig, own_host: &str) -> Result<Self, ConfigError> {
+        let (host, from) = config.ends()?;
+        let from: Mailbox = from.parse().map_err(|_| {
+            let fault = "it is not an address such as Portolan <portolan@example.com>";
+            ConfigError::new("mail_from", fault)
+        })?;
         let tls = match config.security {
             Security::None => Tls::None,
-            Security::Tls => Tls::Wrapper(parameters(config)?),
-            Security::StartTls => Tls::Required(parameters(config)?),
+            Security::Tls => Tls::Wrapper(parameters(host, config)?),
+            Security::StartTls => Tls::Required(parameters(host, config)?),
         };
-        let mut builder =
-            AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(config.host.as_str())
-                .port(config.port)
-                .tls(tls)
-                .timeout(Some(TIMEOUT))
-                .hello_name(ClientId::Domain(config.own_host.clone()));
-        if let Some((user, password)) = &config.credentials {
-            builder =
-                builder.credentials(Credentials::new(user.clone(), password.expose().clone()));
+        let mut builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(host)
+            .port(config.port())
+            .tls(tls)
+            .timeout(Some(TIMEOUT))
+            .hello_name(ClientId::Domain(own_host.to_owned()));
+        if let Some((user, password)) = config.credentials()? {
+            builder = builder.credentials(Credentials::new(user.to_owned(), password.to_owned()));
         }
         Ok(Self {
             transport: builder.build(),
             from,
-            own_host: config.own_host.clone(),
+            own_host: own_host.to_owned(),
         })
     }
 
@@ -185,11 +149,14 @@ impl Smtp {
     }
 }
 
-fn parameters(config: &SmtpConfig) -> Result<TlsParameters, SmtpConfigError> {
-    let mut builder = TlsParameters::builder(config.host.clone());
-    if let Some(pem) = &config.ca {
-        builder =
-            builder.add_root_certificate(Certificate::from_pem(pem).map_err(SmtpConfigError::Tls)?);
+fn parameters(host: &str, config: &MailConfig) -> Result<TlsParameters, ConfigError> {
+    let refused = |error| {
+        let fault = format!("TLS to the mail server cannot be set up: {error}");
+        ConfigError::new("smtp_ca_file", fault)
+    };
+    let mut builder = TlsParameters::builder(host.to_owned());
+    if let Some(Certificates(pem)) = &config.ca {
+        builder = builder.add_root_certificate(Certificate::from_pem(pem).map_err(refused)?);
     }
-    builder.build().map_err(SmtpConfigError::Tls)
+    builder.build().map_err(refused)
 }

@@ -1,9 +1,6 @@
 //! Delivery of mail: the outbox and a real mail server.
 
-use portolan_accounts::mail::{
-    outbox::deliver_due,
-    smtp::{Security, Smtp},
-};
+use portolan_accounts::mail::{config::Security, outbox::deliver_due, smtp::Smtp};
 use portolan_storage::{Reason, platform::mails};
 use time::Duration;
 
@@ -11,6 +8,8 @@ use crate::{
     mail_server::MailServer,
     test_service::{PASSWORD, TestService},
 };
+
+const OWN_HOST: &str = "portolan.test";
 
 async fn queue(service: &TestService, to: &str) {
     let mut tx = service.store.system(Reason::Mail).await.unwrap();
@@ -36,7 +35,7 @@ async fn waiting(service: &TestService) -> i64 {
 async fn l7_a_code_arrives_by_starttls_in_both_forms_and_its_text_does_not_stay() {
     let service = TestService::in_production().await;
     let server = MailServer::start(Security::StartTls);
-    let smtp = Smtp::new(&server.config()).unwrap();
+    let smtp = Smtp::new(&server.config(), OWN_HOST).unwrap();
     let ann = service.browser();
     ann.sign_up("ann@acme.example", PASSWORD).await;
     let code = service.code_for("ann@acme.example").await;
@@ -76,7 +75,7 @@ async fn what_is_refused_for_now_comes_again_after_longer_pauses_and_what_is_ref
  {
     let service = TestService::in_production().await;
     let server = MailServer::start(Security::None);
-    let smtp = Smtp::new(&server.config()).unwrap();
+    let smtp = Smtp::new(&server.config(), OWN_HOST).unwrap();
     queue(&service, "later-2@acme.example").await;
     queue(&service, "never@acme.example").await;
     assert_eq!(deliver_due(&service.state, &smtp).await.unwrap(), 2);
@@ -100,7 +99,7 @@ async fn what_is_refused_for_now_comes_again_after_longer_pauses_and_what_is_ref
 async fn a_mail_server_that_is_away_delays_nobody_and_loses_nothing() {
     let service = TestService::in_production().await;
     let gone = MailServer::start(Security::None).config();
-    let smtp = Smtp::new(&gone).unwrap();
+    let smtp = Smtp::new(&gone, OWN_HOST).unwrap();
     // The request is answered although no mail server accepts the message.
     service
         .browser()
@@ -109,7 +108,7 @@ async fn a_mail_server_that_is_away_delays_nobody_and_loses_nothing() {
     assert_eq!(deliver_due(&service.state, &smtp).await.unwrap(), 1);
     assert_eq!(waiting(&service).await, 1);
     let server = MailServer::start(Security::Tls);
-    let smtp = Smtp::new(&server.config()).unwrap();
+    let smtp = Smtp::new(&server.config(), OWN_HOST).unwrap();
     service.wait(Duration::minutes(1));
     assert_eq!(deliver_due(&service.state, &smtp).await.unwrap(), 1);
     assert_eq!(server.took().len(), 1, "TLS from the first byte");
@@ -131,9 +130,9 @@ async fn nothing_goes_out_without_the_protection_that_was_asked_for() {
     let mut unknown = sealed.config();
     unknown.ca = None;
     let mut unsigned = sealed.config();
-    unsigned.credentials = None;
+    (unsigned.user, unsigned.password) = (None, None);
     for config in [stripped, unknown, unsigned] {
-        let smtp = Smtp::new(&config).unwrap();
+        let smtp = Smtp::new(&config, OWN_HOST).unwrap();
         assert_eq!(deliver_due(&service.state, &smtp).await.unwrap(), 1);
         assert_eq!(waiting(&service).await, 1, "kept for when it is mended");
         service.wait(Duration::hours(1));
@@ -145,7 +144,7 @@ async fn nothing_goes_out_without_the_protection_that_was_asked_for() {
 async fn several_senders_hand_each_message_over_once_and_a_dead_one_loses_it_to_the_next() {
     let service = TestService::in_production().await;
     let server = MailServer::start(Security::None);
-    let smtp = Smtp::new(&server.config()).unwrap();
+    let smtp = Smtp::new(&server.config(), OWN_HOST).unwrap();
     for n in 0..50 {
         queue(&service, &format!("person{n}@acme.example")).await;
     }
@@ -169,7 +168,7 @@ async fn several_senders_hand_each_message_over_once_and_a_dead_one_loses_it_to_
         &mut tx,
         lost[0].mail.id,
         lost[0].attempt,
-        mails::Outcome::Failed,
+        mails::MailOutcome::Failed,
         service.clock.now(),
     )
     .await

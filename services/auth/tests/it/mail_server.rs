@@ -9,8 +9,7 @@ use std::{
     time::Duration,
 };
 
-use portolan_accounts::mail::smtp::{Security, SmtpConfig};
-use portolan_keys::Secret;
+use portolan_accounts::mail::config::{Certificates, Delivery, MailConfig, Security};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -74,18 +73,16 @@ impl MailServer {
     }
 
     /// The settings to reach it.
-    pub(crate) fn config(&self) -> SmtpConfig {
-        SmtpConfig {
-            host: "localhost".to_owned(),
+    pub(crate) fn config(&self) -> MailConfig {
+        MailConfig {
+            delivery: Delivery::Smtp,
+            host: Some("localhost".to_owned()),
             port: self.port,
             security: self.security,
-            credentials: Some((
-                "portolan".to_owned(),
-                Secret::new("planted-mail-password".to_owned()),
-            )),
-            from: "Portolan <no-reply@portolan.test>".to_owned(),
-            ca: self.certificate.clone(),
-            own_host: "portolan.test".to_owned(),
+            user: Some("portolan".to_owned()),
+            password: Some("planted-mail-password".to_owned().into()),
+            from: Some("Portolan <no-reply@portolan.test>".to_owned()),
+            ca: self.certificate.clone().map(Certificates),
         }
     }
 

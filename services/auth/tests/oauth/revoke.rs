@@ -16,7 +16,7 @@ async fn revoke(scene: &Scene, client: &str, token: &str, hint: &str) -> StatusC
     reply.status
 }
 
-async fn news(scene: &Scene) -> Vec<revocations::Kind> {
+async fn news(scene: &Scene) -> Vec<revocations::RevocationKind> {
     let mut tx = scene
         .node
         .store()
@@ -43,7 +43,7 @@ async fn r4_a_refresh_token_stands_for_its_grant_and_an_access_token_for_itself(
         revoke(&scene, &client, access, "refresh_token").await,
         StatusCode::OK
     );
-    assert_eq!(news(&scene).await, [revocations::Kind::Jti]);
+    assert_eq!(news(&scene).await, [revocations::RevocationKind::Jti]);
     let next = scene.node.refresh(&client, refresh).await.json();
     let next = next["refresh_token"].as_str().unwrap();
     assert_eq!(
@@ -52,7 +52,10 @@ async fn r4_a_refresh_token_stands_for_its_grant_and_an_access_token_for_itself(
     );
     assert_eq!(
         news(&scene).await,
-        [revocations::Kind::Jti, revocations::Kind::Grant]
+        [
+            revocations::RevocationKind::Jti,
+            revocations::RevocationKind::Grant
+        ]
     );
     assert_eq!(
         scene.node.refresh(&client, next).await.refusal(),

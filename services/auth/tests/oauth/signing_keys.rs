@@ -151,7 +151,7 @@ async fn j3_a_removed_key_is_neither_published_nor_believed_and_the_standby_sign
         told.iter()
             .map(|one| (one.kind, one.reference.as_str()))
             .collect::<Vec<_>>(),
-        [(revocations::Kind::Kid, removed.as_str())]
+        [(revocations::RevocationKind::Kid, removed.as_str())]
     );
     drop(tx);
     let renewed = scene

@@ -11,16 +11,16 @@ use portolan_model::{
     Timestamp,
     id::{GrantId, RequestId},
 };
-use portolan_storage::platform::connect_events::{Event, Step, StepOutcome, TOGETHER};
+use portolan_storage::platform::connect_events::{RecordedStep, Step, StepOutcome, TOGETHER};
 
 use crate::connection_diagnostics::{
     known::{self, KnownFault},
-    paging::Place,
+    paging::AttemptPosition,
 };
 
 /// The state of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum AttemptState {
     /// The client connected, and was not refused since.
     Connected,
     /// A person has to act: sign in, or decide.
@@ -33,7 +33,7 @@ pub enum State {
     Stopped,
 }
 
-impl State {
+impl AttemptState {
     /// Its name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,22 +48,22 @@ impl State {
 
 /// One attempt of a client to connect.
 #[derive(Debug, Clone)]
-pub struct Attempt {
+pub struct ClientAttempt {
     /// Its steps, in order; at least one.
-    pub steps: Vec<Event>,
+    pub steps: Vec<RecordedStep>,
     /// Its state.
-    pub state: State,
+    pub state: AttemptState,
     /// The last step that it reached.
     pub reached: Step,
     /// Known faults of clients that match.
     pub known: Vec<&'static KnownFault>,
 }
 
-impl Attempt {
-    fn of(mut steps: Vec<Event>, now: Timestamp) -> Self {
+impl ClientAttempt {
+    fn of(mut steps: Vec<RecordedStep>, now: Timestamp) -> Self {
         steps.sort_by_key(|event| (event.at, event.id));
         let last = decisive(&steps);
-        let (mut state, reached) = last.map_or((State::Stopped, Step::Challenge), |event| {
+        let (mut state, reached) = last.map_or((AttemptState::Stopped, Step::Challenge), |event| {
             (state_of(event, now), event.step)
         });
         // A client that connected and continues is connected. A refused last step overrides earlier
@@ -71,8 +71,8 @@ impl Attempt {
         let got_in = steps
             .iter()
             .any(|event| event.step == Step::Request && event.outcome == StepOutcome::Ok);
-        if got_in && !matches!(state, State::Refused | State::Failed) {
-            state = State::Connected;
+        if got_in && !matches!(state, AttemptState::Refused | AttemptState::Failed) {
+            state = AttemptState::Connected;
         }
         let mut attempt = Self {
             steps,
@@ -101,8 +101,8 @@ impl Attempt {
     }
 
     /// Its position in the list, which begins with the newest.
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> AttemptPosition {
+        AttemptPosition {
             began: self.began(),
             number: self.number(),
         }
@@ -111,7 +111,7 @@ impl Attempt {
     /// The last value that `told` returns for a step.
     pub fn last<'a, T: ?Sized>(
         &'a self,
-        told: impl Fn(&'a Event) -> Option<&'a T>,
+        told: impl Fn(&'a RecordedStep) -> Option<&'a T>,
     ) -> Option<&'a T> {
         self.steps.iter().rev().find_map(told)
     }
@@ -131,7 +131,7 @@ impl Attempt {
 
 /// The step that determines the state of an attempt: the last one that is no metadata request.
 /// Later metadata requests do not hide a refusal.
-fn decisive(steps: &[Event]) -> Option<&Event> {
+fn decisive(steps: &[RecordedStep]) -> Option<&RecordedStep> {
     steps
         .iter()
         .rev()
@@ -139,23 +139,23 @@ fn decisive(steps: &[Event]) -> Option<&Event> {
         .or_else(|| steps.last())
 }
 
-fn state_of(event: &Event, now: Timestamp) -> State {
+fn state_of(event: &RecordedStep, now: Timestamp) -> AttemptState {
     match (event.step, event.outcome) {
-        (_, StepOutcome::Refused) => State::Refused,
-        (_, StepOutcome::Failed) => State::Failed,
-        (Step::Request, StepOutcome::Ok) => State::Connected,
+        (_, StepOutcome::Refused) => AttemptState::Refused,
+        (_, StepOutcome::Failed) => AttemptState::Failed,
+        (Step::Request, StepOutcome::Ok) => AttemptState::Connected,
         // A person may need the hour that a request lives; a program does not.
         (
             Step::Authorize | Step::SignIn | Step::Consent,
             StepOutcome::Ok | StepOutcome::Waiting,
-        ) if event.at + time::Duration::HOUR > now => State::Waiting,
-        (_, _) if event.at + time::Duration::MINUTE > now => State::Waiting,
-        _ => State::Stopped,
+        ) if event.at + time::Duration::HOUR > now => AttemptState::Waiting,
+        (_, _) if event.at + time::Duration::MINUTE > now => AttemptState::Waiting,
+        _ => AttemptState::Stopped,
     }
 }
 
 /// Combines these steps into attempts, the newest first.
-pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<Attempt> {
+pub fn assemble(events: Vec<RecordedStep>, now: Timestamp) -> Vec<ClientAttempt> {
     let (mut flows, mut loose) = flows(events);
     let begins: Begins = flows
         .iter()
@@ -163,22 +163,22 @@ pub fn assemble(events: Vec<Event>, now: Timestamp) -> Vec<Attempt> {
         .collect();
     join_by_client(&mut flows, &begins, &mut loose);
     join_by_place(&mut flows, &begins, &mut loose);
-    let mut attempts: Vec<Attempt> = flows
+    let mut attempts: Vec<ClientAttempt> = flows
         .into_values()
         .chain(by_computer(loose))
-        .map(|steps| Attempt::of(steps, now))
+        .map(|steps| ClientAttempt::of(steps, now))
         .collect();
     attempts.sort_by_key(|attempt| std::cmp::Reverse((attempt.began(), attempt.number())));
     attempts
 }
 
-type Flows = BTreeMap<RequestId, Vec<Event>>;
+type Flows = BTreeMap<RequestId, Vec<RecordedStep>>;
 
 /// The time of each authorization request.
 type Begins = BTreeMap<RequestId, Timestamp>;
 
 /// Splits steps into authorization requests with their later steps, and the rest.
-fn flows(events: Vec<Event>) -> (Flows, Vec<Event>) {
+fn flows(events: Vec<RecordedStep>) -> (Flows, Vec<RecordedStep>) {
     let by_grant: BTreeMap<GrantId, RequestId> = events
         .iter()
         .filter_map(|event| Some((event.grant?, event.authorization?)))
@@ -197,7 +197,7 @@ fn flows(events: Vec<Event>) -> (Flows, Vec<Event>) {
     (flows, loose)
 }
 
-fn begin(steps: &[Event]) -> Timestamp {
+fn begin(steps: &[RecordedStep]) -> Timestamp {
     steps
         .iter()
         .map(|event| event.at)
@@ -205,13 +205,13 @@ fn begin(steps: &[Event]) -> Timestamp {
         .unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-fn same_computer(one: &Event, other: &Event) -> bool {
+fn same_computer(one: &RecordedStep, other: &RecordedStep) -> bool {
     one.ip_block.is_some() && one.ip_block == other.ip_block && one.agent == other.agent
 }
 
 /// Joins steps of a named client: those a short time before an authorization request of it, or a
 /// refused exchange a short time after.
-fn join_by_client(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
+fn join_by_client(flows: &mut Flows, begins: &Begins, loose: &mut Vec<RecordedStep>) {
     let left = std::mem::take(loose);
     for event in left {
         let of = event.client_id.as_deref().and_then(|client| {
@@ -242,7 +242,7 @@ fn join_by_client(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
 /// Joins steps without a named client to an attempt. Either a step of the attempt came from the
 /// same computer, a short time before its authorization request. Or no such step is known, and they
 /// concern the same server right before it.
-fn join_by_place(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
+fn join_by_place(flows: &mut Flows, begins: &Begins, loose: &mut Vec<RecordedStep>) {
     const RIGHT_BEFORE: time::Duration = time::Duration::minutes(2);
     let left = std::mem::take(loose);
     for event in left {
@@ -274,8 +274,8 @@ fn join_by_place(flows: &mut Flows, begins: &Begins, loose: &mut Vec<Event>) {
 }
 
 /// Groups the remaining steps by computer. A pause begins a new attempt.
-fn by_computer(loose: Vec<Event>) -> Vec<Vec<Event>> {
-    let mut attempts: Vec<Vec<Event>> = Vec::new();
+fn by_computer(loose: Vec<RecordedStep>) -> Vec<Vec<RecordedStep>> {
+    let mut attempts: Vec<Vec<RecordedStep>> = Vec::new();
     for event in loose {
         let before = attempts.iter_mut().rev().find(|steps| {
             steps
@@ -302,8 +302,8 @@ pub(crate) mod tests {
         Timestamp::UNIX_EPOCH + Duration::days(20_000) + Duration::seconds(seconds)
     }
 
-    pub(crate) fn event(seconds: i64, step: Step, agent: &str) -> Event {
-        Event {
+    pub(crate) fn event(seconds: i64, step: Step, agent: &str) -> RecordedStep {
+        RecordedStep {
             id: seconds,
             at: at(seconds),
             tenant: None,
@@ -327,17 +327,17 @@ pub(crate) mod tests {
         }
     }
 
-    fn of(mut event: Event, client: &str) -> Event {
+    fn of(mut event: RecordedStep, client: &str) -> RecordedStep {
         event.client_id = Some(client.to_owned());
         event
     }
 
-    pub(crate) fn steps(attempt: &Attempt) -> Vec<Step> {
+    pub(crate) fn steps(attempt: &ClientAttempt) -> Vec<Step> {
         attempt.steps.iter().map(|event| event.step).collect()
     }
 
     /// All steps of a successful client, from `start` on.
-    pub(crate) fn way(start: i64, client: &str, tenant: TenantId) -> Vec<Event> {
+    pub(crate) fn way(start: i64, client: &str, tenant: TenantId) -> Vec<RecordedStep> {
         let (request, grant) = (RequestId::generate(), GrantId::generate());
         let mut events = vec![
             event(start, Step::Challenge, "app/1"),
@@ -375,7 +375,7 @@ pub(crate) mod tests {
             "two tries of one client are two attempts"
         );
         for attempt in &attempts {
-            assert_eq!(attempt.state, State::Connected);
+            assert_eq!(attempt.state, AttemptState::Connected);
             assert_eq!(
                 steps(attempt),
                 [
@@ -405,7 +405,7 @@ pub(crate) mod tests {
             1,
             "a refused exchange is found by its client"
         );
-        assert_eq!(attempts[0].state, State::Refused);
+        assert_eq!(attempts[0].state, AttemptState::Refused);
         assert_eq!(attempts[0].reached, Step::Token);
 
         events.truncate(4);
@@ -413,11 +413,11 @@ pub(crate) mod tests {
         assert_eq!(attempts.len(), 1);
         assert_eq!(
             (attempts[0].state, attempts[0].reached),
-            (State::Stopped, Step::Register)
+            (AttemptState::Stopped, Step::Register)
         );
         assert_eq!(
             assemble(events, at(20))[0].state,
-            State::Waiting,
+            AttemptState::Waiting,
             "it may go on"
         );
     }
@@ -434,12 +434,12 @@ pub(crate) mod tests {
         let mut events = way(0, "cli_1", TenantId::generate());
         let grant = events[7].grant;
         events.push(refresh(3600, StepOutcome::Ok, grant));
-        let state = |events: &[Event]| assemble(events.to_vec(), at(9000))[0].state;
-        assert_eq!(state(&events), State::Connected);
+        let state = |events: &[RecordedStep]| assemble(events.to_vec(), at(9000))[0].state;
+        assert_eq!(state(&events), AttemptState::Connected);
         events.push(refresh(7200, StepOutcome::Refused, grant));
-        assert_eq!(state(&events), State::Refused);
+        assert_eq!(state(&events), AttemptState::Refused);
         events.push(refresh(7300, StepOutcome::Ok, grant));
-        assert_eq!(state(&events), State::Connected, "it came back");
+        assert_eq!(state(&events), AttemptState::Connected, "it came back");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use portolan_storage::platform::connect_events::{Step, StepOutcome};
 
-use crate::connection_diagnostics::attempts::{Attempt, State};
+use crate::connection_diagnostics::attempts::{AttemptState, ClientAttempt};
 
 /// A known fault.
 #[derive(Debug, Clone, Copy)]
@@ -16,12 +16,12 @@ pub struct KnownFault {
     pub text: &'static str,
     /// Address of a description.
     pub source: &'static str,
-    fits: fn(&Attempt) -> bool,
+    fits: fn(&ClientAttempt) -> bool,
 }
 
 /// Returns true if the client's name, id or user agent contains one of these words. The words are
 /// in lower case.
-fn calls_itself(attempt: &Attempt, words: &[&str]) -> bool {
+fn calls_itself(attempt: &ClientAttempt, words: &[&str]) -> bool {
     attempt.steps.iter().any(|event| {
         [&event.client_name, &event.client_id, &event.agent]
             .into_iter()
@@ -33,7 +33,7 @@ fn calls_itself(attempt: &Attempt, words: &[&str]) -> bool {
     })
 }
 
-fn count(attempt: &Attempt, step: Step) -> usize {
+fn count(attempt: &ClientAttempt, step: Step) -> usize {
     attempt
         .steps
         .iter()
@@ -41,7 +41,7 @@ fn count(attempt: &Attempt, step: Step) -> usize {
         .count()
 }
 
-fn told(attempt: &Attempt, words: &str) -> bool {
+fn told(attempt: &ClientAttempt, words: &str) -> bool {
     attempt.steps.iter().any(|event| {
         event
             .fault
@@ -50,8 +50,8 @@ fn told(attempt: &Attempt, words: &str) -> bool {
     })
 }
 
-fn is_over(attempt: &Attempt) -> bool {
-    attempt.state == State::Stopped
+fn is_over(attempt: &ClientAttempt) -> bool {
+    attempt.state == AttemptState::Stopped
 }
 
 /// The table.
@@ -155,7 +155,7 @@ pub const KNOWN: &[KnownFault] = &[
     },
 ];
 
-fn never_exchanged(attempt: &Attempt) -> bool {
+fn never_exchanged(attempt: &ClientAttempt) -> bool {
     is_over(attempt)
         && attempt.reached == Step::Consent
         && attempt.has(Step::Consent, StepOutcome::Ok)
@@ -163,7 +163,7 @@ fn never_exchanged(attempt: &Attempt) -> bool {
 }
 
 /// The known faults that match.
-pub(crate) fn fitting(attempt: &Attempt) -> Vec<&'static KnownFault> {
+pub(crate) fn fitting(attempt: &ClientAttempt) -> Vec<&'static KnownFault> {
     KNOWN.iter().filter(|fault| (fault.fits)(attempt)).collect()
 }
 
@@ -177,7 +177,7 @@ mod tests {
         tests::{at, event},
     };
 
-    fn numbers(events: Vec<portolan_storage::platform::connect_events::Event>) -> Vec<u16> {
+    fn numbers(events: Vec<portolan_storage::platform::connect_events::RecordedStep>) -> Vec<u16> {
         let attempts = assemble(events, at(10_000));
         assert_eq!(attempts.len(), 1);
         attempts[0].known.iter().map(|fault| fault.number).collect()

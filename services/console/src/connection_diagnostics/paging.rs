@@ -4,11 +4,11 @@
 use portolan_model::Timestamp;
 use portolan_storage::platform::connect_events::{Read, TOGETHER};
 
-use crate::connection_diagnostics::attempts::{Attempt, assemble};
+use crate::connection_diagnostics::attempts::{ClientAttempt, assemble};
 
 /// A position in the list of attempts: the time of the first step, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct AttemptPosition {
     /// The time.
     pub began: Timestamp,
     /// The number, which orders attempts of the same time.
@@ -17,11 +17,11 @@ pub struct Place {
 
 /// One page of the list.
 #[derive(Debug)]
-pub struct Page {
+pub struct AttemptPage {
     /// The newest first.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<ClientAttempt>,
     /// The beginning of the next page; `None` after the last one.
-    pub next: Option<Place>,
+    pub next: Option<AttemptPosition>,
 }
 
 /// Returns at most `most` attempts before a position.
@@ -31,11 +31,11 @@ pub struct Page {
 /// read more steps, or call it again with `cut` to accept partial ones.
 pub fn page(
     read: Read,
-    before: Option<Place>,
+    before: Option<AttemptPosition>,
     most: usize,
     cut: bool,
     now: Timestamp,
-) -> Option<Page> {
+) -> Option<AttemptPage> {
     let since = read.since;
     let mut attempts = assemble(read.events, now);
     attempts.retain(|attempt| before.is_none_or(|before| attempt.place() < before));
@@ -47,12 +47,12 @@ pub fn page(
         (Some(last), _) => Some(last.place()),
         (None, Some(_)) if !cut => return None,
         // No attempt began since then: the next page has the earlier ones.
-        (None, since) => since.map(|began| Place {
+        (None, since) => since.map(|began| AttemptPosition {
             began,
             number: i64::MAX,
         }),
     };
-    Some(Page {
+    Some(AttemptPage {
         attempts,
         next: next.filter(|_| has_more),
     })
@@ -61,7 +61,7 @@ pub fn page(
 #[cfg(test)]
 mod tests {
     use portolan_model::id::{GrantId, RequestId, TenantId};
-    use portolan_storage::platform::connect_events::{Event, Step};
+    use portolan_storage::platform::connect_events::{RecordedStep, Step};
     use time::Duration;
 
     use super::*;
@@ -69,8 +69,8 @@ mod tests {
 
     /// Simulates [`portolan_storage::platform::connect_events::list`] over these events: the newest first,
     /// with the other steps of their attempts. It omits steps without a workspace.
-    fn read(events: &[Event], before: Option<Place>, limit: usize) -> Read {
-        let mut by_then: Vec<&Event> = events
+    fn read(events: &[RecordedStep], before: Option<AttemptPosition>, limit: usize) -> Read {
+        let mut by_then: Vec<&RecordedStep> = events
             .iter()
             .filter(|event| before.is_none_or(|before| event.at <= before.began))
             .collect();
@@ -82,10 +82,10 @@ mod tests {
                 event.at > before.began && event.at <= before.began + Duration::HOUR
             })
         });
-        let paged: Vec<&Event> = by_then.into_iter().chain(soon).collect();
+        let paged: Vec<&RecordedStep> = by_then.into_iter().chain(soon).collect();
         let mut flows: Vec<_> = paged.iter().filter_map(|one| one.authorization).collect();
         let mut grants: Vec<_> = paged.iter().filter_map(|one| one.grant).collect();
-        let is_in = |event: &Event, flows: &[RequestId], grants: &[GrantId]| {
+        let is_in = |event: &RecordedStep, flows: &[RequestId], grants: &[GrantId]| {
             event.authorization.is_some_and(|one| flows.contains(&one))
                 || event.grant.is_some_and(|one| grants.contains(&one))
         };
@@ -108,7 +108,7 @@ mod tests {
 
     /// Clients that arrive every 50 s and take two and a half minutes. Every seventh has a refresh
     /// that is refused a day later.
-    fn busy(clients: i64) -> Vec<Event> {
+    fn busy(clients: i64) -> Vec<RecordedStep> {
         let tenant = TenantId::generate();
         let mut events = Vec::new();
         for client in 0..clients {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn x2_what_is_too_long_to_be_read_whole_is_told_as_far_as_it_was_read() {
-        let looks: Vec<Event> = (0..1_000)
+        let looks: Vec<RecordedStep> = (0..1_000)
             .map(|second| event(second, Step::Challenge, "loop/1"))
             .collect();
         let now = at(200_000);

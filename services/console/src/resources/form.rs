@@ -94,16 +94,16 @@ pub(crate) fn invalid(field: &'static str, text: impl Into<String>) -> ConsoleEr
 pub(crate) struct Checked {
     shape: ResourceShape,
     pub(crate) uri: String,
-    name: String,
+    pub(crate) name: String,
     title: String,
     description: String,
     mime_type: Option<String>,
     variables: Vec<Argument>,
-    holds: Held,
+    holds: CheckedContent,
     pub(crate) enabled: Option<bool>,
 }
 
-enum Held {
+enum CheckedContent {
     Text(String),
     File(Vec<u8>),
     SameFile,
@@ -174,10 +174,10 @@ impl Checked {
             annotations,
             variables: &self.variables,
             holds: match &self.holds {
-                Held::Text(text) => Holds::Text(text),
-                Held::File(bytes) => Holds::File(bytes),
-                Held::SameFile => Holds::SameFile,
-                Held::Http { source, path, plan } => Holds::Http {
+                CheckedContent::Text(text) => Holds::Text(text),
+                CheckedContent::File(bytes) => Holds::File(bytes),
+                CheckedContent::SameFile => Holds::SameFile,
+                CheckedContent::Http { source, path, plan } => Holds::Http {
                     source: *source,
                     path,
                     plan,
@@ -187,16 +187,11 @@ impl Checked {
         }
     }
 
-    /// The details for the audit log, without the resource's text.
-    pub(crate) fn entry(&self) -> Value {
-        json!({ "uri": self.uri, "name": self.name })
-    }
-
     /// Checks the form against other tables: the source belongs to this workspace, and the
     /// workspace's total of bytes is within the limit.
     pub(crate) async fn check_surroundings(&self, tx: &mut TenantTx) -> Result<(), ConsoleError> {
         match &self.holds {
-            Held::Http { source, .. } => {
+            CheckedContent::Http { source, .. } => {
                 source_rows::found(tx, *source).await.map_err(|_| {
                     invalid(
                         "holds.source_id",
@@ -204,7 +199,7 @@ impl Checked {
                     )
                 })?;
             }
-            Held::Text(_) | Held::File(_) => {
+            CheckedContent::Text(_) | CheckedContent::File(_) => {
                 if resources::bytes(tx).await? > MOST_BYTES_IN_ALL {
                     return Err(ConsoleError::conflict(
                         "too_many_bytes",
@@ -212,7 +207,7 @@ impl Checked {
                     ));
                 }
             }
-            Held::SameFile => {}
+            CheckedContent::SameFile => {}
         }
         Ok(())
     }
@@ -239,7 +234,11 @@ fn variables(names: &[String], mut said: Vec<Argument>) -> Result<Vec<Argument>,
     }
 }
 
-fn held(form: HoldsForm, shape: ResourceShape, names: &[String]) -> Result<Held, ConsoleError> {
+fn held(
+    form: HoldsForm,
+    shape: ResourceShape,
+    names: &[String],
+) -> Result<CheckedContent, ConsoleError> {
     match form {
         HoldsForm::Text { text } => {
             if text.len() > MOST_BYTES {
@@ -255,9 +254,9 @@ fn held(form: HoldsForm, shape: ResourceShape, names: &[String]) -> Result<Held,
                     format!("`{{{{{unknown}}}}}` is not a variable of the template."),
                 ));
             }
-            Ok(Held::Text(text))
+            Ok(CheckedContent::Text(text))
         }
-        HoldsForm::File { data: None } => Ok(Held::SameFile),
+        HoldsForm::File { data: None } => Ok(CheckedContent::SameFile),
         HoldsForm::File { data: Some(data) } => match STANDARD.decode(data) {
             Ok(bytes) if bytes.is_empty() => Err(invalid(
                 "holds.data",
@@ -267,7 +266,7 @@ fn held(form: HoldsForm, shape: ResourceShape, names: &[String]) -> Result<Held,
                 "holds.data",
                 "A file has up to 2 MiB. Choose a smaller one.",
             )),
-            Ok(bytes) => Ok(Held::File(bytes)),
+            Ok(bytes) => Ok(CheckedContent::File(bytes)),
             Err(error) => Err(invalid("holds.data", "Send the file as Base64.").caused_by(error)),
         },
         HoldsForm::Http { source_id, path } => {
@@ -275,7 +274,7 @@ fn held(form: HoldsForm, shape: ResourceShape, names: &[String]) -> Result<Held,
             let plan = request_plan(&path, names)?;
             let plan = serde_json::to_value(plan)
                 .map_err(|error| ConsoleError::internal("request plan", error))?;
-            Ok(Held::Http {
+            Ok(CheckedContent::Http {
                 source: source_id,
                 path,
                 plan,

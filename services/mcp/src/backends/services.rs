@@ -13,6 +13,7 @@ use crate::{
         refresh_requests::RefreshRequests,
     },
     catalog::{Catalog, bodies::Bodies},
+    config::CATALOGUES,
     tasks::services::TaskServices,
 };
 
@@ -68,7 +69,7 @@ impl Backends {
                 Arc::clone(&tasks.admission),
                 config.list_page_size,
                 config.max_stale(),
-                config.catalogues,
+                CATALOGUES,
             ),
             bodies: Bodies::new(store.clone()),
             tokens: TokenSource::new(clock.clone()),

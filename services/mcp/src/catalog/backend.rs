@@ -13,7 +13,7 @@ use portolan_model::{
     Timestamp,
     id::{SourceId, TenantId},
 };
-use portolan_storage::registry::credential_states::{Seen, State};
+use portolan_storage::registry::credential_states::{CredentialState, Seen};
 
 use crate::{
     catalog::{accounts::Accounts, upstream::UpstreamTool},
@@ -100,8 +100,8 @@ impl KnownCredential {
             source: self.source,
             version: self.version,
             state: match proof {
-                Proof::Works => State::Works,
-                Proof::Refused(status) => State::Refused(status),
+                Proof::Works => CredentialState::Works,
+                Proof::Refused(status) => CredentialState::Refused(status),
             },
             at: now,
         })
@@ -154,20 +154,20 @@ mod tests {
             let seen = known.news(proof, now + Duration::seconds(seconds));
             seen.map(|seen| (seen.state, seen.version))
         };
-        assert_eq!(noted(Proof::Works, 0), Some((State::Works, 3)));
+        assert_eq!(noted(Proof::Works, 0), Some((CredentialState::Works, 3)));
         for second in 1..60 {
             assert_eq!(noted(Proof::Works, second), None, "{second}");
         }
         assert_eq!(
             noted(Proof::Refused(401), 59),
-            Some((State::Refused(401), 3))
+            Some((CredentialState::Refused(401), 3))
         );
         assert_eq!(noted(Proof::Refused(401), 59), None);
         assert_eq!(
             noted(Proof::Refused(403), 59),
-            Some((State::Refused(403), 3))
+            Some((CredentialState::Refused(403), 3))
         );
-        assert_eq!(noted(Proof::Works, 59), Some((State::Works, 3)));
-        assert_eq!(noted(Proof::Works, 60), Some((State::Works, 3)));
+        assert_eq!(noted(Proof::Works, 59), Some((CredentialState::Works, 3)));
+        assert_eq!(noted(Proof::Works, 60), Some((CredentialState::Works, 3)));
     }
 }

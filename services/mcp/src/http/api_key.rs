@@ -18,7 +18,7 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, StorageError, Store,
-    oauth::api_keys::{self, Opened},
+    oauth::api_keys::{self, OpenedKey},
 };
 use quick_cache::sync::Cache;
 use time::Duration;
@@ -167,13 +167,13 @@ impl ApiKeys {
     }
 }
 
-pub(crate) fn networks(opened: &Opened) -> Option<Box<[IpNet]>> {
+pub(crate) fn networks(opened: &OpenedKey) -> Option<Box<[IpNet]>> {
     let read = |text: &String| text.parse::<IpNet>().ok();
     (!opened.networks.is_empty()).then(|| opened.networks.iter().filter_map(read).collect())
 }
 
 /// The claims that an access token with the same access has.
-fn claims(site: &Site, opened: Opened, now: Timestamp) -> AccessClaims {
+fn claims(site: &Site, opened: OpenedKey, now: Timestamp) -> AccessClaims {
     let aud = opened.resource.unwrap_or_else(|| {
         site.url(&Resource::Workspace {
             tenant: opened.slug,
@@ -231,9 +231,9 @@ mod tests {
     /// The database URL has no listener, so a lookup is `Unavailable`.
     fn keys() -> ApiKeys {
         let store = Store::connect_later(&portolan_storage::StorageConfig {
-            url: "postgres://portolan@127.0.0.1:9/none".to_owned(),
+            url: "postgres://portolan@127.0.0.1:9/none".to_owned().into(),
             max_connections: 1,
-            acquire_timeout: std::time::Duration::from_millis(50),
+            acquire_timeout_ms: 50,
         })
         .unwrap();
         ApiKeys::new(store, Site::new("https://mcp.example.com").unwrap())

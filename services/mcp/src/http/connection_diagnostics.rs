@@ -8,7 +8,7 @@ use portolan_keys::digest;
 use portolan_model::{Timestamp, id::GrantId, subject::Subject};
 use portolan_net::{client_ip, layers::Arrival};
 use portolan_storage::platform::{
-    connect_events::{KEPT, NewEvent, Place, Step, StepOutcome},
+    connect_events::{KEPT, NewEvent, Step, StepOutcome, StepTenant},
     recorder::{Recorder, bare, kept},
 };
 use quick_cache::sync::Cache;
@@ -33,9 +33,9 @@ fn step(step: Step, parts: &Parts, arrival: &Arrival, now: Timestamp) -> NewEven
 }
 
 fn at(mut event: NewEvent, target: &Target<'_>) -> NewEvent {
-    event.place = target
-        .tenant
-        .map_or(Place::Unknown, |slug| Place::Slug(slug.to_owned()));
+    event.place = target.tenant.map_or(StepTenant::Unknown, |slug| {
+        StepTenant::Slug(slug.to_owned())
+    });
     event.server = target.server.map(str::to_owned);
     event
 }
@@ -105,7 +105,7 @@ impl ConnectionDiagnostics {
         }
         let mut event = at(step(Step::Request, parts, arrival, now), target)
             .of_client(&claims.client_id, digest(claims.client_id.as_bytes()));
-        event.place = Place::Tenant(claims.tid);
+        event.place = StepTenant::Tenant(claims.tid);
         event.user = Some(user);
         event.grant = Some(claims.gid);
         if let Some(error) = refused {

@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, Method as Verb, StatusCode, header, request::Parts};
 use portolan_keys::digest;
 use portolan_model::resource::Site;
-use portolan_net::layers::{Page, SecurityHeaders};
+use portolan_net::layers::{PageKind, SecurityHeaders};
 use serde_json::json;
 use url::form_urlencoded::byte_serialize;
 
@@ -91,7 +91,7 @@ pub(crate) fn page(site: &Site, target: &Target<'_>, challenge: HeaderValue) -> 
     headers.insert(header::CACHE_CONTROL, fixed("no-store"));
     headers.insert(header::VARY, fixed("Accept, Authorization"));
     headers.insert(header::WWW_AUTHENTICATE, challenge);
-    SecurityHeaders::new(Page::Account, false)
+    SecurityHeaders::new(PageKind::Account, false)
         .with_csp(policy())
         .apply(headers);
     answer

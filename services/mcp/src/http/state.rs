@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     backends::services::Backends,
     call_log::{self, Writer},
-    config::McpConfig,
+    config::{CALL_LOG_QUEUE, McpConfig, VERIFIED_TOKENS},
     http::{
         AllowedOrigins, api_key::ApiKeys, bearer::Bearer,
         connection_diagnostics::ConnectionDiagnostics,
@@ -116,10 +116,10 @@ impl McpState {
             verifier,
             revocations.clone(),
             ApiKeys::new(store.clone(), site.clone()),
-            config.verified_tokens,
+            VERIFIED_TOKENS,
         );
-        let connection_diagnostics = ConnectionDiagnostics::new(recorder, config.verified_tokens);
-        let (call_log, writer) = call_log::call_log(store.clone(), config.call_log_queue);
+        let connection_diagnostics = ConnectionDiagnostics::new(recorder, VERIFIED_TOKENS);
+        let (call_log, writer) = call_log::call_log(store.clone(), CALL_LOG_QUEUE);
         let node = NodeContext::new(NodeParts {
             admission: Arc::new(AdmissionControl::new(node.limits(), &config)),
             suspended_calls: Arc::new(SuspendedCalls::new(config.parked_per_node)),

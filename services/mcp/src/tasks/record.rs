@@ -407,6 +407,7 @@ mod tests {
     fn again(record: &Record) -> Record {
         let (head, rest) = record.to_bytes();
         let kept = StoredRecord {
+            nonce: portolan_cluster::store::Nonce([1; 8]),
             version: portolan_cluster::store::Version(1),
             left: Duration::from_secs(1),
             head,

@@ -10,7 +10,8 @@ use portolan_protocol::{
     result::write_string,
 };
 use portolan_upstream::{
-    Connection, Event, Legacy, Link, Modern, Request, ServerFacts, Speaker, Standing, UpstreamError,
+    Connection, ExchangeEvent, Legacy, Link, Modern, Request, ServerFacts, Speaker, Standing,
+    UpstreamError,
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -281,7 +282,7 @@ impl LeaderConversation {
         };
         let acknowledged = async {
             loop {
-                if let Event::Notification { method, params } = standing.next().await?
+                if let ExchangeEvent::Notification { method, params } = standing.next().await?
                     && method == Method::SubscriptionsAcknowledged.name()
                 {
                     return Ok::<_, UpstreamError>(params);
@@ -371,11 +372,13 @@ impl LeaderConversation {
     async fn received_once(
         &self,
         connection: &Connection,
-        event: Event,
+        event: ExchangeEvent,
         updated: &BTreeSet<String>,
     ) -> Result<(), End> {
         let is_known = match &event {
-            Event::Notification { method, params } if *method == Method::ResourceUpdated.name() => {
+            ExchangeEvent::Notification { method, params }
+                if *method == Method::ResourceUpdated.name() =>
+            {
                 params
                     .get("uri")
                     .and_then(|uri| uri.string())
@@ -390,9 +393,13 @@ impl LeaderConversation {
     }
 
     /// Forwards a message of the server. Returns the URI if it names a changed resource.
-    async fn received(&self, connection: &Connection, event: Event) -> Result<Option<String>, End> {
+    async fn received(
+        &self,
+        connection: &Connection,
+        event: ExchangeEvent,
+    ) -> Result<Option<String>, End> {
         match event {
-            Event::Notification { method, params } => match Method::from_name(&method) {
+            ExchangeEvent::Notification { method, params } => match Method::from_name(&method) {
                 Some(
                     Method::ToolsListChanged
                     | Method::PromptsListChanged
@@ -410,8 +417,8 @@ impl LeaderConversation {
                 _ => {}
             },
             // MCP-X-23: there is no open call for the question.
-            Event::Request { id, method, .. } => refuse(connection, &id, &method).await?,
-            Event::Log(_) | Event::Progress(_) | Event::Answer(_) => {}
+            ExchangeEvent::Request { id, method, .. } => refuse(connection, &id, &method).await?,
+            ExchangeEvent::Log(_) | ExchangeEvent::Progress(_) | ExchangeEvent::Answer(_) => {}
         }
         Ok(None)
     }

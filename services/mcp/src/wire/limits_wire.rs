@@ -100,7 +100,7 @@ async fn streams_16_2_calls_of_a_tenant_that_run_are_limited_and_a_finished_one_
 async fn a_modern_client_gets_the_code_that_its_revision_leaves_to_us() {
     // MCP-ER-13, MCP-ER-15: the codes of STREAM-B are reserved there.
     let node = node(McpConfig {
-        tenant_calls_per_minute: 1,
+        tenant_calls_per_minute: Some(1),
         ..McpConfig::default()
     })
     .await;

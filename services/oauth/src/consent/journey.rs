@@ -5,13 +5,13 @@ use portolan_model::{id::TenantId, member::Action};
 use portolan_site::{request_context::RequestContext, session::BrowserSession, state::AuthState};
 use portolan_storage::{
     oauth::{authorization_requests::AuthorizationRequest, clients::Client, grants::Grant},
-    platform::connect_events::{NewEvent, Place, Step, StepOutcome},
+    platform::connect_events::{NewEvent, Step, StepOutcome, StepTenant},
 };
 
 use crate::{
     admission::{self, Offered},
     connection_diagnostics::{self, DescribeStep},
-    consent::target::{Target, requested},
+    consent::target::{GrantTarget, requested},
 };
 
 /// The text for a server that does not exist (REVIEW-S-8, RFC 8707 §2).
@@ -50,29 +50,29 @@ pub(crate) fn shown(
     context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
-    target: &Target,
+    target: &GrantTarget,
     session: &BrowserSession,
 ) {
     let mut event = step(state, context, Step::Consent, request, client);
     event.outcome = StepOutcome::Waiting;
     match target {
-        Target::Fixed { offered, .. } => {
-            event.place = Place::Tenant(offered.choice.tenant);
+        GrantTarget::Fixed { offered, .. } => {
+            event.place = StepTenant::Tenant(offered.choice.tenant);
             event.user = Some(session.user);
             if let Some((rule, words)) = obstacle(offered) {
                 event = event.refused(Some(rule), words);
             }
         }
-        Target::Pick(_) => {}
-        Target::NoServer { offered, .. } => {
-            event.place = Place::Tenant(offered.choice.tenant);
+        GrantTarget::Pick(_) => {}
+        GrantTarget::NoServer { offered, .. } => {
+            event.place = StepTenant::Tenant(offered.choice.tenant);
             event.user = Some(session.user);
             event = event.refused(Some("A9"), NO_SERVER);
         }
-        Target::NoAccess => {
+        GrantTarget::NoAccess => {
             event = event.refused(Some("N11"), "the person has no access to this workspace");
         }
-        Target::NoWorkspace => {
+        GrantTarget::NoWorkspace => {
             event = event.refused(Some("N11"), "the person has no workspace yet");
         }
     }
@@ -106,7 +106,7 @@ pub(crate) fn approved(
     grant: &Grant,
 ) {
     let mut event = step(state, context, Step::Consent, request, client);
-    event.place = Place::Tenant(grant.tenant);
+    event.place = StepTenant::Tenant(grant.tenant);
     event.user = Some(grant.user);
     event.grant = Some(grant.id);
     let event = event.sent("scope", grant.scopes.to_string());
@@ -119,11 +119,11 @@ pub(crate) fn denied(
     context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
-    target: &Target,
+    target: &GrantTarget,
 ) {
     let mut event = step(state, context, Step::Consent, request, client);
-    event = if let Target::NoServer { offered, .. } = target {
-        event.place = Place::Tenant(offered.choice.tenant);
+    event = if let GrantTarget::NoServer { offered, .. } = target {
+        event.place = StepTenant::Tenant(offered.choice.tenant);
         event.refused(Some("A9"), NO_SERVER)
     } else {
         event.refused(Some("N5"), "the person did not allow it")
@@ -137,14 +137,14 @@ pub(crate) fn refused(
     context: &RequestContext,
     request: &AuthorizationRequest,
     client: &Client,
-    target: &Target,
+    target: &GrantTarget,
     workspace: &str,
 ) {
     let mut event = step(state, context, Step::Consent, request, client);
     let (rule, words) = match target.named(workspace) {
         Some(offered) => {
             let tenant: TenantId = offered.choice.tenant;
-            event.place = Place::Tenant(tenant);
+            event.place = StepTenant::Tenant(tenant);
             obstacle(offered).unwrap_or(("M7", "the workspace does not admit this app any more"))
         }
         None => ("N11", "the person has no access to this workspace"),

@@ -25,7 +25,7 @@ pub(crate) struct Named {
 
 /// The target of the grant.
 #[derive(Debug)]
-pub(crate) enum Target {
+pub(crate) enum GrantTarget {
     /// The resource names the workspace, or there is only one.
     Fixed {
         /// The workspace.
@@ -52,7 +52,7 @@ pub(crate) enum Target {
     NoWorkspace,
 }
 
-impl Target {
+impl GrantTarget {
     pub(crate) async fn find(
         state: &AuthState,
         tx: &mut SystemTx,

@@ -27,13 +27,13 @@ use crate::{
     clients::verified::{self, Trust},
     consent::{
         form_token,
-        target::{Named, Target},
+        target::{GrantTarget, Named},
     },
 };
 
 /// One entry of the workspace picker.
 #[derive(Debug)]
-struct Entry {
+struct WorkspaceChoice {
     id: String,
     name: String,
     note: String,
@@ -67,11 +67,11 @@ struct Consent<'a> {
     scheme: Option<String>,
     email: &'a str,
     offline: bool,
-    fixed: Option<Entry>,
+    fixed: Option<WorkspaceChoice>,
     server: Option<&'a Named>,
     /// The tools that the grant would allow; `None` while the workspace is still to be chosen.
     tools: Option<Tools<'a>>,
-    choices: Vec<Entry>,
+    choices: Vec<WorkspaceChoice>,
     can_approve: bool,
 }
 
@@ -164,15 +164,15 @@ pub(crate) fn render(
     request: &AuthorizationRequest,
     client: &Client,
     session: &BrowserSession,
-    target: &Target,
+    target: &GrantTarget,
     notice: Option<&str>,
 ) -> Result<Response, PageError> {
     let action = crate::authorize::consent_path(request.id);
     let token = form_token(state, request, session);
     let (fixed, server, tools, choices) = match target {
-        Target::NoServer { .. } | Target::NoAccess | Target::NoWorkspace => {
+        GrantTarget::NoServer { .. } | GrantTarget::NoAccess | GrantTarget::NoWorkspace => {
             let missing = match target {
-                Target::NoServer { offered, slug } => {
+                GrantTarget::NoServer { offered, slug } => {
                     Some((offered.choice.name.as_str(), slug.as_str()))
                 }
                 _ => None,
@@ -182,13 +182,13 @@ pub(crate) fn render(
                 token,
                 client_name: &client.name,
                 email: &session.email,
-                named: matches!(target, Target::NoAccess),
+                named: matches!(target, GrantTarget::NoAccess),
                 missing,
                 request: request.id.to_string(),
             };
             return pages::html(StatusCode::OK, &page);
         }
-        Target::Fixed {
+        GrantTarget::Fixed {
             offered,
             server,
             tools,
@@ -197,7 +197,7 @@ pub(crate) fn render(
             let fixed = Some(entry(offered, true));
             (fixed, server.as_ref(), tools, Vec::new())
         }
-        Target::Pick(offered) => {
+        GrantTarget::Pick(offered) => {
             let first = offered.iter().position(may_choose);
             let entries = offered
                 .iter()
@@ -210,7 +210,7 @@ pub(crate) fn render(
     let can_approve = fixed
         .iter()
         .chain(&choices)
-        .any(|entry: &Entry| !entry.disabled);
+        .any(|entry: &WorkspaceChoice| !entry.disabled);
     let trust = verified::trust(client);
     let (destination, loopback, scheme) = destination(&request.redirect_uri);
     let page = Consent {
@@ -253,7 +253,7 @@ fn may_choose(offered: &Offered) -> bool {
     offered.choice.role.may(Action::CallTools) && offered.verdict.admission.is_admitted()
 }
 
-fn entry(offered: &Offered, checked: bool) -> Entry {
+fn entry(offered: &Offered, checked: bool) -> WorkspaceChoice {
     let Offered { choice, verdict } = offered;
     let disabled = !may_choose(offered);
     let is_viewer = !choice.role.may(Action::CallTools);
@@ -264,7 +264,7 @@ fn entry(offered: &Offered, checked: bool) -> Entry {
     } else {
         format!("{} · you are {}", choice.slug, choice.role)
     };
-    Entry {
+    WorkspaceChoice {
         id: choice.tenant.to_string(),
         name: choice.name.clone(),
         note,

@@ -25,7 +25,7 @@ pub(crate) struct Tokens {
 }
 
 #[derive(Serialize)]
-pub(crate) struct Body<'a> {
+pub(crate) struct TokenRequestBody<'a> {
     access_token: &'a str,
     token_type: &'static str,
     expires_in: i64,
@@ -36,7 +36,7 @@ pub(crate) struct Body<'a> {
 
 impl IntoResponse for Tokens {
     fn into_response(self) -> Response {
-        let body = Body {
+        let body = TokenRequestBody {
             access_token: self.access.expose(),
             token_type: "Bearer",
             expires_in: self.expires_in,
@@ -104,15 +104,15 @@ pub(crate) fn read_resource(
     state: &AuthState,
     form: &Parameters,
 ) -> Result<Option<portolan_model::resource::Resource>, OAuthError> {
-    use portolan_model::resource::Asked;
+    use portolan_model::resource::RequestedResource;
     let refused = |description| OAuthError::refused(ErrorCode::InvalidTarget, description);
     let mut asked = form.all("resource");
     match (asked.next(), asked.next()) {
         (_, Some(_)) => Err(refused("one resource at a time")),
         (None, None) => Ok(None),
         (Some(text), None) => match state.oauth.resources.read(text) {
-            Ok(Asked::Named(resource)) => Ok(Some(resource)),
-            Ok(Asked::Origin) => Ok(None),
+            Ok(RequestedResource::Named(resource)) => Ok(Some(resource)),
+            Ok(RequestedResource::Origin) => Ok(None),
             Err(_) => Err(refused("resource is not an MCP server here")),
         },
     }

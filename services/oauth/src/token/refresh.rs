@@ -29,7 +29,7 @@ use portolan_storage::{
     oauth::{
         clients::Client,
         grants::{self, Grant},
-        refresh_tokens::{self, Found, Rotation},
+        refresh_tokens::{self, PresentedToken, Rotation},
     },
     platform::{audit, mails::Mail},
 };
@@ -245,7 +245,7 @@ fn successor(
 
 async fn rotate(
     tx: &mut SystemTx,
-    locked: &Found,
+    locked: &PresentedToken,
     presented: &SecretToken,
     network: Digest,
     now: Timestamp,
@@ -264,7 +264,7 @@ async fn rotate(
 /// link is missing (AUTH-K18).
 async fn follow(
     tx: &mut SystemTx,
-    locked: &Found,
+    locked: &PresentedToken,
     presented: &SecretToken,
 ) -> Result<Option<SecretToken>, OAuthError> {
     let mut sealed = locked.successor_sealed.clone();

@@ -12,7 +12,7 @@ use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::{
     Reason, StorageError,
     oauth::{clients, grants},
-    platform::connect_events::{Place, Step, StepOutcome},
+    platform::connect_events::{Step, StepOutcome, StepTenant},
 };
 use serde_json::{Map, Value};
 
@@ -88,7 +88,7 @@ impl Trail {
         event.detail = Value::Object(self.sent);
         if let Some((grant, tenant)) = self.grant {
             event.grant = Some(grant);
-            event.place = Place::Tenant(tenant);
+            event.place = StepTenant::Tenant(tenant);
         }
         if let Some(error) = error {
             event = connection_diagnostics::refused_with(event, error);

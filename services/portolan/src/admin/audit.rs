@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use portolan_keys::digest;
 use portolan_model::{
-    audit_chain::{Fault, Walk},
+    audit_chain::{ChainFault, Walk},
     id::TenantId,
 };
 use portolan_storage::platform::audit_chain::{self, Chain};
@@ -23,7 +23,7 @@ const TOLD: usize = 20;
 
 /// Commands for the audit log.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum AuditCommand {
     /// Walks along every chain of the log and says what was edited, removed or moved. Exit code 3
     /// if anything was.
     Verify {
@@ -50,8 +50,8 @@ struct Verdict {
 }
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
-    let Command::Verify { tenant, since } = command;
+pub async fn run(desk: &Desk, command: &AuditCommand) -> Result<ExitCode> {
+    let AuditCommand::Verify { tenant, since } = command;
     let mut tx = desk.begin().await?;
     let only = match tenant {
         Some(name) => Some(tenants::find(&mut tx, name).await?.id),
@@ -92,7 +92,9 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         let known = known.remove(&chain.tenant).filter(|(seq, _)| *seq > 0);
         let mut verdict = walk(desk, &chain, known).await?;
         if let Some(count) = unchained.remove(&chain.tenant) {
-            verdict.faults.push(Fault::Unchained { count }.to_string());
+            verdict
+                .faults
+                .push(ChainFault::Unchained { count }.to_string());
         }
         verdicts.push(verdict);
     }

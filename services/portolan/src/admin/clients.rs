@@ -7,7 +7,7 @@ use portolan_model::id::{ApiKeyId, GrantId, TenantId};
 use portolan_storage::{
     SystemTx,
     oauth::connected_apps::{self, ConnectedApp, Ended, Which},
-    platform::operators::{self, Client},
+    platform::operators::{self, ClientRow},
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::output::say;
 
 /// Commands for clients.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum ClientsCommand {
     /// Lists clients, those in most use first.
     List {
         /// Only those with this text in their name or id.
@@ -75,9 +75,9 @@ pub struct GrantFilter {
 }
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
+pub async fn run(desk: &Desk, command: &ClientsCommand) -> Result<ExitCode> {
     match command {
-        Command::List { search, limit } => {
+        ClientsCommand::List { search, limit } => {
             let mut tx = desk.begin().await?;
             let clients =
                 operators::clients(&mut tx, None, search.as_deref(), i64::from(*limit)).await?;
@@ -98,20 +98,20 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
             desk.show(&clients.iter().map(facts).collect::<Vec<_>>(), table)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Show { client } => show(desk, client).await,
-        Command::Disable { client } => set_blocked(desk, client, true).await,
-        Command::Enable { client } => set_blocked(desk, client, false).await,
+        ClientsCommand::Show { client } => show(desk, client).await,
+        ClientsCommand::Disable { client } => set_blocked(desk, client, true).await,
+        ClientsCommand::Enable { client } => set_blocked(desk, client, false).await,
     }
 }
 
-async fn find(tx: &mut SystemTx, client_id: &str) -> Result<Client> {
+async fn find(tx: &mut SystemTx, client_id: &str) -> Result<ClientRow> {
     operators::clients(tx, Some(client_id), None, 1)
         .await?
         .pop()
         .with_context(|| format!("there is no client {client_id}"))
 }
 
-fn facts(client: &Client) -> Value {
+fn facts(client: &ClientRow) -> Value {
     json!({
         "id": client.id,
         "client_id": client.client_id,
@@ -198,7 +198,7 @@ async fn set_blocked(desk: &Desk, client_id: &str, blocked: bool) -> Result<Exit
 
 /// Ends what people allowed a client: one by one and not by the client's name, which nodes would
 /// refuse for hours after it is let in again.
-async fn end_client(desk: &Desk, client: &Client) -> Result<usize> {
+async fn end_client(desk: &Desk, client: &ClientRow) -> Result<usize> {
     let which = Which {
         client: Some(client.id),
         ..Which::default()

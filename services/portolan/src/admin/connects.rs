@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use portolan_console::connection_diagnostics::{attempts::Attempt, paging};
+use portolan_console::connection_diagnostics::{attempts::ClientAttempt, paging};
 use portolan_oauth::connection_diagnostics::rules;
-use portolan_storage::platform::connect_events::{self, Event, Which};
+use portolan_storage::platform::connect_events::{self, RecordedStep, Which};
 use serde_json::{Value, json};
 
 use super::{
@@ -84,7 +84,7 @@ pub async fn run(desk: &Desk, arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(attempts: &[Attempt]) -> Table {
+fn table(attempts: &[ClientAttempt]) -> Table {
     let mut table = Table::new(&["BEGAN", "CLIENT", "STATE", "REACHED", "RULE", "REQUEST"]);
     for attempt in attempts {
         let name = attempt
@@ -103,7 +103,7 @@ fn table(attempts: &[Attempt]) -> Table {
     table
 }
 
-fn timeline(attempt: &Attempt) -> Table {
+fn timeline(attempt: &ClientAttempt) -> Table {
     let mut table = Table::new(&[
         "AT",
         "STEP",
@@ -130,7 +130,7 @@ fn timeline(attempt: &Attempt) -> Table {
 }
 
 /// How it ended, and how often.
-fn outcome(event: &Event) -> String {
+fn outcome(event: &RecordedStep) -> String {
     let word = event.outcome.as_str();
     match event.repeats {
         0 => word.to_owned(),
@@ -138,7 +138,7 @@ fn outcome(event: &Event) -> String {
     }
 }
 
-fn facts(attempt: &Attempt) -> Value {
+fn facts(attempt: &ClientAttempt) -> Value {
     json!({
         "began_at": when(attempt.began()),
         "state": attempt.state.as_str(),
@@ -150,7 +150,7 @@ fn facts(attempt: &Attempt) -> Value {
     })
 }
 
-fn step(event: &Event) -> Value {
+fn step(event: &RecordedStep) -> Value {
     json!({
         "at": when(event.at),
         "step": event.step.as_str(),

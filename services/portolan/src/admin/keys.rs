@@ -16,7 +16,7 @@ use super::{
 
 /// Commands for signing keys.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum KeysCommand {
     /// Lists the keys, the newest first.
     List,
     /// Lets the standby take over as planned: it signs when it has been published for a day, the
@@ -33,9 +33,9 @@ pub enum Command {
 }
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
+pub async fn run(desk: &Desk, command: &KeysCommand) -> Result<ExitCode> {
     match command {
-        Command::List => {
+        KeysCommand::List => {
             let keys = known(desk).await?;
             let mut table = Table::new(&[
                 "KEY",
@@ -59,8 +59,8 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
             desk.show(&facts, table)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Rotate => rotate(desk).await,
-        Command::Revoke { kid } => revoke(desk, kid).await,
+        KeysCommand::Rotate => rotate(desk).await,
+        KeysCommand::Revoke { kid } => revoke(desk, kid).await,
     }
 }
 

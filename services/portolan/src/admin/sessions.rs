@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use portolan_model::id::SessionId;
 use portolan_storage::{
     accounts::browser_sessions::{self, EndReason},
-    platform::operators::{self, Session},
+    platform::operators::{self, SessionRow},
 };
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use super::{
 
 /// Commands for sessions.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum SessionsCommand {
     /// Lists live sessions, the last used first.
     List {
         /// Only of this person: id (usr_…) or address.
@@ -36,10 +36,10 @@ pub enum Command {
 }
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
+pub async fn run(desk: &Desk, command: &SessionsCommand) -> Result<ExitCode> {
     let mut tx = desk.begin().await?;
     match command {
-        Command::List { user, limit } => {
+        SessionsCommand::List { user, limit } => {
             let user = match user {
                 Some(name) => Some(users::find(desk, &mut tx, name).await?.id),
                 None => None,
@@ -52,7 +52,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
             )?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Revoke { session } => {
+        SessionsCommand::Revoke { session } => {
             let found = operators::sessions(&mut tx, None, Some(*session), 1, desk.now())
                 .await?
                 .pop()
@@ -82,7 +82,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
     }
 }
 
-pub(super) fn facts(session: &Session) -> Value {
+pub(super) fn facts(session: &SessionRow) -> Value {
     json!({
         "id": session.id,
         "user": session.user,
@@ -95,7 +95,7 @@ pub(super) fn facts(session: &Session) -> Value {
     })
 }
 
-pub(super) fn table(sessions: &[Session]) -> Table {
+pub(super) fn table(sessions: &[SessionRow]) -> Table {
     let mut table = Table::new(&[
         "ID",
         "USER",

@@ -22,7 +22,7 @@ use crate::output::say;
 
 /// Commands for workspaces.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum TenantsCommand {
     /// Lists workspaces, the newest first.
     List {
         /// Only those with this text in their name or address.
@@ -71,25 +71,27 @@ pub enum Command {
 }
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
+pub async fn run(desk: &Desk, command: &TenantsCommand) -> Result<ExitCode> {
     match command {
-        Command::List { search, limit } => list(desk, search.as_deref(), *limit).await,
-        Command::Show { tenant } => {
+        TenantsCommand::List { search, limit } => list(desk, search.as_deref(), *limit).await,
+        TenantsCommand::Show { tenant } => {
             let mut tx = desk.begin().await?;
             let tenant = find(&mut tx, tenant).await?;
             show(desk, &tenant)
         }
-        Command::Disable { tenant, message } => {
+        TenantsCommand::Disable { tenant, message } => {
             change(desk, tenant, Ending::Suspend(message), "tenant.suspended").await
         }
-        Command::Enable { tenant } => change(desk, tenant, Ending::Resume, "tenant.resumed").await,
-        Command::Delete { tenant } => {
+        TenantsCommand::Enable { tenant } => {
+            change(desk, tenant, Ending::Resume, "tenant.resumed").await
+        }
+        TenantsCommand::Delete { tenant } => {
             change(desk, tenant, Ending::Evict, "tenant.deletion_began").await
         }
-        Command::Restore { tenant } => {
+        TenantsCommand::Restore { tenant } => {
             change(desk, tenant, Ending::Restore, "tenant.restored").await
         }
-        Command::SsoOff { tenant } => turn_sso_off(desk, tenant).await,
+        TenantsCommand::SsoOff { tenant } => turn_sso_off(desk, tenant).await,
     }
 }
 

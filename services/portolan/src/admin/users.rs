@@ -13,7 +13,7 @@ use portolan_storage::{
     oauth::{
         connected_apps::{self, Which},
         grants::REVOCATION_MEMORY,
-        revocations::{self, Kind, New},
+        revocations::{self, New, RevocationKind},
     },
     platform::operators::{self, People, Person},
 };
@@ -28,7 +28,7 @@ use crate::output::say;
 
 /// Commands for people.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum UsersCommand {
     /// Lists people, the newest first.
     List {
         /// Only those with this text in their name or address.
@@ -82,16 +82,16 @@ pub enum Command {
 }
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
+pub async fn run(desk: &Desk, command: &UsersCommand) -> Result<ExitCode> {
     match command {
-        Command::List { search, limit } => list(desk, search.as_deref(), *limit).await,
-        Command::Show { user } => show(desk, user).await,
-        Command::Disable { user } => set_locked(desk, user, true).await,
-        Command::Enable { user } => set_locked(desk, user, false).await,
-        Command::SignOut { user, apps } => sign_out(desk, user, *apps).await,
-        Command::RemoveSecondFactor { user } => remove_second_factor(desk, user).await,
-        Command::RemovePasskeys { user } => remove_passkeys(desk, user).await,
-        Command::RemoveIdentities { user } => remove_identities(desk, user).await,
+        UsersCommand::List { search, limit } => list(desk, search.as_deref(), *limit).await,
+        UsersCommand::Show { user } => show(desk, user).await,
+        UsersCommand::Disable { user } => set_locked(desk, user, true).await,
+        UsersCommand::Enable { user } => set_locked(desk, user, false).await,
+        UsersCommand::SignOut { user, apps } => sign_out(desk, user, *apps).await,
+        UsersCommand::RemoveSecondFactor { user } => remove_second_factor(desk, user).await,
+        UsersCommand::RemovePasskeys { user } => remove_passkeys(desk, user).await,
+        UsersCommand::RemoveIdentities { user } => remove_identities(desk, user).await,
     }
 }
 
@@ -251,7 +251,7 @@ async fn set_locked(desk: &Desk, name: &str, locked: bool) -> Result<ExitCode> {
         detail = json!({ "sessions": sessions, "apps": apps });
     }
     let revocation = New {
-        kind: Kind::User,
+        kind: RevocationKind::User,
         reference: &person.id.to_string(),
         tenant: None,
         epoch: Some(epoch),

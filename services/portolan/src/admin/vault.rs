@@ -7,7 +7,7 @@ use anyhow::Result;
 use portolan_keys::{OpenError, Purpose, vault::data_key_owner};
 use portolan_storage::{
     SystemTx,
-    platform::sealed::{self, Place, Sealed},
+    platform::sealed::{self, Sealed, SealedColumn},
 };
 use serde_json::json;
 
@@ -19,7 +19,7 @@ const BATCH: i64 = 200;
 
 /// Commands for sealed secrets.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum VaultCommand {
     /// Says how much is sealed under the present master secret, and how much under a former one.
     Status,
     /// Seals everything again that is under a former master secret (master_secret_previous), which
@@ -39,15 +39,15 @@ struct Count {
 const KINDS: [&str; 3] = ["data keys of workspaces", "signing keys", "second factors"];
 
 /// Runs one.
-pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
-    let rewraps = matches!(command, Command::Rewrap);
+pub async fn run(desk: &Desk, command: &VaultCommand) -> Result<ExitCode> {
+    let rewraps = matches!(command, VaultCommand::Rewrap);
     let mut counts = [Count::default(); 3];
     let mut after = (None, None);
     loop {
         let mut tx = desk.begin().await?;
         let rows = sealed::data_keys(&mut tx, after.0, BATCH).await?;
         after.0 = rows.last().and_then(|row| match &row.place {
-            Place::DataKey(tenant, id) => Some((*tenant, *id)),
+            SealedColumn::DataKey(tenant, id) => Some((*tenant, *id)),
             _ => None,
         });
         if rows.is_empty() {
@@ -62,7 +62,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         let mut tx = desk.begin().await?;
         let rows = sealed::second_factors(&mut tx, after.1, BATCH).await?;
         after.1 = rows.last().and_then(|row| match &row.place {
-            Place::SecondFactor(user) => Some(*user),
+            SealedColumn::SecondFactor(user) => Some(*user),
             _ => None,
         });
         if rows.is_empty() {
@@ -157,23 +157,25 @@ async fn batch(
 fn reseal(desk: &Desk, row: &Sealed) -> Result<Vec<u8>, OpenError> {
     let (keys, now) = (&desk.keys, desk.now());
     match &row.place {
-        Place::DataKey(tenant, id) => keys.rewrap_data_key(
+        SealedColumn::DataKey(tenant, id) => keys.rewrap_data_key(
             &data_key_owner(*tenant.uuid_bytes(), *id.as_bytes()),
             &row.bytes,
             now,
         ),
-        Place::SigningKey(kid) => keys.reseal(Purpose::SigningKey, &row.bytes, kid.as_bytes(), now),
-        Place::SecondFactor(user) => {
+        SealedColumn::SigningKey(kid) => {
+            keys.reseal(Purpose::SigningKey, &row.bytes, kid.as_bytes(), now)
+        }
+        SealedColumn::SecondFactor(user) => {
             keys.reseal(Purpose::SecondFactor, &row.bytes, user.uuid_bytes(), now)
         }
     }
 }
 
 /// For an operator.
-fn place(place: &Place) -> String {
+fn place(place: &SealedColumn) -> String {
     match place {
-        Place::DataKey(tenant, id) => format!("data key {id} of {tenant}"),
-        Place::SigningKey(kid) => format!("signing key {kid}"),
-        Place::SecondFactor(user) => format!("the second factor of {user}"),
+        SealedColumn::DataKey(tenant, id) => format!("data key {id} of {tenant}"),
+        SealedColumn::SigningKey(kid) => format!("signing key {kid}"),
+        SealedColumn::SecondFactor(user) => format!("the second factor of {user}"),
     }
 }

@@ -12,7 +12,7 @@ use crate::{StorageError, SystemTx};
 
 /// A step that was written.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct RecordedStep {
     /// Its number.
     pub id: i64,
     /// When.
@@ -72,7 +72,7 @@ pub struct Which<'a> {
 #[derive(Debug, Clone)]
 pub struct Read {
     /// Oldest first.
-    pub events: Vec<Event>,
+    pub events: Vec<RecordedStep>,
     /// Of what happened by then, only what belongs to the rest was read. `None`: nothing else is
     /// there.
     pub since: Option<Timestamp>,
@@ -101,7 +101,7 @@ struct Stored {
     last_at: Option<Timestamp>,
 }
 
-impl TryFrom<Stored> for Event {
+impl TryFrom<Stored> for RecordedStep {
     type Error = StorageError;
 
     fn try_from(row: Stored) -> Result<Self, StorageError> {
@@ -158,7 +158,7 @@ pub async fn list(tx: &mut SystemTx, which: Which<'_>, limit: i64) -> Result<Rea
     Ok(Read {
         events: rows
             .into_iter()
-            .map(Event::try_from)
+            .map(RecordedStep::try_from)
             .collect::<Result<_, _>>()?,
         since,
     })

@@ -14,7 +14,7 @@ use std::{
 use portolan_model::Gcra;
 use tokio::time::Instant;
 
-use crate::platform::connect_events::{Loop, NewEvent, Place, Repeat, Step};
+use crate::platform::connect_events::{Loop, NewEvent, Repeat, Step, StepTenant};
 
 /// Budget of metadata requests that name no workspace. Names that are not known to exist share
 /// another of the same size.
@@ -167,11 +167,11 @@ impl Gate {
             return self.flow.take(FLOW, now);
         }
         match &event.place {
-            Place::Slug(slug) => match self.slugs.get_mut(slug) {
+            StepTenant::Slug(slug) => match self.slugs.get_mut(slug) {
                 Some(own) => own.take(SLUG, now) && self.known.take(SLUGS, now),
                 None => self.unknown.take(DISCOVERY, now),
             },
-            Place::Unknown | Place::Tenant(_) => self.unnamed.take(DISCOVERY, now),
+            StepTenant::Unknown | StepTenant::Tenant(_) => self.unnamed.take(DISCOVERY, now),
         }
     }
 
@@ -186,7 +186,7 @@ impl Gate {
     /// Learns which names in these steps belong to a workspace.
     pub(super) fn learn(&mut self, events: &[NewEvent], somebodys: &HashSet<String>, now: Instant) {
         for event in events {
-            let Place::Slug(slug) = &event.place else {
+            let StepTenant::Slug(slug) = &event.place else {
                 continue;
             };
             if somebodys.contains(slug) {
@@ -231,7 +231,7 @@ mod tests {
 
     fn look(slug: &str, block: &str) -> NewEvent {
         let mut event = event(Step::Challenge, block);
-        event.place = Place::Slug(slug.to_owned());
+        event.place = StepTenant::Slug(slug.to_owned());
         event
     }
 

@@ -25,10 +25,12 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason,
-    accounts::login_attempts::{self, Attempt, NewAttempt, Purpose, Signed},
+    accounts::login_attempts::{self, LoginAttempt, LoginPurpose, NewAttempt, Signed},
     platform::audit,
 };
-use portolan_upstream::oauth::{Attempt as Secrets, AuthorizationServer, Callback, OauthError};
+use portolan_upstream::oauth::{
+    AuthorizationAttempt as Secrets, AuthorizationServer, Callback, OauthError,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -60,7 +62,7 @@ struct Sealed {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound<'a> {
     /// The purpose.
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: LoginPurpose,
     /// The present session; required for every purpose except sign-in.
     pub(crate) session: Option<&'a BrowserSession>,
     /// An address that the provider may prefill.
@@ -100,8 +102,8 @@ pub(crate) async fn start(
     });
     let bound = Bound {
         purpose: match confined {
-            Some(_) => Purpose::Confirm,
-            None => Purpose::SignIn,
+            Some(_) => LoginPurpose::Confirm,
+            None => LoginPurpose::SignIn,
         },
         session: confined.as_ref(),
         hint: Some(continuation.login_hint()).filter(|hint| !hint.is_empty()),
@@ -156,7 +158,7 @@ pub(crate) async fn begin(
         let mut query = address.query_pairs_mut();
         if provider.is_openid() {
             query.append_pair("nonce", &nonce);
-            if bound.purpose == Purpose::Confirm || bound.fresh {
+            if bound.purpose == LoginPurpose::Confirm || bound.fresh {
                 // Another person at a browser with an open session at the provider must not pass.
                 query.append_pair("max_age", "0");
             }
@@ -246,8 +248,8 @@ pub(crate) async fn take(
             }
             let session = session.filter(|_| attempt.signed.is_some());
             match (attempt.purpose, session) {
-                (Purpose::Link, Some(session)) => arrived.link(&session, proved).await,
-                (Purpose::Confirm, Some(session)) => arrived.confirm(&session, proved).await,
+                (LoginPurpose::Link, Some(session)) => arrived.link(&session, proved).await,
+                (LoginPurpose::Confirm, Some(session)) => arrived.confirm(&session, proved).await,
                 _ => arrived.sign_in(proved).await,
             }
         }
@@ -273,7 +275,7 @@ pub(crate) async fn take(
 async fn proved(
     state: &AuthState,
     provider: &LoginProvider,
-    attempt: &Attempt,
+    attempt: &LoginAttempt,
     (token, callback): (&str, &Callback),
 ) -> Result<Proved, Unproved> {
     let lost = |_| Unproved::Missing("what it was asked");
@@ -295,7 +297,7 @@ async fn proved(
     let was_long_ago = proved
         .auth_time
         .is_some_and(|at| at < state.now().unix_timestamp() - LATELY);
-    if attempt.purpose == Purpose::Confirm && was_long_ago {
+    if attempt.purpose == LoginPurpose::Confirm && was_long_ago {
         return Err(Unproved::Missing("a sign-in of now"));
     }
     Ok(proved)

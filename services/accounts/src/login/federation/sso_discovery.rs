@@ -29,7 +29,7 @@ use crate::login::{
 
 #[derive(Template)]
 #[template(path = "login_company.html")]
-struct Page<'a> {
+struct DiscoveryPage<'a> {
     request: String,
     email: &'a str,
     /// The workspace that requires the provider.
@@ -148,7 +148,7 @@ fn page(
             },
         }
     });
-    let page = Page {
+    let page = DiscoveryPage {
         request: continuation.parameter(),
         email,
         workspace,

@@ -21,8 +21,8 @@ use portolan_site::{
 use portolan_storage::{
     Reason, StorageError, SystemTx,
     accounts::{
-        browser_sessions, identities, identity_offers::Offer, login_attempts::Purpose, members,
-        single_sign_on as stored, tenant_domains, users,
+        browser_sessions, identities, identity_offers::Offer, login_attempts::LoginPurpose,
+        members, single_sign_on as stored, tenant_domains, users,
     },
     platform::audit,
 };
@@ -123,14 +123,14 @@ impl Arrived<'_> {
         self,
         tenant: TenantId,
         before: Option<BrowserSession>,
-        purpose: Purpose,
+        purpose: LoginPurpose,
         proved: Proved,
     ) -> Result<Response, PageError> {
         let now = self.state.now();
         let since = proved.since(now);
         let mut tx = self.state.store.system(Reason::SignIn).await?;
         let mut holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
-        if holder.is_none() && purpose == Purpose::Confirm {
+        if holder.is_none() && purpose == LoginPurpose::Confirm {
             return self.another();
         }
         let mut newcomer = None;
@@ -173,7 +173,7 @@ impl Arrived<'_> {
             (Some(newcomer), _) => newcomer,
             (None, Some(holder)) => {
                 let role = members::role_of(&mut tx, tenant, holder.user).await?;
-                let is_wrong = purpose == Purpose::Confirm && is_other(holder.user);
+                let is_wrong = purpose == LoginPurpose::Confirm && is_other(holder.user);
                 if !holder.is_active || role.is_none() || is_wrong {
                     self.note(
                         &mut tx,

@@ -16,7 +16,7 @@ use portolan_protocol::{
     method::Method,
     revision::{Era, Revision},
 };
-use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
+use portolan_upstream::{Connection, Exchange, ExchangeEvent, Request, UpstreamError};
 
 use crate::{
     backends::{
@@ -229,17 +229,17 @@ async fn follow(
             },
         };
         match event {
-            Event::Answer(outcome) => {
+            ExchangeEvent::Answer(outcome) => {
                 cancelling.running = None;
                 return Ok(outcome);
             }
             // MCP-X-76: the carrier checks token and growth.
-            Event::Progress(progress) => {
+            ExchangeEvent::Progress(progress) => {
                 if let Some(channel) = ask.channel.filter(|_| ask.wants_progress()) {
                     channel.progress(progress).await;
                 }
             }
-            Event::Log(params) => {
+            ExchangeEvent::Log(params) => {
                 if let Some(channel) = ask.channel
                     && ask.wants(&params)
                 {
@@ -248,7 +248,7 @@ async fn follow(
                     channel.notify(notice.into()).await;
                 }
             }
-            Event::Request { id, method, params } => {
+            ExchangeEvent::Request { id, method, params } => {
                 if ask.call.revision.era() == Era::Legacy && !rounds.go_on(asking.is_empty()) {
                     return Err(NoConversation::TooManyRounds);
                 }
@@ -263,7 +263,7 @@ async fn follow(
                 questions.push((id, handle));
                 asking.push(answering);
             }
-            Event::Notification { method, params } => match Method::from_name(&method) {
+            ExchangeEvent::Notification { method, params } => match Method::from_name(&method) {
                 Some(
                     Method::ToolsListChanged
                     | Method::PromptsListChanged
@@ -299,7 +299,7 @@ async fn follow(
 }
 
 /// The next message on the GET stream.
-async fn next_of_get_stream(subscriber: Option<&mut Subscriber>) -> Option<Event> {
+async fn next_of_get_stream(subscriber: Option<&mut Subscriber>) -> Option<ExchangeEvent> {
     match subscriber {
         Some(subscriber) => subscriber.next().await,
         None => std::future::pending().await,

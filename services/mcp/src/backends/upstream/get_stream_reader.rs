@@ -8,7 +8,7 @@ use std::{
 use portolan_keys::digest;
 use portolan_model::{Digest, id::UserId};
 use portolan_protocol::method::Method;
-use portolan_upstream::{Connection, Event, Legacy, Standing, UpstreamError, unavailable};
+use portolan_upstream::{Connection, ExchangeEvent, Legacy, Standing, UpstreamError, unavailable};
 use tokio::{
     sync::{mpsc, watch},
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
@@ -204,8 +204,8 @@ impl Reading {
         }
     }
 
-    async fn hand(&self, connection: &Connection, event: Event) {
-        if let Event::Notification { method, params } = &event {
+    async fn hand(&self, connection: &Connection, event: ExchangeEvent) {
+        if let ExchangeEvent::Notification { method, params } = &event {
             match Method::from_name(method) {
                 Some(
                     Method::ToolsListChanged
@@ -226,7 +226,7 @@ impl Reading {
             },
             (None, event) => event,
         };
-        if let Event::Request { id, method, .. } = refused {
+        if let ExchangeEvent::Request { id, method, .. } = refused {
             // If this fails, the next message of the server shows it.
             let _ = connection.answer(&id, &Err(unavailable(&method))).await;
         }

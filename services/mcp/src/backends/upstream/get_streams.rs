@@ -10,7 +10,7 @@ use std::{
 };
 
 use portolan_model::Digest;
-use portolan_upstream::Event;
+use portolan_upstream::ExchangeEvent;
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,
@@ -35,7 +35,7 @@ pub(crate) struct Reader {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     /// The open calls, the newest last.
-    open: Vec<(u64, mpsc::Sender<Event>)>,
+    open: Vec<(u64, mpsc::Sender<ExchangeEvent>)>,
     made: u64,
     idle_since: Option<Instant>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Calls {
 /// The subscription of a call to the stream, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
-    pub(crate) heard: mpsc::Receiver<Event>,
+    pub(crate) heard: mpsc::Receiver<ExchangeEvent>,
     pub(crate) number: u64,
     pub(crate) reader: Arc<Reader>,
 }
@@ -54,7 +54,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Subscriber {
     /// The next message of the server for this call. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<ExchangeEvent> {
         self.heard.recv().await
     }
 }
@@ -85,7 +85,7 @@ impl Reader {
     }
 
     /// MCP-X-23: the only open call, else the newest.
-    pub(crate) fn newest(&self) -> Option<mpsc::Sender<Event>> {
+    pub(crate) fn newest(&self) -> Option<mpsc::Sender<ExchangeEvent>> {
         lock(&self.calls)
             .open
             .last()

@@ -22,7 +22,7 @@ use portolan_protocol::{
     translate::Violation,
     visible::{Awaited, Visible},
 };
-use portolan_upstream::{Event, Request, Standing, UpstreamError};
+use portolan_upstream::{ExchangeEvent, Request, Standing, UpstreamError};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
@@ -274,7 +274,7 @@ impl Listener {
                         .map_or(Self::Deaf, |standing| Self::Open(Box::new(standing)));
                 }
                 Self::Open(standing) => match standing.0.next().await {
-                    Ok(Event::Notification { method, .. })
+                    Ok(ExchangeEvent::Notification { method, .. })
                         if method == Method::TaskNotification.name() =>
                     {
                         return;

@@ -1,4 +1,4 @@
-import { Button, Group } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { IconIdBadge2, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -12,6 +12,7 @@ import {
   useRevokeClientSecret,
 } from '../../../api/clients';
 import { Status } from '../../../components/badges';
+import { ClientSecrets } from '../../../components/client-secrets';
 import { Confirm } from '../../../components/confirm';
 import { Dialog } from '../../../components/dialog';
 import { Empty, Loaded, Panel } from '../../../components/page';
@@ -20,7 +21,6 @@ import { SecretDialog, type Shown } from '../../../components/secret';
 import { SwitchAndDelete } from '../../../components/switch-and-delete';
 import { cell, Table } from '../../../components/table';
 import { toastDone } from '../../../components/toast';
-import { formatDate } from '../../../time';
 import { ClientForm } from './-client-form';
 
 const proofs: Record<NewClient['proof'], string> = {
@@ -38,7 +38,6 @@ export function RegisteredClients({ ws }: { ws: string }) {
   const revokeSecret = useRevokeClientSecret(ws);
   const [editing, setEditing] = useState<RegisteredClient | 'new'>();
   const [ending, setEnding] = useState<RegisteredClient>();
-  const [secret, setSecret] = useState<{ client: RegisteredClient; id: string; hint: string }>();
   const [shown, setShown] = useState<Shown>();
   // While a client is registered, its dialog stays: the answer holds a secret that is shown only once.
   const [registering, setRegistering] = useState(false);
@@ -106,43 +105,16 @@ export function RegisteredClients({ ws }: { ws: string }) {
                     {client.proof === 'private_key_jwt' && (
                       <div className={cell.sub}>{client.jwks_uri ?? 'public keys stored here'}</div>
                     )}
-                    {client.secrets.map((one) => (
-                      <Group key={one.id} gap="xs">
-                        <code>{one.hint}…</code>
-                        <span className={cell.sub}>
-                          {one.last_used_at ? `used ${formatDate(one.last_used_at)}` : 'not used yet'}
-                        </span>
-                        <Button
-                          variant="subtle"
-                          color="red"
-                          size="compact-xs"
-                          aria-label={`Revoke the secret ${one.hint} of ${client.name}`}
-                          onClick={() => setSecret({ client, id: one.id, hint: one.hint })}
-                        >
-                          Revoke
-                        </Button>
-                      </Group>
-                    ))}
-                    {client.proof === 'client_secret' && client.secrets.length < 2 && (
-                      <Button
-                        variant="subtle"
-                        size="compact-xs"
-                        aria-label={`Rotate secret of ${client.name}`}
-                        loading={addSecret.isPending && addSecret.variables === client.id}
-                        onClick={() => {
-                          forget();
-                          addSecret.mutate(client.id, {
-                            onSuccess: ({ client_secret }) =>
-                              setShown({
-                                title: `New secret of ${client.name}`,
-                                values: [{ label: 'Client secret', value: client_secret }],
-                                note: 'Both secrets work until you revoke the old one.',
-                              }),
-                          });
-                        }}
+                    {client.proof === 'client_secret' && (
+                      <ClientSecrets
+                        owner={client}
+                        add={addSecret}
+                        revoke={revokeSecret}
+                        start={forget}
+                        show={setShown}
                       >
-                        Rotate secret
-                      </Button>
+                        . Connections continue if the client has another secret.
+                      </ClientSecrets>
                     )}
                   </td>
                   <td data-label="Connections">{client.apps}</td>
@@ -205,27 +177,6 @@ export function RegisteredClients({ ws }: { ws: string }) {
       >
         {ending?.name} and its secrets are deleted, and its connections end within a second. This can’t be
         undone. To keep it, disable it instead.
-      </Confirm>
-      <Confirm
-        title="Revoke this secret?"
-        word="Revoke"
-        opened={secret !== undefined}
-        close={() => setSecret(undefined)}
-        busy={revokeSecret.isPending}
-        act={() => {
-          if (!secret) return;
-          forget();
-          revokeSecret.mutate(
-            { id: secret.client.id, secret: secret.id },
-            {
-              onSuccess: () => toastDone('The secret was revoked.'),
-              onSettled: () => setSecret(undefined),
-            },
-          );
-        }}
-      >
-        The secret {secret?.hint}… of {secret?.client.name} stops working. Connections continue if the client
-        has another secret.
       </Confirm>
     </Panel>
   );

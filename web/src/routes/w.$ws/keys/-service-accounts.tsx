@@ -14,6 +14,7 @@ import {
 } from '../../../api/keys';
 import { Ago } from '../../../components/ago';
 import { Status } from '../../../components/badges';
+import { ClientSecrets } from '../../../components/client-secrets';
 import { Confirm } from '../../../components/confirm';
 import { Dialog } from '../../../components/dialog';
 import { useFields } from '../../../components/form';
@@ -35,7 +36,6 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
   const addSecret = useAddSecret(ws);
   const revokeSecret = useRevokeSecret(ws);
   const [ending, setEnding] = useState<ServiceAccount>();
-  const [secret, setSecret] = useState<{ account: ServiceAccount; id: string; hint: string }>();
   const error = change.error ?? remove.error ?? addSecret.error ?? revokeSecret.error;
   const forget = () => {
     for (const one of [change, remove, addSecret, revokeSecret]) one.reset();
@@ -84,45 +84,16 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
                         <div className={cell.sub}>{account.jwks_uri ?? 'public keys stored here'}</div>
                       </>
                     ) : (
-                      <Stack gap={2}>
-                        {account.secrets.map((one) => (
-                          <Group key={one.id} gap="xs">
-                            <code>{one.hint}…</code>
-                            <Button
-                              variant="subtle"
-                              color="red"
-                              size="compact-xs"
-                              aria-label={`Revoke the secret ${one.hint} of ${account.name}`}
-                              onClick={() => setSecret({ account, id: one.id, hint: one.hint })}
-                            >
-                              Revoke
-                            </Button>
-                          </Group>
-                        ))}
-                        {account.secrets.length < 2 && (
-                          <div>
-                            <Button
-                              variant="subtle"
-                              size="compact-xs"
-                              aria-label={`Rotate secret of ${account.name}`}
-                              loading={addSecret.isPending && addSecret.variables === account.id}
-                              onClick={() => {
-                                forget();
-                                addSecret.mutate(account.id, {
-                                  onSuccess: ({ client_secret }) =>
-                                    show({
-                                      title: `New secret of ${account.name}`,
-                                      values: [{ label: 'Client secret', value: client_secret }],
-                                      note: 'Both secrets work until you revoke the old one.',
-                                    }),
-                                });
-                              }}
-                            >
-                              Rotate secret
-                            </Button>
-                          </div>
-                        )}
-                      </Stack>
+                      <ClientSecrets
+                        owner={account}
+                        add={addSecret}
+                        revoke={revokeSecret}
+                        start={forget}
+                        show={show}
+                      >
+                        , and tokens issued before are refused within a second. The account can get new tokens
+                        with its other secret.
+                      </ClientSecrets>
                     )}
                   </td>
                   <td data-wide>
@@ -170,27 +141,6 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
       >
         The tokens, secrets and API keys of {ending?.name} are refused within a second. This can’t be undone.
         To keep it, disable it instead.
-      </Confirm>
-      <Confirm
-        title="Revoke this secret?"
-        word="Revoke"
-        opened={secret !== undefined}
-        close={() => setSecret(undefined)}
-        busy={revokeSecret.isPending}
-        act={() => {
-          if (!secret) return;
-          forget();
-          revokeSecret.mutate(
-            { id: secret.account.id, secret: secret.id },
-            {
-              onSuccess: () => toastDone('The secret was revoked.'),
-              onSettled: () => setSecret(undefined),
-            },
-          );
-        }}
-      >
-        The secret {secret?.hint}… of {secret?.account.name} stops working, and tokens issued before are
-        refused within a second. The account can get new tokens with its other secret.
       </Confirm>
     </Panel>
   );
