@@ -2,7 +2,8 @@
 import { base, check, finish, launch, watch } from "./chromium.mjs";
 
 /** Bytes on the wire, heads included. */
-const BAR = 350 * 1024;
+// Browsers take brotli; gzip is for what stands between.
+const BARS = { br: 350 * 1024, gzip: 360 * 1024 };
 
 const browser = await launch();
 const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
@@ -44,7 +45,7 @@ for (const encoding of ["br", "gzip"]) {
   check(received.length > 10, `${encoding}: the overview was loaded`, received.length);
   check(received.some((one) => one.url.endsWith(".js") && one.used === encoding), `${encoding}: it is used`, received);
   check(received.some((one) => one.url.includes("jetbrains-mono")), `${encoding}: the font of code was loaded`, received);
-  check(bytes <= BAR, `${encoding}: the overview takes at most ${BAR / 1024} KiB`, bytes);
+  check(bytes <= BARS[encoding], `${encoding}: the overview takes at most ${BARS[encoding] / 1024} KiB`, bytes);
   await cold.close();
 }
 check(faults.length === 0, "nothing broke the content policy", faults);

@@ -187,7 +187,7 @@ fn settings_in_code() -> Result<Figure> {
     let field = Regex::new(r"(?m)^    pub (\w+):")?;
     let value = Regex::new(r#"(?m)^ +(\w+): .*(?:\d|true|false|Duration::|")"#)?;
     let mut files = Vec::new();
-    // What a tenant sets for a source stands in `model`: a row, not a setting.
+    // Settings of a source stand in `model`: a tenant sets them, in a row.
     for folder in crates()?
         .iter()
         .filter(|folder| !folder.ends_with("/model"))

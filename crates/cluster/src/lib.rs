@@ -13,10 +13,11 @@
 //! | [`store`] | what nodes share: sessions, logs of streams, routing, limits (`docs/design/sessions-and-streams.md`) |
 //! | [`memory`] | the store in the memory of one process |
 //! | [`redis`] | the store in Redis, shared by many processes |
+//! | [`config`] | settings of the operator for all of these |
 //! | [`ledger`] | limits for a process that is not a node |
 //! | [`fork`] | positions in a stream whose log lost a branch (STREAM-11) |
 
-mod config;
+pub mod config;
 pub mod fork;
 #[cfg(test)]
 #[path = "../tests/interleavings/scheduler.rs"]
@@ -33,7 +34,6 @@ pub mod store;
 pub mod streams;
 mod subscribers;
 
-pub use config::{ClusterConfig, RedisUrl};
 pub use revocations::{Revocation, Revocations, TokenFacts};
 pub use store::SessionKey;
 pub use streams::{Doorway, End, OpenStream, Streams, TooManyStreams};

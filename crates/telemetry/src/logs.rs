@@ -26,7 +26,7 @@ portolan_config::words!(LogFormat { Text = "text", Json = "json" });
 portolan_config::config! {
     /// Logs
     pub struct LogConfig {
-        /// What is logged, in the syntax of tracing's EnvFilter: info,portolan_mcp=debug.
+        /// Levels by target, in the syntax of tracing's EnvFilter: info,portolan_mcp=debug.
         filter: String as "log_filter" = "info".to_owned();
         /// "text" for people, "json" for machines.
         format: LogFormat as "log_format" = LogFormat::Text;

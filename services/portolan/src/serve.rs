@@ -199,7 +199,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     Ok(())
 }
 
-/// What a role serves.
+/// Routes of a role, with the parts that its readiness and stop need.
 struct Routes {
     router: Router<()>,
     redis: Option<Dependency>,

@@ -10,7 +10,7 @@ mod sources;
 
 use anyhow::{Result, bail};
 use portolan_accounts::mail::config::MailConfig;
-use portolan_cluster::ClusterConfig;
+use portolan_cluster::config::ClusterConfig;
 use portolan_config::{Config, Group, Values};
 use portolan_keys::KeysConfig;
 use portolan_mcp::McpConfig;

@@ -39,93 +39,93 @@ The rules in brackets stand in [translation rules](translation-rules.md), and th
 const NOTES: &[(&str, &str, &str)] = &[
     (
         "instructions",
-        "X-16, X-17",
+        "MCP-X-16, MCP-X-17",
         "The client gets the instructions that the tenant wrote for the published server, \
          and none of the server behind it.",
     ),
     (
         "discover",
-        "X-1",
+        "MCP-X-1",
         "A client that discovers first gets -32601: a client of both eras opens a session \
          then. After any other request, discovery works.",
     ),
     (
         "definition",
-        "X-60",
+        "MCP-X-60",
         "The client does not get members of the definition that came with later revisions. \
          No call depends on them.",
     ),
     (
         "any-value",
-        "X-64",
+        "MCP-X-64",
         "Structured content of the server is no object, which the client's revision \
          requires. Its JSON stands in a text block; the schema of the output is left out.",
     ),
     (
         "audio",
-        "X-61, V-7",
+        "MCP-X-61, MCP-V-7",
         "Audio becomes a text block with its type and its size.",
     ),
     (
         "link",
-        "X-62, V-7",
+        "MCP-X-62, MCP-V-7",
         "A link to a resource becomes a text block with its name and its URI.",
     ),
     (
         "structured",
-        "X-63",
+        "MCP-X-63",
         "The client does not get structured content. A text block has the same content.",
     ),
     (
         "message",
-        "X-76",
+        "MCP-X-76",
         "The client gets numbers of progress without the message beside them.",
     ),
     (
         "default",
-        "X-34",
+        "MCP-X-34",
         "The form has no default for texts, which the client's revision does not know. The \
          person enters the value.",
     ),
     (
         "server-refuses",
-        "X-30, X-3A, X-3B",
+        "MCP-X-30, MCP-X-3A, MCP-X-3B",
         "The client's revision does not have the feature, and Portolan does not declare it \
          to the server. The server's own refusal is the result, with `isError`.",
     ),
     (
         "feature",
-        "V-1",
+        "MCP-V-1",
         "The client's revision does not have the feature. The result is `isError` with the \
          text “This tool needs the client feature …, which this client does not offer.”",
     ),
     (
         "multi-select",
-        "V-11",
+        "MCP-V-11",
         "The client cannot show a form with multiple choice. The result is `isError` and \
          says so.",
     ),
     (
         "browser",
-        "X-33, V-6",
+        "MCP-X-33, MCP-V-6",
         "The client cannot open a URL. The result is a text with the message and the URL, \
          and the person calls the tool again afterwards.",
     ),
     (
         "completion-signal",
-        "X-32",
+        "MCP-X-32",
         "The client gets no notification of the end of the step in the browser.",
     ),
     (
         "waits",
-        "X-51, X-52",
+        "MCP-X-51, MCP-X-52",
         "The client's revision has no tasks. Portolan waits for the task, within the time \
          limit of the call, and answers the call with its result.",
     ),
-    ("no-tasks", "X-54", "The call is refused with -32601."),
+    ("no-tasks", "MCP-X-54", "The call is refused with -32601."),
     (
         "no-resume",
-        "X-79, O-6",
+        "MCP-X-79, MCP-O-6",
         "The client's revision cannot continue a broken stream. The server receives a \
          cancellation, and the client calls the tool again.",
     ),
