@@ -1,5 +1,7 @@
 //! An HTTP API behind `portolan attach`: what of it is offered, and what is called (docs/attach.md).
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},

@@ -315,7 +315,7 @@ async fn try_upstream(
         tenant,
         url: Url::parse(&source.base_url)
             .map_err(|error| ConsoleError::internal("stored address", error))?,
-        settings: source.settings.clone(),
+        settings: source.settings,
         opened_by: opener.as_opened_by(),
     };
     let place = tool.plan.get("upstream").and_then(OfferedIn::of);

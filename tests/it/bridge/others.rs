@@ -29,6 +29,8 @@ fn program(home: &Home, name: &str, arguments: &[&str]) -> Result<Command> {
         .env("BROWSER", "true")
         // The Inspector has no terminal here.
         .env("MCP_AUTO_OPEN_ENABLED", "true")
+        // The machine of a test has no keychain: tokens are kept in a file of `home`.
+        .env("MCP_INSPECTOR_SECRET_STORE", "file")
         .env_remove("DISPLAY")
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
