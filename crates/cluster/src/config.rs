@@ -1,10 +1,13 @@
 //! Settings of what nodes share.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, time::Duration};
 
 use portolan_config::{Form, Value};
 
-use crate::redis::{RedisOptions, address};
+use crate::{
+    redis::{RedisOptions, address},
+    store::{Bounds, SESSION_IDLE_SECS},
+};
 
 portolan_config::config! {
     /// Redis
@@ -21,6 +24,15 @@ portolan_config::config! {
         /// (maxmemory-policy other than noeviction). Sessions and streams then vanish without
         /// notice.
         redis_allow_eviction: bool = false;
+        /// Seconds after its last request for which the record of a session is kept. A later request
+        /// makes it again from the session's id, and loses only what the client set in the session.
+        session_idle_secs: u64 = SESSION_IDLE_SECS, in 3_600..=604_800;
+        /// Sessions of one caller whose records are kept. Beyond it, records that were idle for ten
+        /// minutes are removed. A tenth applies while the memory of Redis is nearly full.
+        sessions_per_caller: usize = 200, in 20..=10_000;
+        /// Seconds for which calls of known sessions go on while Redis does not answer. A session
+        /// that another node ended in that time is served meanwhile. 0: such calls get 503 at once.
+        session_grace_secs: u64 = 30, in 0..=60;
         /// Seconds for which a node goes on to judge access tokens when it receives no revocations
         /// from Postgres. Afterwards it answers them 503 with Retry-After until it receives them
         /// again, unless Redis shows that no other node receives any: then Postgres is away for
@@ -30,11 +42,17 @@ portolan_config::config! {
 }
 
 impl ClusterConfig {
+    /// Bounds of the store that nodes share.
+    pub fn bounds(&self) -> Bounds {
+        Bounds::new(Duration::from_secs(self.session_idle_secs))
+    }
+
     /// Address and options of Redis, if the nodes share one.
     pub fn redis(&self) -> Option<RedisOptions> {
         let url = self.redis_url.as_ref()?;
         Some(RedisOptions {
             allow_eviction: self.redis_allow_eviction,
+            bounds: self.bounds(),
             ..RedisOptions::new(url.0.clone())
         })
     }

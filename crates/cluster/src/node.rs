@@ -75,6 +75,7 @@ use self::{
     reader::Connection,
     running::RunningCalls,
     sessions::KnownSessions,
+    settings::{BEGIN_WITHIN, CALL_WITHIN, HELD, OUTBOUND},
     stream_metrics::StreamMetrics,
     supervisor::{Attachment, held::Supervisor},
     takeover::claims::Takeovers,
@@ -216,9 +217,7 @@ impl Node {
                 .guarded_store
                 .store
                 .heartbeat(inner.id, inner.settings.ttl);
-            let members = inner
-                .guarded_store
-                .call("beat", inner.settings.call_within, beat);
+            let members = inner.guarded_store.call("beat", CALL_WITHIN, beat);
             if let Ok(members) = members.await {
                 let nodes = members.nodes.iter();
                 let live = nodes.filter(|member| member.valid_ms > 0);
@@ -261,7 +260,7 @@ impl Node {
         }
         // A small read.
         let asked = guarded_store.store.owned_by(Partition(0), None);
-        let within = self.inner.settings.begin_within;
+        let within = BEGIN_WITHIN;
         // A refusal is a reply, too.
         let said = guarded_store.call("owned_by", within, asked).await;
         !matches!(said, Err(StoreError::Down(_)))
@@ -384,7 +383,7 @@ impl Node {
     pub fn open(&self, new: NewStream) -> (StreamWriter, StreamReader) {
         let inner = &self.inner;
         let connection = Arc::new(Connection::new(
-            inner.settings.outbound,
+            OUTBOUND,
             new.tenant,
             new.stream,
             new.principal,
@@ -411,12 +410,12 @@ impl Node {
         cursor: Cursor,
     ) -> Result<Resumed, Unavailable> {
         let inner = &self.inner;
-        if inner.supervisor.count() >= inner.settings.held {
+        if inner.supervisor.count() >= HELD {
             return Err(Unavailable);
         }
         let began = portolan_traces::now();
         let connection = Arc::new(Connection::new(
-            inner.settings.outbound,
+            OUTBOUND,
             tenant,
             stream,
             principal,
@@ -499,7 +498,7 @@ impl Node {
             .heartbeat(inner.id, Duration::ZERO);
         let _ = inner
             .guarded_store
-            .call_always("leave", inner.settings.call_within, leave)
+            .call_always("leave", CALL_WITHIN, leave)
             .await;
     }
 }

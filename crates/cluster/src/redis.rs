@@ -43,7 +43,7 @@ use self::{
     shards::{Job, Shards},
 };
 use crate::{
-    store::{Bounds, NEARLY_FULL, Result, StoreError},
+    store::{Bounds, CLOSED_FOR_IF_FULL, NEARLY_FULL, Result, StoreError},
     subscribers::Subscribers,
 };
 
@@ -133,7 +133,7 @@ impl RedisStore {
             .used_memory()
             .is_some_and(|used| used >= NEARLY_FULL)
         {
-            self.bounds.closed_for_if_full.min(self.bounds.closed_for)
+            CLOSED_FOR_IF_FULL.min(self.bounds.closed_for)
         } else {
             self.bounds.closed_for
         }

@@ -28,8 +28,9 @@ use bytes::Bytes;
 use portolan_model::{Gcra, gcra::Request};
 use tokio::sync::{mpsc, watch};
 
+pub(crate) use self::bounds::CLOSED_FOR_IF_FULL;
 pub use self::{
-    bounds::Bounds,
+    bounds::{Bounds, INLINE, SESSION_IDLE_SECS},
     message::NodeMessage,
     record::{PutRecord, Record, RecordBounds, RecordPut},
 };

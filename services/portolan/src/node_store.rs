@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use portolan_cluster::{
     memory::MemoryStore,
     redis::{RedisOptions, RedisStore},
-    store::{Bounds, NodeId, Store, StoreError},
+    store::{NodeId, Store, StoreError},
 };
 use portolan_model::Clock;
 use portolan_net::health::Check;
@@ -51,7 +51,7 @@ pub(crate) async fn open(
                 "redis_url is not set: what nodes share stays in this process, so run only one"
             );
         }
-        let store = MemoryStore::new(Bounds::default(), clock.clone());
+        let store = MemoryStore::new(settings.cluster.bounds(), clock.clone());
         life.tasks.spawn(purge(store.clone(), life.drained.clone()));
         return Ok(NodeStore {
             store: Arc::new(store),

@@ -301,7 +301,7 @@ impl Wiring {
         // Its tasks end when the drain is over and not at the signal: running calls need it.
         let node = Node::start(
             Arc::clone(&store),
-            NodeSettings::default(),
+            NodeSettings::new(&settings.cluster),
             payloads,
             &life.tasks,
             life.drained.clone(),

@@ -9,8 +9,9 @@ use super::{
 use crate::{
     fork,
     store::{
-        Append, Appended, Attached, Bounds, Class, Create, Cursor, Epoch, Event, MOST_SEQ, NodeId,
-        NodeMessage, Principal, Read, ReadWanted, State, StreamKey, TakeOver, TakenOver, View,
+        Append, Appended, Attached, Bounds, Class, Create, Cursor, Epoch, Event, INLINE, MOST_SEQ,
+        NodeId, NodeMessage, Principal, Read, ReadWanted, State, StreamKey, TakeOver, TakenOver,
+        View,
     },
 };
 
@@ -318,7 +319,7 @@ impl Session {
         let until = stream.until;
         if let Some(attached) = stream.attached.filter(|node| *node != append.owner) {
             let event = match append.events.as_slice() {
-                [event] if event.payload.len() <= bounds.inline => stream.events.back().cloned(),
+                [event] if event.payload.len() <= INLINE => stream.events.back().cloned(),
                 _ => None,
             };
             moment.notify(

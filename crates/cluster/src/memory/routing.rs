@@ -10,7 +10,7 @@ use super::{
     partition::{Moment, Partition, RegisteredCall},
 };
 use crate::store::{
-    NodeId, NodeMessage, Nonce, Principal, Registered, Routed, SessionKey, StreamKey,
+    INLINE, NodeId, NodeMessage, Nonce, Principal, Registered, Routed, SessionKey, StreamKey,
 };
 
 impl Partition {
@@ -153,7 +153,7 @@ impl Partition {
                         nonce: asked.stream,
                     },
                     question: question.to_owned(),
-                    payload: (payload.len() <= moment.bounds.inline).then_some(payload),
+                    payload: (payload.len() <= INLINE).then_some(payload),
                 },
             );
         }

@@ -23,7 +23,7 @@ use super::{
     reader::{Connection, Phase},
     running::RunningCalls,
     sessions::KnownSessions,
-    settings::{NodeSettings, TaskWrapper},
+    settings::{NodeSettings, REGISTER_AFTER_IF_SLOW, SUSPECT_QUARANTINE, TaskWrapper},
     stream_metrics::StreamMetrics,
     supervisor::held::Supervisor,
     takeover::claims::Takeovers,
@@ -134,7 +134,7 @@ impl Inner {
                 !self.watcher.is_missing(owner)
                     && standing
                         .gone_since
-                        .is_none_or(|since| since.elapsed() < self.settings.suspect_quarantine)
+                        .is_none_or(|since| since.elapsed() < SUSPECT_QUARANTINE)
             }
             None => {
                 self.rolled_back()
@@ -172,7 +172,7 @@ impl Inner {
     /// Running time after which a request is registered for other nodes.
     pub(super) fn register_after(&self) -> Duration {
         if self.guarded_store.slowness.is_slow() {
-            self.settings.register_after_if_slow
+            REGISTER_AFTER_IF_SLOW
         } else {
             self.settings.register_after
         }

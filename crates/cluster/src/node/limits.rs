@@ -15,7 +15,7 @@ use self::{
     bucket::Bucket,
     decisions::{Decisions, Limit},
 };
-use super::settings::NodeSettings;
+use super::settings::LEASE_LIFE;
 use crate::{Map, lock};
 
 const SHARDS: usize = 64;
@@ -91,12 +91,12 @@ impl Buckets {
     }
 
     /// Removes idle buckets. A bucket with a debt pays first.
-    fn purge(&self, settings: &NodeSettings) {
+    fn purge(&self) {
         let now = Instant::now();
         let mut owing = Vec::new();
         for shard in &self.shards {
             lock(shard).retain(|key, bucket| {
-                let is_idle = bucket.is_idle(now, settings.lease_life);
+                let is_idle = bucket.is_idle(now, LEASE_LIFE);
                 if is_idle && bucket.owes() {
                     bucket.is_listed = true;
                     owing.push(key.clone());

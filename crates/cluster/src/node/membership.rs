@@ -17,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::settings::NodeSettings;
+use super::settings::{NodeSettings, SUSPECT_QUARANTINE};
 use crate::{
     lock,
     store::{Members, NodeId, PARTITIONS, Partition},
@@ -96,7 +96,7 @@ impl Suspicion {
             me,
             beat: settings.beat,
             after: settings.suspect_after,
-            quarantine: settings.suspect_quarantine,
+            quarantine: SUSPECT_QUARANTINE,
             absent_for: settings.ttl,
             last_good: None,
             quiet_until: None,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tokio::time::Duration;
 
-use super::settings::NodeSettings;
+use super::settings::SLOW_FOR;
 use crate::store::NEARLY_FULL;
 
 /// Interval of the checks.
@@ -60,7 +60,7 @@ impl Slowness {
 
     /// Evaluates the last second. `streak` counts the consecutive seconds that contradict the
     /// current view.
-    pub(super) fn judge(&self, streak: &mut u32, settings: &NodeSettings) {
+    pub(super) fn judge(&self, streak: &mut u32) {
         let (all, slow) = (
             self.all.swap(0, Ordering::Relaxed),
             self.slow.swap(0, Ordering::Relaxed),
@@ -73,7 +73,7 @@ impl Slowness {
             return;
         }
         *streak += 1;
-        if TICK * *streak >= settings.slow_for {
+        if TICK * *streak >= SLOW_FOR {
             *streak = 0;
             self.is_slow.store(was_slow, Ordering::Relaxed);
             metrics::gauge!("redis_slow").set(f64::from(u8::from(was_slow)));
@@ -99,7 +99,7 @@ mod tests {
         for _ in 0..slow {
             slowness.note(LIMIT + Duration::from_millis(1), LIMIT);
         }
-        slowness.judge(streak, &NodeSettings::default());
+        slowness.judge(streak);
         slowness.is_slow()
     }
 

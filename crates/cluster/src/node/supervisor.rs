@@ -12,6 +12,7 @@ use super::{
     envelope,
     inner::Inner,
     reader::{Connection, Next, Phase},
+    settings::{CALL_WITHIN, HOLD, SLOW_CLIENT, SUPERSEDED},
     slowness,
     stream_metrics::Since,
 };
@@ -51,7 +52,7 @@ pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> 
             .attach(connection.stream, connection.principal, cursor, inner.id);
     let reply = inner
         .guarded_store
-        .call("attach", inner.settings.call_within, attach)
+        .call("attach", CALL_WITHIN, attach)
         .await;
     match reply {
         Err(_) => Attachment::Unanswered,
@@ -105,7 +106,7 @@ async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachme
         );
         let reply = inner
             .guarded_store
-            .call("attach", inner.settings.call_within, attach)
+            .call("attach", CALL_WITHIN, attach)
             .await;
         let view = match reply {
             Err(_) => return Attachment::Unanswered,
@@ -188,7 +189,7 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
         }
     }
     // The client reconnects, without losing one of its attempts (STREAM-0.5).
-    if standing.phase == Phase::Holding && standing.since.elapsed() >= inner.settings.hold {
+    if standing.phase == Phase::Holding && standing.since.elapsed() >= HOLD {
         connection.end();
         return;
     }
@@ -217,13 +218,13 @@ pub(super) async fn anti_entropy(inner: Arc<Inner>) {
 }
 
 fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
-    let (settings, standing) = (&inner.settings, connection.standing());
+    let standing = connection.standing();
     let is_stuck = standing
         .stuck_since
-        .is_some_and(|since| since.elapsed() >= settings.slow_client);
+        .is_some_and(|since| since.elapsed() >= SLOW_CLIENT);
     match standing.phase {
         Phase::Ended | Phase::Holding => {}
-        Phase::Demoted if standing.since.elapsed() >= settings.superseded => connection.end(),
+        Phase::Demoted if standing.since.elapsed() >= SUPERSEDED => connection.end(),
         Phase::Attached if is_stuck => connection.end(),
         Phase::Attached => {
             // A local writer feeds its connection directly. The exception are events for which the
@@ -258,7 +259,7 @@ pub(super) async fn listen(
                 tokio::select! {
                     biased;
                     () = inner.stop.cancelled() => return,
-                    () = tokio::time::sleep(inner.settings.call_within) => {}
+                    () = tokio::time::sleep(CALL_WITHIN) => {}
                 }
                 if let Ok(again) = inner.guarded_store.store.subscribe(inner.id).await {
                     messages = again;
@@ -378,7 +379,7 @@ pub(super) async fn check_owner(inner: Arc<Inner>) {
         tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
-            _ = judge.tick() => inner.guarded_store.slowness.judge(&mut streak, &inner.settings),
+            _ = judge.tick() => inner.guarded_store.slowness.judge(&mut streak),
             _ = poll.tick() => inner.poll_answers(inner.settings.poll_answers),
             changed = incarnation.changed() => {
                 if changed.is_err() {

@@ -19,6 +19,7 @@ use super::{
     inner::Inner,
     payload::Lost,
     reader::{Connection, Phase},
+    settings::{CALL_WITHIN, LATE},
     writer::{
         self,
         state::{Ending, WriterState},
@@ -57,7 +58,7 @@ impl Inner {
         let stream = connection.stream;
         let is_overdue = standing
             .deadline
-            .is_some_and(|deadline| Instant::now() > deadline + self.settings.late);
+            .is_some_and(|deadline| Instant::now() > deadline + LATE);
         let (from, why) = match owner {
             None => (None, Lost::Node),
             Some(owner) if owner == self.id && self.has_writer(stream) => return,
@@ -141,7 +142,7 @@ async fn take_over_one(inner: &Arc<Inner>, claim: Claim) {
         let operation = inner.guarded_store.store.take_over(&take_over);
         reply = inner
             .guarded_store
-            .call("adopt", inner.settings.call_within, operation)
+            .call("adopt", CALL_WITHIN, operation)
             .await;
         if reply.is_ok() {
             break;
@@ -253,7 +254,7 @@ async fn look(
             let owned = inner.guarded_store.store.owned_by(partition, node);
             let owned = inner
                 .guarded_store
-                .call("owned_by", inner.settings.call_within, owned)
+                .call("owned_by", CALL_WITHIN, owned)
                 .await;
             (partition, node, owned)
         })

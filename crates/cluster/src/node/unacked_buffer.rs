@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 
-use super::settings::NodeSettings;
+use super::settings::BATCH;
 use crate::store::{Append, Appended, Class, Create, Epoch, NewEvent, NodeId, State};
 
 /// Event with its number.
@@ -71,14 +71,14 @@ impl UnackedBuffer {
         epoch: Epoch,
         tail: u64,
         rpc: String,
-        settings: &NodeSettings,
+        bounds: (usize, usize),
     ) -> Self {
         Self {
             owner,
             epoch,
             rpc,
-            bounds: settings.unacked,
-            batch: settings.batch,
+            bounds,
+            batch: BATCH,
             is_created: epoch != Epoch::FIRST,
             acked: tail,
             next: tail + 1,
@@ -315,14 +315,15 @@ mod tests {
     use super::*;
 
     const ABOUT: Bytes = Bytes::new();
+    const BOUNDS: (usize, usize) = (256, 1024 * 1024);
 
-    fn unacked(settings: &NodeSettings) -> UnackedBuffer {
+    fn unacked(bounds: (usize, usize)) -> UnackedBuffer {
         UnackedBuffer::new(
             NodeId(*b"naaaaaaaaaaaaa"),
             Epoch::FIRST,
             0,
             "i:1".into(),
-            settings,
+            bounds,
         )
     }
 
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn the_first_append_makes_the_stream_and_a_batch_is_bounded() {
-        let mut unacked = unacked(&NodeSettings::default());
+        let mut unacked = unacked(BOUNDS);
         assert!(unacked.has_news(), "the stream itself");
         add(&mut unacked, 40);
         let sent = send(&unacked);
@@ -370,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_lost_reply_is_recognised_by_the_tail() {
-        let mut unacked = unacked(&NodeSettings::default());
+        let mut unacked = unacked(BOUNDS);
         add(&mut unacked, 3);
         let sent = send(&unacked);
         // The append was applied but its reply was lost. More events came meanwhile.
@@ -390,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_lost_reply_of_the_close_is_recognised_too() {
-        let mut unacked = unacked(&NodeSettings::default());
+        let mut unacked = unacked(BOUNDS);
         add(&mut unacked, 1);
         unacked.close(State::Closed);
         let sent = send(&unacked);
@@ -417,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_log_that_lost_events_gets_them_again_with_their_numbers() {
-        let mut unacked = unacked(&NodeSettings::default());
+        let mut unacked = unacked(BOUNDS);
         add(&mut unacked, 5);
         let sent = send(&unacked);
         unacked.answered(&sent, &done(5));
@@ -438,11 +439,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_gone_is_made_again_from_the_oldest_event_in_the_ring() {
-        let settings = NodeSettings {
-            unacked: (4, 1000),
-            ..NodeSettings::default()
-        };
-        let mut unacked = unacked(&settings);
+        let mut unacked = unacked((4, 1000));
         add(&mut unacked, 10);
         let sent = send(&unacked);
         unacked.answered(&sent, &done(10));
@@ -465,11 +462,7 @@ mod tests {
 
     #[test]
     fn what_the_log_lacks_is_never_trimmed_and_fills_the_ring() {
-        let settings = NodeSettings {
-            unacked: (4, 1000),
-            ..NodeSettings::default()
-        };
-        let mut unacked = unacked(&settings);
+        let mut unacked = unacked((4, 1000));
         add(&mut unacked, 6);
         assert!(unacked.is_full());
         assert_eq!(unacked.unacked().count(), 6);
@@ -482,7 +475,7 @@ mod tests {
 
     #[test]
     fn another_owner_and_another_end_stop_the_writer() {
-        let mut unacked = unacked(&NodeSettings::default());
+        let mut unacked = unacked(BOUNDS);
         add(&mut unacked, 1);
         let sent = send(&unacked);
         assert_eq!(

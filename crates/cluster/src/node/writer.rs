@@ -213,7 +213,7 @@ pub(super) fn finish_taken_over(
     ending: Ending,
 ) {
     // Long enough for the end to reach the log.
-    let deadline = Instant::now() + inner.settings.hold * 10;
+    let deadline = Instant::now() + HOLD * 10;
     let shared = Arc::new(WriterState::new(stream, envelope::open(&envelope).tenant));
     shared.finish(ending);
     task::start(inner, &shared, epoch, tail, envelope, trace, deadline);

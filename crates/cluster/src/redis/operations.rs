@@ -18,10 +18,10 @@ use super::{
 };
 use crate::store::{
     Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Health, HeldSlots,
-    HoldSlots, MOST_SEQ, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition,
-    Principal, PutRecord, Read, ReadWanted, Record, RecordPut, Registered, Remove, Result, Routed,
-    SessionKey, State, Store, StoreError, StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens,
-    Update, Version,
+    HoldSlots, INLINE, MOST_SEQ, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS,
+    Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut, Registered, Remove,
+    Result, Routed, SessionKey, State, Store, StoreError, StreamKey, TakeOver, TakeTokens,
+    TakenOver, TakenTokens, Update, Version,
 };
 
 /// Whole milliseconds, limited to the longest expiry that a server accepts.
@@ -239,7 +239,7 @@ impl Store for RedisStore {
                     .arg(self.bounds.bytes)
                     .arg(ms(self.closed_for()))
                     .arg(ms(self.bounds.open_grace))
-                    .arg(self.bounds.inline)
+                    .arg(INLINE)
                     .arg(keys.channels())
                     .arg(hex(&session.0))
                     .arg(hex(&stream.nonce.0))
@@ -485,7 +485,7 @@ impl Store for RedisStore {
                     .arg(&payload[..])
                     .arg(keys.channels())
                     .arg(hex(&session.0))
-                    .arg(self.bounds.inline)
+                    .arg(INLINE)
                     .arg(keys.metas(session));
             })
             .await?;

@@ -4,12 +4,17 @@ use std::fmt;
 
 use crate::store::Bounds;
 
+/// Prefix of every key and channel of nodes in service. The access rules of a Redis name it.
+const PREFIX: &str = "pl1";
+/// Connections of a node to each Redis: a large reply on one does not delay the other.
+const CONNECTIONS: usize = 2;
+
 /// Address and options of Redis.
 #[derive(Clone)]
 pub struct RedisOptions {
     /// `redis://…` or `rediss://…`, with user, password and database.
     pub url: String,
-    /// Prefix of every key and channel.
+    /// Prefix of every key and channel. Tests of one Redis have different ones.
     pub prefix: String,
     /// Number of connections for commands.
     pub connections: usize,
@@ -24,8 +29,8 @@ impl RedisOptions {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
-            prefix: "pl1".to_owned(),
-            connections: 2,
+            prefix: PREFIX.to_owned(),
+            connections: CONNECTIONS,
             allow_eviction: false,
             bounds: Bounds::default(),
         }

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Append, Appended, Attached, Begin, Bounds, Class, Create, Cursor, Epoch, Event, NodeId,
+    Append, Appended, Attached, Begin, Bounds, Class, Create, Cursor, Epoch, Event, INLINE, NodeId,
     NodeMessage, Nonce, Principal, Read, ReadWanted, Registered, Routed, SessionKey, State,
     StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version, View,
 };
@@ -456,7 +456,7 @@ impl Model {
         let stream = &session.streams[&key.nonce];
         let (attached, generation, tail) = (stream.attached, stream.generation, stream.tail);
         let inline = match append.events.as_slice() {
-            [only] if only.payload.len() <= bounds.inline => {
+            [only] if only.payload.len() <= INLINE => {
                 stream.history.last().map(|(event, _)| event.clone())
             }
             _ => None,
@@ -652,7 +652,7 @@ impl Model {
         let message = NodeMessage::Answered {
             stream,
             question: question.to_owned(),
-            payload: (payload.len() <= bounds.inline).then(|| payload.clone()),
+            payload: (payload.len() <= INLINE).then(|| payload.clone()),
         };
         self.notify(owner, message);
         Routed::Notified

@@ -11,6 +11,7 @@ use crate::{
     node::{
         inner::Inner,
         sessions::{Unavailable, WaitingPermit},
+        settings::{ANSWER_WAIT, CALL_WITHIN, WAITERS},
     },
     store::{self, Routed, StoreError},
 };
@@ -22,8 +23,7 @@ const AT_ONCE: usize = 64;
 
 /// Passes an answer to the request that waits for it, on any node.
 pub(crate) async fn give(inner: &Inner, answer: ClientAnswer) -> Result<Routed, Unavailable> {
-    let settings = &inner.settings;
-    let until = Instant::now() + settings.answer_wait;
+    let until = Instant::now() + ANSWER_WAIT;
     let (mut pause, most) = AGAIN;
     let mut permit = None;
     let routed = loop {
@@ -34,7 +34,7 @@ pub(crate) async fn give(inner: &Inner, answer: ClientAnswer) -> Result<Routed, 
             Err(_) => {}
         }
         if permit.is_none() {
-            permit = WaitingPermit::take(&inner.answers.waiting, settings.waiters);
+            permit = WaitingPermit::take(&inner.answers.waiting, WAITERS);
             if permit.is_none() {
                 return Err(Unavailable);
             }
@@ -45,7 +45,7 @@ pub(crate) async fn give(inner: &Inner, answer: ClientAnswer) -> Result<Routed, 
     if routed == Routed::Unasked {
         let mut early = lock(&inner.answers.early);
         if early.may_keep(&answer) {
-            early.keep(answer, Instant::now(), settings.answer_wait);
+            early.keep(answer, Instant::now(), ANSWER_WAIT);
             drop(early);
             inner.answers.wake.notify_one();
             // The outcome is counted when it is known.
@@ -73,9 +73,7 @@ async fn offer(inner: &Inner, answer: &ClientAnswer) -> store::Result<Routed> {
         let offer = guarded_store
             .store
             .answer(*session, *principal, question, payload.clone());
-        guarded_store
-            .call("answer", inner.settings.call_within, offer)
-            .await
+        guarded_store.call("answer", CALL_WITHIN, offer).await
     };
     let has_no_say = matches!(
         reply,

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use super::DeferredWrite;
 use crate::{
     lock,
-    node::{inner::Inner, sessions::operations},
+    node::{inner::Inner, sessions::operations, settings::CALL_WITHIN},
 };
 
 /// Maximum number of operations in flight.
@@ -33,7 +33,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
 }
 
 async fn run_one(inner: &Inner, write: DeferredWrite) {
-    let (guarded_store, within) = (&inner.guarded_store, inner.settings.call_within);
+    let (guarded_store, within) = (&inner.guarded_store, CALL_WITHIN);
     match write {
         DeferredWrite::Unregister { session, rpc } => {
             let unregister = guarded_store.store.unregister(session, &rpc);

@@ -10,7 +10,14 @@ use super::{
     bucket::{Ask, Bucket, TakeOutcome, Waiter},
     decisions::DecisionSource,
 };
-use crate::{lock, node::inner::Inner, store::TakeTokens};
+use crate::{
+    lock,
+    node::{
+        inner::Inner,
+        settings::{CALL_WITHIN, LEASE_LIFE, LEASE_TICK, LEASE_WAIT},
+    },
+    store::TakeTokens,
+};
 
 /// Maximum number of buckets of one `lease`.
 const BATCH: usize = 128;
@@ -38,7 +45,7 @@ impl Limits {
     ) -> Option<Result<(), RetryAfter>> {
         let inner = &*self.0;
         let (now, nodes) = (Instant::now(), inner.nodes());
-        let life = inner.settings.lease_life;
+        let life = LEASE_LIFE;
         let is_down = inner.guarded_store.is_open();
         let buckets = &inner.buckets;
         let mut shard = lock(buckets.shard(key));
@@ -116,9 +123,8 @@ impl Limits {
         verdict: oneshot::Receiver<Result<(), RetryAfter>>,
     ) -> (DecisionSource, Result<(), RetryAfter>) {
         let inner = &*self.0;
-        let settings = &inner.settings;
         let mut verdict = pin!(verdict);
-        let mut told = tokio::time::timeout(settings.lease_wait, verdict.as_mut()).await;
+        let mut told = tokio::time::timeout(LEASE_WAIT, verdict.as_mut()).await;
         if told.is_err() && !inner.guarded_store.is_open() {
             let now = Instant::now();
             let on_credit = inner.buckets.with(key, |bucket| {
@@ -127,7 +133,7 @@ impl Limits {
             if on_credit == Some(true) {
                 return (DecisionSource::Cold, Ok(()));
             }
-            told = tokio::time::timeout(settings.call_within, verdict).await;
+            told = tokio::time::timeout(CALL_WITHIN, verdict).await;
         }
         if let Ok(Ok(verdict)) = told {
             return (DecisionSource::Refill, verdict);
@@ -143,17 +149,16 @@ impl Limits {
 
 /// Refills buckets until the node stops. One operation refills many buckets.
 pub(crate) async fn refill(inner: Arc<Inner>) {
-    let settings = &inner.settings;
     let mut flight = FuturesUnordered::new();
     let mut purge = tokio::time::interval(PURGE);
     let mut last: Option<Instant> = None;
     let mut has_work = false;
     loop {
-        let at = last.map_or_else(Instant::now, |last| last + settings.lease_tick);
+        let at = last.map_or_else(Instant::now, |last| last + LEASE_TICK);
         tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
-            _ = purge.tick() => inner.buckets.purge(settings),
+            _ = purge.tick() => inner.buckets.purge(),
             () = tokio::time::sleep_until(at), if has_work && flight.len() < AT_ONCE => {
                 has_work = false;
                 last = Some(Instant::now());
@@ -172,7 +177,7 @@ pub(crate) async fn refill(inner: Arc<Inner>) {
 
 async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
     let (buckets, nodes, sent) = (&inner.buckets, inner.nodes(), Instant::now());
-    let life = inner.settings.lease_life;
+    let life = LEASE_LIFE;
     let mut asks: Vec<(LimitKey, Ask)> = Vec::with_capacity(keys.len());
     let mut wanted = Vec::with_capacity(keys.len());
     for key in keys {
@@ -199,10 +204,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
         return;
     }
     let leases = inner.guarded_store.store.take_tokens(&wanted);
-    let leases = inner
-        .guarded_store
-        .call("lease", inner.settings.call_within, leases)
-        .await;
+    let leases = inner.guarded_store.call("lease", CALL_WITHIN, leases).await;
     let now = Instant::now();
     // A full store refused, or no store replied. Either way there are no tokens.
     let leases = leases.ok().filter(|leases| leases.len() == asks.len());

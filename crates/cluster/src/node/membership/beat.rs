@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::node::inner::Inner;
+use crate::node::{inner::Inner, settings::CALL_WITHIN};
 
 /// Renews this node's membership until the node stops or leaves.
 pub(crate) async fn beat(inner: Arc<Inner>) {
@@ -18,9 +18,7 @@ pub(crate) async fn beat(inner: Arc<Inner>) {
             _ = ticks.tick() => {}
         }
         let beat = inner.guarded_store.store.heartbeat(inner.id, settings.ttl);
-        let members = inner
-            .guarded_store
-            .call_always("beat", settings.call_within, beat);
+        let members = inner.guarded_store.call_always("beat", CALL_WITHIN, beat);
         let members = tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,

@@ -10,6 +10,7 @@ use crate::{
         inner::Inner,
         payload::Lost,
         reader::{Connection, Next},
+        settings::{CALL_WITHIN, READ_BATCH},
         takeover::claims::Claim,
     },
     store::{Partition, Read, ReadWanted},
@@ -34,7 +35,7 @@ pub(crate) async fn read(inner: Arc<Inner>) {
             () = inner.stop.cancelled() => return,
             () = gather => {
                 start_at = None;
-                for (partition, batch) in inner.partitions.take(&mut busy, inner.settings.read_batch) {
+                for (partition, batch) in inner.partitions.take(&mut busy, READ_BATCH) {
                     flight.push(read_partition(Arc::clone(&inner), partition, batch));
                 }
             }
@@ -75,10 +76,7 @@ async fn read_partition(
         return partition;
     }
     let read = inner.guarded_store.store.read(partition, &wanted);
-    let replies = inner
-        .guarded_store
-        .call("read", inner.settings.call_within, read)
-        .await;
+    let replies = inner.guarded_store.call("read", CALL_WITHIN, read).await;
     // After a failure, all connections are read again when the store returns, and by anti-entropy.
     let Ok(replies) = replies else {
         return partition;

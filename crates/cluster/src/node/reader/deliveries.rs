@@ -11,7 +11,10 @@ use futures_util::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{Connection, Delivery, Phase};
-use crate::{lock, node::inner::Inner};
+use crate::{
+    lock,
+    node::{inner::Inner, settings::SUPERSEDED},
+};
 
 /// Deliveries of one stream to a client, in order. Ends when the stream ends, or when the client
 /// should reconnect. Drop it when the client is gone.
@@ -58,7 +61,7 @@ impl Stream for StreamReader {
             if inside.phase == Phase::Demoted {
                 // REVIEW-Q10: the client has another connection. Only a superseded connection has
                 // its own timer.
-                let until = inside.since + this.inner.settings.superseded;
+                let until = inside.since + SUPERSEDED;
                 let ends = this
                     .ends
                     .get_or_insert_with(|| Box::pin(sleep_until(until)));

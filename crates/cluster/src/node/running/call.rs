@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{RunningEntry, known::StoreKnowledge};
 use crate::{
     lock,
-    node::{deferred_writes::DeferredWrite, inner::Inner},
+    node::{deferred_writes::DeferredWrite, inner::Inner, settings::CALL_WITHIN},
     store::{Registered, SessionKey},
 };
 
@@ -154,7 +154,7 @@ async fn register_one(inner: Arc<Inner>, entry: Arc<RunningEntry>) {
             .register(entry.session, &entry.rpc, inner.id, nonce, deadline_in);
     let reply = inner
         .guarded_store
-        .call("register", inner.settings.call_within, register)
+        .call("register", CALL_WITHIN, register)
         .await;
     match reply {
         Ok(Registered::Cancelled) => {

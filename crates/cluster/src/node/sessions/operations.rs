@@ -11,7 +11,11 @@ use tokio::time::Instant;
 
 use super::{Cached, SessionError, SessionState, Unavailable, WaitingPermit};
 use crate::{
-    node::{guarded_store::GuardedStore, inner::Inner},
+    node::{
+        guarded_store::GuardedStore,
+        inner::Inner,
+        settings::{BEGIN_WITHIN, CALL_WITHIN, REDIS_WAIT, UNUSED_FOR, VALIDATED_WITHIN, WAITERS},
+    },
     store::{self, Begin, Fresh, Principal, Remove, SessionKey, StoreError, Update, Version},
 };
 
@@ -21,7 +25,7 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Removes idle sessions from the cache until the node stops. Their last check is too old for the
 /// grace by then. The next request reads the body with the round trip that it makes anyway.
 pub(crate) async fn forget_idle(inner: Arc<Inner>) {
-    let keep = inner.settings.validated_within;
+    let keep = VALIDATED_WITHIN;
     let mut ticks = tokio::time::interval(keep / 4);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -51,10 +55,10 @@ pub(crate) async fn begin(
     if let Some(state) = known.as_ref().and_then(|known| grace(inner, known)) {
         return Ok(state);
     }
-    let Some(_permit) = WaitingPermit::take(&inner.sessions.waiting, inner.settings.waiters) else {
+    let Some(_permit) = WaitingPermit::take(&inner.sessions.waiting, WAITERS) else {
         return Err(SessionError::Unavailable);
     };
-    let until = Instant::now() + inner.settings.redis_wait;
+    let until = Instant::now() + REDIS_WAIT;
     while Instant::now() < until {
         tokio::time::sleep(RETRY).await;
         if let Some(state) = begin_once(inner, session, principal, known.as_ref(), fresh).await? {
@@ -77,10 +81,7 @@ async fn begin_once(
         .guarded_store
         .store
         .begin(session, principal, version, fresh);
-    let reply = inner
-        .guarded_store
-        .call("begin", inner.settings.begin_within, begin)
-        .await;
+    let reply = inner.guarded_store.call("begin", BEGIN_WITHIN, begin).await;
     let sessions = &inner.sessions;
     match reply {
         Ok(Begin::Alive {
@@ -137,29 +138,21 @@ pub(crate) async fn keep_few(inner: &Inner, session: SessionKey, principal: Prin
         settings.sessions_of_one
     };
     let noted = guarded_store.store.remember(session, principal, most, &[]);
-    let Ok(over) = guarded_store
-        .call("remember", settings.call_within, noted)
-        .await
-    else {
+    let Ok(over) = guarded_store.call("remember", CALL_WITHIN, noted).await else {
         return;
     };
     let mut gone = Vec::new();
     for old in over {
-        let forget =
-            guarded_store
-                .store
-                .remove(old, principal, Remove::Unused(settings.unused_for));
-        let is_gone = guarded_store
-            .call("forget", settings.call_within, forget)
-            .await;
+        let forget = guarded_store
+            .store
+            .remove(old, principal, Remove::Unused(UNUSED_FOR));
+        let is_gone = guarded_store.call("forget", CALL_WITHIN, forget).await;
         if matches!(is_gone, Ok(true)) {
             gone.push(old);
         } else {
             // The session is in use: list it as the newest again.
             let noted = guarded_store.store.remember(old, principal, most, &[]);
-            let _ = guarded_store
-                .call("remember", settings.call_within, noted)
-                .await;
+            let _ = guarded_store.call("remember", CALL_WITHIN, noted).await;
         }
     }
     if !gone.is_empty() {
@@ -167,9 +160,7 @@ pub(crate) async fn keep_few(inner: &Inner, session: SessionKey, principal: Prin
         let noted = guarded_store
             .store
             .remember(session, principal, most, &gone);
-        let _ = guarded_store
-            .call("remember", settings.call_within, noted)
-            .await;
+        let _ = guarded_store.call("remember", CALL_WITHIN, noted).await;
     }
 }
 
@@ -181,7 +172,7 @@ fn grace(inner: &Inner, known: &Cached) -> Option<SessionState> {
         .sessions
         .now()
         .saturating_sub(known.validated.load(Ordering::Relaxed));
-    let is_fresh = u128::from(age) <= settings.validated_within.as_millis();
+    let is_fresh = u128::from(age) <= VALIDATED_WITHIN.as_millis();
     let is_young = since.elapsed() < settings.session_grace;
     (is_fresh && is_young).then(|| {
         metrics::counter!("mcp_session_grace_total").increment(1);
@@ -242,20 +233,17 @@ pub(crate) async fn patiently<T, F: Future<Output = store::Result<T>>>(
     operation: impl Fn() -> F,
 ) -> Result<T, Unavailable> {
     let guarded_store: &GuardedStore = &inner.guarded_store;
-    let until = Instant::now() + inner.settings.redis_wait;
+    let until = Instant::now() + REDIS_WAIT;
     let mut permit = None;
     loop {
-        match guarded_store
-            .call(op, inner.settings.call_within, operation())
-            .await
-        {
+        match guarded_store.call(op, CALL_WITHIN, operation()).await {
             Ok(value) => return Ok(value),
             Err(StoreError::Corrupt(_)) => return Err(Unavailable),
             Err(_) if Instant::now() >= until => return Err(Unavailable),
             Err(_) => {}
         }
         if permit.is_none() {
-            permit = WaitingPermit::take(&inner.sessions.waiting, inner.settings.waiters);
+            permit = WaitingPermit::take(&inner.sessions.waiting, WAITERS);
             if permit.is_none() {
                 return Err(Unavailable);
             }

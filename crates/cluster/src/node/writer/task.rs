@@ -18,6 +18,7 @@ use crate::{
         inner::Inner,
         payload::{Lost, PayloadPlace},
         reader::{Connection, OfferedEvent, Phase},
+        settings::{APPEND_WITHIN, LATE, UNACKED_KEEP},
         stream_metrics::Since,
         takeover::claims::Claim,
         unacked_buffer::{self, AppendVerdict, UnackedBuffer},
@@ -62,7 +63,7 @@ pub(super) fn start(
         .writers
         .insert(shared.stream.session, Arc::clone(shared));
     let task = Task {
-        unacked: UnackedBuffer::new(inner.id, epoch, tail, rpc.clone(), &inner.settings),
+        unacked: UnackedBuffer::new(inner.id, epoch, tail, rpc.clone(), inner.settings.unacked),
         rpc,
         about,
         envelope,
@@ -126,9 +127,9 @@ impl Task {
         let wake_at = if has_news {
             self.next_try.unwrap_or(now)
         } else if let Some(closed_at) = self.closed_at {
-            closed_at + self.inner.settings.ring_keep
+            closed_at + UNACKED_KEEP
         } else {
-            self.deadline + self.inner.settings.late
+            self.deadline + LATE
         };
         let shared = Arc::clone(&self.shared);
         let inner = Arc::clone(&self.inner);
@@ -143,10 +144,7 @@ impl Task {
                 }
             }
         }
-        if !self.is_overdue
-            && self.closed_at.is_none()
-            && Instant::now() >= self.deadline + self.inner.settings.late
-        {
+        if !self.is_overdue && self.closed_at.is_none() && Instant::now() >= self.deadline + LATE {
             self.is_overdue = true;
             self.shared.cut(Lost::Deadline);
         }
@@ -241,7 +239,7 @@ impl Task {
             .append(self.shared.stream, &sent.append);
         let reply = inner
             .guarded_store
-            .call("append", inner.settings.append_within, append)
+            .call("append", APPEND_WITHIN, append)
             .await;
         let reply = match reply {
             Ok(reply) => reply,

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Append, Appended, Bounds, Class, Create, Epoch, Event, MOST_SEQ, NewEvent, NodeMessage, Read,
-    ReadWanted, Registered, State,
+    Append, Appended, Bounds, Class, Create, Epoch, Event, INLINE, MOST_SEQ, NewEvent, NodeMessage,
+    Read, ReadWanted, Registered, State,
 };
 
 use crate::fixture::{Ground, names::*};
@@ -325,13 +325,12 @@ async fn the_attached_node_is_rung_and_the_writer_is_not(ground: &Ground) {
 async fn large_and_many_events_ring_without_payload(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
-    let inline = Bounds::default().inline;
     let mut reader = store.subscribe(B).await.expect("heard");
     open(store, key, 0).await;
     attach(store, key, START, B).await;
     let cases = [
-        ("just fits", vec![note(&"x".repeat(inline))], 1, true),
-        ("too large", vec![note(&"x".repeat(inline + 1))], 2, false),
+        ("just fits", vec![note(&"x".repeat(INLINE))], 1, true),
+        ("too large", vec![note(&"x".repeat(INLINE + 1))], 2, false),
         ("two", vec![note("a"), note("b")], 4, false),
         ("none", Vec::new(), 4, false),
     ];

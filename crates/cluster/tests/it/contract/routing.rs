@@ -1,7 +1,7 @@
 //! Answers and cancellations reach the node that runs the request (STREAM-14).
 
 use bytes::Bytes;
-use portolan_cluster::store::{Bounds, NodeMessage, Registered, Routed};
+use portolan_cluster::store::{Bounds, INLINE, NodeMessage, Registered, Routed};
 
 use crate::fixture::{Ground, names::*};
 
@@ -277,8 +277,7 @@ async fn a_large_answer_is_fetched(ground: &Ground) {
         .append(key, &append(0, vec![question("q1"), question("q2")]))
         .await
         .expect("asked");
-    let inline = Bounds::default().inline;
-    for (id, size) in [("q1", inline), ("q2", inline + 1)] {
+    for (id, size) in [("q1", INLINE), ("q2", INLINE + 1)] {
         let payload = Bytes::from(vec![0; size]);
         store
             .answer(S, ME, id, payload.clone())
@@ -290,7 +289,7 @@ async fn a_large_answer_is_fetched(ground: &Ground) {
         else {
             panic!("another doorbell")
         };
-        assert_eq!(notified.is_some(), size == inline, "{id}");
+        assert_eq!(notified.is_some(), size == INLINE, "{id}");
         assert_eq!(store.take_answer(S, id).await, Ok(Some(payload)));
     }
 }

@@ -28,6 +28,7 @@ use crate::{
             decisions::{DecisionSource, Limit},
             take::Limits,
         },
+        settings::{CALL_WITHIN, PERMIT_WAIT},
     },
     store::HoldSlots,
 };
@@ -86,9 +87,7 @@ impl Limits {
             .guarded_store
             .store
             .hold_slots(inner.id, inner.settings.ttl, &wanted);
-        let held = inner
-            .guarded_store
-            .call("hold", inner.settings.call_within, hold);
+        let held = inner.guarded_store.call("hold", CALL_WITHIN, hold);
         Some(held.await.ok()?.used_elsewhere)
     }
 
@@ -126,18 +125,17 @@ impl Limits {
             queue.waiters.push_back(reply);
         }
         permits.list();
-        let (source, verdict) =
-            match tokio::time::timeout(inner.settings.permit_wait, verdict).await {
-                Ok(Ok(verdict)) => (DecisionSource::Refill, verdict),
-                _ if permits.is_refused(inner.settings.permit_wait) => {
-                    (DecisionSource::Refill, permits.enter(None).ok_or(COME_BACK))
-                }
-                // The store did not reply.
-                _ => {
-                    let permit = permits.enter(Some(permits.share(inner.nodes())));
-                    (DecisionSource::Local, permit.ok_or(COME_BACK))
-                }
-            };
+        let (source, verdict) = match tokio::time::timeout(PERMIT_WAIT, verdict).await {
+            Ok(Ok(verdict)) => (DecisionSource::Refill, verdict),
+            _ if permits.is_refused(PERMIT_WAIT) => {
+                (DecisionSource::Refill, permits.enter(None).ok_or(COME_BACK))
+            }
+            // The store did not reply.
+            _ => {
+                let permit = permits.enter(Some(permits.share(inner.nodes())));
+                (DecisionSource::Local, permit.ok_or(COME_BACK))
+            }
+        };
         decisions.count(permits.limit, source, verdict.is_ok());
         verdict
     }
@@ -197,10 +195,7 @@ async fn ask(inner: &Inner, permits: Arc<ClusterPermits>) {
         .guarded_store
         .store
         .hold_slots(inner.id, inner.settings.ttl, &wanted);
-    let held = inner
-        .guarded_store
-        .call("hold", inner.settings.call_within, hold)
-        .await;
+    let held = inner.guarded_store.call("hold", CALL_WITHIN, hold).await;
     let (mut refused, mut admitted) = (Vec::new(), Vec::new());
     let (is_answered, mut is_short) = (held.is_ok(), false);
     let must_list = {
