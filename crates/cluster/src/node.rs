@@ -180,20 +180,17 @@ impl Node {
             .await?;
         inner.watcher.heard(&members);
         inner.spawn(supervisor::listen(Arc::clone(&inner), messages));
+        inner.spawn(supervisor::upkeep::upkeep(Arc::clone(&inner)));
         inner.spawn(membership::beat::beat(Arc::clone(&inner)));
         inner.spawn(partitions::read::read(Arc::clone(&inner)));
         inner.spawn(supervisor::attach_waiting(Arc::clone(&inner)));
-        inner.spawn(supervisor::anti_entropy(Arc::clone(&inner)));
-        inner.spawn(supervisor::check_owner(Arc::clone(&inner)));
         inner.spawn(takeover::take_over(Arc::clone(&inner)));
         inner.spawn(takeover::janitor(Arc::clone(&inner)));
         inner.spawn(running::call::register(Arc::clone(&inner)));
         inner.spawn(answers::deliver::try_again(Arc::clone(&inner)));
         inner.spawn(deferred_writes::run::run(Arc::clone(&inner)));
-        inner.spawn(sessions::operations::forget_idle(Arc::clone(&inner)));
         inner.spawn(limits::take::refill(Arc::clone(&inner)));
         inner.spawn(limits::permits::enter::keep(Arc::clone(&inner)));
-        inner.spawn(stream_metrics::measure::measure(Arc::clone(&inner)));
         Ok(Self { inner })
     }
 

@@ -3,19 +3,16 @@
 
 pub(super) mod operations;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
-use super::settings::NodeSettings;
+use super::settings::{NodeSettings, VALIDATED_WITHIN};
 use crate::store::{Principal, SessionKey, Version};
 
 /// Session of a request.
@@ -93,8 +90,10 @@ impl KnownSessions {
         self.cache.remove(&session);
     }
 
-    fn forget_older_than(&self, age: Duration) {
-        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    /// Removes idle sessions from the cache. Their last check is too old for the grace of an outage.
+    /// The next request reads the body with the round trip that it makes anyway.
+    pub(super) fn forget_idle(&self) {
+        let age = u64::try_from(VALIDATED_WITHIN.as_millis()).unwrap_or(u64::MAX);
         let now = self.now();
         self.cache
             .retain(|_, known| now.saturating_sub(known.validated.load(Ordering::Relaxed)) <= age);

@@ -1,8 +1,8 @@
-//! Supervision of connections: attaches them, and holds them while the store is down.
-//! It reads all of them at intervals, which bounds the effect of a lost message
+//! Supervision of connections: attaches them, and holds them while the store is down
 //! (STREAM-8, STREAM-9).
 
 pub(super) mod held;
+pub(super) mod upkeep;
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,8 +12,7 @@ use super::{
     envelope,
     inner::Inner,
     reader::{Connection, Next, Phase},
-    settings::{CALL_WITHIN, HOLD, SLOW_CLIENT, SUPERSEDED},
-    slowness,
+    settings::{CALL_WITHIN, HOLD},
     stream_metrics::Since,
 };
 use crate::{
@@ -196,51 +195,6 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
     lock(&inner.supervisor.held).push(connection);
 }
 
-/// Anti-entropy: reads every connection whose events come from other nodes, until the node stops.
-pub(super) async fn anti_entropy(inner: Arc<Inner>) {
-    let mut recoveries = inner.guarded_store.recoveries();
-    loop {
-        let pause = inner.rng.spread(inner.anti_entropy());
-        let is_back = tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            _ = recoveries.changed() => true,
-            () = tokio::time::sleep(pause) => false,
-        };
-        if is_back {
-            recoveries.mark_unchanged();
-            inner.running.resync();
-        }
-        for connection in inner.connections.all() {
-            look_at(&inner, &connection);
-        }
-    }
-}
-
-fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
-    let standing = connection.standing();
-    let is_stuck = standing
-        .stuck_since
-        .is_some_and(|since| since.elapsed() >= SLOW_CLIENT);
-    match standing.phase {
-        Phase::Ended | Phase::Holding => {}
-        Phase::Demoted if standing.since.elapsed() >= SUPERSEDED => connection.end(),
-        Phase::Attached if is_stuck => connection.end(),
-        Phase::Attached => {
-            // A local writer feeds its connection directly. The exception are events for which the
-            // client's queue was full: they must be read. An idle writer would not notice that the
-            // store did not reply.
-            let is_own =
-                standing.owner == Some(Some(inner.id)) && inner.has_writer(connection.stream);
-            if !is_own || standing.is_unread || standing.gone_since.is_some() {
-                inner.partitions.look(connection);
-            }
-            inner.tend(connection);
-        }
-        Phase::Demoted => {}
-    }
-}
-
 /// Handles messages until the node stops. Waits for nothing else (STREAM-0.1, STREAM-14).
 pub(super) async fn listen(
     inner: Arc<Inner>,
@@ -366,41 +320,9 @@ const fn name(message: &NodeMessage) -> &'static str {
     }
 }
 
-/// Reads answers whose message was lost, and audits streams after a loss of the store, until the
-/// node stops.
-pub(super) async fn check_owner(inner: Arc<Inner>) {
-    let mut incarnation = inner.guarded_store.store.health().incarnation;
-    let mut poll = tokio::time::interval(inner.settings.poll_answers);
-    poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut judge = tokio::time::interval(slowness::TICK);
-    judge.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut streak = 0;
-    loop {
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            _ = judge.tick() => inner.guarded_store.slowness.judge(&mut streak),
-            _ = poll.tick() => inner.poll_answers(inner.settings.poll_answers),
-            changed = incarnation.changed() => {
-                if changed.is_err() {
-                    // The store is gone, and its incarnation cannot change any more.
-                    inner.stop.cancelled().await;
-                    return;
-                }
-                tracing::warn!("the store may have lost writes: every stream is looked at");
-                inner.rolled_back();
-                inner.watcher.audits.notify();
-                for connection in inner.connections.all() {
-                    inner.partitions.mark(&connection);
-                }
-            }
-        }
-    }
-}
-
 impl Inner {
     /// Reads answers of questions whose message may be lost.
-    fn poll_answers(&self, age: Duration) {
+    pub(super) fn poll_answers(&self, age: Duration) {
         for (session, question) in self.questions.waiting(age) {
             self.deferred_writes
                 .add(super::deferred_writes::DeferredWrite::TakeAnswer { session, question });

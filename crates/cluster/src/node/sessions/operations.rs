@@ -22,21 +22,6 @@ use crate::{
 /// Pause between two attempts of a request that waits for the store.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Removes idle sessions from the cache until the node stops. Their last check is too old for the
-/// grace by then. The next request reads the body with the round trip that it makes anyway.
-pub(crate) async fn forget_idle(inner: Arc<Inner>) {
-    let keep = VALIDATED_WITHIN;
-    let mut ticks = tokio::time::interval(keep / 4);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            _ = ticks.tick() => inner.sessions.forget_older_than(keep),
-        }
-    }
-}
-
 /// Checks the session of a request with `begin`.
 pub(crate) async fn begin(
     inner: &Inner,

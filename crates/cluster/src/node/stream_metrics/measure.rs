@@ -2,8 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
+    sync::atomic::Ordering,
 };
 
 use portolan_model::id::TenantId;
@@ -12,23 +11,19 @@ use tokio::time::Instant;
 use super::{MOST, top};
 use crate::{lock, node::inner::Inner};
 
-/// Interval of the inexpensive measurements.
-const OFTEN: Duration = Duration::from_secs(1);
 /// Intervals between two measurements of the streams.
 const STREAMS: u32 = 5;
 
-/// Measures until the node stops or leaves.
-pub(crate) async fn measure(inner: Arc<Inner>) {
-    let mut ticks = tokio::time::interval(OFTEN);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut shown = HashSet::new();
-    for round in 0_u32.. {
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            () = inner.left.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
+/// What the last measurement left.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    round: u32,
+    shown: HashSet<TenantId>,
+}
+
+impl Gauges {
+    /// Measures. Called once a second.
+    pub(crate) fn measure(&mut self, inner: &Inner) {
         if let Some(beat) = inner.watcher.last_beat() {
             metrics::gauge!("beat_age_seconds").set(beat.elapsed().as_secs_f64());
         }
@@ -38,10 +33,11 @@ pub(crate) async fn measure(inner: Arc<Inner>) {
             metrics::gauge!("redis_used_memory_ratio").set(used);
             inner.guarded_store.slowness.filled(used);
         }
-        if round % STREAMS == 0 {
+        if self.round.is_multiple_of(STREAMS) {
             metrics::gauge!("server_requests_open").set(number(inner.questions.len()));
-            streams(&inner, &mut shown);
+            streams(inner, &mut self.shown);
         }
+        self.round = self.round.wrapping_add(1);
     }
 }
 
