@@ -237,7 +237,7 @@ pub struct Event {
 
 /// State of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum StreamState {
     /// Events may still be appended.
     Open,
     /// The log contains the final response.
@@ -274,7 +274,7 @@ pub struct Append {
     /// Events in order; may be empty.
     pub events: Vec<NewEvent>,
     /// Ends the stream. The same step removes the request (`rpc`) from the running ones.
-    pub close: Option<State>,
+    pub close: Option<StreamState>,
     /// Key of the request among the running ones.
     pub rpc: String,
 }
@@ -301,12 +301,12 @@ pub enum Appended {
         /// Number of the last event in the log.
         tail: u64,
         /// State of the stream.
-        state: State,
+        state: StreamState,
     },
     /// The stream has ended.
     Closed {
         /// State in which the stream ended.
-        state: State,
+        state: StreamState,
         /// Number of its last event.
         tail: u64,
     },
@@ -320,7 +320,7 @@ pub struct View {
     /// Owner of the stream; `None` if its owner gave it up.
     pub owner: Option<NodeId>,
     /// State of the stream.
-    pub state: State,
+    pub state: StreamState,
     /// Number of the last event.
     pub tail: u64,
     /// The log is incomplete up to this number, inclusive.

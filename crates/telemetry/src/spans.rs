@@ -16,7 +16,9 @@ use std::{
 
 use opentelemetry::{
     InstrumentationScope, KeyValue,
-    trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState},
+    trace::{
+        SpanContext, SpanId, SpanKind as ExportedKind, Status, TraceFlags, TraceId, TraceState,
+    },
 };
 use opentelemetry_http::{Bytes, HttpClient, HttpError};
 use opentelemetry_otlp::{
@@ -32,7 +34,7 @@ use portolan_config::Share;
 use portolan_net::egress::{
     AllowedDestination, Egress, EgressPolicy, EgressRequest, EgressSetupError, parse_url,
 };
-use portolan_traces::{Finished, Kind, Sink, Twice, Value};
+use portolan_traces::{Finished, Sink, SpanKind, Twice, Value};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -188,9 +190,9 @@ fn data(span: Finished) -> SpanData {
         parent_span_id: span.parent.map_or(SpanId::INVALID, SpanId::from),
         parent_span_is_remote: span.parent_is_remote,
         span_kind: match span.kind {
-            Kind::Server => SpanKind::Server,
-            Kind::Client => SpanKind::Client,
-            Kind::Internal => SpanKind::Internal,
+            SpanKind::Server => ExportedKind::Server,
+            SpanKind::Client => ExportedKind::Client,
+            SpanKind::Internal => ExportedKind::Internal,
         },
         name: span.name.into(),
         start_time: span.began.into(),

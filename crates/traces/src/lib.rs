@@ -19,7 +19,7 @@ use portolan_model::{Clock, Timestamp};
 use self::pace::Pace;
 pub use self::{
     context::Context,
-    span::{Finished, Kind, Span, Value},
+    span::{Finished, Span, SpanKind, Value},
 };
 
 /// Takes spans that are over. It must not wait.
@@ -75,13 +75,13 @@ pub fn call(name: &'static str, client: Option<Context>) -> Option<Span> {
                 || tracer.asked.admits()
                 || Context::root().is_among(tracer.ratio);
             let client = if stays { client } else { client.unsampled() };
-            Some(Span::under(&client, true, name, Kind::Server))
+            Some(Span::under(&client, true, name, SpanKind::Server))
         }
         None => {
             let context = Context::root();
             context
                 .is_among(tracer.ratio)
-                .then(|| Span::root(context, name, Kind::Server))
+                .then(|| Span::root(context, name, SpanKind::Server))
         }
     }
 }

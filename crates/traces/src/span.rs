@@ -8,7 +8,7 @@ use crate::{Context, finished};
 
 /// Role of a span between two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanKind {
     /// It answers a request.
     Server,
     /// It makes one.
@@ -60,7 +60,7 @@ pub struct Finished {
     /// Name of the operation.
     pub name: &'static str,
     /// Its part.
-    pub kind: Kind,
+    pub kind: SpanKind,
     /// When it began.
     pub began: Timestamp,
     /// When it ended.
@@ -76,7 +76,7 @@ struct Record {
     parent: Option<u64>,
     parent_is_remote: bool,
     name: &'static str,
-    kind: Kind,
+    kind: SpanKind,
     began: Timestamp,
     attributes: Vec<(&'static str, Value)>,
     failure: Option<&'static str>,
@@ -95,11 +95,16 @@ struct SpanState {
 }
 
 impl Span {
-    pub(crate) fn root(context: Context, name: &'static str, kind: Kind) -> Self {
+    pub(crate) fn root(context: Context, name: &'static str, kind: SpanKind) -> Self {
         Self::new(context.next(), None, false, name, kind)
     }
 
-    pub(crate) fn under(parent: &Context, is_remote: bool, name: &'static str, kind: Kind) -> Self {
+    pub(crate) fn under(
+        parent: &Context,
+        is_remote: bool,
+        name: &'static str,
+        kind: SpanKind,
+    ) -> Self {
         if !parent.is_sampled() {
             return Self(Box::new(SpanState {
                 context: parent.clone(),
@@ -114,7 +119,7 @@ impl Span {
         parent: Option<u64>,
         parent_is_remote: bool,
         name: &'static str,
-        kind: Kind,
+        kind: SpanKind,
     ) -> Self {
         let record = Record {
             parent,
@@ -134,18 +139,18 @@ impl Span {
     /// Work of the same call that another node began. `None` if it is not recorded, or nothing is here.
     pub fn of_another_node(context: &Context, name: &'static str) -> Option<Self> {
         (crate::is_on() && context.is_sampled())
-            .then(|| Self::under(context, true, name, Kind::Internal))
+            .then(|| Self::under(context, true, name, SpanKind::Internal))
     }
 
     /// A part of this work. `None` if nothing is recorded.
     pub fn part(&self, name: &'static str) -> Option<Self> {
         self.is_recorded()
-            .then(|| Self::under(self.context(), false, name, Kind::Internal))
+            .then(|| Self::under(self.context(), false, name, SpanKind::Internal))
     }
 
     /// Starts a span for a request to another service, which receives [`Span::context`].
     pub fn request(&self, name: &'static str) -> Self {
-        Self::under(self.context(), false, name, Kind::Client)
+        Self::under(self.context(), false, name, SpanKind::Client)
     }
 
     /// Position in the trace.

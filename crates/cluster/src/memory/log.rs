@@ -10,8 +10,8 @@ use crate::{
     fork,
     store::{
         Append, Appended, Attached, Bounds, Class, Create, Cursor, Epoch, Event, INLINE, MOST_SEQ,
-        NodeId, NodeMessage, Principal, Read, ReadWanted, State, StreamKey, TakeOver, TakenOver,
-        View,
+        NodeId, NodeMessage, Principal, Read, ReadWanted, StreamKey, StreamState, TakeOver,
+        TakenOver, View,
     },
 };
 
@@ -28,7 +28,7 @@ impl Stream {
             owner: Some(append.owner),
             epoch: append.epoch,
             epochs,
-            state: State::Open,
+            state: StreamState::Open,
             tail: start,
             bytes: 0,
             dropped: start,
@@ -117,7 +117,7 @@ impl Partition {
             let session = self.session(key.session, now);
             if session.is_some_and(|session| session.ended_until.is_some()) {
                 return Appended::Closed {
-                    state: State::Cancelled,
+                    state: StreamState::Cancelled,
                     tail: 0,
                 };
             }
@@ -158,7 +158,7 @@ impl Partition {
             return Attached::Gone;
         };
         let (position, split) = fork::place(cursor.bounded(), &stream.epochs);
-        if stream.state == State::Open {
+        if stream.state == StreamState::Open {
             if let Some(former) = stream.attached.filter(|former| *former != node) {
                 moment.notify(
                     former,
@@ -186,7 +186,7 @@ impl Partition {
         let ours = stream.generation == wanted.generation;
         if ours
             && stream.tail == wanted.position
-            && stream.state == State::Open
+            && stream.state == StreamState::Open
             && (stream.owner, stream.epoch) == wanted.seen
         {
             return Read::Unchanged;
@@ -200,7 +200,7 @@ impl Partition {
         let overdue = ms(moment.bounds.overdue);
         let Some(stream) = self
             .stream(key, now)
-            .filter(|stream| stream.state == State::Open)
+            .filter(|stream| stream.state == StreamState::Open)
         else {
             return TakenOver::Over;
         };
@@ -284,7 +284,7 @@ impl Session {
                 state: stream.state,
             };
         }
-        if stream.state != State::Open {
+        if stream.state != StreamState::Open {
             return Appended::Closed {
                 state: stream.state,
                 tail: stream.tail,
@@ -346,6 +346,6 @@ impl Session {
 }
 
 /// State in which an append ends its stream; `None` if it does not.
-fn closes(append: &Append) -> Option<State> {
-    append.close.filter(|state| *state != State::Open)
+fn closes(append: &Append) -> Option<StreamState> {
+    append.close.filter(|state| *state != StreamState::Open)
 }

@@ -9,7 +9,7 @@ use crate::{
     Map,
     store::{
         Begin, Bounds, Epoch, Event, Fresh, NodeId, NodeMessage, Nonce, Principal, Remove,
-        SessionKey, State, StreamKey, Update, Version,
+        SessionKey, StreamKey, StreamState, Update, Version,
     },
 };
 
@@ -60,7 +60,7 @@ pub(super) struct Stream {
     pub(super) owner: Option<NodeId>,
     pub(super) epoch: Epoch,
     pub(super) epochs: Vec<(u64, Epoch)>,
-    pub(super) state: State,
+    pub(super) state: StreamState,
     pub(super) tail: u64,
     pub(super) bytes: usize,
     pub(super) dropped: u64,

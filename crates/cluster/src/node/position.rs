@@ -132,7 +132,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::store::State;
+    use crate::store::StreamState;
 
     const fn epoch(term: u32, nonce: u16) -> Epoch {
         Epoch { term, nonce }
@@ -141,7 +141,7 @@ mod tests {
     fn view(generation: u64, tail: u64, dropped: u64, epochs: &[(u64, Epoch)]) -> View {
         View {
             owner: None,
-            state: State::Open,
+            state: StreamState::Open,
             tail,
             dropped,
             generation,

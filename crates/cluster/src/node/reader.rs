@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     fork, lock,
-    store::{Class, Cursor, Epoch, Event, NodeId, Principal, State, StreamKey, View},
+    store::{Class, Cursor, Epoch, Event, NodeId, Principal, StreamKey, StreamState, View},
 };
 
 /// Item that a client's connection receives.
@@ -349,7 +349,7 @@ impl Connection {
         generation: u64,
         epoch: Epoch,
         tail: u64,
-        state: State,
+        state: StreamState,
         since: Since,
         events: impl IntoIterator<Item = OfferedEvent>,
     ) -> Next {
@@ -380,7 +380,7 @@ impl Connection {
             inside.put_event(Some(since), (event.seq, epoch), event.class, event.payload);
         }
         let has_all = inside.position.at.seq >= tail;
-        if has_all && state != State::Open {
+        if has_all && state != StreamState::Open {
             inside.enter(Phase::Ended);
         }
         Self::wake(&mut inside);
@@ -460,7 +460,7 @@ impl Connection {
             }
             Judgement::LostTakeover => {
                 inside.note(&view);
-                return if view.state == State::Open {
+                return if view.state == StreamState::Open {
                     Next::TakeOver
                 } else {
                     Next::LastWord
@@ -499,7 +499,7 @@ impl Connection {
         }
         inside.notified = None;
         inside.position.reached(view.tail, &view);
-        if view.state != State::Open {
+        if view.state != StreamState::Open {
             inside.enter(Phase::Ended);
             Self::wake(inside);
         }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     fork, lock,
-    store::{Attached, Class, Cursor, Epoch, NodeMessage, SessionKey, State},
+    store::{Attached, Class, Cursor, Epoch, NodeMessage, SessionKey, StreamState},
 };
 
 /// Pause between two attempts to attach held connections.
@@ -113,7 +113,7 @@ async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachme
             Ok(Attached::Gone) => return Attachment::Gone,
             Ok(Attached::Stream { view, .. }) => view,
         };
-        if view.state == State::Open {
+        if view.state == StreamState::Open {
             // The stream came back meanwhile.
             return Attachment::Unanswered;
         }

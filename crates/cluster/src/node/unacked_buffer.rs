@@ -6,7 +6,7 @@ use std::{collections::VecDeque, time::Duration};
 use bytes::Bytes;
 
 use super::settings::BATCH;
-use crate::store::{Append, Appended, Class, Create, Epoch, NewEvent, NodeId, State};
+use crate::store::{Append, Appended, Class, Create, Epoch, NewEvent, NodeId, StreamState};
 
 /// Event with its number.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub(super) struct UnackedBuffer {
     /// Events with dense numbers up to `next`.
     entries: VecDeque<UnackedEvent>,
     bytes: usize,
-    close: Option<State>,
+    close: Option<StreamState>,
     is_closed: bool,
 }
 
@@ -113,13 +113,15 @@ impl UnackedBuffer {
     }
 
     /// State of the stream in the log.
-    pub(super) fn state(&self) -> State {
-        self.close.filter(|_| self.is_closed).unwrap_or(State::Open)
+    pub(super) fn state(&self) -> StreamState {
+        self.close
+            .filter(|_| self.is_closed)
+            .unwrap_or(StreamState::Open)
     }
 
     /// State of the stream after all events are in the log.
-    pub(super) fn ending(&self) -> State {
-        self.close.unwrap_or(State::Open)
+    pub(super) fn ending(&self) -> StreamState {
+        self.close.unwrap_or(StreamState::Open)
     }
 
     pub(super) const fn is_closing(&self) -> bool {
@@ -156,7 +158,7 @@ impl UnackedBuffer {
     }
 
     /// Marks the stream as complete: no event follows.
-    pub(super) const fn close(&mut self, state: State) {
+    pub(super) const fn close(&mut self, state: StreamState) {
         self.close = Some(state);
     }
 
@@ -222,7 +224,7 @@ impl UnackedBuffer {
             Appended::Fenced => AppendVerdict::Fenced,
             Appended::Tail {
                 tail,
-                state: State::Open,
+                state: StreamState::Open,
             } => self.found_open(*tail),
             Appended::Tail { tail, state } | Appended::Closed { state, tail } => {
                 if Some(*state) == self.close && *tail == self.last() {
@@ -359,9 +361,9 @@ mod tests {
             unacked.answered(&sent, &done(32)),
             AppendVerdict::Acked { healed: false }
         );
-        unacked.close(State::Closed);
+        unacked.close(StreamState::Closed);
         let sent = send(&unacked);
-        assert!(sent.append.create.is_none() && sent.append.close == Some(State::Closed));
+        assert!(sent.append.create.is_none() && sent.append.close == Some(StreamState::Closed));
         assert_eq!(
             unacked.answered(&sent, &done(40)),
             AppendVerdict::Acked { healed: false }
@@ -380,7 +382,7 @@ mod tests {
         assert_eq!(sent.append.expect, again.append.expect);
         let reply = Appended::Tail {
             tail: 3,
-            state: State::Open,
+            state: StreamState::Open,
         };
         assert_eq!(
             unacked.answered(&again, &reply),
@@ -393,11 +395,11 @@ mod tests {
     fn a_lost_reply_of_the_close_is_recognised_too() {
         let mut unacked = unacked(BOUNDS);
         add(&mut unacked, 1);
-        unacked.close(State::Closed);
+        unacked.close(StreamState::Closed);
         let sent = send(&unacked);
         let reply = Appended::Tail {
             tail: 1,
-            state: State::Closed,
+            state: StreamState::Closed,
         };
         assert_eq!(
             unacked.answered(&sent, &reply),
@@ -408,7 +410,7 @@ mod tests {
         assert!(audit.append.events.is_empty() && audit.append.close.is_none());
         let reply = Appended::Closed {
             tail: 1,
-            state: State::Closed,
+            state: StreamState::Closed,
         };
         assert_eq!(
             unacked.answered(&audit, &reply),
@@ -422,19 +424,19 @@ mod tests {
         add(&mut unacked, 5);
         let sent = send(&unacked);
         unacked.answered(&sent, &done(5));
-        unacked.close(State::Closed);
+        unacked.close(StreamState::Closed);
         let sent = send(&unacked);
         unacked.answered(&sent, &done(5));
         assert!(unacked.is_closed());
         let audit = send(&unacked);
         let reply = Appended::Tail {
             tail: 2,
-            state: State::Open,
+            state: StreamState::Open,
         };
         assert_eq!(unacked.answered(&audit, &reply), AppendVerdict::Rewound);
         let sent = send(&unacked);
         assert_eq!((sent.append.expect, sent.append.events.len()), (2, 3));
-        assert_eq!(sent.append.close, Some(State::Closed));
+        assert_eq!(sent.append.close, Some(StreamState::Closed));
     }
 
     #[test]
@@ -455,7 +457,7 @@ mod tests {
         // A tail before the oldest buffered event cannot be repaired.
         let reply = Appended::Tail {
             tail: 3,
-            state: State::Open,
+            state: StreamState::Open,
         };
         assert_eq!(unacked.answered(&sent, &reply), AppendVerdict::Broken);
     }
@@ -483,13 +485,13 @@ mod tests {
             AppendVerdict::Fenced
         );
         let reply = Appended::Closed {
-            state: State::Cancelled,
+            state: StreamState::Cancelled,
             tail: 0,
         };
         assert_eq!(unacked.answered(&sent, &reply), AppendVerdict::Ended);
         let reply = Appended::Tail {
             tail: 9,
-            state: State::Open,
+            state: StreamState::Open,
         };
         assert_eq!(unacked.answered(&sent, &reply), AppendVerdict::Broken);
     }

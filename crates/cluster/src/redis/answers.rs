@@ -6,7 +6,7 @@ use bytes::Bytes;
 use redis::Value;
 
 use super::messages::text::{parse_attempt, parse_class, parse_owner, parse_state};
-use crate::store::{Epoch, Event, NodeId, Result, State, StoreError, Version, View};
+use crate::store::{Epoch, Event, NodeId, Result, StoreError, StreamState, Version, View};
 
 /// Elements of a reply, which are taken one after the other.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl ScriptReply {
         parse_owner(&text).ok_or_else(|| self.corrupt())
     }
 
-    pub(super) fn state(&mut self) -> Result<State> {
+    pub(super) fn state(&mut self) -> Result<StreamState> {
         let text = self.bytes()?;
         parse_state(&text).ok_or_else(|| self.corrupt())
     }

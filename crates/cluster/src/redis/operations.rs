@@ -20,7 +20,7 @@ use crate::store::{
     Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Health, HeldSlots,
     HoldSlots, INLINE, MOST_SEQ, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS,
     Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut, Registered, Remove,
-    Result, Routed, SessionKey, State, Store, StoreError, StreamKey, TakeOver, TakeTokens,
+    Result, Routed, SessionKey, Store, StoreError, StreamKey, StreamState, TakeOver, TakeTokens,
     TakenOver, TakenTokens, Update, Version,
 };
 
@@ -44,11 +44,11 @@ const fn class_text(class: Class) -> &'static str {
     }
 }
 
-const fn close_text(close: Option<State>) -> &'static str {
+const fn close_text(close: Option<StreamState>) -> &'static str {
     match close {
-        None | Some(State::Open) => "-",
-        Some(State::Closed) => "C",
-        Some(State::Cancelled) => "X",
+        None | Some(StreamState::Open) => "-",
+        Some(StreamState::Closed) => "C",
+        Some(StreamState::Cancelled) => "X",
     }
 }
 

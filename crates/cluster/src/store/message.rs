@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Epoch, Event, NodeId, SessionKey, State, StreamKey};
+use super::{Epoch, Event, NodeId, SessionKey, StreamKey, StreamState};
 
 /// Message to a node. A lost, repeated or reordered message only delays work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum NodeMessage {
         /// Number of the last event.
         tail: u64,
         /// State of the stream.
-        state: State,
+        state: StreamState,
         /// The event, if there was only one and it is small.
         event: Option<Event>,
     },

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use portolan_cluster::{
     memory::MemoryStore,
     store::{
-        Appended, Begin, Bounds, Class, NodeMessage, Registered, Routed, State, Store, TakenOver,
-        Update,
+        Appended, Begin, Bounds, Class, NodeMessage, Registered, Routed, Store, StreamState,
+        TakenOver, Update,
     },
 };
 use portolan_model::{Clock, Timestamp};
@@ -57,7 +57,7 @@ async fn what_was_applied_without_a_reply_is_recognised_when_repeated() {
         assert!(is_down(&store.append(key, &first).await));
         let tail = Appended::Tail {
             tail: 2,
-            state: State::Open,
+            state: StreamState::Open,
         };
         assert_eq!(
             store.append(key, &first).await,
@@ -122,7 +122,7 @@ async fn what_was_applied_without_a_reply_is_recognised_when_repeated() {
         assert!(is_down(&store.append(key, &last).await));
         let tail = Appended::Tail {
             tail: 3,
-            state: State::Closed,
+            state: StreamState::Closed,
         };
         assert_eq!(store.append(key, &last).await, Ok(tail), "{name}");
 

@@ -10,8 +10,8 @@ use std::{
 use bytes::Bytes;
 use portolan_cluster::store::{
     Append, Appended, Attached, Begin, Bounds, Class, Create, Cursor, Epoch, Event, INLINE, NodeId,
-    NodeMessage, Nonce, Principal, Read, ReadWanted, Registered, Routed, SessionKey, State,
-    StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version, View,
+    NodeMessage, Nonce, Principal, Read, ReadWanted, Registered, Routed, SessionKey, StreamKey,
+    StreamState, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version, View,
 };
 
 use crate::{
@@ -69,7 +69,7 @@ struct Stream {
     owner: Option<NodeId>,
     /// Epochs above 1 with their starts. The last one is current.
     epochs: Vec<(u64, Epoch)>,
-    state: State,
+    state: StreamState,
     tail: u64,
     dropped: u64,
     attached: Option<NodeId>,
@@ -91,7 +91,7 @@ impl Stream {
         Self {
             owner: Some(append.owner),
             epochs,
-            state: State::Open,
+            state: StreamState::Open,
             tail: create.start,
             dropped: create.start,
             attached: Some(append.owner),
@@ -320,7 +320,7 @@ impl Model {
                     for (nonce, stream) in &self.session(key).streams {
                         if key.partition() == partition
                             && stream.owner == *node
-                            && stream.state == State::Open
+                            && stream.state == StreamState::Open
                         {
                             owned.push(StreamKey {
                                 session: key,
@@ -384,7 +384,7 @@ impl Model {
         let session = self.session(key.session);
         if session.ended.is_some() {
             return Appended::Closed {
-                state: State::Cancelled,
+                state: StreamState::Cancelled,
                 tail: 0,
             };
         }
@@ -408,7 +408,7 @@ impl Model {
                 state: stream.state,
             };
         }
-        if stream.state != State::Open {
+        if stream.state != StreamState::Open {
             return Appended::Closed {
                 state: stream.state,
                 tail: stream.tail,
@@ -499,7 +499,7 @@ impl Model {
         };
         let (position, split) = stream.place(cursor);
         let mut superseded = (None, stream.generation);
-        if stream.state == State::Open {
+        if stream.state == StreamState::Open {
             superseded.0 = stream.attached.filter(|former| *former != node);
             stream.attached = Some(node);
             stream.generation += 1;
@@ -527,7 +527,7 @@ impl Model {
         };
         let holder = stream.generation == wanted.generation;
         let same = (stream.owner, stream.epoch()) == wanted.seen;
-        if holder && same && stream.tail == wanted.position && stream.state == State::Open {
+        if holder && same && stream.tail == wanted.position && stream.state == StreamState::Open {
             return Read::Unchanged;
         }
         let from = holder.then_some(wanted.position);
@@ -540,7 +540,7 @@ impl Model {
         let Some(stream) = session
             .streams
             .get_mut(&take_over.stream.nonce)
-            .filter(|stream| stream.state == State::Open)
+            .filter(|stream| stream.state == StreamState::Open)
         else {
             return TakenOver::Over;
         };

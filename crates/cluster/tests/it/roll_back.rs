@@ -4,7 +4,7 @@
 use portolan_cluster::{
     fork,
     memory::MemoryStore,
-    store::{Append, Appended, Bounds, Class, Epoch, NodeMessage, State, Store, TakeOver},
+    store::{Append, Appended, Bounds, Class, Epoch, NodeMessage, Store, StreamState, TakeOver},
 };
 use portolan_model::{Clock, Timestamp};
 
@@ -58,7 +58,7 @@ async fn an_owner_heals_its_stream_from_its_ring() {
     store.roll_back(&two);
     let tail = Appended::Tail {
         tail: 2,
-        state: State::Open,
+        state: StreamState::Open,
     };
     assert_eq!(store.append(key, &append(4, Vec::new())).await, Ok(tail));
     let again = append(2, vec![note("3"), note("4")]);

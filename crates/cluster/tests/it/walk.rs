@@ -6,8 +6,8 @@ use std::{collections::HashMap, time::Duration};
 use bytes::Bytes;
 use portolan_cluster::store::{
     Append, Appended, Attached, Begin, Class, Create, Cursor, Epoch, Fresh, NewEvent, NodeId,
-    Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey, State, Store,
-    StreamKey, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version,
+    Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey, Store, StreamKey,
+    StreamState, TakeOver, TakeTokens, TakenOver, TakenTokens, Update, Version,
 };
 use proptest::prelude::*;
 
@@ -240,8 +240,8 @@ impl Draw {
             }),
             events,
             close: match self.kind {
-                0..=2 => Some(State::Closed),
-                3 => Some(State::Cancelled),
+                0..=2 => Some(StreamState::Closed),
+                3 => Some(StreamState::Cancelled),
                 _ => None,
             },
             rpc: format!("i:{}", self.name),

@@ -201,7 +201,7 @@ pub async fn end(
 
 /// A live session as its person sees it in a list.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct ListedSession {
     /// Its id.
     pub id: SessionId,
     /// Begin.
@@ -219,7 +219,7 @@ pub async fn list(
     tx: &mut SystemTx,
     user: UserId,
     now: Timestamp,
-) -> Result<Vec<Listed>, StorageError> {
+) -> Result<Vec<ListedSession>, StorageError> {
     let rows = sqlx::query!(
         "select id, created_at, last_seen_at, ip_block, ua_label from browser_sessions
          where user_id = $1 and ended_at is null and expires_at > $2 order by last_seen_at desc, id desc limit 100",
@@ -230,7 +230,7 @@ pub async fn list(
     .await?;
     Ok(rows
         .into_iter()
-        .map(|row| Listed {
+        .map(|row| ListedSession {
             id: row.id.into(),
             created_at: row.created_at,
             last_seen_at: row.last_seen_at,

@@ -24,7 +24,7 @@ use crate::{
 
 /// A call of such an API.
 #[derive(Debug)]
-pub(crate) struct Opened<'a> {
+pub(crate) struct AccountCall<'a> {
     pub(crate) state: &'a Backends,
     pub(crate) linking: Linking<'a>,
     /// The request without the token.
@@ -73,7 +73,7 @@ impl From<NoToken> for Closed {
     }
 }
 
-impl Opened<'_> {
+impl AccountCall<'_> {
     /// Makes the call. Errors are part of the result.
     pub(crate) async fn call(&self, tool: &CompiledTool, arguments: &Value) -> Called {
         let mut asked = false;

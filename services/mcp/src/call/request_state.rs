@@ -58,7 +58,7 @@ pub(crate) struct SuspendedAt {
 
 /// The contents of a valid state.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum OpenedState {
     /// A suspended call waits for this request (MCP-X-22).
     Suspended(SuspendedAt),
     /// Call the upstream again (MCP-X-29).
@@ -118,7 +118,7 @@ impl Call {
     }
 
     /// Opens a client's state, and checks caller, server and request.
-    pub(crate) fn open(&self, text: &str) -> Result<Opened, McpError> {
+    pub(crate) fn open(&self, text: &str) -> Result<OpenedState, McpError> {
         self.read_state(text).map_err(|why| self.refuse(why))
     }
 
@@ -127,7 +127,7 @@ impl Call {
         self.fail(&ErrorKind::RequestState(why))
     }
 
-    fn read_state(&self, text: &str) -> Result<Opened, &'static str> {
+    fn read_state(&self, text: &str) -> Result<OpenedState, &'static str> {
         if text.len() > LONGEST_STATE {
             return Err(INVALID);
         }
@@ -151,7 +151,7 @@ impl Call {
                 nonce,
                 seq,
                 epoch,
-            } => Opened::Suspended(SuspendedAt {
+            } => OpenedState::Suspended(SuspendedAt {
                 stream: StreamKey {
                     session: SessionKey(session),
                     nonce: Nonce(nonce),
@@ -162,7 +162,7 @@ impl Call {
                 },
                 round,
             }),
-            About::HandedOn(state) => Opened::HandedOn(Continued {
+            About::HandedOn(state) => OpenedState::HandedOn(Continued {
                 responses: None,
                 state,
                 round,

@@ -176,7 +176,7 @@ struct SuspendedCall {
 }
 
 /// Why a suspended call ended.
-enum End {
+enum SuspendedEnd {
     /// It finished by itself.
     Done(Result<Vec<u8>, McpError>),
     /// Its client did not come back.
@@ -296,7 +296,7 @@ impl SuspendedCall {
             }
         };
         let visible = match over {
-            End::Done(outcome) => {
+            SuspendedEnd::Done(outcome) => {
                 let mut rest = Vec::new();
                 while let Ok(said) = self.said.try_recv() {
                     rest.extend(Frame::notice(&mut self.paced, said));
@@ -314,8 +314,8 @@ impl SuspendedCall {
                 }
                 return;
             }
-            End::Stopped => return self.writer.cancel(),
-            End::Forgotten => {
+            SuspendedEnd::Stopped => return self.writer.cancel(),
+            SuspendedEnd::Forgotten => {
                 for waiting in self.waiting.drain(..) {
                     waiting.question.give(Err(Unanswered::TimedOut));
                 }
@@ -324,7 +324,7 @@ impl SuspendedCall {
                 let _ended = tokio::time::timeout(GRACE, &mut self.work).await;
                 Visible::TimedOut(Awaited::Client)
             }
-            End::TooOften => Visible::TooManyRounds,
+            SuspendedEnd::TooOften => Visible::TooManyRounds,
         };
         match final_frame(&self.call.visible(&visible)) {
             Some(frame) => self.writer.finish(frame),
@@ -333,9 +333,9 @@ impl SuspendedCall {
     }
 
     /// One round: asks, and gives the answers to the askers. Questions without an answer stay.
-    async fn ask(&mut self) -> Result<(), End> {
+    async fn ask(&mut self) -> Result<(), SuspendedEnd> {
         if self.round >= MOST_ROUNDS {
-            return Err(End::TooOften);
+            return Err(SuspendedEnd::TooOften);
         }
         self.round += 1;
         let question = format!("r{}", self.round);
@@ -349,10 +349,10 @@ impl SuspendedCall {
         let answer = loop {
             tokio::select! {
                 biased;
-                outcome = &mut self.work => return Err(End::Done(outcome)),
-                () = self.place.cancelled.cancelled() => return Err(End::Stopped),
-                () = self.call.caller.revoked.cancelled() => return Err(End::Stopped),
-                () = fenced.cancelled() => return Err(End::Stopped),
+                outcome = &mut self.work => return Err(SuspendedEnd::Done(outcome)),
+                () = self.place.cancelled.cancelled() => return Err(SuspendedEnd::Stopped),
+                () = self.call.caller.revoked.cancelled() => return Err(SuspendedEnd::Stopped),
+                () = fenced.cancelled() => return Err(SuspendedEnd::Stopped),
                 answer = &mut asking => break answer,
                 // MCP-X-76: notifications have no reader now. A question waits for the next round.
                 Some(said) = self.said.recv(), if self.waiting.len() < 2 * AT_ONCE => {
@@ -361,7 +361,7 @@ impl SuspendedCall {
                         self.waiting.push(Waiting { key: format!("q{}", self.keys), question, tries: 0 });
                     }
                 }
-                () = sleep_until(patience) => return Err(End::Forgotten),
+                () = sleep_until(patience) => return Err(SuspendedEnd::Forgotten),
             }
         };
         match answer {
@@ -369,7 +369,7 @@ impl SuspendedCall {
                 self.take(&responses);
                 Ok(())
             }
-            Err(Over::Over | Over::TooManyQuestions) => Err(End::Stopped),
+            Err(Over::Over | Over::TooManyQuestions) => Err(SuspendedEnd::Stopped),
         }
     }
 
@@ -405,19 +405,19 @@ impl SuspendedCall {
     }
 
     /// Runs the call until it asks again.
-    async fn go_on(&mut self) -> Result<(), End> {
+    async fn go_on(&mut self) -> Result<(), SuspendedEnd> {
         let fenced = self.writer.fenced();
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut self.work => return Err(End::Done(outcome)),
-                () = self.place.cancelled.cancelled() => return Err(End::Stopped),
-                () = self.call.caller.revoked.cancelled() => return Err(End::Stopped),
-                () = fenced.cancelled() => return Err(End::Stopped),
-                () = sleep_until(self.until) => return Err(End::Forgotten),
+                outcome = &mut self.work => return Err(SuspendedEnd::Done(outcome)),
+                () = self.place.cancelled.cancelled() => return Err(SuspendedEnd::Stopped),
+                () = self.call.caller.revoked.cancelled() => return Err(SuspendedEnd::Stopped),
+                () = fenced.cancelled() => return Err(SuspendedEnd::Stopped),
+                () = sleep_until(self.until) => return Err(SuspendedEnd::Forgotten),
                 notice = self.paced.due() => {
                     if self.writer.push(Class::Notification, notice).await.is_err() {
-                        return Err(End::Stopped);
+                        return Err(SuspendedEnd::Stopped);
                     }
                 }
                 Some(said) = self.said.recv() => {
@@ -426,14 +426,14 @@ impl SuspendedCall {
                             self.keys += 1;
                             self.waiting.push(Waiting { key: format!("q{}", self.keys), question, tries: 0 });
                             let ended = gather(&mut self.work, &mut self.said, &mut self.waiting, &mut self.keys).await;
-                            return ended.map_or(Ok(()), |outcome| Err(End::Done(outcome)));
+                            return ended.map_or(Ok(()), |outcome| Err(SuspendedEnd::Done(outcome)));
                         }
                         said => Frame::notice(&mut self.paced, said),
                     };
                     if let Some(notice) = notice
                         && self.writer.push(Class::Notification, notice).await.is_err()
                     {
-                        return Err(End::Stopped);
+                        return Err(SuspendedEnd::Stopped);
                     }
                 }
             }

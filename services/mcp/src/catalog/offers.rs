@@ -27,7 +27,7 @@ use serde_json::json;
 use crate::catalog::{
     backend::Access,
     marks::Marks,
-    pages::{List, Listed, Pages},
+    pages::{List, ListItem, Pages},
     renames::Renames,
     server::{Source, dress, others},
     upstream::{UpstreamPlace, UpstreamSource},
@@ -97,7 +97,7 @@ pub(crate) struct HttpRead {
     pub(crate) access: Access,
 }
 
-impl Listed for Prompt {
+impl ListItem for Prompt {
     fn key(&self) -> &str {
         &self.listed.name
     }
@@ -134,7 +134,7 @@ impl Resource {
     }
 }
 
-impl Listed for Resource {
+impl ListItem for Resource {
     fn key(&self) -> &str {
         self.uri()
     }

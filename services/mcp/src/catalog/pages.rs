@@ -56,14 +56,14 @@ impl List {
 }
 
 /// An entry of a list.
-pub(crate) trait Listed {
+pub(crate) trait ListItem {
     /// The key by which the list is sorted.
     fn key(&self) -> &str;
     /// The entry in the form of the revision.
     fn json(&self, revision: Revision) -> Vec<u8>;
 }
 
-impl<T: Listed> Listed for &T {
+impl<T: ListItem> ListItem for &T {
     fn key(&self) -> &str {
         (*self).key()
     }
@@ -72,7 +72,7 @@ impl<T: Listed> Listed for &T {
     }
 }
 
-impl Listed for Tool {
+impl ListItem for Tool {
     fn key(&self) -> &str {
         &self.name
     }
@@ -105,7 +105,7 @@ impl Page {
         }
     }
 
-    fn of<T: Listed>(
+    fn of<T: ListItem>(
         list: List,
         entries: &[T],
         more: bool,
@@ -152,7 +152,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    pub(crate) fn write<T: Listed>(
+    pub(crate) fn write<T: ListItem>(
         list: List,
         entries: &[T],
         revision: Revision,
@@ -188,7 +188,7 @@ impl Pages {
     ///
     /// The entry `key` may have been removed (MCP-PG-3). Page boundaries stay the same; after a
     /// change of the list, the entries in between are written for this answer alone.
-    pub(crate) fn after<T: Listed>(
+    pub(crate) fn after<T: ListItem>(
         &self,
         key: &str,
         entries: &[T],

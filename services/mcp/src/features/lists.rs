@@ -8,7 +8,7 @@ use crate::{
     call::Call,
     caller::Caller,
     catalog::{
-        pages::{List, ListParams, Listed, Page, Pages},
+        pages::{List, ListItem, ListParams, Page, Pages},
         server::Server,
     },
     error::McpError,
@@ -37,7 +37,7 @@ pub(crate) fn answer(call: &Call, list: List) -> Result<Vec<u8>, McpError> {
     }
 }
 
-fn page<T: Listed>(
+fn page<T: ListItem>(
     call: &Call,
     list: List,
     pages: &Pages,

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use crate::{
     backends::{
         account::Linking,
-        http::{Called, Opened},
+        http::{AccountCall, Called},
     },
     call::Call,
     catalog::{
@@ -159,7 +159,7 @@ async fn asked(
             answer
         }
         Access::Account(accounts) => {
-            let opened = Opened {
+            let opened = AccountCall {
                 state,
                 linking: Linking {
                     accounts,

@@ -24,7 +24,7 @@ use crate::{
     tasks::{
         caller_tasks::{CallerTasks, TTL, TTL_AT_LEAST, TTL_AT_MOST},
         record::Record,
-        run::Opened,
+        run::OpenedTask,
     },
 };
 
@@ -235,7 +235,7 @@ pub(crate) async fn begin(
     let call = &run.call;
     let revision = call.revision;
     let caller_tasks = CallerTasks::new(state, &call.caller, &call.server);
-    let opened = Opened::new(caller_tasks, revision, ttl(wish.ttl), Some(session)).await;
+    let opened = OpenedTask::new(caller_tasks, revision, ttl(wish.ttl), Some(session)).await;
     let opened = opened.map_err(|why| why.refuse(revision, &call.id))?;
     let body = call.result(&opened.created());
     let (channel, said) = ClientChannel::of_task(revision, call.client.capabilities.clone());

@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::{
     backends::{
         account::Linking,
-        http::{Called, Opened},
+        http::{AccountCall, Called},
         services::Backends,
         upstream::{conversation::LONGEST_CALL, forward::forward, request::Forward},
     },
@@ -276,7 +276,7 @@ impl ToolCall {
     ) -> Result<Vec<u8>, McpError> {
         let call = linking.call;
         let span = run_span(call);
-        let opened = Opened {
+        let opened = AccountCall {
             state,
             linking,
             calling: Calling {

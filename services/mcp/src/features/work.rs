@@ -12,7 +12,7 @@ use crate::{
     call::{
         Call, Running,
         client_channel::ClientChannel,
-        request_state::{Continued, Opened},
+        request_state::{Continued, OpenedState},
         retry::Retry,
     },
     error::McpError,
@@ -119,8 +119,8 @@ pub(crate) fn earlier(call: &mut Call, brought: Brought) -> Result<Option<Retry>
             round: 1,
         }),
         Some(state) => match call.open(&state)? {
-            Opened::Suspended(at) => return Ok(Some(Retry { at, responses })),
-            Opened::HandedOn(earlier) => Some(Continued {
+            OpenedState::Suspended(at) => return Ok(Some(Retry { at, responses })),
+            OpenedState::HandedOn(earlier) => Some(Continued {
                 responses,
                 ..earlier
             }),

@@ -31,7 +31,7 @@ use crate::{
     streams::{
         reader::{Farewell, Holding, respond},
         services::StreamServices,
-        tag::{Kind, Seen, StreamSubscriptions, Tag, reconnect_after, since},
+        tag::{Seen, StreamKind, StreamSubscriptions, Tag, reconnect_after, since},
     },
     target::{Target, Transport},
     tasks::caller_tasks::{CallerTasks, NoTask},
@@ -117,7 +117,7 @@ pub(crate) fn open_for_session(
     let has_come_back = known.is_some();
     let known = known.map_or(body.marks, |(_, marks)| marks);
     let stream = random::bytes::<8>().map_err(|_| McpError::Unavailable)?;
-    let kind = Kind::Session {
+    let kind = StreamKind::Session {
         session,
         stream,
         sequence: AtomicU32::new(0),
@@ -243,7 +243,7 @@ pub(crate) async fn open_for_listen(
         uris,
         task_ids: (!task_ids.is_empty()).then_some(task_ids),
     };
-    let kind = Kind::Listen {
+    let kind = StreamKind::Listen {
         id: id.clone(),
         filter: honoured.clone(),
         tasks: tasks.into(),
@@ -293,7 +293,7 @@ pub(crate) fn open(
     limit: usize,
     seen: Mutex<Seen>,
     subscriptions: Vec<Subscription>,
-    kind: Kind,
+    kind: StreamKind,
 ) -> Option<OpenStream<Tag>> {
     let server = context.server;
     let tag = Tag {

@@ -10,7 +10,7 @@ use crate::{
     session::LiveSession,
     streams::{
         services::StreamServices,
-        tag::{DOORBELL, Kind, Tag},
+        tag::{DOORBELL, StreamKind, Tag},
     },
     upstream_subscriptions::{self, Subscription},
 };
@@ -35,8 +35,8 @@ impl Tag {
             return;
         }
         let uris: Vec<String> = match &self.kind {
-            Kind::Listen { filter, .. } => filter.uris.clone(),
-            Kind::Session { .. } => subscriptions
+            StreamKind::Listen { filter, .. } => filter.uris.clone(),
+            StreamKind::Session { .. } => subscriptions
                 .of
                 .iter()
                 .flat_map(Subscription::all_names)
@@ -53,7 +53,7 @@ impl Tag {
     /// Any node may change the record. A change that this node receives meanwhile is newer than the
     /// record.
     pub(crate) async fn follow(&self, state: &StreamServices) {
-        let Kind::Session { session, .. } = &self.kind else {
+        let StreamKind::Session { session, .. } = &self.kind else {
             return;
         };
         loop {
@@ -146,6 +146,6 @@ pub(crate) fn of_session(
 ) -> impl Iterator<Item = Arc<Tag>> {
     let tags = state.streams.tags(tenant).into_iter();
     tags.filter(
-        move |tag| matches!(&tag.kind, Kind::Session { session: id, .. } if id.key == session),
+        move |tag| matches!(&tag.kind, StreamKind::Session { session: id, .. } if id.key == session),
     )
 }

@@ -42,7 +42,7 @@ pub(crate) struct Tag {
     pub(crate) seen: Mutex<Seen>,
     /// The subscriptions at upstream servers (MCP-X-41, MCP-X-42).
     pub(crate) subscriptions: Mutex<StreamSubscriptions>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: StreamKind,
 }
 
 /// The subscriptions, one for each server, and the number of their changes.
@@ -53,7 +53,7 @@ pub(crate) struct StreamSubscriptions {
 }
 
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum StreamKind {
     Session {
         session: SessionId,
         stream: [u8; 8],
@@ -147,11 +147,11 @@ impl Seen {
 impl Tag {
     /// Whether it is the named stream of a session.
     pub(crate) fn is_stream(&self, named: [u8; 8]) -> bool {
-        matches!(self.kind, Kind::Session { stream, .. } if stream == named)
+        matches!(self.kind, StreamKind::Session { stream, .. } if stream == named)
     }
 
     pub(crate) fn is_of_http_sse(&self) -> bool {
-        matches!(self.kind, Kind::Session { http_sse: true, .. })
+        matches!(self.kind, StreamKind::Session { http_sse: true, .. })
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -188,13 +188,13 @@ impl Tag {
     /// read from its record, since any node may have changed them.
     pub(crate) async fn compare(&self, state: &NodeContext, server: &Server) {
         match &self.kind {
-            Kind::Listen { filter, .. } => {
+            StreamKind::Listen { filter, .. } => {
                 let uris = filter.uris.iter().map(|uri| (uri.clone(), None));
                 let subscribed: Vec<_> = uris.collect();
                 let mut seen = self.seen();
                 seen.note(server, |list| filter.wants(list), &subscribed);
             }
-            Kind::Session {
+            StreamKind::Session {
                 session,
                 initialized,
                 ..
@@ -219,7 +219,7 @@ impl Tag {
 
     /// Whether notifications may be sent (MCP-L-6).
     pub(crate) async fn is_ready(&self, state: &NodeContext) -> bool {
-        let Kind::Session {
+        let StreamKind::Session {
             session,
             initialized,
             ..
@@ -269,8 +269,8 @@ impl Tag {
         notice: impl Fn(Option<&RequestId>) -> Vec<u8>,
     ) -> Bytes {
         let frame = match &self.kind {
-            Kind::Listen { id, .. } => sse::message(None, &notice(Some(id))),
-            Kind::Session {
+            StreamKind::Listen { id, .. } => sse::message(None, &notice(Some(id))),
+            StreamKind::Session {
                 session,
                 stream,
                 sequence,

@@ -23,7 +23,7 @@ use crate::{
     streams::{
         audience::leave,
         services::StreamServices,
-        tag::{DOORBELL, Kind, Tag},
+        tag::{DOORBELL, StreamKind, Tag},
         task_news::{Next, TaskNews},
     },
     tasks::caller_tasks::{CallerTasks, Shown},
@@ -41,11 +41,11 @@ pub(crate) fn attend(state: &StreamServices, open: &OpenStream<Tag>) -> Option<A
     let mut index = state.audience.lock();
     let number = index.next;
     match &open.tag.kind {
-        Kind::Session { session, .. } if session.revision.facts().tasks == Tasks::Core => {
+        StreamKind::Session { session, .. } if session.revision.facts().tasks == Tasks::Core => {
             let streams = index.sessions.entry(session.key).or_default();
             streams.push((number, open.doorway()));
         }
-        Kind::Listen { tasks, .. } if !tasks.is_empty() => {
+        StreamKind::Listen { tasks, .. } if !tasks.is_empty() => {
             for item in tasks {
                 let streams = index.items.entry(*item).or_default();
                 streams.push((number, open.doorway()));
@@ -56,7 +56,7 @@ pub(crate) fn attend(state: &StreamServices, open: &OpenStream<Tag>) -> Option<A
             }
             seen.tasks().look_again();
         }
-        Kind::Session { .. } | Kind::Listen { .. } => return None,
+        StreamKind::Session { .. } | StreamKind::Listen { .. } => return None,
     }
     index.next += 1;
     Some(Attendance {
@@ -70,8 +70,10 @@ impl Drop for Attendance {
     fn drop(&mut self) {
         let mut index = self.state.audience.lock();
         match &self.tag.kind {
-            Kind::Session { session, .. } => leave(&mut index.sessions, &session.key, self.number),
-            Kind::Listen { tasks, .. } => {
+            StreamKind::Session { session, .. } => {
+                leave(&mut index.sessions, &session.key, self.number)
+            }
+            StreamKind::Listen { tasks, .. } => {
                 for item in tasks {
                     leave(&mut index.items, item, self.number);
                 }
@@ -183,7 +185,7 @@ impl Tag {
         if known.is_some() {
             return known;
         }
-        let Kind::Session { session, .. } = &self.kind else {
+        let StreamKind::Session { session, .. } = &self.kind else {
             return None;
         };
         let (marks, now) = (self.seen().current, state.clock.now());
@@ -198,8 +200,8 @@ impl Tag {
         let server = entry.and_then(|entry| entry.server.clone());
         let server = server.filter(|server| server.id == self.server)?;
         let revision = match &self.kind {
-            Kind::Session { session, .. } => session.revision,
-            Kind::Listen { .. } => Revision::V2026_07_28,
+            StreamKind::Session { session, .. } => session.revision,
+            StreamKind::Listen { .. } => Revision::V2026_07_28,
         };
         let caller_tasks = CallerTasks::new(state, &self.caller, &server);
         // While the store is away no notification is sent; named tasks are polled later.

@@ -47,13 +47,13 @@ const MOST_QUESTIONS: usize = 8;
 
 /// A task that exists and does not run yet.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedTask {
     caller_tasks: CallerTasks,
     place: Place,
     record: Record,
 }
 
-impl Opened {
+impl OpenedTask {
     /// Makes a task that is kept for `ttl` milliseconds.
     ///
     /// `session` is the session of the request, if it has one.
@@ -137,7 +137,7 @@ struct Task {
 }
 
 /// Why a task ended.
-enum End {
+enum TaskEnd {
     /// It finished by itself.
     Done(Result<Vec<u8>, McpError>),
     /// It was cancelled, or its time is over: no outcome is written.
@@ -149,7 +149,7 @@ enum End {
 impl Task {
     async fn run(mut self) {
         let end = self.until_its_end().await;
-        if let (End::Done(_), Some(notifications)) = (&end, &mut self.notifications) {
+        if let (TaskEnd::Done(_), Some(notifications)) = (&end, &mut self.notifications) {
             // Notifications from before the end are sent before it.
             while let Ok(said) = self.said.try_recv() {
                 match said {
@@ -168,7 +168,7 @@ impl Task {
         } = self;
         let (item, now) = (place.item, || caller_tasks.state.clock.now());
         let outcome = match end {
-            End::Done(outcome) => {
+            TaskEnd::Done(outcome) => {
                 let body = outcome.map_or_else(McpError::into_message, Some);
                 match body {
                     Some(body) if body.len() > LARGEST => {
@@ -196,12 +196,12 @@ impl Task {
                     None => write(&caller_tasks, item, |record| record.cancel(now())).await,
                 }
             }
-            End::Over => {
+            TaskEnd::Over => {
                 // Dropped before the notification, so that the upstream server is cancelled too.
                 drop(work);
                 Ok(caller_tasks.look(item).await.ok().flatten())
             }
-            End::Stopped => {
+            TaskEnd::Stopped => {
                 drop(work);
                 write(&caller_tasks, item, |record| record.lose(now())).await
             }
@@ -215,7 +215,7 @@ impl Task {
         drop(place);
     }
 
-    async fn until_its_end(&mut self) -> End {
+    async fn until_its_end(&mut self) -> TaskEnd {
         let mut rung = self
             .caller_tasks
             .state
@@ -227,9 +227,9 @@ impl Task {
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return End::Stopped,
-                outcome = &mut self.work => return End::Done(outcome),
-                () = sleep_until(self.until) => return End::Over,
+                () = stop.cancelled() => return TaskEnd::Stopped,
+                outcome = &mut self.work => return TaskEnd::Done(outcome),
+                () = sleep_until(self.until) => return TaskEnd::Over,
                 said = hear(&mut self.said) => match (said, &mut self.notifications) {
                     (ChannelMessage::Question(question), _) => self.ask(question).await,
                     (ChannelMessage::Progress(progress), Some(notifications)) => notifications.progress(&progress),
@@ -271,10 +271,10 @@ impl Task {
     }
 
     /// Reads the record for changes by others: answers, or the end.
-    async fn look(&mut self) -> Option<End> {
+    async fn look(&mut self) -> Option<TaskEnd> {
         let record = match self.caller_tasks.look(self.place.item).await {
             Ok(Some(record)) if !record.status.is_terminal() => record,
-            Ok(_) => return Some(End::Over),
+            Ok(_) => return Some(TaskEnd::Over),
             Err(_) => return None,
         };
         // MCP-X-7B: the asker has cancelled its question.

@@ -43,7 +43,7 @@ use crate::{
     streams::open,
     transport::{
         RequestContext, check_body,
-        http_sse::{connection::Connection, connections::Arrival},
+        http_sse::{connection::SseConnection, connections::Arrival},
         shown_name,
         streamable_http::{
             self,
@@ -134,7 +134,7 @@ pub(crate) async fn open(
     // Notifications, and the end of session, token and grant: as on every stream of a session.
     let news = open::open_for_session(&context.opening(), &session, None, pass)?;
     let wire = id.to_wire(&state.keys, caller, context.server.id);
-    Ok(Connection::open(
+    Ok(SseConnection::open(
         context,
         id,
         news.into_body(),

@@ -84,7 +84,7 @@ pub(crate) struct LeaderConversation {
 }
 
 /// Why a conversation ended.
-enum End {
+enum ConversationEnd {
     /// No stream has a subscription any more.
     Stopped,
     /// The server sends no notifications (MCP-X-43).
@@ -92,7 +92,7 @@ enum End {
     Failed(NoConversation),
 }
 
-impl From<UpstreamError> for End {
+impl From<UpstreamError> for ConversationEnd {
     fn from(error: UpstreamError) -> Self {
         Self::Failed(error.into())
     }
@@ -109,8 +109,8 @@ impl LeaderConversation {
             let end = self.converse(was_there, &mut is_there).await;
             was_there |= is_there;
             let pause = match end {
-                End::Stopped => return,
-                End::Mute => {
+                ConversationEnd::Stopped => return,
+                ConversationEnd::Mute => {
                     let refused = self.wanted.borrow_and_update().clone();
                     let acknowledged = BTreeSet::new();
                     self.send(LeaderEvent::Subscribed {
@@ -120,7 +120,7 @@ impl LeaderConversation {
                     .await;
                     ASK_AGAIN
                 }
-                End::Failed(error) => {
+                ConversationEnd::Failed(error) => {
                     tracing::debug!(source.id = %self.source.id, reason = %error, "an upstream server is not heard");
                     self.renew(&error).await;
                     failures = if begun.elapsed() > GOOD {
@@ -156,7 +156,7 @@ impl LeaderConversation {
     }
 
     /// Runs one conversation. `again`: notifications of an earlier one may be lost.
-    async fn converse(&mut self, again: bool, is_there: &mut bool) -> End {
+    async fn converse(&mut self, again: bool, is_there: &mut bool) -> ConversationEnd {
         let outcome = async {
             let account = self.source.listening_account();
             let signed_in = self
@@ -186,17 +186,17 @@ impl LeaderConversation {
         };
         let stop = self.stop.clone();
         let (connection, facts) = tokio::select! {
-            () = stop.cancelled() => return End::Stopped,
+            () = stop.cancelled() => return ConversationEnd::Stopped,
             outcome = outcome => match outcome {
                 Ok(outcome) => outcome,
-                Err(error) => return End::Failed(error),
+                Err(error) => return ConversationEnd::Failed(error),
             },
         };
         let (state, source) = (self.state.clone(), Arc::clone(&self.source));
         let opened_by = self.token.as_ref().map(Token::connection);
         let end = tokio::select! {
-            () = stop.cancelled() => End::Stopped,
-            () = is_disconnected(&state, &source, opened_by) => End::Failed(NoConversation::Over),
+            () = stop.cancelled() => ConversationEnd::Stopped,
+            () = is_disconnected(&state, &source, opened_by) => ConversationEnd::Failed(NoConversation::Over),
             end = self.listen(&connection, facts.as_ref(), again, is_there) => end,
         };
         // The session was ours alone. If it cannot be ended now, it expires.
@@ -210,7 +210,7 @@ impl LeaderConversation {
         facts: Option<&ServerFacts>,
         again: bool,
         is_there: &mut bool,
-    ) -> End {
+    ) -> ConversationEnd {
         let outcome = match facts {
             None => self.listen_modern(connection, again, is_there).await,
             Some(facts) => self.listen_legacy(connection, facts, again, is_there).await,
@@ -237,7 +237,7 @@ impl LeaderConversation {
         connection: &Connection,
         again: bool,
         is_there: &mut bool,
-    ) -> Result<End, End> {
+    ) -> Result<ConversationEnd, ConversationEnd> {
         let mut wanted = self.wanted.borrow_and_update().clone();
         let mut standing = self.open_modern(connection, &wanted).await?;
         self.opened(again, is_there).await;
@@ -245,7 +245,7 @@ impl LeaderConversation {
             tokio::select! {
                 changed = self.wanted.changed() => {
                     if changed.is_err() {
-                        return Ok(End::Stopped);
+                        return Ok(ConversationEnd::Stopped);
                     }
                     let now = self.wanted.borrow_and_update().clone();
                     if now == wanted {
@@ -275,10 +275,10 @@ impl LeaderConversation {
         &self,
         connection: &Connection,
         wanted: &BTreeSet<String>,
-    ) -> Result<Standing, End> {
+    ) -> Result<Standing, ConversationEnd> {
         let uris: Vec<String> = wanted.iter().cloned().collect();
         let Some(mut standing) = connection.stand(&uris).await? else {
-            return Err(End::Mute);
+            return Err(ConversationEnd::Mute);
         };
         let acknowledged = async {
             loop {
@@ -292,7 +292,7 @@ impl LeaderConversation {
         let params = match timeout(ACKNOWLEDGE, acknowledged).await {
             Ok(Ok(params)) => params,
             // The server answers that it does not have the method.
-            Ok(Err(UpstreamError::Refused(_))) => return Err(End::Mute),
+            Ok(Err(UpstreamError::Refused(_))) => return Err(ConversationEnd::Mute),
             Ok(Err(error)) => return Err(error.into()),
             Err(_elapsed) => return Err(UpstreamError::Timeout(ACKNOWLEDGE).into()),
         };
@@ -317,16 +317,21 @@ impl LeaderConversation {
         facts: &ServerFacts,
         again: bool,
         is_there: &mut bool,
-    ) -> Result<End, End> {
+    ) -> Result<ConversationEnd, ConversationEnd> {
         let Some(mut standing) = connection.stand(&[]).await? else {
-            return Err(End::Mute);
+            return Err(ConversationEnd::Mute);
         };
         self.opened(again, is_there).await;
         let can_subscribe = facts.has_flag("resources", "subscribe");
         let (mut subscribed, mut refused) = (BTreeSet::new(), BTreeSet::new());
         let mut is_first = true;
         loop {
-            if is_first || self.wanted.has_changed().map_err(|_| End::Stopped)? {
+            if is_first
+                || self
+                    .wanted
+                    .has_changed()
+                    .map_err(|_| ConversationEnd::Stopped)?
+            {
                 is_first = false;
                 let wanted = self.wanted.borrow_and_update().clone();
                 for uri in without(&subscribed, &wanted) {
@@ -358,7 +363,7 @@ impl LeaderConversation {
             tokio::select! {
                 changed = self.wanted.changed() => {
                     if changed.is_err() {
-                        return Ok(End::Stopped);
+                        return Ok(ConversationEnd::Stopped);
                     }
                     self.wanted.mark_changed();
                 }
@@ -374,7 +379,7 @@ impl LeaderConversation {
         connection: &Connection,
         event: ExchangeEvent,
         updated: &BTreeSet<String>,
-    ) -> Result<(), End> {
+    ) -> Result<(), ConversationEnd> {
         let is_known = match &event {
             ExchangeEvent::Notification { method, params }
                 if *method == Method::ResourceUpdated.name() =>
@@ -397,7 +402,7 @@ impl LeaderConversation {
         &self,
         connection: &Connection,
         event: ExchangeEvent,
-    ) -> Result<Option<String>, End> {
+    ) -> Result<Option<String>, ConversationEnd> {
         match event {
             ExchangeEvent::Notification { method, params } => match Method::from_name(&method) {
                 Some(

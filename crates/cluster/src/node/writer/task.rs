@@ -23,7 +23,7 @@ use crate::{
         takeover::claims::Claim,
         unacked_buffer::{self, AppendVerdict, UnackedBuffer},
     },
-    store::{Appended, Class, Cursor, Epoch, State, StoreError},
+    store::{Appended, Class, Cursor, Epoch, StoreError, StreamState},
 };
 
 /// Pause between two attempts while the store is down.
@@ -209,11 +209,11 @@ impl Task {
             .closes(self.shared.stream.session, &self.rpc);
         let payload = match ending {
             Ending::Cancelled => {
-                self.unacked.close(State::Cancelled);
+                self.unacked.close(StreamState::Cancelled);
                 return;
             }
             Ending::Logged => {
-                self.unacked.close(State::Closed);
+                self.unacked.close(StreamState::Closed);
                 return;
             }
             Ending::Final(payload) => payload,
@@ -224,7 +224,7 @@ impl Task {
             }
         };
         self.number(Class::Final, None, payload);
-        self.unacked.close(State::Closed);
+        self.unacked.close(StreamState::Closed);
     }
 
     async fn append(&mut self) -> Go {
@@ -354,7 +354,7 @@ impl Task {
     fn deliver(
         &self,
         generation: u64,
-        state: State,
+        state: StreamState,
         began: Since,
         plain: Vec<(u64, Class, Bytes)>,
     ) {

@@ -3,7 +3,7 @@
 
 use crate::{
     redis::keys::{self, unhex},
-    store::{Class, Epoch, Event, NodeId, NodeMessage, Nonce, SessionKey, State, StreamKey},
+    store::{Class, Epoch, Event, NodeId, NodeMessage, Nonce, SessionKey, StreamKey, StreamState},
 };
 
 /// Parses `<letter>` and fields `<length>:<bytes>`.
@@ -117,11 +117,11 @@ pub(crate) fn parse_attempt(text: &[u8]) -> Option<Epoch> {
     })
 }
 
-pub(crate) fn parse_state(text: &[u8]) -> Option<State> {
+pub(crate) fn parse_state(text: &[u8]) -> Option<StreamState> {
     match text {
-        b"O" => Some(State::Open),
-        b"C" => Some(State::Closed),
-        b"X" => Some(State::Cancelled),
+        b"O" => Some(StreamState::Open),
+        b"C" => Some(StreamState::Closed),
+        b"X" => Some(StreamState::Cancelled),
         _ => None,
     }
 }

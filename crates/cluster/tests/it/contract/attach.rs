@@ -1,6 +1,6 @@
 //! A client's connection attaches to a stream, on any node (STREAM-8, STREAM-9, STREAM-11).
 
-use portolan_cluster::store::{Append, Attached, Class, Epoch, NodeMessage, State, TakeOver};
+use portolan_cluster::store::{Append, Attached, Class, Epoch, NodeMessage, StreamState, TakeOver};
 
 use crate::fixture::{Ground, names::*};
 
@@ -64,7 +64,7 @@ async fn a_closed_stream_is_shown_and_not_taken_over(ground: &Ground) {
     let mut a = store.subscribe(A).await.expect("heard");
     for _ in 0..2 {
         let (view, position, split) = attach(store, key, cursor(1, Epoch::FIRST), B).await;
-        assert_eq!((view.generation, view.state), (1, State::Closed));
+        assert_eq!((view.generation, view.state), (1, StreamState::Closed));
         assert_eq!((seqs(&view.events), position, split), (vec![2], 1, false));
     }
     nothing_else(store, &mut a, A).await;

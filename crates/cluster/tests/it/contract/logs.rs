@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use portolan_cluster::store::{
     Append, Appended, Bounds, Class, Create, Epoch, Event, INLINE, MOST_SEQ, NewEvent, NodeMessage,
-    Read, ReadWanted, Registered, State,
+    Read, ReadWanted, Registered, StreamState,
 };
 
 use crate::fixture::{Ground, names::*};
@@ -65,7 +65,7 @@ async fn open_is_no_way_to_end(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     let not_closing = Append {
-        close: Some(State::Open),
+        close: Some(StreamState::Open),
         ..opening(vec![note("1")])
     };
     assert_eq!(
@@ -98,15 +98,15 @@ async fn a_repeated_append_is_recognised_and_not_applied(ground: &Ground) {
     let first = opening(vec![note("1"), note("2")]);
     store.append(key, &first).await.expect("written");
     let tail = |tail, state| Ok(Appended::Tail { tail, state });
-    assert_eq!(store.append(key, &first).await, tail(2, State::Open));
+    assert_eq!(store.append(key, &first).await, tail(2, StreamState::Open));
     let last = closing(2, vec![event(Class::Final, "3")]);
     store.append(key, &last).await.expect("written");
-    assert_eq!(store.append(key, &last).await, tail(3, State::Closed));
+    assert_eq!(store.append(key, &last).await, tail(3, StreamState::Closed));
     let bare = closing(3, Vec::new());
     assert_eq!(
         store.append(key, &bare).await,
         Ok(Appended::Closed {
-            state: State::Closed,
+            state: StreamState::Closed,
             tail: 3
         })
     );
@@ -122,7 +122,7 @@ async fn a_writer_that_knows_more_than_the_store_learns_what_the_store_has(groun
         store.append(key, &append(7, vec![note("8")])).await,
         Ok(Appended::Tail {
             tail: 3,
-            state: State::Open
+            state: StreamState::Open
         })
     );
     let again: Vec<_> = (4..=8).map(|n| note(&n.to_string())).collect();
@@ -166,7 +166,7 @@ async fn a_foreign_writer_is_fenced(ground: &Ground) {
         let foreign = Append {
             owner,
             epoch,
-            close: Some(State::Closed),
+            close: Some(StreamState::Closed),
             ..mine.clone()
         };
         assert_eq!(
@@ -200,7 +200,7 @@ async fn a_foreign_writer_is_fenced(ground: &Ground) {
 
 async fn an_ended_stream_takes_nothing_more(ground: &Ground) {
     let store = &*ground.store;
-    for (n, state) in [(1, State::Closed), (2, State::Cancelled)] {
+    for (n, state) in [(1, StreamState::Closed), (2, StreamState::Cancelled)] {
         let key = stream(n);
         open(store, key, 1).await;
         let close = Append {
@@ -310,7 +310,7 @@ async fn the_attached_node_is_rung_and_the_writer_is_not(ground: &Ground) {
             generation: 2,
             epoch: Epoch::FIRST,
             tail: 2,
-            state: State::Closed,
+            state: StreamState::Closed,
             event: Some(Event {
                 seq: 2,
                 class: Class::Final,
@@ -374,7 +374,7 @@ async fn an_open_log_outlives_its_deadline_by_the_grace(ground: &Ground) {
     store.append(key, &first).await.expect("made");
     ground.pass(ms(300)).await;
     let view = look(store, key).await;
-    assert_eq!((view.deadline_in, view.state), (ms(0), State::Open));
+    assert_eq!((view.deadline_in, view.state), (ms(0), StreamState::Open));
     assert_eq!(seqs(&view.events), [1]);
     assert_eq!(
         store.append(key, &append(1, vec![note("2")])).await,
@@ -436,7 +436,7 @@ async fn a_read_tells_what_changed_and_no_more(ground: &Ground) {
         .await
         .expect("read");
     assert!(
-        matches!(&answers[..], [Read::View(view, _)] if view.state == State::Closed),
+        matches!(&answers[..], [Read::View(view, _)] if view.state == StreamState::Closed),
         "an end is a change"
     );
     assert_eq!(store.read(partition, &[]).await, Ok(Vec::new()));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Appended, Attached, Begin, Bounds, Fresh, NodeMessage, Registered, Routed, State, Update,
+    Appended, Attached, Begin, Bounds, Fresh, NodeMessage, Registered, Routed, StreamState, Update,
     Version,
 };
 
@@ -249,7 +249,7 @@ async fn nothing_is_made_in_an_ended_session(ground: &Ground) {
         .await
         .expect("ended");
     let over = Appended::Closed {
-        state: State::Cancelled,
+        state: StreamState::Cancelled,
         tail: 0,
     };
     assert_eq!(

@@ -126,7 +126,7 @@ async fn what_may_not_be_dropped_and_does_not_fit_ends_the_stream(ground: &Groun
         "{over:?}"
     );
     let last = Append {
-        close: Some(portolan_cluster::store::State::Closed),
+        close: Some(portolan_cluster::store::StreamState::Closed),
         ..append(9, vec![event(Class::Final, "too much")])
     };
     let ended = store.append(key, &last).await;

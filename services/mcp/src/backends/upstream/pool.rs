@@ -98,7 +98,7 @@ pub(crate) struct Known {
 pub(crate) struct Upstreams {
     pub(crate) known: Cache<String, Arc<Known>>,
     /// Recently opened tickets. A frequent caller reads the record only from time to time.
-    pub(crate) opened: Cache<[u8; 16], Opened>,
+    pub(crate) opened: Cache<[u8; 16], OpenedTicket>,
     /// The upstream sessions of client sessions.
     pub(crate) left: OrphanedSessions,
 }
@@ -115,7 +115,7 @@ impl Default for Upstreams {
 
 /// A ticket in the cache of a node.
 #[derive(Debug, Clone)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedTicket {
     pub(crate) sealed: Bytes,
     pub(crate) ticket: Ticket,
     /// The time of the last read of its record.

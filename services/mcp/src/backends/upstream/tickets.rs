@@ -21,7 +21,7 @@ use crate::{
         services::Backends,
         upstream::{
             conversation::{NoConversation, is_same, set_level},
-            pool::Opened,
+            pool::OpenedTicket,
         },
     },
     call::Call,
@@ -63,7 +63,7 @@ fn seal(state: &Backends, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
 const TRUSTED: Duration = Duration::from_secs(60);
 
 fn remember(state: &Backends, place: SessionKey, sealed: Bytes, ticket: &Ticket) {
-    let opened = Opened {
+    let opened = OpenedTicket {
         sealed,
         ticket: ticket.clone(),
         looked: Instant::now(),

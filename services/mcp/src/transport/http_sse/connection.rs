@@ -37,7 +37,7 @@ const INBOX: usize = 64;
 const REMEMBERED: usize = 256;
 
 /// One connection, as its task sees it.
-pub(crate) struct Connection {
+pub(crate) struct SseConnection {
     state: TransportServices,
     session: SessionKey,
     caller: Arc<Caller>,
@@ -51,7 +51,7 @@ pub(crate) struct Connection {
     followed: VecDeque<Nonce>,
 }
 
-impl Connection {
+impl SseConnection {
     /// Answers the GET. The first event is the address for POSTs (MCP-O-2).
     pub(crate) fn open(
         context: &RequestContext<'_>,

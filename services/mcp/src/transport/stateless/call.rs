@@ -27,7 +27,7 @@ use crate::{
     features::work::Run,
     tasks::{
         caller_tasks::{CallerTasks, TTL},
-        run::Opened,
+        run::OpenedTask,
         services::TaskServices,
     },
     transport::RequestContext,
@@ -220,7 +220,7 @@ impl RunningCall {
     async fn become_task(&mut self) -> Option<Vec<u8>> {
         let call = &self.call;
         let caller_tasks = CallerTasks::new(&self.services, &call.caller, &call.server);
-        let opened = Opened::new(caller_tasks, call.revision, TTL, None).await;
+        let opened = OpenedTask::new(caller_tasks, call.revision, TTL, None).await;
         let opened = opened.ok()?;
         let (work, said) = self.work.take()?;
         let body = self.call.result(&opened.created());
