@@ -49,4 +49,5 @@ mod tools;
 mod upstream;
 mod upstream_accounts;
 mod upstreams;
+mod walks;
 mod watching;

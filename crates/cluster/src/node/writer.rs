@@ -16,6 +16,7 @@ use super::{
     envelope,
     inner::Inner,
     payload::{Lost, PayloadPlace},
+    settings::HOLD,
 };
 use crate::{
     lock,

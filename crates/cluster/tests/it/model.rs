@@ -633,7 +633,6 @@ impl Model {
         question: &str,
         payload: &Bytes,
     ) -> Routed {
-        let bounds = self.bounds.clone();
         let session = self.session(key);
         if session.refuses(principal) {
             return Routed::Unknown;
