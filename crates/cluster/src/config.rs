@@ -24,8 +24,9 @@ portolan_config::config! {
         /// (maxmemory-policy other than noeviction). Sessions and streams then vanish without
         /// notice.
         redis_allow_eviction: bool = false;
-        /// Seconds after its last request for which the record of a session is kept. A later request
-        /// makes it again from the session's id, and loses only what the client set in the session.
+        /// Seconds after its last request for which the record of a session is kept. A later
+        /// request makes it again from the session's id, and loses only what the client set in the
+        /// session.
         session_idle_secs: u64 = SESSION_IDLE_SECS, in 3_600..=604_800;
         /// Sessions of one caller whose records are kept. Beyond it, records that were idle for ten
         /// minutes are removed. A tenth applies while the memory of Redis is nearly full.

@@ -348,8 +348,8 @@ impl Node {
         messages::subscribe(&self.inner.session_subscribers, session, messages::QUEUE)
     }
 
-    /// Like [`Node::subscribe`], with a queue of `capacity` messages, for a receiver of the messages
-    /// of many sessions.
+    /// Like [`Node::subscribe`], with a queue of `capacity` messages, for a receiver of the
+    /// messages of many sessions.
     pub fn subscribe_with_capacity(&self, session: SessionKey, capacity: usize) -> SessionMessages {
         messages::subscribe(&self.inner.session_subscribers, session, capacity)
     }

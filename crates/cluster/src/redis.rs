@@ -66,8 +66,8 @@ pub struct RedisStore {
 impl RedisStore {
     /// Connects, checks the servers (version, no eviction), and loads the scripts.
     ///
-    /// Tasks on `tracker` subscribe to messages, read the servers' memory, and follow the slots of a
-    /// cluster. They run until `stop`, or until the store is dropped.
+    /// Tasks on `tracker` subscribe to messages, read the servers' memory, and follow the slots of
+    /// a cluster. They run until `stop`, or until the store is dropped.
     pub async fn connect(
         options: RedisOptions,
         tracker: &TaskTracker,

@@ -683,8 +683,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// A sender that needs an effect polls for it and sends the message again.
     async fn publish(&self, session: SessionKey, node: NodeId, body: Bytes) -> Result<()>;
 
-    /// Renews the node's membership for `ttl`, and returns all members (STREAM-12.1). A `ttl` of zero
-    /// removes the node from the members.
+    /// Renews the node's membership for `ttl`, and returns all members (STREAM-12.1). A `ttl` of
+    /// zero removes the node from the members.
     async fn heartbeat(&self, node: NodeId, ttl: Duration) -> Result<Members>;
 
     /// Takes tokens from buckets (STREAM-16.1). Returns one reply per bucket, in order.

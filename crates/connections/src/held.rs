@@ -33,7 +33,8 @@ impl std::fmt::Debug for Held {
 }
 
 impl Held {
-    /// The same with new tokens; a server that gives no new refresh token means the old one (RFC 6749 §6).
+    /// The same with new tokens; a server that gives no new refresh token means the old one
+    /// (RFC 6749 §6).
     #[must_use]
     pub fn with(self, tokens: Tokens) -> Self {
         Self {

@@ -56,7 +56,8 @@ const FRESH: Duration = Duration::from_secs(5);
 const MARGIN: time::Duration = time::Duration::seconds(10);
 /// A token of this age is not to blame for a refusal that does not name it.
 const JUST_NOW: time::Duration = time::Duration::minutes(1);
-/// How long a failure of a token endpoint is remembered, so that a burst of calls is no burst of token requests.
+/// How long a failure of a token endpoint is remembered, so that a burst of calls is no burst of
+/// token requests.
 const FAILURE_LIFE: Duration = Duration::from_secs(5);
 
 /// Owner and source of a connected account.
@@ -222,8 +223,8 @@ impl Connections {
         slot
     }
 
-    /// The access token of an account for the server at an address, renewed if it is about to expire. One that was issued for another
-    /// address is none.
+    /// The access token of an account for the server at an address, renewed if it is about to
+    /// expire. One that was issued for another address is none.
     ///
     /// # Errors
     /// [`NoToken`].

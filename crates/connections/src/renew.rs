@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Account, Connections, Held, MARGIN, NoToken, Token, TokenName, open, seal};
 
-/// How long the right to renew is held, in seconds: longer than a request to a token endpoint may take.
+/// How long the right to renew is held, in seconds: longer than a request to a token endpoint may
+/// take.
 const LEASE: u16 = 30;
 /// Longest wait for a renewal by another task or node.
 const LONGEST_WAIT: Duration = Duration::from_secs(35);
@@ -24,7 +25,8 @@ const WRITE_AGAIN: Duration = Duration::from_millis(500);
 type RenewedToken = Result<(Token, Timestamp), NoToken>;
 
 impl Connections {
-    /// The tokens as they are kept, renewed if they are about to expire or are those that were refused.
+    /// The tokens as they are kept, renewed if they are about to expire or are those that were
+    /// refused.
     pub(crate) async fn ask(
         &self,
         account: Account,

@@ -1,4 +1,5 @@
-//! An API's answer as a tool result: content blocks, `structuredContent`, and honest texts when it went wrong.
+//! An API's answer as a tool result: content blocks, `structuredContent`, and honest texts when it
+//! went wrong.
 
 mod written;
 
@@ -206,7 +207,8 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
-/// The content coding of an answer (RFC 9110 §8.4), if it has one. None was asked for, and nothing here unpacks one (TEST-B5).
+/// The content coding of an answer (RFC 9110 §8.4), if it has one. None was asked for, and nothing
+/// here unpacks one (TEST-B5).
 fn coding(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_ENCODING)?;
     let name = String::from_utf8_lossy(value.as_bytes());
@@ -222,7 +224,8 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
             line(response.status)
         );
         return match tool.output_schema() {
-            // The promise of an object cannot be kept, but the work was done: say so rather than fail.
+            // The promise of an object cannot be kept, but the work was done: say so rather than
+            // fail.
             Some(_) if response.status != StatusCode::NO_CONTENT => ToolAnswer::error(
                 CallOutcome::ToolError,
                 format!(
@@ -322,7 +325,8 @@ impl ToolAnswer {
     }
 }
 
-/// The answer as text, and if it is an object as structure. It is read once, for its syntax and for the schema.
+/// The answer as text, and if it is an object as structure. It is read once, for its syntax and for
+/// the schema.
 fn json_answer(tool: &CompiledTool, body: &[u8]) -> Result<ToolAnswer, String> {
     let text = utf8(body)?;
     let compacted = compact(text)?;
@@ -389,8 +393,9 @@ fn shown_json(body: &[u8]) -> Result<String, String> {
     Ok(compacted.unwrap_or_else(|| text.to_owned()))
 }
 
-/// Removes the white space between the tokens of JSON, without building a tree. `None` if there is none, which is what machines write
-/// for machines. Of a text that is not JSON it makes something that is not either, or is: parse the text itself.
+/// Removes the white space between the tokens of JSON, without building a tree. `None` if there is
+/// none, which is what machines write for machines. Of a text that is not JSON it makes something
+/// that is not either, or is: parse the text itself.
 fn compact(text: &str) -> Result<Option<String>, String> {
     let mut out = String::new();
     let (mut in_string, mut escaped, mut depth) = (false, false, 0_usize);

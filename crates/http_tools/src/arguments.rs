@@ -25,12 +25,14 @@ use crate::{
 const MAX_FAULTS: usize = 12;
 /// Bytes of one compiled pattern (MCP-JS-7).
 const MAX_PATTERN_BYTES: usize = 512 * 1024;
-/// Looks at a value until it is known whether it fits: some tenths of a second. The largest answers that are read take about a third of them.
+/// Looks at a value until it is known whether it fits: some tenths of a second. The largest answers
+/// that are read take about a third of them.
 const MOST_LOOKS: usize = 10_000_000;
 /// Most looks at values until all faults are known. Each fault is kept until then.
 const MOST_LOOKS_FOR_FAULTS: usize = 50_000;
 
-/// Steps of compiling a schema when a tool is called. The largest that an import takes needs a fraction of them.
+/// Steps of compiling a schema when a tool is called. The largest that an import takes needs a
+/// fraction of them.
 const MOST_STEPS_TO_COMPILE: usize = 40_000_000;
 
 /// A compiled schema, which counts the looks at the values that it checks.
@@ -166,8 +168,8 @@ impl ArgumentFaults {
     }
 }
 
-/// A tool that can be called. Cloning is cheap. Schemas are compiled at the first call, so that a server with hundreds
-/// of tools loads at once.
+/// A tool that can be called. Cloning is cheap. Schemas are compiled at the first call, so that a
+/// server with hundreds of tools loads at once.
 #[derive(Clone)]
 pub struct CompiledTool(Arc<Parts>);
 

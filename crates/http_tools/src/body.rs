@@ -1,4 +1,5 @@
-//! Bodies: JSON, `application/x-www-form-urlencoded`, `multipart/form-data` (RFC 7578), text and bytes.
+//! Bodies: JSON, `application/x-www-form-urlencoded`, `multipart/form-data` (RFC 7578), text
+//! and bytes.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -137,7 +138,8 @@ fn fields(plan: &PlanBody, given: &[Field<'_>]) -> Result<Encoded, ArgumentFault
     }
 }
 
-/// One field of a URL-encoded form. Objects without a declared style go as JSON, the default of OpenAPI's `contentType`.
+/// One field of a URL-encoded form. Objects without a declared style go as JSON, the default of
+/// OpenAPI's `contentType`.
 fn form(text: &mut String, name: &str, value: &Value, part: Option<&PlanPart>) {
     let style = part.and_then(|part| part.style);
     let explode = part.and_then(|part| part.explode).unwrap_or(true);
@@ -181,7 +183,8 @@ fn multipart(plan: &PlanBody, given: &[Field<'_>]) -> Result<Encoded, ArgumentFa
             value => pieces.push(piece(field, value, part)?),
         }
     }
-    // The boundary must not occur in any part. It is derived from the content, which makes it repeatable.
+    // The boundary must not occur in any part. It is derived from the content, which makes it
+    // repeatable.
     let mut salt = 0_u32;
     let boundary = loop {
         let first = pieces
@@ -248,7 +251,8 @@ fn piece(
     Ok(Piece { head, bytes })
 }
 
-/// A name inside quotes: what would end the quote or the line is percent-encoded, as browsers do (WHATWG form-data).
+/// A name inside quotes: what would end the quote or the line is percent-encoded, as browsers do
+/// (WHATWG form-data).
 fn quoted(name: &str) -> String {
     name.replace('"', "%22")
         .replace('\r', "%0D")

@@ -113,7 +113,8 @@ pub struct InvalidCredential {
     pub message: String,
 }
 
-/// A credential with the name under which its OAuth token may be cached. The name changes whenever the credential does.
+/// A credential with the name under which its OAuth token may be cached. The name changes whenever
+/// the credential does.
 #[derive(Debug, Clone)]
 pub struct CredentialSlot {
     /// Such as the credential's id and its time of change.
@@ -311,8 +312,8 @@ impl Credential {
         secrets
     }
 
-    /// Puts the credential on a request. It wins over whatever the arguments set. `oauth_token` is the fetched token
-    /// of [`Credential::OauthClientCredentials`].
+    /// Puts the credential on a request. It wins over whatever the arguments set. `oauth_token` is
+    /// the fetched token of [`Credential::OauthClientCredentials`].
     pub(crate) fn apply(
         &self,
         url: &mut Url,

@@ -61,8 +61,8 @@ pub struct Diff {
     pub unchanged: usize,
 }
 
-/// Compares what is stored with what a document gives. Stored tools that were removed before count as absent: pass
-/// the active ones.
+/// Compares what is stored with what a document gives. Stored tools that were removed before count
+/// as absent: pass the active ones.
 pub fn diff(known: &[KnownTool], import: &Import) -> Diff {
     let stored: BTreeMap<&str, &KnownTool> =
         known.iter().map(|tool| (tool.key.as_str(), tool)).collect();

@@ -7,8 +7,8 @@
 //! deadline, or when its caller is gone ([`Stop`]).
 //!
 //! - A check of a value counts the looks at it. The checked value has the form [`Counted`].
-//! - [`crate::survey::is_bounded`]: schemas that apply to the same place of a value may do so without a look at
-//!   it. They are counted in the schema beforehand.
+//! - [`crate::survey::is_bounded`]: schemas that apply to the same place of a value may do so
+//!   without a look at it. They are counted in the schema beforehand.
 //! - [`pattern`]: the cost of a pattern is computed before it is compiled.
 
 pub(crate) mod pattern;
@@ -151,8 +151,8 @@ pub(crate) fn within<T>(bounds: Bounds, work: impl FnOnce() -> T) -> Result<T, G
     }
 }
 
-/// Runs a check of a value that may take so many looks. A byte of a member's name costs `names` sixty-fourths of one. `None` if they
-/// were not enough: nothing is known then.
+/// Runs a check of a value that may take so many looks. A byte of a member's name costs `names`
+/// sixty-fourths of one. `None` if they were not enough: nothing is known then.
 pub(crate) fn check<T>(looks: usize, names: usize, check: impl FnOnce() -> T) -> Option<T> {
     NAMES.set(names.max(1));
     within(Bounds::of_check(looks), check).ok()

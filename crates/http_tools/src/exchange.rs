@@ -26,7 +26,8 @@ pub struct Sent {
     pub method: Method,
     /// URL. The value of a key in its query is masked.
     pub url: String,
-    /// Names and values in the order in which they were sent, `Content-Length` left out. Values that hold a secret are masked.
+    /// Names and values in the order in which they were sent, `Content-Length` left out. Values
+    /// that hold a secret are masked.
     pub headers: Vec<(String, String)>,
     /// Absent for a request without a body.
     pub body: Option<ShownBody>,
@@ -52,7 +53,8 @@ pub struct ShownBody {
     pub bytes: usize,
 }
 
-/// The request, before it is sent. `headers` are the complete ones, `credential` is what `request` was signed with.
+/// The request, before it is sent. `headers` are the complete ones, `credential` is what `request`
+/// was signed with.
 pub(crate) fn sent(
     request: &EgressRequest,
     headers: &HeaderMap,

@@ -1,4 +1,5 @@
-//! One call, from arguments to answer. The only place of this crate, beside the token source, that sends.
+//! One call, from arguments to answer. The only place of this crate, beside the token source, that
+//! sends.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Tools that a person defines by hand. The definition becomes a document of one operation and goes through the same
-//! importer, so that there is one engine and one set of rules.
+//! Tools that a person defines by hand. The definition becomes a document of one operation and goes
+//! through the same importer, so that there is one engine and one set of rules.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -90,8 +90,8 @@ pub struct InvalidDefinition {
 }
 
 impl HandMade {
-    /// The tool. Faults that the importer would repair in a stranger's document are refused here: a person is there to
-    /// correct them.
+    /// The tool. Faults that the importer would repair in a stranger's document are refused here: a
+    /// person is there to correct them.
     pub fn draft(&self) -> Result<ToolDraft, InvalidDefinition> {
         let invalid = |field, message: String| Err(InvalidDefinition { field, message });
         if !naming::is_valid(&self.name) {

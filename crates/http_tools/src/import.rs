@@ -25,7 +25,8 @@ const MAX_LISTED: usize = 10_000;
 const MAX_PROBLEMS: usize = 200;
 /// Bytes of a path, a server's address and the value of one of its variables.
 const MAX_ADDRESS: usize = 2_048;
-/// Steps of an import, whatever its size: a second or two. Schemas may be shared by many operations.
+/// Steps of an import, whatever its size: a second or two. Schemas may be shared by many
+/// operations.
 const STEPS: usize = 50_000_000;
 /// Steps for each byte of the document.
 const STEPS_A_BYTE: usize = 8;
@@ -297,7 +298,8 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
     }
 }
 
-/// A fragment in a path tells two operations of one address apart in some documents. It stays in the key and never reaches a server.
+/// A fragment in a path tells two operations of one address apart in some documents. It stays in
+/// the key and never reaches a server.
 fn path_of(path: &str) -> String {
     path.split('#').next().unwrap_or_default().trim().to_owned()
 }

@@ -1,7 +1,8 @@
 //! An HTTP API as tools: OpenAPI in, requests out, answers back.
 //!
-//! Import and call are two halves that share one value, the [`RequestPlan`]: the importer decides once how an argument
-//! travels (path, query, header, cookie, which part of the body) and writes it down; a call only follows the plan.
+//! Import and call are two halves that share one value, the [`RequestPlan`]: the importer decides
+//! once how an argument travels (path, query, header, cookie, which part of the body) and writes it
+//! down; a call only follows the plan.
 //!
 //! ```text
 //! text ─► document ─► import ─► ToolDraft { schemas, RequestPlan } ─► (storage)
@@ -10,7 +11,8 @@
 //!              (validate)   (plan, credential)                (content, structured)
 //! ```
 //!
-//! Everything is pure but [`execute()`] and [`TokenSource`], which send through the one guarded client.
+//! Everything is pure but [`execute()`] and [`TokenSource`], which send through the one guarded
+//! client.
 
 pub mod answer;
 pub mod arguments;

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::effort;
 
-/// Longest tool name we mint. Cursor drops tools whose server and tool name exceed 60 characters together, and the
-/// usual server name has about a dozen.
+/// Longest tool name we mint. Cursor drops tools whose server and tool name exceed 60 characters
+/// together, and the usual server name has about a dozen.
 pub const MAX_TOOL_NAME: usize = 48;
 /// Longest top-level argument name that every model API accepts.
 pub const MAX_ARGUMENT_NAME: usize = 64;
 
-/// A hash that never changes between releases (FNV-1a, 32 bits), as six base-36 digits: aliases must survive updates.
+/// A hash that never changes between releases (FNV-1a, 32 bits), as six base-36 digits: aliases
+/// must survive updates.
 pub fn stable_suffix(key: &str) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut hash: u32 = 0x811c_9dc5;
@@ -136,7 +137,8 @@ pub fn is_valid(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// A top-level argument name for a parameter or property: model APIs accept `[A-Za-z0-9_.-]{1,64}` only.
+/// A top-level argument name for a parameter or property: model APIs accept `[A-Za-z0-9_.-]{1,64}`
+/// only.
 pub fn argument(wire_name: &str) -> String {
     let ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     if (1..=MAX_ARGUMENT_NAME).contains(&wire_name.len()) && wire_name.chars().all(ok) {

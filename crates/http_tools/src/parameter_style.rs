@@ -11,8 +11,8 @@ const STRICT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
-/// With `allowReserved`: what has no meaning inside a query value stays. `&`, `#`, `+` and `[`, `]` are still encoded,
-/// because they would end or change the pair.
+/// With `allowReserved`: what has no meaning inside a query value stays. `&`, `#`, `+` and `[`, `]`
+/// are still encoded, because they would end or change the pair.
 const RESERVED: &AsciiSet = &STRICT
     .remove(b':')
     .remove(b'/')
@@ -125,7 +125,8 @@ pub fn query(
     }
 }
 
-/// A cookie pair; form style without the ampersand, which no cookie has (OpenAPI 3.1.1 §4.8.12, appendix D).
+/// A cookie pair; form style without the ampersand, which no cookie has (OpenAPI 3.1.1 §4.8.12,
+/// appendix D).
 pub fn cookie(name: &str, value: &Value, explode: bool) -> String {
     match value {
         Value::Array(items) if explode => items
@@ -151,7 +152,8 @@ pub(crate) fn push(query: &mut String, encoded_name: &str, encoded_value: &str) 
     query.push_str(encoded_value);
 }
 
-/// `filter[a][b]=1`. Lists of scalars repeat `name[]`, as Rails, PHP and Stripe read them; lists of objects are numbered.
+/// `filter[a][b]=1`. Lists of scalars repeat `name[]`, as Rails, PHP and Stripe read them; lists of
+/// objects are numbered.
 fn deep(query: &mut String, prefix: &str, value: &Value, enc: &impl Fn(&str) -> String) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,5 @@
-//! How a tool's arguments become a request. Written by the importer, followed by every call, stored as `jsonb`.
+//! How a tool's arguments become a request. Written by the importer, followed by every call, stored
+//! as `jsonb`.
 
 use std::collections::BTreeMap;
 

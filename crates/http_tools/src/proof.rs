@@ -12,8 +12,8 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// From the status of the API. Most statuses show nothing: an API may look at the arguments before
-    /// it looks at the credential.
+    /// From the status of the API. Most statuses show nothing: an API may look at the arguments
+    /// before it looks at the credential.
     pub fn of_status(status: StatusCode) -> Option<Self> {
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {

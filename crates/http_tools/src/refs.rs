@@ -65,7 +65,8 @@ pub fn local_pointer(target: &str) -> Result<String, RefError> {
     }
 }
 
-/// Follows `$ref`s of a parameter, body, response or path item until an object without one is reached.
+/// Follows `$ref`s of a parameter, body, response or path item until an object without one is
+/// reached.
 pub fn resolve<'d>(root: &'d Value, start: &'d Value) -> Result<&'d Value, RefError> {
     let mut current = start;
     effort::spend(1);

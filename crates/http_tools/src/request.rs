@@ -187,8 +187,8 @@ fn has_dot_segment(text: &str) -> bool {
     false
 }
 
-/// Fills the template. A value may neither be empty nor a dot segment: `DELETE /pets/` and `/pets/..` are other
-/// resources than the one the model named.
+/// Fills the template. A value may neither be empty nor a dot segment: `DELETE /pets/`
+/// and `/pets/..` are other resources than the one the model named.
 fn path_of(
     plan: &RequestPlan,
     template: &str,

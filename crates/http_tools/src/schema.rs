@@ -1,7 +1,9 @@
-//! OpenAPI schemas as JSON Schema 2020-12: 3.0's own dialect converted, 3.1 cleaned, `$defs` with only what is reachable.
+//! OpenAPI schemas as JSON Schema 2020-12: 3.0's own dialect converted, 3.1 cleaned, `$defs` with
+//! only what is reachable.
 //!
-//! Real documents break the rules in many ways. A keyword whose value cannot mean anything is dropped, so that one
-//! slip does not cost the tool; a reference that leads nowhere costs the operation, because guessing would be worse.
+//! Real documents break the rules in many ways. A keyword whose value cannot mean anything is
+//! dropped, so that one slip does not cost the tool; a reference that leads nowhere costs the
+//! operation, because guessing would be worse.
 
 mod endless;
 pub(crate) mod keywords;
@@ -25,7 +27,8 @@ const MAX_SUBSCHEMAS: usize = 2_000;
 /// Bytes of one tool's schema as JSON (MCP-JS-7).
 const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 
-/// Which way the values travel: `readOnly` properties do not exist in requests, `writeOnly` ones not in responses.
+/// Which way the values travel: `readOnly` properties do not exist in requests, `writeOnly` ones
+/// not in responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// To the API.
@@ -203,7 +206,8 @@ impl<'d> SchemaWriter<'d> {
                 target: written.to_owned(),
             })
         })?;
-        // A definition that is only a reference adds nothing; following it also finds rings of references.
+        // A definition that is only a reference adds nothing; following it also finds rings of
+        // references.
         let mut hops = 0;
         while let Some(next) = target.get("$ref").and_then(Value::as_str) {
             hops += 1;
@@ -293,7 +297,8 @@ impl<'d> SchemaWriter<'d> {
         name
     }
 
-    /// Converts everything that was referenced, then checks that no schema is endless, and adds `$defs` to `root`.
+    /// Converts everything that was referenced, then checks that no schema is endless, and adds
+    /// `$defs` to `root`.
     pub fn finish(
         mut self,
         mut root: Map<String, Value>,
@@ -337,7 +342,8 @@ fn byte_size(value: &Value) -> usize {
 fn strip(value: &mut Value, depth: usize, keys: &[&str]) {
     match value {
         Value::Object(object) => {
-            // Depth 0 is the root, 1 its `properties`, 2 one argument: its description is what a model needs most.
+            // Depth 0 is the root, 1 its `properties`, 2 one argument: its description is what a
+            // model needs most.
             if depth > 2 {
                 // A property may itself be called "description": only texts are annotations.
                 object.retain(|key, value| {
@@ -355,7 +361,8 @@ fn strip(value: &mut Value, depth: usize, keys: &[&str]) {
     }
 }
 
-/// A schema without subschemas: small enough to stand where it is used, which more clients understand than `$ref`.
+/// A schema without subschemas: small enough to stand where it is used, which more clients
+/// understand than `$ref`.
 fn is_leaf(schema: &Value) -> bool {
     const NESTING: [&str; 19] = [
         "$ref",

@@ -162,7 +162,8 @@ fn hint(scheme: &Value) -> Option<SecurityHint> {
             if location == Location::Path {
                 return None;
             }
-            // Many documents describe a bearer token as a key in `Authorization`; the person writes the whole value.
+            // Many documents describe a bearer token as a key in `Authorization`; the person writes
+            // the whole value.
             hint.kind = SecurityKind::ApiKey;
             hint.name = Some(name);
             hint.location = Some(location);
@@ -187,7 +188,8 @@ fn hint(scheme: &Value) -> Option<SecurityHint> {
     Some(hint)
 }
 
-/// Whether a parameter is the API key of one of the document's schemes: the credential supplies it, not the model.
+/// Whether a parameter is the API key of one of the document's schemes: the credential supplies it,
+/// not the model.
 pub fn is_credential(hints: &[SecurityHint], location: Location, name: &str) -> bool {
     let same = |hint: &SecurityHint| {
         hint.location == Some(location)

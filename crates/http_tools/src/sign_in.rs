@@ -32,7 +32,8 @@ impl SignInError {
 }
 
 impl CredentialSlot {
-    /// What opens an API, for requests that are made elsewhere: complete headers, and the URL with what belongs into its query.
+    /// What opens an API, for requests that are made elsewhere: complete headers, and the URL with
+    /// what belongs into its query.
     ///
     /// # Errors
     /// [`SignInError`].

@@ -12,16 +12,19 @@ use crate::{
 /// Steps of compiling one part of a schema.
 const A_PART: usize = 40;
 
-/// As many parts may apply to the place that a part applies to, itself included. Real schemas have some dozens: the kinds of a union.
+/// As many parts may apply to the place that a part applies to, itself included. Real schemas have
+/// some dozens: the kinds of a union.
 const MOST: usize = 2_500;
-/// As many may lead to one another at one place: each is a few frames of the stack while a value is checked.
+/// As many may lead to one another at one place: each is a few frames of the stack while a value is
+/// checked.
 const LONGEST: usize = 100;
 
 /// Keywords by which a part refers to another one, which then applies where it does.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Whether every part of `schema` applies no more than so many parts to one place, and none leads to itself there. A schema with an id inside,
-/// or a reference that leads elsewhere, is not surveyed and not bounded.
+/// Whether every part of `schema` applies no more than so many parts to one place, and none leads
+/// to itself there. A schema with an id inside, or a reference that leads elsewhere, is not
+/// surveyed and not bounded.
 pub(crate) fn is_bounded(schema: &Value) -> bool {
     let mut survey = Survey {
         root: schema,

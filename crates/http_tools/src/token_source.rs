@@ -1,4 +1,5 @@
-//! Access tokens by OAuth 2.0 client credentials (RFC 6749 §4.4): fetched once, kept until shortly before they expire.
+//! Access tokens by OAuth 2.0 client credentials (RFC 6749 §4.4): fetched once, kept until shortly
+//! before they expire.
 
 use std::{
     collections::HashMap,
@@ -22,7 +23,8 @@ use crate::{
 
 /// Slots kept. A token costs one request to get back.
 const MAX_SLOTS: usize = 10_000;
-/// How long a failure is remembered, so that a burst of calls does not become a burst of token requests.
+/// How long a failure is remembered, so that a burst of calls does not become a burst of token
+/// requests.
 const FAILURE_LIFE: Duration = Duration::from_secs(5);
 /// Taken off a token's life for clocks and for the call itself.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -71,8 +73,8 @@ enum TokenState {
 
 type TokenSlot = Arc<tokio::sync::Mutex<Option<TokenState>>>;
 
-/// Fetches and keeps access tokens. One request at a time for one credential; the others wait for its result.
-/// Share one for the whole process: cloning shares.
+/// Fetches and keeps access tokens. One request at a time for one credential; the others wait for
+/// its result. Share one for the whole process: cloning shares.
 #[derive(Clone)]
 pub struct TokenSource {
     clock: Clock,
@@ -112,7 +114,8 @@ impl TokenSource {
         Arc::clone(slots.entry(key.to_owned()).or_default())
     }
 
-    /// The access token for a credential of kind `oauth_client_credentials`; nothing for other kinds.
+    /// The access token for a credential of kind `oauth_client_credentials`; nothing for other
+    /// kinds.
     pub async fn token(
         &self,
         egress: &Egress,

@@ -1,5 +1,6 @@
-//! An API's answer as a tree that borrows from its text, for the check against the output schema: one vector an object, no copy of a
-//! string without escapes, no hashing. The validator reads it directly.
+//! An API's answer as a tree that borrows from its text, for the check against the output schema:
+//! one vector an object, no copy of a string without escapes, no hashing. The validator reads it
+//! directly.
 
 use std::{borrow::Cow, fmt, ptr};
 

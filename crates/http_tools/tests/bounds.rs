@@ -1,5 +1,5 @@
-//! Schemas and values that are meant to hurt (MCP-JS-5 to MCP-JS-7; TEST-B6): compiled or refused, and checked, in bounded time and
-//! memory.
+//! Schemas and values that are meant to hurt (MCP-JS-5 to MCP-JS-7; TEST-B6): compiled or refused,
+//! and checked, in bounded time and memory.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,8 @@ use portolan_http_tools::{
 };
 use serde_json::{Map, Value, json};
 
-/// Longest time that anything may take here. This build is not optimised; what is not bounded takes days.
+/// Longest time that anything may take here. This build is not optimised; what is not bounded takes
+/// days.
 const SOON: Duration = Duration::from_secs(10);
 
 fn tool(schema: Value) -> CompiledTool {

@@ -1,4 +1,5 @@
-//! Documents that others wrote, imported whole: every operation a usable tool or a reason, nothing in between.
+//! Documents that others wrote, imported whole: every operation a usable tool or a reason, nothing
+//! in between.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -16,7 +16,8 @@ use portolan_http_tools::{
 };
 use serde_json::{Value, json};
 
-/// Longest time of one document: five seconds in a release build. This one may be a debug build on a machine that has other work.
+/// Longest time of one document: five seconds in a release build. This one may be a debug build on
+/// a machine that has other work.
 const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 5 });
 
 /// About how many bytes a document has.
@@ -362,7 +363,8 @@ fn s1_reading_ends_at_its_time_and_when_it_is_stopped() {
     assert!(read(text.as_bytes(), &options, until, &Stop::default()).is_ok());
 }
 
-/// How long work may go on after its stop. This may be a debug build on a machine that has other work.
+/// How long work may go on after its stop. This may be a debug build on a machine that has other
+/// work.
 const AFTER_STOP: Duration =
     Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 100 });
 

@@ -1,4 +1,5 @@
-//! Properties: whatever a document says, the importer answers; whatever a model says, the request stays in its place.
+//! Properties: whatever a document says, the importer answers; whatever a model says, the request
+//! stays in its place.
 
 use portolan_http_tools::{Document, ImportOptions, import};
 use proptest::prelude::*;

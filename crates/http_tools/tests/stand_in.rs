@@ -1,5 +1,6 @@
-//! Every tool of a document that others wrote, called: the request fits the document, and the answer that the document promises
-//! arrives. On the other side is an API made from the same document, without help of the importer.
+//! Every tool of a document that others wrote, called: the request fits the document, and the
+//! answer that the document promises arrives. On the other side is an API made from the same
+//! document, without help of the importer.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -28,7 +29,8 @@ fn document(name: &str) -> Document {
     Document::parse(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Arguments as a client makes them up that has read the schema: what is required, and nothing else.
+/// Arguments as a client makes them up that has read the schema: what is required, and nothing
+/// else.
 fn arguments(tool: &ToolDraft) -> Value {
     let schema = &tool.input_schema;
     let mut out = Map::new();

@@ -25,7 +25,8 @@ pub fn is_usable(pem: &str) -> bool {
     sign(pem, "client", "https://issuer.example", now).is_ok()
 }
 
-/// An assertion of `client_id` for one issuer: `iss` and `sub` are the client, `aud` the issuer, two minutes, a `jti` of its own.
+/// An assertion of `client_id` for one issuer: `iss` and `sub` are the client, `aud` the issuer,
+/// two minutes, a `jti` of its own.
 ///
 /// # Errors
 /// [`KeysError::ClientKey`] if the key is none that signs.

@@ -139,7 +139,8 @@ impl Flag {
     }
 }
 
-/// Checks a token with the keys of its provider, and reads it. [`IdTokenError::UnknownKey`] may be cured by newer keys, nothing else.
+/// Checks a token with the keys of its provider, and reads it. [`IdTokenError::UnknownKey`] may be
+/// cured by newer keys, nothing else.
 ///
 /// # Errors
 /// [`IdTokenError`].

@@ -1,8 +1,8 @@
 //! Key material and all that is made with it: tokens, seals, MACs, passwords, JWTs.
 //!
-//! Everything symmetric comes from one 32-byte master secret: HKDF-SHA256 gives each [`Purpose`] its own key
-//! (AUTH-J5), and the ring keeps former master secrets, so that what they sealed still opens. Access tokens are signed
-//! with ES256 keys that live as rows, sealed at rest ([`ring`]).
+//! Everything symmetric comes from one 32-byte master secret: HKDF-SHA256 gives each [`Purpose`]
+//! its own key (AUTH-J5), and the ring keeps former master secrets, so that what they sealed still
+//! opens. Access tokens are signed with ES256 keys that live as rows, sealed at rest ([`ring`]).
 //!
 //! | Module | Subject |
 //! |---|---|

@@ -1,8 +1,9 @@
 //! Signing keys and their four states (AUTH-J1 to AUTH-J3).
 //!
-//! A key is a row with four times, written when it is made; every node computes the same state from them and its clock, so that
-//! a rotation needs no message. A pending key is published at least a day before it signs, therefore no verifier ever meets a
-//! key that it had no time to fetch; a retiring key stays published until the last token that it signed is dead.
+//! A key is a row with four times, written when it is made; every node computes the same state from
+//! them and its clock, so that a rotation needs no message. A pending key is published at least a
+//! day before it signs, therefore no verifier ever meets a key that it had no time to fetch; a
+//! retiring key stays published until the last token that it signed is dead.
 //!
 //! ```text
 //! publish_at        sign_from          sign_until           gone_at

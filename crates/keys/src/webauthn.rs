@@ -45,7 +45,8 @@ pub struct RelyingParty {
 }
 
 impl RelyingParty {
-    /// `id` is a host name, `origins` are the only ones whose pages may ask, each `scheme://host[:port]`, byte for byte.
+    /// `id` is a host name, `origins` are the only ones whose pages may ask, each
+    /// `scheme://host[:port]`, byte for byte.
     pub fn new(id: impl Into<String>, origins: Vec<String>) -> Self {
         Self {
             id: id.into(),

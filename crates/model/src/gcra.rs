@@ -1,9 +1,9 @@
 //! Rate limits with the generic cell rate algorithm: one number per bucket, in integers
 //! (STREAM-16.1).
 //!
-//! The number is the bucket's theoretical arrival time in microseconds, on any clock that the caller
-//! chooses. A bucket without a number is full. The script `take_tokens.lua` of `cluster` has the same
-//! arithmetic.
+//! The number is the bucket's theoretical arrival time in microseconds, on any clock that the
+//! caller chooses. A bucket without a number is full. The script `take_tokens.lua` of `cluster` has
+//! the same arithmetic.
 
 use std::time::Duration;
 

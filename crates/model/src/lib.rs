@@ -1,7 +1,8 @@
 //! The platform's own nouns and rules. Pure: no I/O, and no clock or chance of its own.
 //!
-//! Rules that can be tested in microseconds live here, and every other crate calls them. Examples are
-//! the rights of a member, the form of a redirect URI, and the resource that a token is good for.
+//! Rules that can be tested in microseconds live here, and every other crate calls them. Examples
+//! are the rights of a member, the form of a redirect URI, and the resource that a token is good
+//! for.
 //!
 //! | Module | Subject |
 //! |---|---|

@@ -1,8 +1,9 @@
-//! URI templates (RFC 6570, levels 1 and 2), read backwards: which URIs fit, and what their variables are then.
+//! URI templates (RFC 6570, levels 1 and 2), read backwards: which URIs fit, and what their
+//! variables are then.
 //!
-//! `{name}` stands for unreserved and percent-encoded characters, so never for a `/`; `{+name}` for reserved ones too; `{#name}` for a
-//! `#` and the same after it. Matching takes time proportional to the length of the URI times the parts of the template, whatever
-//! both are.
+//! `{name}` stands for unreserved and percent-encoded characters, so never for a `/`; `{+name}` for
+//! reserved ones too; `{#name}` for a `#` and the same after it. Matching takes time proportional
+//! to the length of the URI times the parts of the template, whatever both are.
 
 use std::collections::BTreeMap;
 

@@ -12,8 +12,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use portolan_config::Form;
 use url::{Host, Url};
 
-/// Ports behind which no HTTP API lives and where an HTTP request could do harm: the list of the Fetch standard
-/// ("bad ports") and the stores and control planes of a data centre.
+/// Ports behind which no HTTP API lives and where an HTTP request could do harm: the list of the
+/// Fetch standard ("bad ports") and the stores and control planes of a data centre.
 const REFUSED_PORTS: &[u16] = &[
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
     102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,
@@ -24,7 +24,8 @@ const REFUSED_PORTS: &[u16] = &[
     26379, 27017, 27018,
 ];
 
-/// Last labels of names that mean this machine or this network (RFC 6761, RFC 6762, RFC 8375, ICANN's `internal`).
+/// Last labels of names that mean this machine or this network (RFC 6761, RFC 6762, RFC 8375,
+/// ICANN's `internal`).
 const REFUSED_SUFFIXES: &[&str] = &[
     "localhost",
     "localdomain",
@@ -79,20 +80,22 @@ fn is_global_v4(address: Ipv4Addr) -> bool {
 
 fn is_global_v6(address: Ipv6Addr) -> bool {
     let [s0, s1, ..] = address.segments();
-    // Only 2000::/3 has ever been given out as global unicast. This leaves out ::, ::1, mapped and compatible IPv4,
-    // NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), the discard prefix, unique local, link-local, site-local and multicast.
+    // Only 2000::/3 has ever been given out as global unicast. This leaves out ::, ::1, mapped
+    // and compatible IPv4, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), the discard prefix, unique
+    // local, link-local, site-local and multicast.
     if s0 & 0xe000 != 0x2000 {
         return false;
     }
-    // 2001::/23 (Teredo, ORCHID, benchmarking), 2001:db8::/32 and 3fff::/20 (documentation), 2002::/16 (6to4)
+    // 2001::/23 (Teredo, ORCHID, benchmarking), 2001:db8::/32 and 3fff::/20 (documentation),
+    // 2002::/16 (6to4)
     !matches!(
         (s0, s1),
         (0x2001, 0..0x0200 | 0x0db8) | (0x2002, _) | (0x3fff, 0..0x1000)
     )
 }
 
-/// True for addresses that no allowance admits: unspecified, link-local (metadata services), multicast, broadcast, and IPv6
-/// forms that smuggle an IPv4 address.
+/// True for addresses that no allowance admits: unspecified, link-local (metadata services),
+/// multicast, broadcast, and IPv6 forms that smuggle an IPv4 address.
 pub(crate) fn is_never_allowed(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.octets()[0] == 0 || v4.is_link_local() || v4.octets()[0] >= 224,
@@ -169,9 +172,9 @@ impl fmt::Display for UrlFault {
     }
 }
 
-/// One destination outside the rules that the operator admits: exactly this host as it stands in the URL, exactly this
-/// port. The development demo API is the usual case. An allowance for an address admits the literal address only, not a
-/// name that happens to resolve to it.
+/// One destination outside the rules that the operator admits: exactly this host as it stands in
+/// the URL, exactly this port. The development demo API is the usual case. An allowance for an
+/// address admits the literal address only, not a name that happens to resolve to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedDestination {
     host: AllowedHost,
@@ -193,7 +196,8 @@ impl AllowedDestination {
         }
     }
 
-    /// Admits a host as written in a URL (a name, or an address with or without brackets) and a port.
+    /// Admits a host as written in a URL (a name, or an address with or without brackets) and a
+    /// port.
     pub fn host(host: &str, port: u16) -> Self {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let host = match bare.parse() {

@@ -8,7 +8,8 @@ use http::header::{self, HeaderMap, HeaderName};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use portolan_config::Form;
 
-/// Which header our proxies write. Exactly one is read: a proxy that writes one of them passes a forged other through.
+/// Which header our proxies write. Exactly one is read: a proxy that writes one of them passes a
+/// forged other through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProxyHeader {
     /// `X-Forwarded-For`, what nearly every proxy appends to.
@@ -88,7 +89,8 @@ impl TrustedProxies {
     }
 }
 
-/// The block of an address that logs and throttles use: /24 and /48, what one household or one site has.
+/// The block of an address that logs and throttles use: /24 and /48, what one household or one site
+/// has.
 pub fn block(address: IpAddr) -> IpNet {
     match address {
         IpAddr::V4(v4) => {

@@ -10,7 +10,8 @@
 //! - redirects are off, or followed by our own loop within the origin (MCP-AB-19). A request is
 //!   never sent twice because of a broken connection, except a `GET` or `HEAD` on a kept-alive
 //!   connection that the peer had just closed;
-//! - no proxy variables (but for programs on a person's machine), no cookies, no `Accept-Encoding`, no header that could change the framing.
+//! - no proxy variables (but for programs on a person's machine), no cookies, no `Accept-Encoding`,
+//!   no header that could change the framing.
 
 mod authorities;
 mod connect;
@@ -94,7 +95,8 @@ pub struct EgressRequest {
     pub method: Method,
     /// Absolute URL; see [`parse_url`] for text.
     pub url: Url,
-    /// Headers. Those that frame the message or belong to one hop are ignored, so is `Accept-Encoding`.
+    /// Headers. Those that frame the message or belong to one hop are ignored, so is
+    /// `Accept-Encoding`.
     pub headers: HeaderMap,
     /// Body, empty for none.
     pub body: Bytes,
@@ -139,7 +141,8 @@ pub struct EgressResponse {
     pub final_url: Url,
 }
 
-/// Reads text as an absolute URL, as browsers do: `http://0x7f.1/` is an address and not a name afterwards.
+/// Reads text as an absolute URL, as browsers do: `http://0x7f.1/` is an address and not a name
+/// afterwards.
 ///
 /// # Errors
 /// [`EgressError::BlockedUrl`] with [`UrlFault::Unreadable`].
@@ -284,7 +287,8 @@ impl Egress {
             .map_err(|refusal| EgressError::refused(refusal, url))
     }
 
-    /// Sends one request and reads the whole answer. Any status is an answer, not an error. A future that is not done after [`MOMENT`] is woken then.
+    /// Sends one request and reads the whole answer. Any status is an answer, not an error. A
+    /// future that is not done after [`MOMENT`] is woken then.
     ///
     /// # Errors
     /// See [`EgressError`]; its text may be shown to the tenant, its source belongs into the log.
@@ -331,7 +335,8 @@ impl Egress {
         headers
     }
 
-    /// Sends a request and follows what redirects it may: the head of the last answer, its body unread.
+    /// Sends a request and follows what redirects it may: the head of the last answer, its body
+    /// unread.
     async fn head(&self, request: EgressRequest) -> Result<Answered, EgressError> {
         let EgressRequest {
             mut method,
@@ -490,7 +495,8 @@ struct Answered {
     url: Url,
 }
 
-/// Headers that belong to one connection or frame the message (RFC 9110 §7.6.1), or that would invite compression.
+/// Headers that belong to one connection or frame the message (RFC 9110 §7.6.1), or that would
+/// invite compression.
 fn is_ours_to_set(name: &HeaderName) -> bool {
     matches!(
         *name,
@@ -521,7 +527,8 @@ fn host_of(url: &Url) -> Option<HeaderValue> {
     HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]).ok()
 }
 
-/// A request as it goes to an origin: path and query in the request line, the rest in `Host` (RFC 9112 §3.2.1).
+/// A request as it goes to an origin: path and query in the request line, the rest in `Host`
+/// (RFC 9112 §3.2.1).
 fn assembled(
     method: Method,
     url: &Url,
@@ -540,7 +547,8 @@ fn assembled(
     Ok(request)
 }
 
-/// Reads at most `limit` bytes; an announced length beyond it ends the exchange before a byte of body is read.
+/// Reads at most `limit` bytes; an announced length beyond it ends the exchange before a byte of
+/// body is read.
 async fn read_bounded(
     wire: &mut Wire,
     mut body: Incoming,
@@ -577,8 +585,8 @@ async fn read_bounded(
     Ok(rest.map_or(first, BytesMut::freeze))
 }
 
-/// True if the peer closed a connection without having sent a byte of an answer: what a kept-alive connection looks like
-/// whose idle time was over at the other end.
+/// True if the peer closed a connection without having sent a byte of an answer: what a kept-alive
+/// connection looks like whose idle time was over at the other end.
 fn closed_before_answer(error: &hyper::Error) -> bool {
     error.is_incomplete_message() || error.is_canceled()
 }

@@ -91,7 +91,8 @@ impl Health {
         });
     }
 
-    /// Says whether new work may be sent here: on at the end of the start, off at the beginning of a stop.
+    /// Says whether new work may be sent here: on at the end of the start, off at the beginning of
+    /// a stop.
     pub fn set_ready(&self, ready: bool) {
         self.inner.ready.store(ready, Ordering::Release);
     }
@@ -129,8 +130,8 @@ impl Health {
         states
     }
 
-    /// `/healthz`: 200 while the process can answer at all. `/readyz`: 200, or 503 and why; then the state of what the node stands
-    /// on, a line each. `/metrics`: Prometheus text.
+    /// `/healthz`: 200 while the process can answer at all. `/readyz`: 200, or 503 and why; then
+    /// the state of what the node stands on, a line each. `/metrics`: Prometheus text.
     pub fn router(&self) -> Router {
         Router::new()
             .route("/healthz", get(|| async { "ok\n" }))

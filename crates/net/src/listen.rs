@@ -1,8 +1,8 @@
 //! The listening side: bind, accept, serve, drain.
 //!
-//! Our own accept loop instead of `axum::serve`, because buffers must be bounded (hyper's read buffer otherwise grows to
-//! about 400 KiB a connection and never shrinks), slow heads must be cut, and the router must not be rebuilt for each
-//! connection (STREAM-19.4).
+//! Our own accept loop instead of `axum::serve`, because buffers must be bounded (hyper's read
+//! buffer otherwise grows to about 400 KiB a connection and never shrinks), slow heads must be cut,
+//! and the router must not be rebuilt for each connection (STREAM-19.4).
 
 mod config;
 mod permits;
@@ -49,8 +49,8 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// Pause after the system refused a connection for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The other end of the connection, as an extension of each request. The client may be behind it: see
-/// [`crate::client_ip`].
+/// The other end of the connection, as an extension of each request. The client may be behind it:
+/// see [`crate::client_ip`].
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// Its address.
@@ -82,7 +82,8 @@ pub struct ListenLimits {
     pub headers: usize,
     /// Longest time from the first byte of a head to its last.
     pub head_within: Duration,
-    /// A connection without a byte in either direction and without a running request is closed after this.
+    /// A connection without a byte in either direction and without a running request is closed
+    /// after this.
     pub idle: Duration,
 }
 
@@ -105,11 +106,13 @@ pub struct Shutdown {
     pub stop: CancellationToken,
     /// Then: no new connections, and no new requests on kept ones. Running requests continue.
     pub close: CancellationToken,
-    /// Shortly before the cut: every connection is woken, so that requests that still wait can answer that they stop.
+    /// Shortly before the cut: every connection is woken, so that requests that still wait can
+    /// answer that they stop.
     pub tell: CancellationToken,
     /// At last: what is still open is cut.
     pub cut: CancellationToken,
-    /// The connections of this one listener, to be counted and waited for. [`serve`] closes it after `close`.
+    /// The connections of this one listener, to be counted and waited for. [`serve`] closes it
+    /// after `close`.
     pub connections: TaskTracker,
 }
 
@@ -257,9 +260,10 @@ pub fn bind(address: SocketAddr, setting: &'static str) -> Result<Bound, BindErr
     })
 }
 
-/// Serves until `shutdown.close` is cancelled and the connections have ended or were cut. Returns the number of connections that
-/// had to be cut. The service is cloned for each request and never asked whether it is ready. Give a router
-/// `with_state(())`, which turns every route into its final form once and not for each connection.
+/// Serves until `shutdown.close` is cancelled and the connections have ended or were cut. Returns
+/// the number of connections that had to be cut. The service is cloned for each request and never
+/// asked whether it is ready. Give a router `with_state(())`, which turns every route into its
+/// final form once and not for each connection.
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
@@ -437,7 +441,8 @@ where
                 loop {
                     tokio::select! {
                         ended = connection.as_mut() => break ended,
-                        // The connection is polled again, and with it the request that it waits for.
+                        // The connection is polled again, and with it the request that it waits
+                        // for.
                         () = self.tell.cancelled(), if !is_told => is_told = true,
                         () = self.cut.cancelled() => return,
                     }

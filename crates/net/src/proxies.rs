@@ -1,8 +1,8 @@
 //! The way out of a private network that its proxy variables name, for programs that run on a
 //! person's machine. Nodes never read these variables.
 //!
-//! An `https` address is reached through `CONNECT` (RFC 9110 §9.3.6), so the proxy sees its host and
-//! port alone. An `http` address is dialled directly: it stands in the same network.
+//! An `https` address is reached through `CONNECT` (RFC 9110 §9.3.6), so the proxy sees its host
+//! and port alone. An `http` address is dialled directly: it stands in the same network.
 
 use std::{
     error::Error as _,

@@ -1,8 +1,9 @@
-//! How names become addresses, and addresses connections: the two seams of the egress client to the outside.
+//! How names become addresses, and addresses connections: the two seams of the egress client to the
+//! outside.
 //!
-//! Both are traits so that a test can show, without a network, that a name which changes its answer is never followed into
-//! a private address, and which address was dialled in the end (MCP-AB-18). Nothing here decides;
-//! the connector in [`crate::egress`] checks every answer before it dials.
+//! Both are traits so that a test can show, without a network, that a name which changes its answer
+//! is never followed into a private address, and which address was dialled in the end (MCP-AB-18).
+//! Nothing here decides; the connector in [`crate::egress`] checks every answer before it dials.
 
 use std::future::Future;
 use std::io;
@@ -60,8 +61,8 @@ impl std::fmt::Debug for Network {
     }
 }
 
-/// How many look-ups may occupy a blocking thread at once: a sick name server must not take the pool that file reads and
-/// password hashing need.
+/// How many look-ups may occupy a blocking thread at once: a sick name server must not take the
+/// pool that file reads and password hashing need.
 const LOOKUPS_AT_ONCE: usize = 64;
 
 /// The resolver of the operating system (`getaddrinfo`), off the async threads.

@@ -292,7 +292,8 @@ impl Tunnels {
         }
     }
 
-    /// The tunnel that fits best, whether it is the right one, and whether a better one is expected.
+    /// The tunnel that fits best, whether it is the right one, and whether a better one is
+    /// expected.
     fn choose(
         &self,
         place: &TunnelKey,

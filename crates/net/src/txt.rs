@@ -55,7 +55,8 @@ impl std::fmt::Debug for TxtRecords {
     }
 }
 
-/// The name servers of the system, as they are configured at the time of the question; nothing is remembered.
+/// The name servers of the system, as they are configured at the time of the question; nothing is
+/// remembered.
 struct System;
 
 impl LookUp for System {

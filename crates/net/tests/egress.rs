@@ -45,7 +45,8 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// A server whose answers are decided from the request and its number; `None` closes the connection without a word.
+/// A server whose answers are decided from the request and its number; `None` closes the connection
+/// without a word.
 async fn scripted(
     answer: impl Fn(usize, &str) -> Option<Vec<u8>> + Send + Sync + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -401,7 +402,8 @@ async fn a_kept_connection_serves_the_next_request_to_its_origin_and_no_other() 
         let text = String::from_utf8(answer.body.to_vec()).unwrap();
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("0"), "one connection each");
-        // RFC 9112 §3.2: the path in the request line, the authority in `Host`, the fragment nowhere.
+        // RFC 9112 §3.2: the path in the request line, the authority in `Host`, the fragment
+        // nowhere.
         assert_eq!(lines.next(), Some("GET /a%20b?q=1&r HTTP/1.1"));
         assert!(text.contains(&format!("host: {at}\r\n")), "{text}");
     }
@@ -446,7 +448,8 @@ async fn hear_of_the_network() {
 
 #[tokio::test]
 async fn c6_a_request_finds_out_that_its_kept_connection_was_closed_before_it_is_sent() {
-    // One answer for each connection, which is closed after it: also what must not be repeated goes out again, because it did not go out.
+    // One answer for each connection, which is closed after it: also what must not be repeated goes
+    // out again, because it did not go out.
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let (tell, mut closed) = tokio::sync::mpsc::unbounded_channel();
@@ -492,7 +495,8 @@ async fn an_idle_connection_that_the_other_end_closed_is_given_up_soon() {
 
 #[tokio::test]
 async fn whoever_stops_waiting_closes_the_connection() {
-    // Before the head and in the middle of the body, by the deadline, by dropping the exchange, by dropping the answer.
+    // Before the head and in the middle of the body, by the deadline, by dropping the exchange, by
+    // dropping the answer.
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let (tell, mut ended) = tokio::sync::mpsc::unbounded_channel();

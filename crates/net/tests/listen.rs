@@ -1,4 +1,5 @@
-//! The accept loop with real sockets: slow, large and confusing requests, limits, drain; and streams of events.
+//! The accept loop with real sockets: slow, large and confusing requests, limits, drain;
+//! and streams of events.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(
@@ -256,7 +257,8 @@ async fn heads_beyond_the_bounds_are_431_and_framing_that_confuses_is_400() {
             "one answer, then the end: {head:?}: {text}"
         );
     }
-    // RFC 9112 §6.3: with both, chunked decides, and the connection may not be reused for what follows.
+    // RFC 9112 §6.3: with both, chunked decides, and the connection may not be reused for what
+    // follows.
     let both = format!(
         "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{smuggled}"
     );

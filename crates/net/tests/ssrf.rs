@@ -85,7 +85,8 @@ impl Resolve for Names {
     }
 }
 
-/// Writes down what it was asked to dial and leads every connection to one listener, as if the internet were there.
+/// Writes down what it was asked to dial and leads every connection to one listener, as if the
+/// internet were there.
 struct Internet {
     stands_for: SocketAddr,
     dialled: Mutex<Vec<SocketAddr>>,

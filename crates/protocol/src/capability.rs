@@ -180,7 +180,8 @@ impl ClientCapabilities {
         object.end();
     }
 
-    /// The flags in six bits (extensions are not among them), for session ids that can rebuild their session.
+    /// The flags in six bits (extensions are not among them), for session ids that can rebuild
+    /// their session.
     pub fn bits(&self) -> u8 {
         [
             self.roots,

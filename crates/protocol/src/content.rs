@@ -201,7 +201,8 @@ impl ContentBlock {
         }))
     }
 
-    /// The block as `revision` knows it: what it cannot know becomes a line of text, fields of later revisions go.
+    /// The block as `revision` knows it: what it cannot know becomes a line of text, fields of
+    /// later revisions go.
     pub fn shaped(&self, revision: Revision) -> Cow<'_, Self> {
         let facts = revision.facts();
         match self {

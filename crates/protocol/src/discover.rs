@@ -4,7 +4,8 @@ use crate::capability::ServerCapabilities;
 use crate::result::{CacheHint, Identity, ResultObject};
 use crate::revision::{Revision, SERVED};
 
-/// The result of `server/discover` for a request that speaks `revision`. The identity travels in `_meta`, not in the body.
+/// The result of `server/discover` for a request that speaks `revision`. The identity travels in
+/// `_meta`, not in the body.
 pub fn result(
     revision: Revision,
     identity: &Identity,

@@ -1,4 +1,5 @@
-//! Error kinds, and the JSON-RPC code and HTTP status that each has in each revision (MCP-ER-1…MCP-ER-15).
+//! Error kinds, and the JSON-RPC code and HTTP status that each has in each revision
+//! (MCP-ER-1…MCP-ER-15).
 
 use std::borrow::Cow;
 
@@ -194,7 +195,8 @@ impl ErrorKind {
                 (facts.missing_capability, facts.missing_capability_status)
             }
             Self::Internal => (-32603, 200),
-            // STREAM-B; 2026-07-28 keeps those numbers for itself (MCP-ER-13), so that MCP-ER-15 holds there.
+            // STREAM-B; 2026-07-28 keeps those numbers for itself (MCP-ER-13), so that MCP-ER-15
+            // holds there.
             Self::RateLimited { .. } | Self::TooMany(_) if facts.era == Era::Modern => {
                 (-31002, 429)
             }

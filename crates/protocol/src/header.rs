@@ -270,8 +270,8 @@ pub fn mirrored_params(annotations: &[ParamHeader], arguments: &Raw) -> Vec<(Str
     mirrored.collect()
 }
 
-/// The value at a path of member names. A name that stands twice on the way is refused: it could show one value to the
-/// check and another to the tool.
+/// The value at a path of member names. A name that stands twice on the way is refused: it could
+/// show one value to the check and another to the tool.
 fn at_path(root: &Raw, path: &[String]) -> Result<Option<Raw>, ErrorKind> {
     let mut here = root.clone();
     for name in path {

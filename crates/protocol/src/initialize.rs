@@ -22,8 +22,8 @@ pub struct InitializeParams {
     pub client_info: Implementation,
 }
 
-/// The version that answers a request for `requested`: the same if it is a served legacy one, else the latest legacy
-/// one; never a modern one (MCP-L-2).
+/// The version that answers a request for `requested`: the same if it is a served legacy one, else
+/// the latest legacy one; never a modern one (MCP-L-2).
 pub fn negotiate(requested: &str) -> Revision {
     requested
         .parse::<Revision>()

@@ -1,5 +1,5 @@
-//! JSON-RPC framing (MCP-J-1…MCP-J-19): the first parse keeps `params` as text, so that "unknown method" and "invalid
-//! params" cannot blur, and writing an answer needs no second parse.
+//! JSON-RPC framing (MCP-J-1…MCP-J-19): the first parse keeps `params` as text, so that "unknown
+//! method" and "invalid params" cannot blur, and writing an answer needs no second parse.
 
 use std::collections::HashSet;
 

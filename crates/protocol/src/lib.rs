@@ -2,9 +2,10 @@
 //!
 //! # Eras and revisions
 //!
-//! Five revisions are served ([`revision::SERVED`]). Those from 2024-11-05 to 2025-11-25 are *legacy*: a client opens a
-//! session with `initialize`. 2026-07-28 is *modern*: every request stands alone and says in `_meta` and in headers what it
-//! is. What differs between them is data, [`revision::Facts`]; nothing outside that table compares revisions.
+//! Five revisions are served ([`revision::SERVED`]). Those from 2024-11-05 to 2025-11-25 are
+//! *legacy*: a client opens a session with `initialize`. 2026-07-28 is *modern*: every request
+//! stands alone and says in `_meta` and in headers what it is. What differs between them is data,
+//! [`revision::Facts`]; nothing outside that table compares revisions.
 //!
 //! # How a POST is read
 //!
@@ -24,17 +25,20 @@
 //!
 //! 1. [`jsonrpc::Body::parse`]: JSON, envelope, duplicates, depth. `params` stay text.
 //! 2. [`negotiate::admit`]: body × headers → era, or the exact [`error::Refusal`] with HTTP status.
-//! 3. Legacy: find the session, then [`negotiate::check_session_version`] and [`negotiate::check_session_headers`]; a batch
-//!    goes through [`negotiate::open_batch`]. Modern: all of that has happened.
-//! 4. [`method::Method::of_client`] (legacy; `None` is `-32601`), then the parameters of the method:
-//!    [`tool::CallParams::read`], [`jsonrpc::Params::read`] for the simple ones. A [`jsonrpc::Misfit`] is `-32602`.
+//! 3. Legacy: find the session, then [`negotiate::check_session_version`]
+//!    and [`negotiate::check_session_headers`]; a batch goes through [`negotiate::open_batch`].
+//!    Modern: all of that has happened.
+//! 4. [`method::Method::of_client`] (legacy; `None` is `-32601`), then the parameters of the
+//!    method: [`tool::CallParams::read`], [`jsonrpc::Params::read`] for the simple ones. A
+//!    [`jsonrpc::Misfit`] is `-32602`.
 //! 5. Modern `tools/call`: [`header::check_params`] with the annotations of the tool.
 //!
 //! # How an answer is written
 //!
-//! Every result is written for its revision straight into bytes: [`tool::list_page`], [`tool::CallResult::write`],
-//! [`initialize::result`], … and [`jsonrpc::response`] puts id and result together without reading either. Errors:
-//! [`error::ErrorKind::refuse`]. Streams: [`sse::message`].
+//! Every result is written for its revision straight into bytes: [`tool::list_page`],
+//! [`tool::CallResult::write`], [`initialize::result`], … and [`jsonrpc::response`] puts id
+//! and result together without reading either. Errors: [`error::ErrorKind::refuse`]. Streams:
+//! [`sse::message`].
 
 pub mod ask;
 pub mod cancel;

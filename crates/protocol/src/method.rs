@@ -103,7 +103,8 @@ methods! {
 impl Method {
     /// The request `name` that a client of `revision` may send. `None` is `-32601`.
     ///
-    /// Says nothing about what this server offers: a method of a capability that was not declared is the caller's to refuse.
+    /// Says nothing about what this server offers: a method of a capability that was not declared
+    /// is the caller's to refuse.
     pub fn of_client(name: &str, revision: Revision) -> Option<Self> {
         Self::from_name(name)
             .filter(|method| method.sort() == Sort::Request && method.from_client_in(revision))

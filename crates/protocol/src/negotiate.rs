@@ -1,8 +1,8 @@
 //! Body × headers → era and revision, or the exact refusal (MCP-E-2…MCP-E-14; MCP-T-13, MCP-T-42,
 //! MCP-T-46, MCP-L-9).
 //!
-//! Pure: what needs the session record (does it live, which revision was negotiated) comes after, see
-//! [`check_session_version`] and [`open_batch`].
+//! Pure: what needs the session record (does it live, which revision was negotiated) comes after,
+//! see [`check_session_version`] and [`open_batch`].
 
 use crate::error::{ErrorKind, Refusal};
 use crate::header::{self, Dialect, Field, Headers, Mirroring};
@@ -88,8 +88,8 @@ pub fn admit_bodyless(headers: &Headers<'_>) -> Result<String, Refusal> {
     session_id(headers, None)
 }
 
-/// The version header of a request within a session that speaks `revision`: absent is fine, another served legacy version
-/// is ignored, everything else is refused (MCP-T-46, MCP-T-47).
+/// The version header of a request within a session that speaks `revision`: absent is fine, another
+/// served legacy version is ignored, everything else is refused (MCP-T-46, MCP-T-47).
 pub fn check_session_version(
     headers: &Headers<'_>,
     revision: Revision,
@@ -112,8 +112,8 @@ pub fn check_session_version(
     }
 }
 
-/// The mirrored headers of a message within a legacy session: required in the draft profile unless the tenant is lenient
-/// (MCP-D-2), else only compared (MCP-D-3).
+/// The mirrored headers of a message within a legacy session: required in the draft profile unless
+/// the tenant is lenient (MCP-D-2), else only compared (MCP-D-3).
 pub fn check_session_headers(
     message: &Message,
     headers: &Headers<'_>,

@@ -112,7 +112,8 @@ impl Prompt {
     }
 }
 
-/// One page of `prompts/list`, from prompts serialised by [`Prompt::to_json`]; no items give the empty list.
+/// One page of `prompts/list`, from prompts serialised by [`Prompt::to_json`]; no items give the
+/// empty list.
 pub fn list_page<'i>(
     revision: Revision,
     identity: &Identity,

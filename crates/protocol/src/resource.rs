@@ -148,9 +148,9 @@ pub fn template_page<'i>(
     )
 }
 
-/// Parameters of `resources/read`, `resources/subscribe` and `resources/unsubscribe`. A resource that does not exist, or
-/// that the caller may not see, is [`crate::error::ErrorKind::ResourceNotFound`] (MCP-RE-4,
-/// MCP-RE-5, MCP-RE-10).
+/// Parameters of `resources/read`, `resources/subscribe` and `resources/unsubscribe`. A resource
+/// that does not exist, or that the caller may not see, is
+/// [`crate::error::ErrorKind::ResourceNotFound`] (MCP-RE-4, MCP-RE-5, MCP-RE-10).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UriParams {
     /// The resource.

@@ -72,7 +72,8 @@ impl Identity {
     }
 }
 
-/// A result under construction: `resultType` first, `_meta` with `serverInfo` last, where the revision has them.
+/// A result under construction: `resultType` first, `_meta` with `serverInfo` last, where the
+/// revision has them.
 pub(crate) struct ResultObject<'a> {
     pub(crate) object: Object<'a>,
     revision: Revision,

@@ -101,7 +101,8 @@ pub struct Facts {
     pub tool_execution: bool,
     /// `$schema` may stand in emitted schemas (MCP-JS-9).
     pub schema_dialect: bool,
-    /// A property of an emitted schema may be a boolean schema; else `true` is written `{}` (schema files R1–R4).
+    /// A property of an emitted schema may be a boolean schema; else `true` is written `{}` (schema
+    /// files R1–R4).
     pub boolean_properties: bool,
     /// `structuredContent` and `outputSchema` (MCP-FA-1, MCP-FA-2).
     pub structured_output: StructuredOutput,

@@ -12,7 +12,8 @@ pub const KEEP_ALIVE: &[u8] = b":\n\n";
 
 /// One message: `event: message`, an id where streams can be resumed, one `data` line (MCP-T-10).
 ///
-/// `json` is one JSON text. A line break in it can only be white space between tokens, so it is written as a space.
+/// `json` is one JSON text. A line break in it can only be white space between tokens, so it is
+/// written as a space.
 pub fn message(id: Option<&str>, json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() + 48);
     out.extend_from_slice(b"event: message\n");

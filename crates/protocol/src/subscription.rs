@@ -1,4 +1,5 @@
-//! Change notifications: on a session's stream (legacy), or on `subscriptions/listen` (MCP-SB-1…MCP-SB-13).
+//! Change notifications: on a session's stream (legacy), or on `subscriptions/listen`
+//! (MCP-SB-1…MCP-SB-13).
 
 use crate::capability::{ClientCapabilities, TASKS_EXTENSION};
 use crate::error::ErrorKind;

@@ -321,7 +321,8 @@ pub fn unrelated(value: &Raw) -> Raw {
     Raw::trusted(out.into())
 }
 
-/// Parameters of `tasks/get`, `tasks/result` and `tasks/cancel`, and with answers of `tasks/update`.
+/// Parameters of `tasks/get`, `tasks/result` and `tasks/cancel`, and with answers of
+/// `tasks/update`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskParams {
     /// Which.

@@ -167,8 +167,9 @@ impl Tool {
     }
 }
 
-/// One page of `tools/list` from tools serialised by [`Tool::to_json`] for the same revision: keep it and answer with
-/// [`crate::jsonrpc::response`]. The order is the caller's to keep: by name, byte order (MCP-TL-3).
+/// One page of `tools/list` from tools serialised by [`Tool::to_json`] for the same revision: keep
+/// it and answer with [`crate::jsonrpc::response`]. The order is the caller's to keep: by name,
+/// byte order (MCP-TL-3).
 pub fn list_page<'i>(
     revision: Revision,
     identity: &Identity,

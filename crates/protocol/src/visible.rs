@@ -174,8 +174,9 @@ impl Visible {
         }
     }
 
-    /// The whole answer to a request of `method`, as `revision` knows it, with its HTTP status: a result of a tool, else an error;
-    /// for a missing capability of a modern client always the error `-32021` with 400 (MCP-V-2).
+    /// The whole answer to a request of `method`, as `revision` knows it, with its HTTP status: a
+    /// result of a tool, else an error; for a missing capability of a modern client always the
+    /// error `-32021` with 400 (MCP-V-2).
     pub fn answer(
         &self,
         method: Method,

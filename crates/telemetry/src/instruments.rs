@@ -1,7 +1,8 @@
 //! Names, buckets and rendering of metrics.
 //!
-//! Labels take bounded values only: route templates, methods, eras, kinds, outcomes. Never a tenant, tool, client or session;
-//! those are for logs (AUTH-X3). Names end in their unit; `_total` are counters.
+//! Labels take bounded values only: route templates, methods, eras, kinds, outcomes. Never a
+//! tenant, tool, client or session; those are for logs (AUTH-X3). Names end in their unit; `_total`
+//! are counters.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! How a line of log is written. The line of a request is written for every call, so it has a way of its own, several times as
-//! quick as the formatter of all others, and in the very same form.
+//! How a line of log is written. The line of a request is written for every call, so it has a way
+//! of its own, several times as quick as the formatter of all others, and in the very same form.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};

@@ -1,4 +1,5 @@
-//! Lines of log, written by a thread of their own: a slow terminal or a full pipe must not hold up a request.
+//! Lines of log, written by a thread of their own: a slow terminal or a full pipe must not hold up
+//! a request.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,8 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Most bytes that wait. Further lines are dropped, and the loss is reported when there is space
 /// again.
 const WAITING_BYTES: usize = 4 * 1024 * 1024;
-/// Lines are collected for so long and go out in one write: waking a thread costs more than writing a line.
+/// Lines are collected for so long and go out in one write: waking a thread costs more than writing
+/// a line.
 const COLLECT_FOR: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]

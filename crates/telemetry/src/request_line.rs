@@ -16,11 +16,13 @@ pub(crate) const TARGET: &str = "portolan::request";
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "OTHER"];
 const OUTCOMES: [&str; 6] = ["gone", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// Writes one line and moves two instruments for each answered request. Neither knows paths, queries, headers or bodies: the
-/// line carries the template of the route, the block of the client's address, and what handlers noted on the arrival.
+/// Writes one line and moves two instruments for each answered request. Neither knows paths,
+/// queries, headers or bodies: the line carries the template of the route, the block of the
+/// client's address, and what handlers noted on the arrival.
 #[derive(Default)]
 pub struct RequestLog {
-    /// Instruments of each route, made once: a look-up in the recorder costs more than the rest of the line.
+    /// Instruments of each route, made once: a look-up in the recorder costs more than the rest of
+    /// the line.
     routes: RwLock<HashMap<Box<str>, Arc<Instruments>, foldhash::fast::RandomState>>,
 }
 

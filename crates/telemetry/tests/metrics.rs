@@ -1,4 +1,5 @@
-//! Three lists that must agree: what the code measures, what is described, and what dashboard and alarms ask for.
+//! Three lists that must agree: what the code measures, what is described, and what dashboard
+//! and alarms ask for.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

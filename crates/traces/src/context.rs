@@ -27,7 +27,8 @@ impl Context {
     /// Length of [`Context::to_bytes`].
     pub const BYTES: usize = 25;
 
-    /// Reads `traceparent` and, if it is there and fits, `tracestate`. `None` if the first is not well formed: then both are ignored.
+    /// Reads `traceparent` and, if it is there and fits, `tracestate`. `None` if the first is not
+    /// well formed: then both are ignored.
     pub fn read(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let mut parts = traceparent.split('-');
         let version = hex(parts.next()?, 2)?;

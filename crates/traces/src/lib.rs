@@ -70,7 +70,8 @@ pub fn call(name: &'static str, client: Option<Context>) -> Option<Span> {
     let tracer = TRACER.get()?;
     match client {
         Some(client) => {
-            // By a number of our own: that of the trace is the client's choice, and could be one that every share has.
+            // By a number of our own: that of the trace is the client's choice, and could be one
+            // that every share has.
             let stays = !client.is_sampled()
                 || tracer.asked.admits()
                 || Context::root().is_among(tracer.ratio);

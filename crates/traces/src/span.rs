@@ -136,7 +136,8 @@ impl Span {
         }))
     }
 
-    /// Work of the same call that another node began. `None` if it is not recorded, or nothing is here.
+    /// Work of the same call that another node began. `None` if it is not recorded, or nothing is
+    /// here.
     pub fn of_another_node(context: &Context, name: &'static str) -> Option<Self> {
         (crate::is_on() && context.is_sampled())
             .then(|| Self::under(context, true, name, SpanKind::Internal))

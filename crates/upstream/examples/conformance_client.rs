@@ -1,5 +1,6 @@
-//! The client under test of the official conformance suite (`conformance client --command`): our upstream client with its OAuth, and around
-//! it what a person and a model would do. It allows what it is asked to allow, fills forms with what they propose, and calls every tool.
+//! The client under test of the official conformance suite (`conformance client --command`): our
+//! upstream client with its OAuth, and around it what a person and a model would do. It allows what
+//! it is asked to allow, fills forms with what they propose, and calls every tool.
 #![expect(
     clippy::disallowed_methods,
     reason = "the suite tells the client in variables what it is to do"
@@ -176,7 +177,8 @@ impl Run {
         Ok(())
     }
 
-    /// Gets a token: as a person's client, or by client credentials where the suite gives a client for that.
+    /// Gets a token: as a person's client, or by client credentials where the suite gives a client
+    /// for that.
     async fn sign_in(&mut self, challenge: &Challenge, more: bool) -> Fallible<()> {
         self.account.tries += 1;
         if self.account.tries > MOST_STEPS {

@@ -20,7 +20,8 @@ use crate::{
     peer::{self, Peer},
 };
 
-/// A conversation. Cheap to clone; what it is held over is not closed by dropping it, except a [`Link`].
+/// A conversation. Cheap to clone; what it is held over is not closed by dropping it, except a
+/// [`Link`].
 #[derive(Debug, Clone)]
 pub enum Connection {
     /// Every request stands alone.
@@ -55,11 +56,12 @@ impl Connection {
         self.call(request).await?.only_answer().await
     }
 
-    /// All entries of a list. Each is an object; whether it is a sound one is for the reader to see.
+    /// All entries of a list. Each is an object; whether it is a sound one is for the reader to
+    /// see.
     ///
     /// # Errors
-    /// [`UpstreamError::TooMuch`] beyond the bounds, [`UpstreamError::Violation`] for a list that goes round in circles, and what
-    /// [`Connection::ask`] gives.
+    /// [`UpstreamError::TooMuch`] beyond the bounds, [`UpstreamError::Violation`] for a list that
+    /// goes round in circles, and what [`Connection::ask`] gives.
     pub async fn list(&self, list: List) -> Result<Vec<Raw>, UpstreamError> {
         let mut listing = Listing::new(list, self.client().limits());
         loop {

@@ -80,7 +80,8 @@ impl Speaker {
 /// A server of another operator.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// Its MCP endpoint, for a 2024-11-05 server that of its event stream. May carry an API key: never log it.
+    /// Its MCP endpoint, for a 2024-11-05 server that of its event stream. May carry an API key:
+    /// never log it.
     pub url: Url,
     /// Credential: complete headers, marked sensitive.
     pub headers: HeaderMap,

@@ -6,8 +6,8 @@ use http::StatusCode;
 use portolan_net::egress::EgressError;
 use portolan_protocol::error::RpcError;
 
-/// Why an upstream server gave no answer that can be used. The texts may be shown to the tenant: they name no secret, no address
-/// behind a name and no byte of a body.
+/// Why an upstream server gave no answer that can be used. The texts may be shown to the tenant:
+/// they name no secret, no address behind a name and no byte of a body.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// No connection, no TLS, or not an address that is called (MCP-X-84).

@@ -48,7 +48,8 @@ pub enum ExchangeEvent {
         /// The parameters.
         params: Raw,
     },
-    /// The answer. Nothing follows it. A result of a modern server is `complete`, `input_required` or `task`.
+    /// The answer. Nothing follows it. A result of a modern server is `complete`, `input_required`
+    /// or `task`.
     Answer(Result<Raw, RpcError>),
 }
 

@@ -21,7 +21,8 @@ use crate::{
     offer::{Offer, OfferedTool},
 };
 
-/// In this order a tool that one capability is enough for gets its need: one that a form is enough for does not need pages.
+/// In this order a tool that one capability is enough for gets its need: one that a form is enough
+/// for does not need pages.
 const NEEDS: [Need; 5] = [
     Need::Form,
     Need::Sampling,

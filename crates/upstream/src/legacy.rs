@@ -37,7 +37,8 @@ impl std::fmt::Debug for Ticket {
 }
 
 impl Ticket {
-    /// True if the server gave the session an id. Without one it remembers nothing between requests.
+    /// True if the server gave the session an id. Without one it remembers nothing between
+    /// requests.
     pub fn has_session(&self) -> bool {
         self.session.is_some()
     }
@@ -88,7 +89,8 @@ impl Legacy {
     /// Opens a session: `initialize`, then `notifications/initialized`.
     ///
     /// # Errors
-    /// [`UpstreamError`]; of statuses only those that say nothing of the era come as anything but [`UpstreamError::Status`].
+    /// [`UpstreamError`]; of statuses only those that say nothing of the era come as anything but
+    /// [`UpstreamError::Status`].
     pub async fn open(
         client: &Client,
         speaker: &Speaker,

@@ -1,5 +1,6 @@
-//! 2024-11-05: a session is one open event stream, by which every message of the server comes; ours are POSTed beside it. It lives
-//! and dies with the connection, so that only the node that holds it can use it.
+//! 2024-11-05: a session is one open event stream, by which every message of the server comes; ours
+//! are POSTed beside it. It lives and dies with the connection, so that only the node that holds it
+//! can use it.
 
 use std::{
     collections::HashMap,

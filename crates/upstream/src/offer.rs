@@ -49,9 +49,10 @@ pub struct OfferedTool {
     pub output_schema: Option<Value>,
     /// Hints.
     pub annotations: Value,
-    /// `{"upstream": {"name": …}}`, with icons, metadata and task support if it has them, and as `requires` the features of clients
-    /// to which alone it is listed ([`Need::feature`](portolan_protocol::ask::Need::feature)). Of a
-    /// server of both eras also `era`, an [`OfferedIn`](crate::OfferedIn), where it is not the same in both.
+    /// `{"upstream": {"name": …}}`, with icons, metadata and task support if it has them, and as
+    /// `requires` the features of clients to which alone it is listed
+    /// ([`Need::feature`](portolan_protocol::ask::Need::feature)). Of a server of both eras also
+    /// `era`, an [`OfferedIn`](crate::OfferedIn), where it is not the same in both.
     pub plan: Value,
     /// The definition as it came, but for what had to be taken out of it.
     pub written: Raw,
@@ -362,7 +363,8 @@ fn is_private(mirrored: &ParamHeader) -> bool {
     })
 }
 
-/// The words of a name, split at separators and at changes of case: `dateOfBirth`, `date-of-birth` and `DateOfBIRTH` have the same three.
+/// The words of a name, split at separators and at changes of case: `dateOfBirth`, `date-of-birth`
+/// and `DateOfBIRTH` have the same three.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();

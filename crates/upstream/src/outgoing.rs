@@ -33,7 +33,8 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub struct Request<'a> {
     /// The method.
     pub method: &'a str,
-    /// The parameters, an object. Its `_meta` is passed on but for what is reserved or belongs to the other leg.
+    /// The parameters, an object. Its `_meta` is passed on but for what is reserved or belongs to
+    /// the other leg.
     pub params: Raw,
     /// Progress is wanted.
     pub progress: bool,

@@ -107,10 +107,10 @@ impl Client {
         }
     }
 
-    /// Whether a server that was found to be of 2026-07-28 holds sessions too, for clients of the session
-    /// era (MCP-X-5). One that gives a session no id cannot ask anything in it, since it could not
-    /// tell whose the answer is: it counts as one that holds none. `supportedVersions` is not
-    /// asked: servers of both eras name there what requests without a session may say.
+    /// Whether a server that was found to be of 2026-07-28 holds sessions too, for clients of the
+    /// session era (MCP-X-5). One that gives a session no id cannot ask anything in it, since it
+    /// could not tell whose the answer is: it counts as one that holds none. `supportedVersions` is
+    /// not asked: servers of both eras name there what requests without a session may say.
     ///
     /// # Errors
     /// [`UpstreamError`] of MCP-X-4, which says nothing of the era.

@@ -60,8 +60,9 @@ struct Get {
 }
 
 impl Connection {
-    /// Opens the stream on which the server speaks by itself: about its lists and, of a modern server, about the resources `uris`. Those
-    /// of an older one are subscribed to by requests. `None` if it has no such stream (MCP-X-43).
+    /// Opens the stream on which the server speaks by itself: about its lists and, of a modern
+    /// server, about the resources `uris`. Those of an older one are subscribed to by requests.
+    /// `None` if it has no such stream (MCP-X-43).
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -153,8 +154,8 @@ impl Legacy {
 }
 
 impl Standing {
-    /// Waits for the server's next message; never an [`ExchangeEvent::Answer`]. The future may be dropped
-    /// and the call repeated without loss.
+    /// Waits for the server's next message; never an [`ExchangeEvent::Answer`]. The future may be
+    /// dropped and the call repeated without loss.
     ///
     /// # Errors
     /// [`UpstreamError`]: the stream is over, and later messages may be lost.

@@ -1,5 +1,5 @@
-//! Definitions of a server as text: cleaned, freed of parts, and compared, without ever becoming a tree that writes numbers and
-//! orders members in its own way (MCP-J-10).
+//! Definitions of a server as text: cleaned, freed of parts, and compared, without ever becoming a
+//! tree that writes numbers and orders members in its own way (MCP-J-10).
 
 use portolan_model::text::is_hidden;
 use portolan_protocol::{
@@ -96,8 +96,8 @@ fn copy(raw: &Raw, pointers: &[String], at: &mut String, out: &mut Vec<u8>) {
     }
 }
 
-/// The value in a form that two texts share when they mean the same: members sorted by name, of equal names the last, numbers as
-/// they are written.
+/// The value in a form that two texts share when they mean the same: members sorted by name, of
+/// equal names the last, numbers as they are written.
 pub fn canonical(raw: &Raw, out: &mut Vec<u8>) {
     match raw.kind() {
         Kind::Object => {

@@ -1,6 +1,6 @@
-//! MCP servers of other people as sources: what they offer is looked at, compared with what the registry has, and taken over or held.
-//! A client's request never leads here: lists are served from the registry
-//! (`docs/translation-rules.md`, *Errors and authorization across legs*).
+//! MCP servers of other people as sources: what they offer is looked at, compared with what the
+//! registry has, and taken over or held. A client's request never leads here: lists are served from
+//! the registry (`docs/translation-rules.md`, *Errors and authorization across legs*).
 
 mod eras;
 
@@ -182,7 +182,8 @@ fn differences(known: &Tool, new: &Imported) -> Vec<String> {
     differences
 }
 
-/// Whether two definitions say different things, however they are written. What no release has kept, says nothing.
+/// Whether two definitions say different things, however they are written. What no release has
+/// kept, says nothing.
 fn says_else(known: Option<&str>, new: Option<&str>) -> bool {
     let (Some(known), Some(new)) = (known, new) else {
         return false;
@@ -314,7 +315,8 @@ struct Had<'a> {
     prefix: &'a str,
 }
 
-/// Takes an offer over. New tools are enabled if `enabled` says so; what the workspace wrote or switched stays.
+/// Takes an offer over. New tools are enabled if `enabled` says so; what the workspace wrote or
+/// switched stays.
 async fn apply(
     tx: &mut TenantTx,
     source: SourceId,
@@ -470,7 +472,8 @@ pub enum SyncError {
     Storage(#[from] StorageError),
 }
 
-/// Looks at a source's server and takes over, or holds, what changed. `by` is who asked, if a person did.
+/// Looks at a source's server and takes over, or holds, what changed. `by` is who asked, if a
+/// person did.
 pub async fn sync(
     state: &AuthState,
     tenant: TenantId,
@@ -601,8 +604,8 @@ fn spread() -> Duration {
     PERIOD * 4 / 5 + PERIOD * 2 / 5 * part / 255
 }
 
-/// Looks at every upstream server when its time has come, until `stop`. Each is looked at by one node: the row is the lease. A server
-/// that takes its time takes it from its own tenant only.
+/// Looks at every upstream server when its time has come, until `stop`. Each is looked at by one
+/// node: the row is the lease. A server that takes its time takes it from its own tenant only.
 pub async fn keep_in_sync(state: AuthState, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

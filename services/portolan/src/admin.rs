@@ -1,5 +1,6 @@
-//! `portolan admin`: what an operator looks at and changes, next to the database and with its configuration. Every change is in the
-//! audit log, in the transaction of the change: with the operator's name on this machine and the reason that was given.
+//! `portolan admin`: reads and changes of an operator, next to the database and with its
+//! configuration. Every change is in the audit log, in the transaction of the change: with the
+//! operator's name on this machine and the reason that was given.
 //!
 //! | Module | Subject |
 //! |---|---|

@@ -90,8 +90,8 @@ impl KnownSessions {
         self.cache.remove(&session);
     }
 
-    /// Removes idle sessions from the cache. Their last check is too old for the grace of an outage.
-    /// The next request reads the body with the round trip that it makes anyway.
+    /// Removes idle sessions from the cache. Their last check is too old for the grace of an
+    /// outage. The next request reads the body with the round trip that it makes anyway.
     pub(super) fn forget_idle(&self) {
         let age = u64::try_from(VALIDATED_WITHIN.as_millis()).unwrap_or(u64::MAX);
         let now = self.now();

@@ -48,8 +48,8 @@ fn a_place_that_is_given_back_while_the_store_says_full_is_taken_or_told() {
     });
 }
 
-/// Kills a store in place of the swap in [`ListedFlag::clear`]. A permit that was returned meanwhile
-/// would then be neither seen nor listed.
+/// Kills a store in place of the swap in [`ListedFlag::clear`]. A permit that was returned
+/// meanwhile would then be neither seen nor listed.
 #[test]
 fn a_place_that_is_given_back_while_the_store_is_asked_is_seen_or_listed_again() {
     model(|| {

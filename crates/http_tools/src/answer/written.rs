@@ -1,10 +1,12 @@
-//! An answer as JSON. Written by hand: JSON within a string has an escape every few characters, and an answer has little else.
+//! An answer as JSON. Written by hand: JSON within a string has an escape every few characters,
+//! and an answer has little else.
 
 use serde_json::value::RawValue;
 
 use super::{Content, Structured, ToolAnswer};
 
-/// What follows the backslash in a string (RFC 8259 §7); 0 for what stands for itself, `u` for the long form.
+/// What follows the backslash in a string (RFC 8259 §7); 0 for what stands for itself, `u` for the
+/// long form.
 const ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
     let mut byte = 0;
@@ -23,7 +25,8 @@ const ESCAPES: [u8; 256] = {
 };
 
 impl ToolAnswer {
-    /// Appends the members of a `CallToolResult`, without the braces around them. There is at least one.
+    /// Appends the members of a `CallToolResult`, without the braces around them. There is at least
+    /// one.
     pub fn write_members(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#""content":["#);
         for (n, block) in self.content.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! YAML to a JSON value, event by event: the depth is known before a level is entered, and the work can
-//! end between any two characters.
+//! YAML to a JSON value, event by event: the depth is known before a level is entered, and the work
+//! can end between any two characters.
 //!
-//! Plain scalars are resolved by the YAML 1.2 core schema. Tags are dropped, except those of that schema.
+//! Plain scalars are resolved by the YAML 1.2 core schema. Tags are dropped, except those of that
+//! schema.
 
 use std::{collections::HashMap, str::Chars};
 

@@ -28,7 +28,8 @@ pub(crate) fn spend_compiling(pattern: &str) {
     spend(SMALLEST + weight(pattern) * A_STATE);
 }
 
-/// How many states the automaton of a pattern has, roughly: what is repeated counts as often as it may be.
+/// How many states the automaton of a pattern has, roughly: what is repeated counts as often as it
+/// may be.
 pub(crate) fn weight(pattern: &str) -> usize {
     // For each open group: its states so far, and the states of its last element, which a
     // repetition multiplies.

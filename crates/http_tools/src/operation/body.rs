@@ -1,4 +1,5 @@
-//! The request body: which media type is sent, and whether its properties stand beside the other arguments.
+//! The request body: which media type is sent, and whether its properties stand beside the other
+//! arguments.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -110,7 +111,8 @@ pub(crate) fn plan(
                 .map(|(name, _)| naming::argument(name)),
         )
     {
-        // Documents often forget `required: true` on a body that cannot be empty; an explicit false is believed.
+        // Documents often forget `required: true` on a body that cannot be empty; an explicit false
+        // is believed.
         plan.required = declared.unwrap_or(!flat.required.is_empty());
         let mut arguments = Vec::with_capacity(flat.properties.len());
         let mut properties = Vec::with_capacity(flat.properties.len());
@@ -227,7 +229,8 @@ struct Flat<'s> {
     required: HashSet<&'s str>,
 }
 
-/// The properties of an object body that can stand at the top level without losing meaning, or nothing.
+/// The properties of an object body that can stand at the top level without losing meaning, or
+/// nothing.
 fn flattened<'s>(
     object: &'s Value,
     writer: &SchemaWriter<'s>,
@@ -249,7 +252,8 @@ fn flattened<'s>(
     Ok(Some(flat))
 }
 
-/// Adds one object schema, and through `allOf` those it is made of. False if something would be lost.
+/// Adds one object schema, and through `allOf` those it is made of. False if something would be
+/// lost.
 fn merge<'s>(
     schema: &'s Value,
     writer: &SchemaWriter<'s>,
@@ -337,7 +341,8 @@ fn distinct(names: impl Iterator<Item = String>) -> bool {
     names.into_iter().all(|name| seen.insert(name))
 }
 
-/// How a form field is encoded, if not in the default way. Files are given as base64, which the schema tells.
+/// How a form field is encoded, if not in the default way. Files are given as base64, which the
+/// schema tells.
 fn part(
     schema: &Value,
     encoding: Option<&Value>,

@@ -42,7 +42,8 @@ pub(crate) struct Parameter {
     pub required: bool,
 }
 
-/// All parameters: those of the path item first, overridden by those of the operation; then undeclared placeholders.
+/// All parameters: those of the path item first, overridden by those of the operation; then
+/// undeclared placeholders.
 pub(crate) fn collect(
     site: &Site<'_>,
     writer: &mut SchemaWriter<'_>,

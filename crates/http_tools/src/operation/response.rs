@@ -147,7 +147,8 @@ fn successes(site: &Site<'_>) -> usize {
         .count()
 }
 
-/// The lowest success status that has content, else the lowest, else none. `default` documents errors more often than not.
+/// The lowest success status that has content, else the lowest, else none. `default` documents
+/// errors more often than not.
 fn success<'d>(site: &Site<'d>) -> Option<(&'d str, &'d Value)> {
     let responses = site.operation.get("responses").and_then(Value::as_object)?;
     effort::spend(responses.len());

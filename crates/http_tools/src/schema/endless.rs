@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::SchemaError;
 use crate::effort;
 
-/// Refuses definitions that reach themselves without going one level into the value: validating them never ends.
+/// Refuses definitions that reach themselves without going one level into the value: validating
+/// them never ends.
 pub(super) fn refuse(defs: &BTreeMap<String, Value>) -> Result<(), SchemaError> {
     fn edges<'v>(schema: &'v Value, out: &mut Vec<&'v str>) {
         let Value::Object(object) = schema else {

@@ -1,4 +1,5 @@
-//! What each keyword of a schema becomes: 3.0's own dialect and the slips of real documents, one by one.
+//! What each keyword of a schema becomes: 3.0's own dialect and the slips of real documents, one by
+//! one.
 
 use std::collections::HashSet;
 
@@ -9,7 +10,8 @@ use crate::{effort, refs};
 
 /// Bytes of an example that is worth showing to a model.
 const MAX_EXAMPLE_BYTES: usize = 200;
-/// Values of one `enum`, and names of one `required`, as written (JS-7). More would not fit into a schema.
+/// Values of one `enum`, and names of one `required`, as written (JS-7). More would not fit into a
+/// schema.
 const MAX_CHOICES: usize = 10_000;
 
 impl SchemaWriter<'_> {
@@ -66,7 +68,8 @@ impl SchemaWriter<'_> {
                 "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems"
                     if *value == Value::Bool(false) && self.direction == Direction::Response =>
                 {
-                    // APIs grow fields before their documents do; an answer with more than promised is no fault.
+                    // APIs grow fields before their documents do; an answer with more than promised
+                    // is no fault.
                 }
                 "additionalProperties"
                 | "not"
@@ -105,7 +108,8 @@ impl SchemaWriter<'_> {
                     if items.is_empty() {
                         continue;
                     }
-                    // Answers that fit two alternatives are common and harmless; `oneOf` would refuse them.
+                    // Answers that fit two alternatives are common and harmless; `oneOf` would
+                    // refuse them.
                     let name = if key == "oneOf" && self.direction == Direction::Response {
                         "anyOf"
                     } else {
@@ -360,7 +364,8 @@ fn choices(values: &[Value], pointer: &str) -> Result<Vec<Value>, SchemaError> {
     Ok(kept)
 }
 
-/// Bytes of a value as JSON, roughly and never more than it has, unless they are more than `most`. Takes steps for what it looks at.
+/// Bytes of a value as JSON, roughly and never more than it has, unless they are more than `most`.
+/// Takes steps for what it looks at.
 fn size_within(value: &Value, most: usize) -> Option<usize> {
     fn add(value: &Value, most: usize, size: &mut usize) -> bool {
         effort::spend(1);

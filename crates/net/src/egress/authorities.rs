@@ -7,7 +7,8 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, TrustAnchor};
 
-/// Certificate authorities to trust beside those of the machine: a company's own, for APIs and MCP servers inside of it.
+/// Certificate authorities to trust beside those of the machine: a company's own, for APIs and MCP
+/// servers inside of it.
 #[derive(Clone, Default)]
 pub struct Authorities {
     anchors: Vec<TrustAnchor<'static>>,
@@ -89,8 +90,8 @@ impl Authorities {
         let found = rustls_native_certs::load_native_certs();
         store.add_parsable_certificates(found.certs);
         if store.is_empty() {
-            // Plain HTTP to an allowed destination still works, and what the operator names may be all that is called, so this
-            // is no reason to refuse to start.
+            // Plain HTTP to an allowed destination still works, and what the operator names may be
+            // all that is called, so this is no reason to refuse to start.
             tracing::warn!(
                 errors = ?found.errors,
                 "no certificate authorities found (package ca-certificates): https calls will fail, save to hosts of egress_ca_file"

@@ -45,8 +45,8 @@ impl Phase {
     }
 }
 
-/// Why an outgoing request has no answer. `Display` names the host that the caller gave, never the address behind it, no
-/// header and no byte of a body; the source is for the log.
+/// Why an outgoing request has no answer. `Display` names the host that the caller gave, never the
+/// address behind it, no header and no byte of a body; the source is for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// The host is, or resolves to, an address that is not public. Nothing was sent.

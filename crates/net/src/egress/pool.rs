@@ -1,4 +1,5 @@
-//! Kept connections. Each was made by the guarded connector for one origin, and is used for that origin only.
+//! Kept connections. Each was made by the guarded connector for one origin, and is used for that
+//! origin only.
 
 use std::{
     collections::HashMap,
@@ -19,7 +20,8 @@ use super::{
 
 /// Idle connections kept for one origin: as many as a busy tool needs, few enough to stay polite.
 const IDLE_PER_ORIGIN: usize = 64;
-/// Shorter than the keep-alive of common servers (nginx 75 s, Node 5 s is met by the retry of safe methods).
+/// Shorter than the keep-alive of common servers (nginx 75 s, Node 5 s is met by the retry of safe
+/// methods).
 const IDLE_FOR: Duration = Duration::from_secs(30);
 /// Read buffer of one connection; hyper would let it grow to about 400 KiB.
 const READ_BUFFER_BYTES: usize = 64 * 1024;

@@ -76,8 +76,9 @@ impl Wire {
             WireKind::Own(ends) => &mut **ends,
             WireKind::Tunnel(passage) => return passage.ask(request).await,
         };
-        // Nothing makes it ready but the connection, which is moved right before each look: it needs no waker, and no part in what a
-        // task may do at a stretch, because only a waker would tell that there is more.
+        // Nothing makes it ready but the connection, which is moved right before each look: it
+        // needs no waker, and no part in what a task may do at a stretch, because only a waker
+        // would tell that there is more.
         let mut answer = pin!(unconstrained(ends.sender.try_send_request(request)));
         poll_fn(|cx| {
             ends.advance(cx);

@@ -11,7 +11,8 @@ use http::StatusCode;
 use http_body::Body as _;
 use http_body_util::BodyExt;
 
-/// How long a body may take in all: a slow phone fits, a client that sends one byte a second does not.
+/// How long a body may take in all: a slow phone fits, a client that sends one byte a second does
+/// not.
 pub const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Why a body could not be read.
@@ -45,8 +46,8 @@ impl BodyError {
     }
 }
 
-/// Reads a body whole. An announced length beyond the limit is refused before a byte is read; a body in one frame is not
-/// copied.
+/// Reads a body whole. An announced length beyond the limit is refused before a byte is read; a
+/// body in one frame is not copied.
 ///
 /// # Errors
 /// See [`BodyError`].

@@ -68,7 +68,8 @@ impl Cors {
 
     fn allow_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         match &self.origins {
-            // Also for a request without `Origin`: metadata are cached in public, and the copy must serve browsers too.
+            // Also for a request without `Origin`: metadata are cached in public, and the copy must
+            // serve browsers too.
             Origins::Any => Some(HeaderValue::from_static("*")),
             Origins::Listed(list) => {
                 let origin = headers.get(header::ORIGIN)?;

@@ -26,7 +26,8 @@ use crate::shortcut::Answering;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The hosts that we answer to, as they stand in `Host`: name and, unless it is the scheme's own, port.
+/// The hosts that we answer to, as they stand in `Host`: name and, unless it is the scheme's own,
+/// port.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
     hosts: Arc<[String]>,
@@ -197,8 +198,8 @@ impl Pause {
     }
 }
 
-/// The layer. Apply it last, with `Router::layer`, so that the template of the route is known to it; a service without a router
-/// below it notes the template on the [`Arrival`].
+/// The layer. Apply it last, with `Router::layer`, so that the template of the route is known to
+/// it; a service without a router below it notes the template on the [`Arrival`].
 #[derive(Clone)]
 pub struct Front {
     shared: Arc<FrontState>,
@@ -469,7 +470,8 @@ fn internal_error() -> Response {
     )
 }
 
-/// Ids name, they never open: unique is enough, and neither the number of requests nor that of processes shows.
+/// Ids name, they never open: unique is enough, and neither the number of requests nor that of
+/// processes shows.
 fn fresh_request_id() -> [u8; 24] {
     static PROCESS: LazyLock<(u64, u64)> = LazyLock::new(|| {
         (

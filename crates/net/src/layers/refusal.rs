@@ -5,8 +5,8 @@ use axum::response::Response;
 use http::StatusCode;
 use http::header::{self, HeaderValue};
 
-/// The refusal in the form that all JSON interfaces share. `code` and `message` are fixed texts without
-/// quotes.
+/// The refusal in the form that all JSON interfaces share. `code` and `message` are fixed texts
+/// without quotes.
 pub(super) fn refusal(status: StatusCode, code: &'static str, message: &'static str) -> Response {
     let body = format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#);
     let mut answer = Response::new(Body::from(body));

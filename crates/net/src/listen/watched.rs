@@ -1,7 +1,8 @@
 //! A TCP stream that knows how long its peer has been silent.
 //!
-//! hyper's own timer for heads also runs on idle kept-alive connections, and costs an allocation and a timer entry per
-//! request. Here a timer is armed only when a read has to wait, and stays armed from request to request.
+//! hyper's own timer for heads also runs on idle kept-alive connections, and costs an allocation
+//! and a timer entry per request. Here a timer is armed only when a read has to wait, and stays
+//! armed from request to request.
 
 use std::future::Future;
 use std::io;
@@ -54,7 +55,8 @@ pub(super) struct Watched {
     head_within: Duration,
     idle: Duration,
     last_byte: Instant,
-    /// First byte of a head that was not complete when last looked, and the number of requests begun by then.
+    /// First byte of a head that was not complete when last looked, and the number of requests
+    /// begun by then.
     head: Option<(Instant, u64)>,
     timer: Pin<Box<Sleep>>,
     lingering: Option<Linger>,
@@ -107,8 +109,8 @@ impl Watched {
 
     fn too_late(&mut self, cx: &mut Context<'_>) -> bool {
         let deadline = self.deadline();
-        // While a request runs the timer ticks on: hyper need not read again when the answer is written, and then only the
-        // timer brings us back here.
+        // While a request runs the timer ticks on: hyper need not read again when the answer is
+        // written, and then only the timer brings us back here.
         let look_again = deadline.unwrap_or_else(|| Instant::now() + self.idle);
         if self.timer.deadline() > look_again {
             self.timer.as_mut().reset(look_again);

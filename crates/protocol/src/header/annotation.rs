@@ -60,7 +60,8 @@ impl AnnotationFault {
     }
 }
 
-/// The annotations of an input schema, and the faults among them. A faulty one is in no header list.
+/// The annotations of an input schema, and the faults among them. A faulty one is in no header
+/// list.
 pub fn annotations(schema: &Value) -> (Vec<ParamHeader>, Vec<AnnotationFault>) {
     let mut walk = Walk {
         found: Vec::new(),

@@ -104,7 +104,8 @@ pub(crate) fn number(text: &str) -> Option<f64> {
     parsed.is_finite().then_some(parsed)
 }
 
-/// Equality of numbers as a double sees them: what a header and an argument both round to is the same.
+/// Equality of numbers as a double sees them: what a header and an argument both round to is the
+/// same.
 #[expect(
     clippy::float_cmp,
     reason = "both sides were parsed from text in the same way; equal text must compare equal"

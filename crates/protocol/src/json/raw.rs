@@ -188,7 +188,8 @@ impl Raw {
         scan::elements(&self.0).map(|range| Self(self.0.slice(range)))
     }
 
-    /// Reads the value as `T`. The error names the place, as seen from `root` (`params`, `params._meta`, …).
+    /// Reads the value as `T`. The error names the place, as seen from `root` (`params`,
+    /// `params._meta`, …).
     pub fn read<T: DeserializeOwned>(&self, root: &str) -> Result<T, Misfit> {
         // Keeping track of the place costs as much as reading: it is done for what does not fit.
         if let Ok(value) = serde_json::from_slice(&self.0) {

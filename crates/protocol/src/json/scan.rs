@@ -13,7 +13,8 @@ use std::ops::Range;
 pub(crate) enum ScanError {
     /// Not JSON (RFC 8259), or bytes that are not UTF-8.
     Syntax,
-    /// JSON whose text holds half of a surrogate pair, which no string of ours can hold (RFC 8259 §8.2).
+    /// JSON whose text holds half of a surrogate pair, which no string of ours can hold (RFC 8259
+    /// §8.2).
     LoneSurrogate,
     /// Nested deeper than the limit (MCP-J-19).
     TooDeep,
@@ -24,7 +25,8 @@ pub(crate) const MAX_DEPTH: u32 = 64;
 /// The deepest nesting that [`validate_list`] takes.
 const LIST_DEPTH: u32 = 512;
 
-/// Checks that `text` is exactly one JSON value, nested at most [`MAX_DEPTH`] deep. Uses no stack by depth.
+/// Checks that `text` is exactly one JSON value, nested at most [`MAX_DEPTH`] deep. Uses no stack
+/// by depth.
 pub(crate) fn validate(text: &[u8]) -> Result<(), ScanError> {
     scan(text, MAX_DEPTH, false)
 }

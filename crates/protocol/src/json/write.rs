@@ -43,7 +43,8 @@ impl<'a> Object<'a> {
         self.key(key);
         let start = self.out.len();
         if serde_json::to_writer(&mut *self.out, value).is_err() {
-            // A map with keys that are no strings: none of our types has one, but half a value must not stay.
+            // A map with keys that are no strings: none of our types has one, but half a value must
+            // not stay.
             self.out.truncate(start);
             self.out.extend_from_slice(b"null");
         }

@@ -85,7 +85,8 @@ fn rewritten(value: &Raw, place: UriPlace, published: Published<'_>) -> Raw {
     Raw::trusted(out.into())
 }
 
-/// A result of `tools/call`, `prompts/get` or `resources/read`, under the URIs that clients know. `published` gives that of an upstream's own, if it is another.
+/// A result of `tools/call`, `prompts/get` or `resources/read`, under the URIs that clients know.
+/// `published` gives that of an upstream's own, if it is another.
 pub fn uris(result: &Raw, published: Published<'_>) -> Raw {
     rewritten(result, UriPlace::Result, published)
 }

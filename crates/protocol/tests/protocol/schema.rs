@@ -1,9 +1,10 @@
-//! Everything that is emitted, against the official schema files of its revision (`tests/schema/`, unchanged copies).
+//! Everything that is emitted, against the official schema files of its revision (`tests/schema/`,
+//! unchanged copies).
 //!
-//! The definitions are closed before use (no member beyond those that the revision names), so that a field of a later
-//! revision is a fault here, as MCP-FA-1…MCP-FA-8 want it. Known faults of the generated files are
-//! MCP-JS-12: R1–R3 demand an `id` in errors and are draft-07 with `definitions`, R4 and R5 are
-//! 2020-12 with `$defs`.
+//! The definitions are closed before use (no member beyond those that the revision names), so that
+//! a field of a later revision is a fault here, as MCP-FA-1…MCP-FA-8 want it. Known faults of the
+//! generated files are MCP-JS-12: R1–R3 demand an `id` in errors and are draft-07 with
+//! `definitions`, R4 and R5 are 2020-12 with `$defs`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};

@@ -1,4 +1,5 @@
-//! Laws of translation: it is total, what it writes fits the official schemas, and a round trip loses only what was named.
+//! Laws of translation: it is total, what it writes fits the official schemas, and a round trip
+//! loses only what was named.
 
 use portolan_protocol::Revision;
 use portolan_protocol::capability::ClientCapabilities;

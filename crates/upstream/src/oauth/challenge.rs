@@ -52,7 +52,8 @@ fn after_bearer(header: &str) -> Option<&str> {
     None
 }
 
-/// `name=value` and `name="value"` until the next scheme: a token with a space behind it and no `=`.
+/// `name=value` and `name="value"` until the next scheme: a token with a space behind it and no
+/// `=`.
 fn parameters(mut text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     loop {

@@ -3,8 +3,8 @@
 use http::StatusCode;
 use portolan_net::egress::EgressError;
 
-/// Why an account cannot be connected. The texts may be shown to the tenant: they name no secret and no byte of an answer but error
-/// codes of RFC 6749 and issuers.
+/// Why an account cannot be connected. The texts may be shown to the tenant: they name no secret
+/// and no byte of an answer but error codes of RFC 6749 and issuers.
 #[derive(Debug, thiserror::Error)]
 pub enum OauthError {
     /// No connection, or not an address that is called.
@@ -89,7 +89,8 @@ impl OauthError {
     }
 }
 
-/// An error code as it may be shown and logged: RFC 6749 names the characters, anything else is not repeated.
+/// An error code as it may be shown and logged: RFC 6749 names the characters, anything else is not
+/// repeated.
 pub(crate) fn shown_code(code: &str) -> String {
     let fits = !code.is_empty()
         && code.len() <= 60

@@ -15,7 +15,8 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Of a document or an answer.
 pub(super) const LARGEST: usize = 64 * 1024;
 
-/// The addresses that this process talks to and sends browsers to: https, or plain http where egress allows it (development).
+/// The addresses that this process talks to and sends browsers to: https, or plain http where
+/// egress allows it (development).
 ///
 /// # Errors
 /// [`OauthError::UnsafeAddress`], or [`OauthError::Egress`] for a place that nothing is sent to

@@ -14,7 +14,8 @@ pub(super) struct ProtectedResource {
     pub(super) scopes_supported: Option<Vec<String>>,
 }
 
-/// RFC 8414, as far as it is used. Kept with what is connected, so that a token is renewed where it came from.
+/// RFC 8414, as far as it is used. Kept with what is connected, so that a token is renewed where it
+/// came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationServer {
     /// Compared byte for byte (MCP-AU-9).
@@ -81,8 +82,8 @@ impl AuthorizationServer {
         }
     }
 
-    /// One that a person entered by its addresses, which [`checked`](super::checked) let through: where browsers go, where tokens come from,
-    /// and where they are given back, if that is known.
+    /// One that a person entered by its addresses, which [`checked`](super::checked) let through:
+    /// where browsers go, where tokens come from, and where they are given back, if that is known.
     pub fn entered(authorization: &Url, token: &Url, revocation: Option<&Url>) -> Self {
         Self {
             authorization_endpoint: Some(authorization.to_string()),

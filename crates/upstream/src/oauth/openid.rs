@@ -12,7 +12,8 @@ use super::{
     metadata::AuthorizationServer,
 };
 
-/// The provider of an issuer. Its metadata names the issuer byte for byte, or it is another's (Discovery §4.3).
+/// The provider of an issuer. Its metadata names the issuer byte for byte, or it is another's
+/// (Discovery §4.3).
 ///
 /// # Errors
 /// [`OauthError`].

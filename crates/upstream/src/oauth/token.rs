@@ -1,4 +1,5 @@
-//! The token endpoint: codes, refresh tokens and client credentials become access tokens; and the giving back (RFC 7009).
+//! The token endpoint: codes, refresh tokens and client credentials become access tokens; and the
+//! giving back (RFC 7009).
 
 use std::time::Duration;
 

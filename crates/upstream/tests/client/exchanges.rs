@@ -143,7 +143,8 @@ async fn x_7e_a_stream_that_breaks_is_asked_for_again_from_its_last_event() {
     assert_eq!(seen[1].header("last-event-id"), Some("7"));
     assert_eq!(seen[1].header("mcp-session-id"), Some("theirs"));
     assert_eq!(seen[0].body["id"].to_string(), id);
-    // It broke again behind event 8, and the script has nothing more: five tries, then it is given up.
+    // It broke again behind event 8, and the script has nothing more: five tries, then it is given
+    // up.
     assert!(matches!(
         exchange.next().await,
         Err(UpstreamError::Interrupted)

@@ -1,5 +1,5 @@
-//! Event streams that are meant to hurt (TEST-B10): what is read of one is bounded in bytes and in time, its call fails with
-//! words about the server, and the session goes on.
+//! Event streams that are meant to hurt (TEST-B10): what is read of one is bounded in bytes and in
+//! time, its call fails with words about the server, and the session goes on.
 
 use std::{
     convert::Infallible,
@@ -166,7 +166,8 @@ async fn b10_an_id_with_nul_is_never_sent_back() {
         ],
         false,
     );
-    // The rest is empty, and then the server is away: it is asked again, and each time from the same place.
+    // The rest is empty, and then the server is away: it is asked again, and each time from the
+    // same place.
     let rest = events(&[": nothing more\n\n"], false);
     let server = Server::start(vec![breaks, rest]).await;
     let limits = Limits {

@@ -154,7 +154,8 @@ pub(crate) fn plain(code: u16) -> Say {
     Box::new(move |_| status(code))
 }
 
-/// Pieces of an event stream; `$ID` stands for the id of the request. It stays open at its end if `open`.
+/// Pieces of an event stream; `$ID` stands for the id of the request. It stays open at its end if
+/// `open`.
 pub(crate) fn events(pieces: &'static [&'static str], open: bool) -> Say {
     Box::new(move |seen| stream(pieces, &seen.body["id"].to_string(), open))
 }

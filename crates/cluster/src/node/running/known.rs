@@ -20,8 +20,8 @@ impl StoreKnowledge {
     }
 
     /// Call before the registration. False if the request has ended and must not be registered.
-    /// After the registration, the caller checks [`StoreKnowledge::is_over`] and removes the entry if it is
-    /// true.
+    /// After the registration, the caller checks [`StoreKnowledge::is_over`] and removes the entry
+    /// if it is true.
     #[must_use]
     pub(super) fn tell(&self) -> bool {
         let tell = |was| (was != OVER).then_some(TOLD);

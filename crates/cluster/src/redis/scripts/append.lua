@@ -1,7 +1,8 @@
 #!lua
 -- Appends events: creates, fences, compares and swaps, numbers, trims and closes the stream, and
 -- notifies the attached node (STREAM-7).
--- KEYS 1=meta 2=events 3=questions 4=running requests 5=index 6=session 7=open streams of the writer
+-- KEYS 1=meta 2=events 3=questions 4=running requests 5=index 6=session 7=open streams of the
+-- writer
 -- ARGV 1=writer 2=epoch of the writer '<term>.<nonce>'
 --      3=number of the last event as the writer knows it 4=most events 5=most bytes
 --      6=life of a closed log, ms 7=life after the deadline, ms

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Renews a membership (STREAM-12.1), or removes it. Runs even when memory is full, because otherwise all
--- nodes would look dead.
+-- Renews a membership (STREAM-12.1), or removes it. Runs even when memory is full, because
+-- otherwise all nodes would look dead.
 -- KEYS 1=members (sorted set, node to unix ms until which it lives)
 -- ARGV 1=node 2=life, ms; 0 removes it 3=time for which dead nodes are kept, ms
 -- Replies {now, {node, until, ...}}

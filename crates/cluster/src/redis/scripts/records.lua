@@ -3,7 +3,8 @@
 -- KEYS 1=list of records (hash, name to until|version|bytes of the rest|head)
 --      2=rest of the one record
 -- ARGV 1=name of the one record, '' for all
--- Replies {name, version, ms left, head, rest} for each, one after the other; the rest is '' in a list
+-- Replies {name, version, ms left, head, rest} for each, one after the other; the rest is '' in a
+-- list
 -- Called by Store::records
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

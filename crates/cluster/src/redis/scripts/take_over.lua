@@ -4,7 +4,8 @@
 -- KEYS 1=meta 2=open streams of the old owner 3=open streams of the new owner
 -- ARGV 1=old owner or '-' 2=new owner or '-'
 --      3=ms after the deadline from which any node may take the stream over
---      4=highest number that a client showed 5=term of that cursor, 0 = none 6=nonce of the new epoch
+--      4=highest number that a client showed 5=term of that cursor, 0 = none 6=nonce of the new
+--      epoch
 --      7='session:nonce' 8=prefix of the partition 9=prefix of channels 10=session 11=nonce
 -- Replies {0} ended or gone; {1} another node was first;
 --         {2, tail, epoch, about, ms to the deadline, final response is in the log}

@@ -1,5 +1,6 @@
 #!lua
--- Takes tokens from buckets, exact GCRA (STREAM-16.1). The same arithmetic as Gcra::take of `model`.
+-- Takes tokens from buckets, exact GCRA (STREAM-16.1). The same arithmetic as Gcra::take of
+-- `model`.
 -- KEYS buckets of one shard
 -- ARGV for each: microseconds per token, capacity in tokens, tokens wanted, debt, tokens given back
 -- Replies two numbers for each: tokens granted, ms until one token

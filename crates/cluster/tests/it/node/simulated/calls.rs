@@ -1,5 +1,5 @@
-//! Calls, and the work of a node for one of them: as in `mcp` (`services/mcp/src/transport/streamable_http/call.rs`),
-//! without HTTP.
+//! Calls, and the work of a node for one of them: as in `mcp`
+//! (`services/mcp/src/transport/streamable_http/call.rs`), without HTTP.
 
 use std::{
     sync::{
