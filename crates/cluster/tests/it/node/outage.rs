@@ -13,10 +13,7 @@ use super::world::{
 async fn while_the_store_is_down_the_local_client_gets_events_with_their_ids_and_nothing_is_lost() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     some(&mut reader, 1).await;
     a.faults.cut_off(true);
@@ -103,10 +100,7 @@ async fn an_emptied_store_gets_the_stream_again_from_its_owner() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
     let empty = world.memory.snapshot();
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     for number in 1..=3 {
         writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
     }
@@ -126,10 +120,7 @@ async fn an_emptied_store_gets_the_stream_again_from_its_owner() {
 async fn a_finished_stream_that_the_store_lost_is_finished_again() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, _reader) = a.node.open(new);
+    let (stream, writer, _reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     let old = world.memory.snapshot();
@@ -146,10 +137,7 @@ async fn a_finished_stream_that_the_store_lost_is_finished_again() {
 async fn a_cursor_ahead_of_the_store_is_held_until_the_owner_has_repaired_the_log() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, reader) = a.node.open(new);
+    let (stream, writer, reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     drop(reader);
     let mut reader = b.resume(stream, START).await;

@@ -82,10 +82,7 @@ async fn l8_an_event_for_another_node_costs_one_append_and_no_read() {
     const EVENTS: u64 = 50;
     let server = RedisServer::start();
     let (world, [a, b], stores) = two_quiet_nodes(&server).await;
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut here) = a.node.open(new);
+    let (stream, writer, mut here) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     some(&mut here, 1).await;
     let mut there = b.resume(stream, START).await;
@@ -113,10 +110,7 @@ async fn l9_a_resume_of_256_events_is_a_command_for_every_eight_of_them_at_most(
     let bounds = Bounds::default();
     let server = RedisServer::start();
     let (world, [a, b], stores) = two_quiet_nodes(&server).await;
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut here) = a.node.open(new);
+    let (stream, writer, mut here) = a.open_stream(&world).await;
     // With the overhead and the seal of each event, just below the bound of a log.
     let payload = "x".repeat(3_800);
     for _ in 0..EVENTS {
@@ -178,10 +172,7 @@ async fn over_redis_a_client_that_hops_gets_each_event_once_and_in_order() {
 async fn over_redis_a_dead_owners_stream_is_ended_honestly() {
     let server = RedisServer::start();
     let (world, a, b) = two_nodes(&server, frail()).await;
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     some(&mut reader, 1).await;
     drop(reader);
@@ -228,10 +219,7 @@ async fn over_redis_cancellations_answers_and_ends_find_their_node() {
 async fn over_redis_a_server_that_lost_everything_gets_the_stream_again() {
     let mut server = RedisServer::start();
     let (world, a, b) = two_nodes(&server, watchful()).await;
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     for number in 1..=3 {
         writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
     }

@@ -95,10 +95,7 @@ async fn a_slow_store_is_asked_for_less_until_it_is_fast_again() {
 async fn when_memory_is_nearly_full_notifications_go_to_the_client_here_and_into_no_log() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     assert_eq!(some(&mut reader, 1).await, ["1 n1"]);
     a.faults.set_fill(85);

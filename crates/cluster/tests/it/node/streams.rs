@@ -51,10 +51,7 @@ async fn a_stream_owned_and_attached_here_costs_one_append_an_event_and_no_read(
 async fn a_client_that_resumes_on_another_node_gets_exactly_what_it_missed_and_then_live_events() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     for number in 1..=5 {
         writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
     }
@@ -81,10 +78,7 @@ async fn a_client_that_resumes_on_another_node_gets_exactly_what_it_missed_and_t
 async fn q10_a_take_over_silences_the_older_connection_and_ends_it_within_five_seconds() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut oldest) = a.node.open(new);
+    let (stream, writer, mut oldest) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     assert_eq!(some(&mut oldest, 1).await, ["1 n1"]);
     let mut older = b.resume(stream, first(1)).await;
@@ -112,10 +106,7 @@ async fn q10_a_take_over_silences_the_older_connection_and_ends_it_within_five_s
 async fn the_lost_reply_of_an_append_is_repaired_without_loss_or_repetition() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     for number in 1..=9 {
         let fault = [Fault::Lost, Fault::Before, Fault::Refused][number % 3];
         // The next operation of this node is the append.
@@ -136,10 +127,7 @@ async fn the_lost_reply_of_an_append_is_repaired_without_loss_or_repetition() {
 async fn lost_doorbells_cost_at_most_the_time_to_the_next_look() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, reader) = a.node.open(new);
+    let (stream, writer, reader) = a.open_stream(&world).await;
     drop(reader);
     let mut reader = b.resume(stream, START).await;
     b.faults.cut_off_messages(true);
@@ -236,10 +224,7 @@ async fn a_slow_client_learns_of_the_end_of_its_session_although_no_doorbell_ran
 async fn a_client_that_takes_nothing_for_a_minute_is_let_go_and_can_resume() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, _reader) = a.node.open(new);
+    let (stream, writer, _reader) = a.open_stream(&world).await;
     let mut reader = b.resume(stream, START).await;
     for number in 1..=40 {
         writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
@@ -258,10 +243,7 @@ async fn a_trimmed_cursor_gets_a_gap_notice_once_and_then_what_is_kept() {
         ..Bounds::default()
     });
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     writer.push(Class::Question, text("pinned")).await.unwrap();
     for number in 3..=20 {
@@ -354,10 +336,7 @@ async fn a_log_that_overflows_with_what_may_not_be_dropped_is_ended() {
 async fn draining_ends_streams_honestly_and_leaves_the_membership() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     let mut foreign = b.node.members();
     foreign
         .wait_for(|members| members.live.len() == 2)

@@ -15,10 +15,7 @@ use crate::fixture::fault::Rates;
 async fn the_client_of_a_dead_owner_gets_an_honest_error_within_twelve_seconds() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, reader) = a.node.open(new);
+    let (stream, writer, reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     drop(reader);
     let mut reader = b.resume(stream, START).await;
@@ -67,10 +64,7 @@ async fn the_janitor_ends_streams_of_the_dead_before_their_clients_return() {
 async fn an_owner_that_wakes_up_after_an_adoption_is_fenced_and_its_client_sees_one_history() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut local) = a.node.open(new);
+    let (stream, writer, mut local) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     assert_eq!(some(&mut local, 1).await, ["1 n1"]);
     a.faults.cut_off(true);
@@ -91,10 +85,7 @@ async fn an_owner_that_wakes_up_after_an_adoption_is_fenced_and_its_client_sees_
 async fn a_client_that_saw_events_which_the_log_never_got_is_told_of_the_gap() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut local) = a.node.open(new);
+    let (stream, writer, mut local) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     assert_eq!(some(&mut local, 1).await, ["1 n1"]);
     // Cut off: outage mode, STREAM-17.1. Another node's janitor ends the stream after event 1.
@@ -114,10 +105,7 @@ async fn a_client_that_saw_events_which_the_log_never_got_is_told_of_the_gap() {
 async fn an_adoption_begins_after_the_highest_cursor_that_a_client_showed() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut local) = a.node.open(new);
+    let (stream, writer, mut local) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     some(&mut local, 1).await;
     a.faults.cut_off(true);
@@ -136,10 +124,7 @@ async fn an_adoption_begins_after_the_highest_cursor_that_a_client_showed() {
 async fn nobody_is_declared_dead_when_the_store_was_away_for_all() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, reader) = a.node.open(new);
+    let (stream, writer, reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     drop(reader);
     let mut reader = b.resume(stream, START).await;
@@ -162,10 +147,7 @@ async fn nobody_is_declared_dead_when_the_store_was_away_for_all() {
 async fn a_lost_adoption_is_made_again_after_what_the_client_saw() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, mut reader) = a.node.open(new);
+    let (stream, writer, mut reader) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     some(&mut reader, 1).await;
     drop(reader);
@@ -248,10 +230,7 @@ async fn an_owner_that_is_alive_but_stuck_is_overruled_when_its_time_is_long_ove
 async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
-    let session = world.session(&a).await;
-    let new = world.new_stream(session);
-    let stream = new.stream;
-    let (writer, local) = a.node.open(new);
+    let (stream, writer, local) = a.open_stream(&world).await;
     writer.push(NOTE, text("n1")).await.unwrap();
     drop(local);
     let mut reader = b.resume(stream, START).await;
@@ -286,7 +265,7 @@ async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
         b.faults.set_rates(lost(if number == 2 { 1000 } else { 0 }));
         let place = PayloadPlace {
             tenant: TENANT,
-            session,
+            session: stream.session,
             part: PayloadPart::Event {
                 nonce: stream.nonce,
                 seq: number,

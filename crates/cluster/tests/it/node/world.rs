@@ -17,7 +17,7 @@ use portolan_cluster::{
     memory::MemoryStore,
     node::{
         Delivery, Lost, NewStream, Node, NodeSettings, PayloadPlace, Payloads, Resumed,
-        StreamReader,
+        StreamReader, StreamWriter,
     },
     store::{Bounds, Class, Cursor, Epoch, Fresh, Nonce, Principal, SessionKey, Store, StreamKey},
 };
@@ -160,6 +160,17 @@ impl Member {
     pub(super) fn kill(&self) {
         self.faults.cut_off(true);
         self.stop.cancel();
+    }
+
+    /// Opens a stream of a new session on this node.
+    pub(super) async fn open_stream(
+        &self,
+        world: &World,
+    ) -> (StreamKey, StreamWriter, StreamReader) {
+        let new = world.new_stream(world.session(self).await);
+        let stream = new.stream;
+        let (writer, reader) = self.node.open(new);
+        (stream, writer, reader)
     }
 
     pub(super) async fn resume(&self, stream: StreamKey, cursor: Cursor) -> StreamReader {
