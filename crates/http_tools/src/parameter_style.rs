@@ -59,7 +59,7 @@ fn joined(value: &Value, separator: &str, pair: &str, enc: impl Fn(&str) -> Stri
 }
 
 /// A path parameter: the text that replaces `{name}`, percent-encoded.
-pub fn path(name: &str, value: &Value, style: Style, explode: bool) -> String {
+pub(crate) fn path(name: &str, value: &Value, style: Style, explode: bool) -> String {
     match style {
         Style::Label => {
             let (separator, pair) = if explode { (".", "=") } else { (",", ",") };
@@ -83,12 +83,12 @@ pub fn path(name: &str, value: &Value, style: Style, explode: bool) -> String {
 }
 
 /// A header: RFC 9110 list syntax, not percent-encoded (OpenAPI: simple style).
-pub fn header(value: &Value, explode: bool) -> String {
+pub(crate) fn header(value: &Value, explode: bool) -> String {
     joined(value, ",", if explode { "=" } else { "," }, str::to_owned)
 }
 
 /// A query parameter: one or more `name=value` pairs, appended to `query` with `&`.
-pub fn query(
+pub(crate) fn query(
     query: &mut String,
     name: &str,
     value: &Value,
@@ -127,7 +127,7 @@ pub fn query(
 
 /// A cookie pair; form style without the ampersand, which no cookie has (OpenAPI 3.1.1 §4.8.12,
 /// appendix D).
-pub fn cookie(name: &str, value: &Value, explode: bool) -> String {
+pub(crate) fn cookie(name: &str, value: &Value, explode: bool) -> String {
     match value {
         Value::Array(items) if explode => items
             .iter()

@@ -110,10 +110,18 @@ pub fn plan(existing: &[KeyTimes], now: Timestamp) -> Vec<KeyTimes> {
     made
 }
 
-/// The times of all keys when the standby takes over from what signs now: at once in an emergency,
-/// else as soon as it has been published for [`PUBLISH_AHEAD`] (AUTH-J2, AUTH-J3). `None` without a
+/// When the standby takes over (AUTH-J2, AUTH-J3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandOver {
+    /// As soon as it has been published for [`PUBLISH_AHEAD`].
+    WhenPublished,
+    /// At once, in an emergency.
+    AtOnce,
+}
+
+/// The times of all keys when the standby takes over from the key that signs now. `None` without a
 /// standby.
-pub fn hand_over(existing: &[KeyTimes], now: Timestamp, at_once: bool) -> Option<Vec<KeyTimes>> {
+pub fn hand_over(existing: &[KeyTimes], now: Timestamp, when: HandOver) -> Option<Vec<KeyTimes>> {
     let standby = existing
         .iter()
         .enumerate()
@@ -121,7 +129,7 @@ pub fn hand_over(existing: &[KeyTimes], now: Timestamp, at_once: bool) -> Option
         .min_by_key(|(_, key)| key.sign_from)
         .map(|(at, _)| at)?;
     let publish_at = existing[standby].publish_at;
-    let from = if at_once {
+    let from = if when == HandOver::AtOnce {
         now
     } else {
         now.max(publish_at + PUBLISH_AHEAD)
@@ -372,23 +380,27 @@ mod tests {
     fn j2_a_planned_hand_over_waits_until_the_standby_was_published_for_a_day() {
         let keys = plan(&[], START);
         let early = START + Duration::hours(5);
-        let times = hand_over(&keys, early, false).unwrap();
+        let times = hand_over(&keys, early, HandOver::WhenPublished).unwrap();
         assert_eq!(times[1].sign_from, START + PUBLISH_AHEAD);
         assert_eq!(times[0].sign_until, times[1].sign_from);
         assert_eq!(times[0].gone_at, times[0].sign_until + RETIRING_FOR);
         let later = START + Duration::days(10);
-        let times = hand_over(&keys, later, false).unwrap();
+        let times = hand_over(&keys, later, HandOver::WhenPublished).unwrap();
         assert_eq!(times[1].sign_from, later);
         assert_eq!(times[0].state(later), KeyState::Retiring);
         assert_eq!(times[1].state(later), KeyState::Active);
         assert_eq!(plan(&times, later).len(), 1, "the next standby");
-        assert_eq!(hand_over(&times, later, false), None, "it is not made yet");
+        assert_eq!(
+            hand_over(&times, later, HandOver::WhenPublished),
+            None,
+            "it is not made yet"
+        );
     }
 
     #[test]
     fn j3_in_an_emergency_the_standby_signs_at_once() {
         let keys = plan(&[], START);
-        let times = hand_over(&keys[1..], START, true).unwrap();
+        let times = hand_over(&keys[1..], START, HandOver::AtOnce).unwrap();
         assert_eq!(times[0].state(START), KeyState::Active);
         let again = plan(&times, START);
         assert_eq!(again.len(), 1);

@@ -227,61 +227,67 @@ pub fn destination(uri: &str) -> Result<Destination, InvalidRedirect> {
         return Err(InvalidRedirect::Wildcard);
     }
     match scheme {
-        "https" => {
-            let authority = authority(rest).ok_or(InvalidRedirect::Syntax)?;
-            if authority.contains('@') {
-                return Err(InvalidRedirect::UserInfo);
-            }
-            let parsed = Url::parse(uri).map_err(|_| InvalidRedirect::Syntax)?;
-            let Some(Host::Domain(host)) = parsed.host() else {
-                return Err(InvalidRedirect::Host);
-            };
-            // What re-serialises to another host is a trick.
-            let written = authority
-                .rsplit_once(':')
-                .map_or(authority, |(name, _)| name);
-            if !written.eq_ignore_ascii_case(host) {
-                return Err(InvalidRedirect::Host);
-            }
-            Ok(Destination::Web {
-                host: parsed
-                    .port()
-                    .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
-            })
-        }
+        "https" => web(uri, rest),
         "http" if authority(rest).is_some_and(|authority| authority.contains('@')) => {
             Err(InvalidRedirect::UserInfo)
         }
         "http" => Err(InvalidRedirect::Host),
-        _ => {
-            let grammatical = scheme
-                .bytes()
-                .next()
-                .is_some_and(|b| b.is_ascii_lowercase())
-                && scheme.bytes().all(|b| {
-                    b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'+' | b'.' | b'-')
-                });
-            if !grammatical {
-                return Err(InvalidRedirect::Syntax);
-            }
-            if REFUSED_SCHEMES.contains(&scheme)
-                || REFUSED_PREFIXES
-                    .iter()
-                    .any(|prefix| scheme.starts_with(prefix))
-            {
-                return Err(InvalidRedirect::Scheme);
-            }
-            if authority(rest).is_some_and(|authority| authority.contains('@')) {
-                return Err(InvalidRedirect::UserInfo);
-            }
-            if rest.is_empty() || Url::parse(uri).is_err() {
-                return Err(InvalidRedirect::Syntax);
-            }
-            Ok(Destination::App {
-                scheme: scheme.to_owned(),
-            })
-        }
+        _ => app(uri, scheme, rest),
     }
+}
+
+/// The destination of an `https` URI, whose text after the scheme is `rest`.
+fn web(uri: &str, rest: &str) -> Result<Destination, InvalidRedirect> {
+    let authority = authority(rest).ok_or(InvalidRedirect::Syntax)?;
+    if authority.contains('@') {
+        return Err(InvalidRedirect::UserInfo);
+    }
+    let parsed = Url::parse(uri).map_err(|_| InvalidRedirect::Syntax)?;
+    let Some(Host::Domain(host)) = parsed.host() else {
+        return Err(InvalidRedirect::Host);
+    };
+    // What re-serialises to another host is a trick.
+    let written = authority
+        .rsplit_once(':')
+        .map_or(authority, |(name, _)| name);
+    if !written.eq_ignore_ascii_case(host) {
+        return Err(InvalidRedirect::Host);
+    }
+    Ok(Destination::Web {
+        host: parsed
+            .port()
+            .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
+    })
+}
+
+/// The destination of a URI with a scheme of an app.
+fn app(uri: &str, scheme: &str, rest: &str) -> Result<Destination, InvalidRedirect> {
+    let grammatical = scheme
+        .bytes()
+        .next()
+        .is_some_and(|b| b.is_ascii_lowercase())
+        && scheme.bytes().all(|b| {
+            b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'+' | b'.' | b'-')
+        });
+    if !grammatical {
+        return Err(InvalidRedirect::Syntax);
+    }
+    if REFUSED_SCHEMES.contains(&scheme)
+        || REFUSED_PREFIXES
+            .iter()
+            .any(|prefix| scheme.starts_with(prefix))
+    {
+        return Err(InvalidRedirect::Scheme);
+    }
+    if authority(rest).is_some_and(|authority| authority.contains('@')) {
+        return Err(InvalidRedirect::UserInfo);
+    }
+    if rest.is_empty() || Url::parse(uri).is_err() {
+        return Err(InvalidRedirect::Syntax);
+    }
+    Ok(Destination::App {
+        scheme: scheme.to_owned(),
+    })
 }
 
 /// Whether a requested redirect URI is the registered one (AUTH-A3).

@@ -221,37 +221,7 @@ fn message(raw: &Raw) -> Result<Message, Refusal> {
         return refuse("\"id\" must be a string or an integer.");
     }
     let Some(method) = method else {
-        return match (result, error, known_id) {
-            (Some(result), None, Some(id)) => Ok(Message::Response(Response {
-                id: Some(id),
-                outcome: Ok(result),
-            })),
-            (None, Some(error), id) => {
-                let sound = error
-                    .get("code")
-                    .and_then(|code| RequestId::from_raw(&code))
-                    .is_some_and(|c| c.as_text().is_none())
-                    && error
-                        .get("message")
-                        .and_then(|text| text.string())
-                        .is_some();
-                if sound {
-                    Ok(Message::Response(Response {
-                        id,
-                        outcome: Err(error),
-                    }))
-                } else {
-                    Err(invalid(
-                        "\"error\" needs an integer \"code\" and a string \"message\".",
-                        None,
-                    ))
-                }
-            }
-            (_, _, id) => Err(invalid(
-                "A message has a \"method\", or exactly one of \"result\" and \"error\".",
-                id,
-            )),
-        };
+        return response_message(result, error, known_id);
     };
     if result.is_some() || error.is_some() {
         return refuse("A message with a \"method\" has neither \"result\" nor \"error\".");
@@ -272,6 +242,45 @@ fn message(raw: &Raw) -> Result<Message, Refusal> {
         Some(id) => Message::Request(Request { id, method, params }),
         None => Message::Notification(Notification { method, params }),
     })
+}
+
+/// A message without a method: a result or an error.
+fn response_message(
+    result: Option<Raw>,
+    error: Option<Raw>,
+    id: Option<RequestId>,
+) -> Result<Message, Refusal> {
+    match (result, error, id) {
+        (Some(result), None, Some(id)) => Ok(Message::Response(Response {
+            id: Some(id),
+            outcome: Ok(result),
+        })),
+        (None, Some(error), id) => {
+            let sound = error
+                .get("code")
+                .and_then(|code| RequestId::from_raw(&code))
+                .is_some_and(|c| c.as_text().is_none())
+                && error
+                    .get("message")
+                    .and_then(|text| text.string())
+                    .is_some();
+            if sound {
+                Ok(Message::Response(Response {
+                    id,
+                    outcome: Err(error),
+                }))
+            } else {
+                Err(invalid(
+                    "\"error\" needs an integer \"code\" and a string \"message\".",
+                    None,
+                ))
+            }
+        }
+        (_, _, id) => Err(invalid(
+            "A message has a \"method\", or exactly one of \"result\" and \"error\".",
+            id,
+        )),
+    }
 }
 
 /// MCP-J-11: a member that a header mirrors, or that selects the era, must appear once. Otherwise

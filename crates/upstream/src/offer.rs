@@ -406,19 +406,9 @@ fn tool(
     if let Some(elsewhere) = foreign_reference(&input_schema) {
         return Err(format!("{elsewhere} in its input schema"));
     }
-    let output_schema = definition.remove("outputSchema");
-    let had_output = output_schema.is_some();
-    let output_schema = output_schema.filter(Value::is_object).filter(|schema| {
-        let fault = if schema.to_string().len() > LARGEST_SCHEMA {
-            "it has more than 64 KiB".to_owned()
-        } else if let Some(elsewhere) = foreign_reference(schema) {
-            format!("it {elsewhere}")
-        } else {
-            return true;
-        };
-        warnings.push(format!("Its output schema is left out: {fault}."));
-        false
-    });
+    let written_output = definition.remove("outputSchema");
+    let had_output = written_output.is_some();
+    let output_schema = sound_output(written_output, &mut warnings);
     if had_output && output_schema.is_none() {
         gone.push("/outputSchema".to_owned());
     }
@@ -469,6 +459,21 @@ fn tool(
         written: without(&written, &gone),
         warnings,
         has_faulty_headers,
+    })
+}
+
+/// The output schema, if it can be used; else a warning says why it is left out.
+fn sound_output(schema: Option<Value>, warnings: &mut Vec<String>) -> Option<Value> {
+    schema.filter(Value::is_object).filter(|schema| {
+        let fault = if schema.to_string().len() > LARGEST_SCHEMA {
+            "it has more than 64 KiB".to_owned()
+        } else if let Some(elsewhere) = foreign_reference(schema) {
+            format!("it {elsewhere}")
+        } else {
+            return true;
+        };
+        warnings.push(format!("Its output schema is left out: {fault}."));
+        false
     })
 }
 

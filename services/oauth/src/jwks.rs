@@ -8,7 +8,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::{
     Keys, KeysError, PublicJwk, digest,
-    ring::{self, KeyState, KeyTimes, NewKeyPair, PublishedKey, RETIRING_FOR, SigningKey, plan},
+    ring::{
+        self, HandOver, KeyState, KeyTimes, NewKeyPair, PublishedKey, RETIRING_FOR, SigningKey,
+        plan,
+    },
 };
 use portolan_model::Timestamp;
 use portolan_site::state::AuthState;
@@ -187,7 +190,7 @@ pub async fn hand_over(
     if stored.iter().any(|row| open(keys, row, now).is_err()) {
         return Err(RotationError::Foreign);
     }
-    let standby = move_times(tx, stored, now, false).await?;
+    let standby = move_times(tx, stored, now, HandOver::WhenPublished).await?;
     ensure(tx, keys, now).await?;
     Ok(standby)
 }
@@ -223,7 +226,7 @@ pub async fn remove(
     let left = signing_keys::list(tx, now).await?;
     if active(&left, now).is_none() && !left.is_empty() {
         // Without a standby `ensure` makes a key that signs at once.
-        match move_times(tx, left, now, true).await {
+        match move_times(tx, left, now, HandOver::AtOnce).await {
             Ok(_) | Err(RotationError::NoStandby) => {}
             Err(error) => return Err(error),
         }
@@ -262,10 +265,10 @@ async fn move_times(
     tx: &mut SystemTx,
     stored: Vec<StoredKey>,
     now: Timestamp,
-    at_once: bool,
+    when: HandOver,
 ) -> Result<StoredKey, RotationError> {
     let before = times(&stored);
-    let after = ring::hand_over(&before, now, at_once).ok_or(RotationError::NoStandby)?;
+    let after = ring::hand_over(&before, now, when).ok_or(RotationError::NoStandby)?;
     let mut next = None;
     for ((mut row, before), after) in stored.into_iter().zip(before).zip(after) {
         row.sign_from = after.sign_from;

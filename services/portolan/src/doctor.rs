@@ -23,8 +23,35 @@ struct Finding {
     message: String,
 }
 
+impl Finding {
+    fn good(what: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            what,
+            ok: true,
+            message: message.into(),
+        }
+    }
+
+    fn bad(what: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            what,
+            ok: false,
+            message: message.into(),
+        }
+    }
+}
+
+/// How findings are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// A line each.
+    Lines,
+    /// A JSON array.
+    Json,
+}
+
 /// Looks at everything that the configuration names. Exit code 3 if something is wrong.
-pub async fn run(settings: &Settings, role: Role, json: bool) -> Result<ExitCode> {
+pub async fn run(settings: &Settings, role: Role, output: Output) -> Result<ExitCode> {
     let mut findings = Vec::new();
     database(settings, role, &mut findings).await;
     findings.push(redis(settings).await);
@@ -47,7 +74,7 @@ pub async fn run(settings: &Settings, role: Role, json: bool) -> Result<ExitCode
         });
     }
     let sick = findings.iter().any(|finding| !finding.ok);
-    if json {
+    if output == Output::Json {
         say(&serde_json::to_string_pretty(&findings)?);
     } else {
         for finding in &findings {
@@ -74,83 +101,49 @@ async fn database(settings: &Settings, role: Role, findings: &mut Vec<Finding>) 
     let store = match Store::connect(&config).await {
         Ok(store) => store,
         Err(error) => {
-            findings.push(Finding {
-                what: "database",
-                ok: false,
-                message: chain(&error),
-            });
+            findings.push(Finding::bad("database", chain(&error)));
             return;
         }
     };
-    findings.push(Finding {
-        what: "database",
-        ok: true,
-        message: "reachable".into(),
-    });
+    findings.push(Finding::good("database", "reachable"));
     findings.push(match portolan_storage::schema_state(&store).await {
-        Ok(SchemaState::Current) => Finding { what: "schema", ok: true, message: "up to date".into() },
+        Ok(SchemaState::Current) => Finding::good("schema", "up to date"),
         Ok(SchemaState::Behind(missing)) => {
-            Finding { what: "schema", ok: false, message: format!("{missing} migrations are missing: run `portolan migrate`") }
+            Finding::bad("schema", format!("{missing} migrations are missing: run `portolan migrate`"))
         }
-        Ok(SchemaState::Ahead(unknown)) => Finding {
-            what: "schema",
-            ok: true,
-            message: format!("migrated by a newer release ({unknown} migrations unknown here), which this one can live with"),
-        },
-        Err(error) => Finding { what: "schema", ok: false, message: chain(&error) },
+        Ok(SchemaState::Ahead(unknown)) => Finding::good("schema", format!("migrated by a newer release ({unknown} migrations unknown here), which this one can live with")),
+        Err(error) => Finding::bad("schema", chain(&error)),
     });
     findings.push(match store.role_faults(role.needs()).await {
-        Ok(faults) if faults.is_empty() => Finding {
-            what: "role",
-            ok: true,
-            message: "row-level security holds for the login role".into(),
-        },
-        Ok(faults) => Finding {
-            what: "role",
-            ok: false,
-            message: faults.join("; "),
-        },
-        Err(error) => Finding {
-            what: "role",
-            ok: false,
-            message: chain(&error),
-        },
+        Ok(faults) if faults.is_empty() => {
+            Finding::good("role", "row-level security holds for the login role")
+        }
+        Ok(faults) => Finding::bad("role", faults.join("; ")),
+        Err(error) => Finding::bad("role", chain(&error)),
     });
     if role.needs() == Needs::Nodes {
         findings.push(match store.may_become_core().await {
-            Ok(may) => Finding {
-                what: "role_of_nodes",
-                ok: true,
-                message: if may {
-                    "the login role may become portolan_core, which MCP endpoints do not need: give them one in portolan_mcp alone".into()
-                } else {
-                    "the login role sees no people and cannot become portolan_core".into()
-                },
-            },
-            Err(error) => Finding {
-                what: "role_of_nodes",
-                ok: false,
-                message: chain(&error),
-            },
+            Ok(true) => Finding::good(
+                "role_of_nodes",
+                "the login role may become portolan_core, which MCP endpoints do not need: give them one in portolan_mcp alone",
+            ),
+            Ok(false) => Finding::good(
+                "role_of_nodes",
+                "the login role sees no people and cannot become portolan_core",
+            ),
+            Err(error) => Finding::bad("role_of_nodes", chain(&error)),
         });
     }
     findings.push(
         match store.clock_skew_seconds(Clock::system().now()).await {
-            Ok(skew) if skew.abs() <= LONGEST_SKEW_SECONDS => Finding {
-                what: "clock",
-                ok: true,
-                message: format!("{skew:.2} s from the database's"),
-            },
-            Ok(skew) => Finding {
-                what: "clock",
-                ok: false,
-                message: format!("{skew:.1} s from the database's: synchronise both machines"),
-            },
-            Err(error) => Finding {
-                what: "clock",
-                ok: false,
-                message: chain(&error),
-            },
+            Ok(skew) if skew.abs() <= LONGEST_SKEW_SECONDS => {
+                Finding::good("clock", format!("{skew:.2} s from the database's"))
+            }
+            Ok(skew) => Finding::bad(
+                "clock",
+                format!("{skew:.1} s from the database's: synchronise both machines"),
+            ),
+            Err(error) => Finding::bad("clock", chain(&error)),
         },
     );
 }

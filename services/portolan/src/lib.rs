@@ -95,7 +95,12 @@ fn run(cli: Cli) -> Result<ExitCode> {
         }
         Command::Doctor { role, json } => {
             let settings = read()?;
-            lifecycle::runtime()?.block_on(doctor::run(&settings, role, json))
+            let output = if json {
+                doctor::Output::Json
+            } else {
+                doctor::Output::Lines
+            };
+            lifecycle::runtime()?.block_on(doctor::run(&settings, role, output))
         }
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
         Command::Attach(arguments) => attach::run(*arguments, &environment().collect()),

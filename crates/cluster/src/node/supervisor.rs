@@ -227,40 +227,7 @@ pub(super) async fn listen(
 fn hear(inner: &Arc<Inner>, message: NodeMessage) {
     metrics::counter!("mcp_doorbells_total", "type" => name(&message)).increment(1);
     match message {
-        NodeMessage::Appended {
-            stream,
-            generation,
-            epoch,
-            tail,
-            state,
-            event,
-        } => {
-            let since = Since::heard();
-            let mut event = event;
-            for connection in inner.connections.of(stream.session) {
-                if connection.stream == stream && connection.standing().generation == generation {
-                    // The event is sealed as in the log. If it cannot be opened, the reader ends
-                    // the stream.
-                    let offers = event.take().and_then(|event| {
-                        Some(super::reader::OfferedEvent {
-                            payload: inner.opened(&connection, &event)?,
-                            seq: event.seq,
-                            class: event.class,
-                        })
-                    });
-                    let next = connection.offer(generation, epoch, tail, state, since, offers);
-                    if next == Next::Read {
-                        metrics::counter!("mcp_doorbell_gaps_total").increment(1);
-                    }
-                    inner.follow(&connection, next);
-                } else if connection.stream == stream {
-                    // The connection may be about to receive its generation, or has just received
-                    // it.
-                    let next = connection.missed(generation);
-                    inner.follow(&connection, next);
-                }
-            }
-        }
+        NodeMessage::Appended { .. } => appended(inner, message),
         NodeMessage::Superseded { stream, generation } => {
             for connection in inner.connections.of(stream.session) {
                 if connection.stream == stream {
@@ -303,6 +270,46 @@ fn hear(inner: &Arc<Inner>, message: NodeMessage) {
             }
             inner.running.resync();
             inner.poll_answers(Duration::ZERO);
+        }
+    }
+}
+
+/// Offers an appended event to the connections of its stream.
+fn appended(inner: &Arc<Inner>, message: NodeMessage) {
+    let NodeMessage::Appended {
+        stream,
+        generation,
+        epoch,
+        tail,
+        state,
+        event,
+    } = message
+    else {
+        return;
+    };
+    let since = Since::heard();
+    let mut event = event;
+    for connection in inner.connections.of(stream.session) {
+        if connection.stream == stream && connection.standing().generation == generation {
+            // The event is sealed as in the log. If it cannot be opened, the reader ends
+            // the stream.
+            let offers = event.take().and_then(|event| {
+                Some(super::reader::OfferedEvent {
+                    payload: inner.opened(&connection, &event)?,
+                    seq: event.seq,
+                    class: event.class,
+                })
+            });
+            let next = connection.offer(generation, epoch, tail, state, since, offers);
+            if next == Next::Read {
+                metrics::counter!("mcp_doorbell_gaps_total").increment(1);
+            }
+            inner.follow(&connection, next);
+        } else if connection.stream == stream {
+            // The connection may be about to receive its generation, or has just received
+            // it.
+            let next = connection.missed(generation);
+            inner.follow(&connection, next);
         }
     }
 }

@@ -244,18 +244,7 @@ impl Task {
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => {
-                let outcome = match error {
-                    StoreError::Refused(_) => "oom",
-                    StoreError::Down(_) | StoreError::Corrupt(_) => "retry",
-                };
-                metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
-                if let Some(span) = span {
-                    span.failed(outcome);
-                }
-                if self.next_try.is_none() {
-                    metrics::gauge!("mcp_outage_mode_streams").increment(1.0);
-                }
-                self.next_try = Some(Instant::now() + RETRY);
+                self.unanswered(&error, span);
                 return Go::On;
             }
         };
@@ -315,6 +304,22 @@ impl Task {
                 Go::Stop
             }
         }
+    }
+
+    /// Enters outage mode, or stays in it.
+    fn unanswered(&mut self, error: &StoreError, span: Option<Span>) {
+        let outcome = match error {
+            StoreError::Refused(_) => "oom",
+            StoreError::Down(_) | StoreError::Corrupt(_) => "retry",
+        };
+        metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
+        if let Some(span) = span {
+            span.failed(outcome);
+        }
+        if self.next_try.is_none() {
+            metrics::gauge!("mcp_outage_mode_streams").increment(1.0);
+        }
+        self.next_try = Some(Instant::now() + RETRY);
     }
 
     /// Leaves outage mode.
