@@ -188,7 +188,7 @@ impl Node {
         verifier.set_keys(&signing.jwks(NOW)).unwrap();
         let store = Store::connect_later(&StorageConfig {
             // The discard port has no listener: the database is away.
-            url: "postgres://nobody@127.0.0.1:9/none".to_owned().into(),
+            url: "postgres://absent@127.0.0.1:9/none".to_owned().into(),
             max_connections: 1,
             acquire_timeout_ms: 2_000,
         });
