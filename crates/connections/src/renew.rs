@@ -161,25 +161,36 @@ impl Connections {
             scope: granted.as_deref(),
             expires_at,
         };
-        // Commits the tokens before they are used. If the account was disconnected meanwhile, they
-        // are not used. A rotated refresh token cannot be obtained a second time, so the write is
-        // retried until the end of the lease. The version ensures that it is applied once.
-        let kept = loop {
-            match self.keep(account, row, &new, now).await {
-                Ok(kept) => break kept,
-                Err(error) if Instant::now() < lease_ends => {
-                    tracing::warn!(tenant.id = %account.tenant, source.id = %account.source, reason = %error, "renewed tokens are not kept yet");
-                    sleep(WRITE_AGAIN).await;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        };
+        let kept = self.keep_until(lease_ends, account, row, &new, now).await?;
         tracing::debug!(tenant.id = %account.tenant, source.id = %account.source, "tokens of an upstream account were renewed");
         Ok(kept.then(|| {
             // A token of a few seconds is used for most of them.
             let until = (expires_at - MARGIN).max(now + (expires_at - now) / 2);
             (issued(&held, row, version, now), until)
         }))
+    }
+
+    /// Commits the tokens before they are used; false if the account was disconnected meanwhile. A
+    /// rotated refresh token cannot be obtained a second time, so the write is retried until the end
+    /// of the lease. The version ensures that it is applied once.
+    async fn keep_until(
+        &self,
+        lease_ends: Instant,
+        account: &Account,
+        row: &ConnectedAccount,
+        new: &Refreshed<'_>,
+        now: Timestamp,
+    ) -> Result<bool, NoToken> {
+        loop {
+            match self.keep(account, row, new, now).await {
+                Ok(kept) => return Ok(kept),
+                Err(error) if Instant::now() < lease_ends => {
+                    tracing::warn!(tenant.id = %account.tenant, source.id = %account.source, reason = %error, "renewed tokens are not kept yet");
+                    sleep(WRITE_AGAIN).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     async fn keep(

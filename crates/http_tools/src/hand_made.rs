@@ -131,52 +131,8 @@ impl HandMade {
         {
             return invalid("path", "A path has no `.` or `..` segments.".to_owned());
         }
-        let placeholders = crate::operation::parameters::placeholders(path);
-        for parameter in &self.parameters {
-            if parameter.location == Location::Path
-                && !placeholders.contains(&parameter.name.as_str())
-            {
-                return invalid(
-                    "parameters",
-                    format!(
-                        "`{}` is a path parameter, but `{{{}}}` is not in the path.",
-                        parameter.name, parameter.name
-                    ),
-                );
-            }
-            if parameter.location == Location::Header
-                && http::HeaderName::try_from(parameter.name.as_str()).is_err()
-            {
-                return invalid(
-                    "parameters",
-                    format!("`{}` is not a header name.", parameter.name),
-                );
-            }
-        }
-        for placeholder in &placeholders {
-            if !self
-                .parameters
-                .iter()
-                .any(|p| p.location == Location::Path && p.name == *placeholder)
-            {
-                return invalid(
-                    "parameters",
-                    format!(
-                        "`{{{placeholder}}}` in the path needs a parameter of that name in `path`."
-                    ),
-                );
-            }
-        }
-        if let Some(body) = &self.body
-            && http::HeaderValue::try_from(body.content_type.trim())
-                .is_ok_and(|kind| !kind.is_empty())
-            && !body.content_type.contains('/')
-        {
-            return invalid(
-                "body",
-                "Give the body's media type, such as application/json.".to_owned(),
-            );
-        }
+        self.check_parameters(path)?;
+        self.check_body()?;
         let document = self.document(&method, path)?;
         let work = || import::import(&document, &ImportOptions::default());
         let Ok(mut imported) = effort::within(Bounds::of_check(STEPS), work) else {
@@ -204,6 +160,60 @@ impl HandMade {
             }
             Err(reason) => invalid("parameters", reason),
         }
+    }
+
+    /// Each path parameter stands in the path, each placeholder has its parameter, and headers have
+    /// names of headers.
+    fn check_parameters(&self, path: &str) -> Result<(), InvalidDefinition> {
+        let invalid = |message: String| {
+            Err(InvalidDefinition {
+                field: "parameters",
+                message,
+            })
+        };
+        let placeholders = crate::operation::parameters::placeholders(path);
+        for parameter in &self.parameters {
+            if parameter.location == Location::Path
+                && !placeholders.contains(&parameter.name.as_str())
+            {
+                return invalid(format!(
+                    "`{}` is a path parameter, but `{{{}}}` is not in the path.",
+                    parameter.name, parameter.name
+                ));
+            }
+            if parameter.location == Location::Header
+                && http::HeaderName::try_from(parameter.name.as_str()).is_err()
+            {
+                return invalid(format!("`{}` is not a header name.", parameter.name));
+            }
+        }
+        for placeholder in &placeholders {
+            if !self
+                .parameters
+                .iter()
+                .any(|p| p.location == Location::Path && p.name == *placeholder)
+            {
+                return invalid(format!(
+                    "`{{{placeholder}}}` in the path needs a parameter of that name in `path`."
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The body has a media type.
+    fn check_body(&self) -> Result<(), InvalidDefinition> {
+        if let Some(body) = &self.body
+            && http::HeaderValue::try_from(body.content_type.trim())
+                .is_ok_and(|kind| !kind.is_empty())
+            && !body.content_type.contains('/')
+        {
+            return Err(InvalidDefinition {
+                field: "body",
+                message: "Give the body's media type, such as application/json.".to_owned(),
+            });
+        }
+        Ok(())
     }
 
     fn document(&self, method: &str, path: &str) -> Result<Document, InvalidDefinition> {

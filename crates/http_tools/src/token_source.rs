@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderValue, Method, header};
 use portolan_model::{Clock, Timestamp};
-use portolan_net::egress::{Egress, EgressError, EgressRequest, Redirects};
+use portolan_net::egress::{Egress, EgressError, EgressRequest, EgressResponse, Redirects};
 use serde::Deserialize;
 use url::Url;
 
@@ -244,6 +244,11 @@ async fn fetch(
         .send(request)
         .await
         .map_err(|error: EgressError| TokenError::Unreachable(error.to_string()))?;
+    usable(&response)
+}
+
+/// The token of an answer, and the time for which it is used.
+fn usable(response: &EgressResponse) -> Result<(Arc<str>, Duration), TokenError> {
     if !response.status.is_success() {
         let code = serde_json::from_slice::<ErrorAnswer>(&response.body)
             .ok()

@@ -250,31 +250,7 @@ async fn compare(
         }
     }
     let known = upstreams::known(tx, source).await?;
-    let prompts = offer.prompts.iter().map(|prompt| {
-        (
-            "prompt",
-            prompt.name.as_str(),
-            &prompt.definition,
-            &prompt.written,
-        )
-    });
-    let resources = offer.resources.iter().map(|resource| {
-        let kind = if resource.is_template {
-            "template"
-        } else {
-            "resource"
-        };
-        (
-            kind,
-            resource.uri.as_str(),
-            &resource.definition,
-            &resource.written,
-        )
-    });
-    let offered: BTreeMap<(&str, &str), (&Value, &Raw)> = prompts
-        .chain(resources)
-        .map(|(kind, name, definition, written)| ((kind, name), (definition, written)))
-        .collect();
+    let offered = offered_items(offer);
     let known: BTreeMap<(&str, &str), &KnownItem> = known
         .iter()
         .map(|known| ((known.kind.as_str(), known.name.as_str()), known))
@@ -307,6 +283,28 @@ async fn compare(
         tools,
         is_dated,
     })
+}
+
+/// Prompts and resources of an offer, by kind and name: parsed, and as the server wrote them.
+fn offered_items(offer: &Offer) -> BTreeMap<(&str, &str), (&Value, &Raw)> {
+    let prompts = offer.prompts.iter().map(|prompt| {
+        (
+            ("prompt", prompt.name.as_str()),
+            (&prompt.definition, &prompt.written),
+        )
+    });
+    let resources = offer.resources.iter().map(|resource| {
+        let kind = if resource.is_template {
+            "template"
+        } else {
+            "resource"
+        };
+        (
+            (kind, resource.uri.as_str()),
+            (&resource.definition, &resource.written),
+        )
+    });
+    prompts.chain(resources).collect()
 }
 
 /// Tools that a source has, and their prefix.

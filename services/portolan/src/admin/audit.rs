@@ -1,6 +1,11 @@
 //! The audit log: are its chains whole?
 
-use std::{collections::BTreeMap, fs, path::PathBuf, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result};
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
@@ -57,19 +62,10 @@ pub async fn run(desk: &Desk, command: &AuditCommand) -> Result<ExitCode> {
         Some(name) => Some(tenants::find(&mut tx, name).await?.id),
         None => None,
     };
-    let mut known = BTreeMap::new();
-    if let Some(path) = since {
-        let text =
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let earlier: Vec<Verdict> = serde_json::from_str(&text)
-            .with_context(|| format!("{} is not what `verify --json` prints", path.display()))?;
-        for verdict in earlier {
-            known.insert(
-                verdict.tenant,
-                (verdict.entries, STANDARD_NO_PAD.decode(&verdict.head)?),
-            );
-        }
-    }
+    let mut known = match since {
+        Some(path) => earlier(path)?,
+        None => KnownHeads::new(),
+    };
     let mut chains = audit_chain::list(&mut tx, only).await?;
     let mut unchained: BTreeMap<Option<TenantId>, i64> = audit_chain::unchained(&mut tx, only)
         .await?
@@ -98,25 +94,7 @@ pub async fn run(desk: &Desk, command: &AuditCommand) -> Result<ExitCode> {
         }
         verdicts.push(verdict);
     }
-    let mut table = Table::new(&["LOG", "ENTRIES", "END", ""]);
-    for verdict in &verdicts {
-        let name = match (&verdict.slug, verdict.tenant) {
-            (Some(slug), _) => slug.clone(),
-            (None, Some(tenant)) => tenant.to_string(),
-            (None, None) => "platform".to_owned(),
-        };
-        table.row([
-            name,
-            verdict.entries.to_string(),
-            verdict.head.chars().take(16).collect(),
-            if verdict.faults.is_empty() {
-                "whole".to_owned()
-            } else {
-                "NOT WHOLE".to_owned()
-            },
-        ]);
-    }
-    desk.show(&verdicts, table)?;
+    desk.show(&verdicts, table(&verdicts))?;
     if !desk.is_json {
         for verdict in &verdicts {
             for fault in &verdict.faults {
@@ -141,6 +119,46 @@ pub async fn run(desk: &Desk, command: &AuditCommand) -> Result<ExitCode> {
     } else {
         ExitCode::from(3)
     })
+}
+
+/// Entries and last digest of each log.
+type KnownHeads = BTreeMap<Option<TenantId>, (i64, Vec<u8>)>;
+
+/// The heads that an earlier run printed.
+fn earlier(path: &Path) -> Result<KnownHeads> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let verdicts: Vec<Verdict> = serde_json::from_str(&text)
+        .with_context(|| format!("{} is not what `verify --json` prints", path.display()))?;
+    verdicts
+        .into_iter()
+        .map(|verdict| {
+            let head = STANDARD_NO_PAD.decode(&verdict.head)?;
+            Ok((verdict.tenant, (verdict.entries, head)))
+        })
+        .collect()
+}
+
+fn table(verdicts: &[Verdict]) -> Table {
+    let mut table = Table::new(&["LOG", "ENTRIES", "END", ""]);
+    for verdict in verdicts {
+        let name = match (&verdict.slug, verdict.tenant) {
+            (Some(slug), _) => slug.clone(),
+            (None, Some(tenant)) => tenant.to_string(),
+            (None, None) => "platform".to_owned(),
+        };
+        table.row([
+            name,
+            verdict.entries.to_string(),
+            verdict.head.chars().take(16).collect(),
+            if verdict.faults.is_empty() {
+                "whole".to_owned()
+            } else {
+                "NOT WHOLE".to_owned()
+            },
+        ]);
+    }
+    table
 }
 
 async fn walk(desk: &Desk, chain: &Chain, known: Option<(i64, Vec<u8>)>) -> Result<Verdict> {
