@@ -80,7 +80,7 @@ const POLL_ANSWERS: Duration = Duration::from_secs(2);
 const SESSIONS_CACHED: usize = 100_000;
 /// Minimum idle time of a session before its record is removed: longer than a person's pause
 /// between two calls, so that its next call finds the record.
-pub(super) const UNUSED_FOR: Duration = Duration::from_secs(600);
+const UNUSED_FOR: Duration = Duration::from_secs(600);
 /// Events and bytes of an `UnackedBuffer`: as many as the log of a stream holds.
 const UNACKED: (usize, usize) = (256, 1024 * 1024);
 /// Events and bytes of one `append`. They bound the time for which a script holds its Redis.
@@ -120,6 +120,8 @@ pub struct NodeSettings {
     pub poll_answers: Duration,
     /// Maximum number of sessions in the cache.
     pub sessions_cached: usize,
+    /// Minimum idle time of a session before its record is removed.
+    pub unused_for: Duration,
     /// Events and bytes of an `UnackedBuffer`.
     pub unacked: (usize, usize),
     /// Minimum interval of takeovers.
@@ -147,6 +149,7 @@ impl NodeSettings {
             register_after: REGISTER_AFTER,
             poll_answers: POLL_ANSWERS,
             sessions_cached: SESSIONS_CACHED,
+            unused_for: UNUSED_FOR,
             unacked: UNACKED,
             takeover_pace: TAKEOVER_PACE,
             seed: None,

@@ -14,7 +14,7 @@ use crate::{
     node::{
         guarded_store::GuardedStore,
         inner::Inner,
-        settings::{BEGIN_WITHIN, CALL_WITHIN, REDIS_WAIT, UNUSED_FOR, VALIDATED_WITHIN, WAITERS},
+        settings::{BEGIN_WITHIN, CALL_WITHIN, REDIS_WAIT, VALIDATED_WITHIN, WAITERS},
     },
     store::{self, Begin, Fresh, Principal, Remove, SessionKey, StoreError, Update, Version},
 };
@@ -128,9 +128,10 @@ pub(crate) async fn keep_few(inner: &Inner, session: SessionKey, principal: Prin
     };
     let mut gone = Vec::new();
     for old in over {
-        let forget = guarded_store
-            .store
-            .remove(old, principal, Remove::Unused(UNUSED_FOR));
+        let forget =
+            guarded_store
+                .store
+                .remove(old, principal, Remove::Unused(settings.unused_for));
         let is_gone = guarded_store.call("forget", CALL_WITHIN, forget).await;
         if matches!(is_gone, Ok(true)) {
             gone.push(old);

@@ -57,7 +57,7 @@ async fn while_the_store_is_down_known_sessions_go_on_for_thirty_seconds_and_oth
     let a = world.node().await;
     let known = world.session(&a).await;
     let stale = world.session(&a).await;
-    tokio::time::sleep(Duration::from_secs(500)).await;
+    tokio::time::sleep(Duration::from_secs(50)).await;
     a.node.begin(known, ME, &fresh("body")).await.unwrap();
     a.faults.cut_off(true);
     let down = Instant::now();
@@ -157,6 +157,7 @@ async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_
 async fn a_principals_idle_sessions_beyond_a_few_leave_no_record_and_live_on() {
     let mut world = World::new();
     world.settings.sessions_of_one = 2;
+    world.settings.unused_for = Duration::from_secs(60);
     let a = world.node().await;
     let make = async |session| {
         let begun = a.node.begin(session, ME, &fresh("body")).await.unwrap();
@@ -172,7 +173,7 @@ async fn a_principals_idle_sessions_beyond_a_few_leave_no_record_and_live_on() {
     world.memory.purge();
     assert_eq!(world.memory.len(), 5, "all are in use");
     for _ in 0..4 {
-        tokio::time::sleep(Duration::from_secs(500)).await;
+        tokio::time::sleep(Duration::from_secs(50)).await;
         a.node.begin(first, ME, &fresh("body")).await.unwrap();
     }
     make(world.unknown_session()).await;
