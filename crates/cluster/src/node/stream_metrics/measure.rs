@@ -14,7 +14,7 @@ use crate::{lock, node::inner::Inner};
 /// Intervals between two measurements of the streams.
 const STREAMS: u32 = 5;
 
-/// What the last measurement left.
+/// State between two measurements.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     round: u32,
