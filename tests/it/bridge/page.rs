@@ -7,6 +7,7 @@ use portolan_tests::{speaker::REVISIONS, stack::repository};
 
 use super::{
     features::{FEATURES, Feature},
+    official,
     table::{Table, Way},
 };
 
@@ -30,6 +31,12 @@ HTTP+SSE, and so do servers of 2024-11-05; all others use Streamable HTTP.
 | ~ word | degraded: the word is explained below the table |
 | ✗ word | impossible: the word says what the client sees |
 | – | the server's revision does not have the feature |
+| ● | the official TypeScript SDK of the client's revision saw the same, over HTTP and over \
+standard input and output |
+
+The SDK of a revision is the last one whose newest revision it is: 1.9 for 2024-11-05, 1.12 for
+2025-03-26, 1.22 for 2025-06-18, 1.32 for 2025-11-25 and 2.4 for 2026-07-28
+(`tests/clients/eras`). Cells without ● were run by raw clients alone.
 
 The rules in brackets stand in [translation rules](translation-rules.md), and the design in
 [translation](design/translation.md).
@@ -123,6 +130,12 @@ const NOTES: &[(&str, &str, &str)] = &[
          limit of the call, and answers the call with its result.",
     ),
     ("no-tasks", "MCP-X-54", "The call is refused with -32601."),
+    (
+        "lost",
+        "MCP-X-7E, MCP-V-8",
+        "The server's revision cannot continue a broken stream. The client gets an error, and \
+         the tool is not called a second time.",
+    ),
     (
         "no-resume",
         "MCP-X-79, MCP-O-6",
@@ -223,6 +236,13 @@ fn explained(page: &mut String, used: &[String]) -> Result<()> {
 }
 
 fn each(table: &Table, page: &mut String) -> Result<()> {
+    let official = official::read()?;
+    let ran = |feature: &str, client: &str, server: &str| {
+        let mut cells = official.iter();
+        cells.any(|cell| {
+            (cell.0.as_str(), cell.1.as_str(), cell.2.as_str()) == (feature, client, server)
+        })
+    };
     for feature in &FEATURES {
         write!(page, "\n## {}\n\n{}\n", feature.title, feature.about)?;
         head(page)?;
@@ -234,7 +254,12 @@ fn each(table: &Table, page: &mut String) -> Result<()> {
                 for word in words(outcome) {
                     used.push(note(word)?.0.to_owned());
                 }
-                write!(page, " {} |", shown(outcome))?;
+                let mark = if ran(feature.name, client, server) {
+                    " ●"
+                } else {
+                    ""
+                };
+                write!(page, " {}{mark} |", shown(outcome))?;
             }
             page.push('\n');
         }
