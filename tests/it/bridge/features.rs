@@ -644,7 +644,7 @@ impl Pair {
         }
         let task = result.get("task").unwrap_or(result);
         let Some(id) = task["taskId"].as_str() else {
-            return refused_task(&heard.answer);
+            return refused(&heard.answer);
         };
         let id = json!({"taskId": id});
         let result = if self.client.revision == MODERN {
@@ -684,14 +684,5 @@ impl Pair {
         ensure!(*said == format!("waited {key}"), "{answer}");
         ensure!(!self.upstream.has_seen(&format!("cancelled {key}")));
         Ok(unless(&[]))
-    }
-}
-
-fn refused_task(answer: &Value) -> Result<String> {
-    let code = answer["error"]["code"].as_i64();
-    let of_server = answer["error"]["data"]["upstreamCode"].as_i64();
-    match of_server.or(code) {
-        Some(-32601) => Ok("x no-tasks".to_owned()),
-        _ => refused(answer),
     }
 }
