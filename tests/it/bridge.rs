@@ -4,7 +4,6 @@
 //! portolan-tests bridge` writes both anew.
 
 mod features;
-mod official;
 mod others;
 mod page;
 mod table;

@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -164,8 +164,6 @@ struct SessionInner {
     renewed: watch::Sender<u64>,
     /// Messages without an answer, in order.
     queue: mpsc::UnboundedSender<Bytes>,
-    /// How many of them are not sent yet. The program waits for them before it ends.
-    unsent: AtomicUsize,
     /// Reads what the server sends by itself.
     reader: Mutex<Option<AbortOnDropHandle<()>>>,
     /// Sends the queue.
@@ -303,15 +301,8 @@ impl RemoteSession {
             return false;
         };
         request.is_cancelled = true;
-        let Some(stop) = request.stop.take() else {
-            return false;
-        };
-        self.0.unsent.fetch_add(1, Ordering::Relaxed);
-        let is_taken = stop.send(cancellation.clone()).is_ok();
-        if !is_taken {
-            self.0.unsent.fetch_sub(1, Ordering::Relaxed);
-        }
-        is_taken
+        let stop = request.stop.take();
+        stop.is_some_and(|stop| stop.send(cancellation.clone()).is_ok())
     }
 
     /// Keeps what a new session must be given again.
@@ -343,7 +334,6 @@ impl RemoteSession {
     }
 
     fn tell(&self, body: Bytes) {
-        self.0.unsent.fetch_add(1, Ordering::Relaxed);
         // The sender lives as long as the session.
         let _ = self.0.queue.send(body);
     }
@@ -368,7 +358,6 @@ impl RemoteSession {
                 let this = Self(inner);
                 this.ready().await;
                 this.post(body).await;
-                this.0.unsent.fetch_sub(1, Ordering::Relaxed);
             }
         });
         *lock(&self.0.sender) = Some(AbortOnDropHandle::new(sender));
@@ -438,7 +427,6 @@ impl RemoteSession {
         if is_sent.into_inner() {
             self.tell(cancellation);
         }
-        self.0.unsent.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Sends requests of the client and passes on what comes back. Each of them has an answer in
@@ -507,19 +495,13 @@ impl RemoteSession {
         self.0.agreed.revision()
     }
 
-    /// How many requests of the client wait, and messages to the server.
+    /// How many requests of the client wait.
     pub(crate) fn count_open(&self) -> usize {
-        let open = {
-            let waiting = self.waiting();
-            let requests = waiting.client.values();
-            requests.filter(|request| !request.is_cancelled).count()
-        };
-        open + self.count_unsent()
-    }
-
-    /// How many messages are on their way to the server.
-    pub(crate) fn count_unsent(&self) -> usize {
-        self.0.unsent.load(Ordering::Relaxed)
+        self.waiting()
+            .client
+            .values()
+            .filter(|request| !request.is_cancelled)
+            .count()
     }
 
     /// Ends the session at the server.

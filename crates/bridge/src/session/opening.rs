@@ -1,10 +1,7 @@
 //! Opens a session: the first one in the client's words, later ones in its place.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize},
-    },
+    sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -262,7 +259,6 @@ impl RemoteSession {
             standing: watch::Sender::new(NO_STREAM),
             renewed: watch::Sender::new(0),
             queue,
-            unsent: AtomicUsize::new(0),
             reader: Mutex::default(),
             sender: Mutex::default(),
         }));
