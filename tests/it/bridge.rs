@@ -43,6 +43,44 @@ fn upstreams() -> Result<Vec<RevisionUpstream>> {
     started.into_iter().collect()
 }
 
+/// The service with a server of each revision behind it.
+struct Behind {
+    upstreams: Vec<RevisionUpstream>,
+    /// For each of them: the client of a signed-in person, and an API key.
+    servers: Vec<(McpClient, String)>,
+    _stack: Stack,
+}
+
+impl Behind {
+    async fn start() -> Result<Self> {
+        let upstreams = upstreams()?;
+        let allowed = upstreams.iter().map(|one| one.address().to_string());
+        let allowed: Vec<String> = allowed.collect();
+        let stack = Stack::builder().setting("egress_allow", allowed.join(","));
+        let stack = stack.start()?;
+        let owner = Person::sign_up(&stack, "ann").await?;
+        let console = owner.console();
+        let client = OAuthClient::register(stack.url(), "Harness").await?;
+        let mut servers = Vec::new();
+        for upstream in &upstreams {
+            let workspace = format!("w{}", upstream.revision());
+            console.create_workspace(&workspace).await?;
+            let published =
+                behind::publish_at(&console, &workspace, &upstream.url(), &json!({})).await?;
+            let tokens = client.authorize(&owner, &published.url).await?;
+            let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
+            let keys = format!("/workspaces/{workspace}/api-keys");
+            let key = console.post(&keys, json!({"name": "Laptop"})).await?;
+            servers.push((mcp, text(&key, "secret")?));
+        }
+        Ok(Self {
+            upstreams,
+            servers,
+            _stack: stack,
+        })
+    }
+}
+
 /// The pairs of one server, one after another, so that none sees the changes of another. `start`
 /// makes the client.
 async fn pairs_of(
@@ -89,34 +127,12 @@ fn hold(way: Way, tables: Vec<Result<Table>>) -> Result<()> {
 /// MCP-V-6, MCP-V-7, MCP-V-11: through the service, over HTTP and over `portolan connect`.
 #[tokio::test]
 async fn x_12_every_pair_through_the_service_has_the_outcome_of_the_table() -> Result<()> {
-    let upstreams = upstreams()?;
-    let allowed = upstreams.iter().map(|one| one.address().to_string());
-    let allowed: Vec<String> = allowed.collect();
-    let stack = Stack::builder().setting("egress_allow", allowed.join(","));
-    let stack = stack.start()?;
-    let owner = Person::sign_up(&stack, "ann").await?;
-    let console = owner.console();
-    let client = OAuthClient::register(stack.url(), "Harness").await?;
-    let mut servers = Vec::new();
-    for upstream in &upstreams {
-        let workspace = format!("w{}", upstream.revision());
-        console.create_workspace(&workspace).await?;
-        let published =
-            behind::publish_at(&console, &workspace, &upstream.url(), &json!({})).await?;
-        let tokens = client.authorize(&owner, &published.url).await?;
-        let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
-        let key = console
-            .post(
-                &format!("/workspaces/{workspace}/api-keys"),
-                json!({"name": "Laptop"}),
-            )
-            .await?;
-        servers.push((upstream, mcp, text(&key, "secret")?));
-    }
+    let behind = Behind::start().await?;
     let home = Home::new()?;
     for way in [Way::Http, Way::ConnectToService] {
         let home = &home;
-        let all = servers.iter().map(async |(upstream, mcp, key)| {
+        let servers = behind.servers.iter().zip(&behind.upstreams);
+        let all = servers.map(async |((mcp, key), upstream)| {
             let start = async |revision| {
                 if way == Way::Http {
                     return Speaker::open_able(mcp, revision, able(revision)).await;

@@ -2,6 +2,7 @@
 //! servers that other SDKs made.
 
 mod authorizing;
+mod cancelling;
 mod clients;
 mod eras;
 mod installing;

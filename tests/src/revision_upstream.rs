@@ -8,7 +8,7 @@ mod tasks;
 mod tools;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -57,6 +57,8 @@ struct World {
     /// Open `subscriptions/listen` streams: id of the request, what it wants, its stream.
     listens: Mutex<Vec<(Value, Value, Outbox)>>,
     tasks: Tasks,
+    /// Keys of calls whose person was sent to a page by -32042.
+    visited: Mutex<BTreeSet<String>>,
     /// Changes of its list of tools so far.
     changes: AtomicU64,
     next: AtomicU64,
@@ -74,6 +76,7 @@ impl RevisionUpstream {
             sessions: Mutex::default(),
             listens: Mutex::default(),
             tasks: Tasks::default(),
+            visited: Mutex::default(),
             changes: AtomicU64::new(0),
             next: AtomicU64::new(1),
             events: watch::Sender::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
+use tokio::{task::JoinSet, time::timeout};
 use url::Url;
 
 use crate::{
@@ -62,6 +62,8 @@ pub struct Speaker {
     changes: Option<SseStream>,
     /// A call under way: its id, and its stream if it has one of its own.
     begun: Option<(Value, Option<SseStream>)>,
+    /// The request of a call under way whose answer has not begun.
+    silent: JoinSet<()>,
 }
 
 /// The outcome of a request.
@@ -191,6 +193,7 @@ impl Speaker {
             news: Vec::new(),
             changes: None,
             begun: None,
+            silent: JoinSet::new(),
         };
         if revision == MODERN {
             return Ok(this);
@@ -322,15 +325,42 @@ impl Speaker {
         Ok(())
     }
 
+    /// Begins a call whose server sends nothing before its answer. Nothing is awaited.
+    pub async fn begin_silent(&mut self, tool: &str, arguments: Value) -> Result<()> {
+        let (post, params) = match &self.way {
+            Way::Session(post) => (post.clone(), None),
+            Way::Alone(post) => {
+                let params = json!({"name": tool, "arguments": arguments});
+                (post.modern_client("tools/call", &params)?, Some(params))
+            }
+            Way::TwoEndpoints { .. } | Way::Lines(_) => return self.begin(tool, arguments).await,
+        };
+        let id = json!(self.next);
+        self.next += 1;
+        let message = match params {
+            Some(params) => self.modern(&id, "tools/call", params),
+            None => json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                "params": {"name": tool, "arguments": arguments}}),
+        };
+        self.begun = Some((id, None));
+        self.silent.spawn(async move {
+            let _ = post.start(&message).await;
+        });
+        Ok(())
+    }
+
     /// Cancels the call that was begun.
     pub async fn cancel(&mut self) -> Result<()> {
         let (id, stream) = self.begun.take().context("a call")?;
         if let Way::Alone(_) = self.way {
             drop(stream);
+            self.silent.shutdown().await;
             return Ok(());
         }
         self.notify("notifications/cancelled", json!({"requestId": id}))
-            .await
+            .await?;
+        self.silent.shutdown().await;
+        Ok(())
     }
 
     /// The connection of the call that was begun breaks. Gives the id of its last event; `None`

@@ -1,4 +1,5 @@
-//! An HTTP API behind `portolan attach`: what of it is offered, and what is called (docs/attach.md).
+//! An HTTP API behind `portolan attach`: what of it is offered, and what is called
+//! (docs/attach.md).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -17,7 +17,8 @@ use portolan_upstream::oauth::{
     Registration, Tokens,
 };
 use time::OffsetDateTime;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
+use tokio_util::task::TaskTracker;
 use url::Url;
 
 pub use self::store::{AccountFiles, StoreError};
@@ -52,8 +53,8 @@ pub struct SignIn {
     pub scope: Option<String>,
     /// Port of the callback; any free one without it.
     pub callback_port: Option<u16>,
-    /// Command of the browser (`BROWSER`); empty for the system's own. `None` opens none: the address
-    /// is only written to standard error.
+    /// Command of the browser (`BROWSER`); empty for the system's own. `None` opens none: the
+    /// address is only written to standard error.
     pub browser: Option<String>,
     /// Time for the person.
     pub within: Duration,
@@ -68,6 +69,27 @@ pub struct Account {
     notes: Notes,
     /// What this process knows; one renewal at a time within the process.
     known: Mutex<KnownAccount>,
+    /// Renewals run here: a request that is cancelled does not end the renewal that it began. The
+    /// authorization server may have issued the new tokens by then, and taken the old ones.
+    tasks: TaskTracker,
+    /// True while the authorization server may issue tokens that are not stored yet.
+    is_redeeming: watch::Sender<bool>,
+}
+
+/// Sets [`Account::is_redeeming`] until it is dropped.
+struct Redeeming<'a>(&'a watch::Sender<bool>);
+
+impl<'a> Redeeming<'a> {
+    fn begin(account: &'a Account) -> Self {
+        account.is_redeeming.send_replace(true);
+        Self(&account.is_redeeming)
+    }
+}
+
+impl Drop for Redeeming<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -78,31 +100,68 @@ struct KnownAccount {
 
 impl Account {
     /// An account; nothing is read yet.
-    pub fn new(egress: Egress, url: Url, sign_in: SignIn, notes: Notes) -> Arc<Self> {
+    pub fn new(
+        egress: Egress,
+        url: Url,
+        sign_in: SignIn,
+        notes: Notes,
+        tasks: TaskTracker,
+    ) -> Arc<Self> {
         Arc::new(Self {
             egress,
             url,
             sign_in,
             notes,
             known: Mutex::default(),
+            tasks,
+            is_redeeming: watch::Sender::new(false),
         })
+    }
+
+    /// Waits until tokens that were requested are stored, within this time.
+    pub(crate) async fn settle(&self, within: Duration) {
+        let mut redeeming = self.is_redeeming.subscribe();
+        let settled = redeeming.wait_for(|is_redeeming| !is_redeeming);
+        let _ = tokio::time::timeout(within, settled).await;
+    }
+
+    /// Runs a renewal to its end, whether its request waits for it or not.
+    async fn whole<T: Send + 'static>(
+        &self,
+        renewal: impl Future<Output = Result<T, BridgeFault>> + Send + 'static,
+    ) -> Result<T, BridgeFault> {
+        let renewed = self.tasks.spawn(renewal).await;
+        renewed.unwrap_or_else(|_| Err(not_signed_in("the renewal was ended")))
     }
 
     /// The token for the next request, if there is one. A token near its end is refreshed first.
     ///
     /// # Errors
-    /// [`BridgeFault::NotSignedIn`] if the store cannot be used, [`BridgeFault::Unreachable`] if the
-    /// authorization server cannot be reached.
-    pub(crate) async fn token(&self) -> Result<Option<String>, BridgeFault> {
+    /// [`BridgeFault::NotSignedIn`] if the store cannot be used, [`BridgeFault::Unreachable`] if
+    /// the authorization server cannot be reached.
+    pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<String>, BridgeFault> {
+        {
+            let mut known = self.known.lock().await;
+            self.read_once(&mut known).map_err(not_signed_in)?;
+            let Some(held) = &known.held else {
+                return Ok(None);
+            };
+            if held.is_fresh(EARLY) || held.refresh.is_none() {
+                return Ok(held.access.clone());
+            }
+        }
+        let this = Arc::clone(self);
+        self.whole(async move { this.refreshed().await }).await
+    }
+
+    /// The token, refreshed if no other request has done it.
+    async fn refreshed(&self) -> Result<Option<String>, BridgeFault> {
         let mut known = self.known.lock().await;
-        self.read_once(&mut known).map_err(not_signed_in)?;
-        let Some(held) = &known.held else {
-            return Ok(None);
-        };
-        if held.is_fresh(EARLY) || held.refresh.is_none() {
+        let held = known.held.as_ref();
+        if let Some(held) = held.filter(|held| held.is_fresh(EARLY)) {
             return Ok(held.access.clone());
         }
-        let used = held.access.clone();
+        let used = held.and_then(|held| held.access.clone());
         let lock = self.locked(&mut known, used.as_deref()).await?;
         if let Some(lock) = lock {
             match self.refresh(&mut known, &lock).await {
@@ -119,6 +178,17 @@ impl Account {
     /// # Errors
     /// [`BridgeFault::NotSignedIn`], with the reason.
     pub(crate) async fn renew(
+        self: &Arc<Self>,
+        challenge: Challenge,
+        used: Option<String>,
+        purpose: For,
+    ) -> Result<(), BridgeFault> {
+        let this = Arc::clone(self);
+        let renewal = async move { this.renewed(&challenge, used.as_deref(), purpose).await };
+        self.whole(renewal).await
+    }
+
+    async fn renewed(
         &self,
         challenge: &Challenge,
         used: Option<&str>,
@@ -143,16 +213,20 @@ impl Account {
     /// # Errors
     /// [`BridgeFault::NotSignedIn`], with the reason.
     pub(crate) async fn step_up(
-        &self,
-        challenge: &Challenge,
-        used: Option<&str>,
+        self: &Arc<Self>,
+        challenge: Challenge,
+        used: Option<String>,
         purpose: For,
     ) -> Result<(), BridgeFault> {
-        let mut known = self.known.lock().await;
-        let Some(lock) = self.locked(&mut known, used).await? else {
-            return Ok(());
-        };
-        self.ask(&mut known, &lock, challenge, purpose).await
+        let this = Arc::clone(self);
+        self.whole(async move {
+            let mut known = this.known.lock().await;
+            let Some(lock) = this.locked(&mut known, used.as_deref()).await? else {
+                return Ok(());
+            };
+            this.ask(&mut known, &lock, &challenge, purpose).await
+        })
+        .await
     }
 
     /// Deletes the tokens, and gives them back to the authorization server. `false` if there were
@@ -220,6 +294,7 @@ impl Account {
         let Some(token) = held.refresh.clone() else {
             return Ok(false);
         };
+        let _redeeming = Redeeming::begin(self);
         let tokens = oauth::redeem(
             &self.egress,
             &held.server,
@@ -332,6 +407,7 @@ impl Account {
         let answer = answer
             .await
             .map_err(|_| NoSignIn::Late(self.sign_in.within.as_secs()))??;
+        let _redeeming = Redeeming::begin(self);
         let tokens = self.redeem(&found, &held, &attempt, &answer.callback).await;
         answer.show(tokens.is_ok()).await;
         held.take(tokens?);

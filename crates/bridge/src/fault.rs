@@ -21,7 +21,8 @@ pub enum BridgeFault {
     Invalid(&'static str),
     /// The stream broke before the answer.
     #[error(
-        "The connection to the server broke before the answer. The request may have been carried out."
+        "The connection to the server broke before the answer. \
+         The request may have been carried out."
     )]
     Lost,
     /// The session is over, and no new one could be opened.

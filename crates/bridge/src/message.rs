@@ -149,6 +149,11 @@ impl LineMessage {
         meta.get(meta::PROTOCOL_VERSION)?.string()
     }
 
+    /// True for the response to this request.
+    pub(crate) fn answers(&self, request: &RequestId) -> bool {
+        matches!(&self.sort, Sort::Response { id: Some(id) } if id == request)
+    }
+
     /// The request that `notifications/cancelled` names.
     pub(crate) fn cancels(&self) -> Option<RequestId> {
         if !self.is(Method::Cancelled) {

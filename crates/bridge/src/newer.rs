@@ -1,15 +1,16 @@
 //! A client of 2026-07-28 in front of a server with sessions (MCP-X-10, MCP-X-11, MCP-X-22…
 //! MCP-X-27, MCP-X-42, MCP-X-65…MCP-X-6A, MCP-X-74 of the translation rules).
 //!
-//! The bridge is a client of [`RemoteSession`] here: its messages go in there, and what comes out is
-//! translated. One session serves all requests that declare the same capabilities.
+//! The bridge is a client of [`RemoteSession`] here: its messages go in there, and what comes out
+//! is translated. One session serves all requests that declare the same capabilities.
 
 mod listening;
 mod parking;
 mod shapes;
+mod tasks;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -26,6 +27,7 @@ use portolan_protocol::{
     result::{Identity, write_string},
     revision::Revision,
     subscription::Filter,
+    translate::UrlStep,
 };
 use tokio::sync::mpsc;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -69,6 +71,8 @@ struct Served {
 #[derive(Debug, Default)]
 struct NewerState {
     count: u64,
+    /// Requests that wait for their session, by the client's id.
+    beginning: HashSet<RequestId>,
     /// Requests at the server, by the bridge's id.
     calls: HashMap<RequestId, SessionCall>,
     /// Calls that wait for their client, by their `requestState`.
@@ -91,6 +95,11 @@ struct SessionCall {
     params: Raw,
     level: Option<Level>,
     questions: Vec<ServerQuestion>,
+    /// Pages that the person has to visit before the call is sent again (MCP-X-36).
+    steps: Vec<UrlStep>,
+    /// How often the server sent the person to pages.
+    rounds: u8,
+    task: tasks::Part,
     /// Questions are being gathered.
     is_gathering: bool,
     /// An answer that came while the client was away.
@@ -140,14 +149,22 @@ impl Newer {
         }
         if let Sort::Request { id, method } = &message.sort {
             let (this, id, method) = (self.clone(), id.clone(), method.clone());
+            self.state().beginning.insert(id.clone());
             self.0.tasks.spawn(async move {
                 let begun = this.begin(&id, &method, &message).await;
-                if let Err(fault) = begun {
+                if let Err(fault) = begun
+                    && this.is_wanted(&id)
+                {
                     this.0.notes.say(&fault.to_string());
                     this.error(&id, &fault.to_rpc()).await;
                 }
             });
         }
+    }
+
+    /// Once, when a request has its session: false if the client cancelled it meanwhile.
+    fn is_wanted(&self, id: &RequestId) -> bool {
+        self.state().beginning.remove(id)
     }
 
     async fn error(&self, id: &RequestId, error: &RpcError) {
@@ -170,6 +187,9 @@ impl Newer {
         let can = ClientCapabilities::read(&declared.unwrap_or(Raw::empty_object()));
         let card = own.get(meta::CLIENT_INFO);
         let served = self.served(&can, card).await?;
+        if !self.is_wanted(id) {
+            return Ok(());
+        }
         let Some(method) = Method::of_client(method, NEWEST).filter(|method| !method.is_task())
         else {
             let error = message::own_error(-32601, "Method not found");
@@ -183,8 +203,7 @@ impl Newer {
             _ => {
                 let level = own.get(meta::LOG_LEVEL).and_then(|level| level.string());
                 let level = level.and_then(|level| level.parse::<Level>().ok());
-                let mut state = self.state();
-                let order = state.new_number();
+                let order = self.state().new_number();
                 let call = SessionCall {
                     bits: can.bits(),
                     can,
@@ -194,11 +213,13 @@ impl Newer {
                     params,
                     level,
                     questions: Vec::new(),
+                    steps: Vec::new(),
+                    rounds: 0,
+                    task: tasks::Part::None,
                     is_gathering: false,
                     answer: None,
                     order,
                 };
-                drop(state);
                 self.send(call);
             }
         }
@@ -227,10 +248,21 @@ impl Newer {
             params.push(b':');
             params.extend_from_slice(value.as_bytes());
         }
+        if call.task == tasks::Part::Begun {
+            params.extend_from_slice(if params.len() > 1 { b"," } else { b"" });
+            params.extend_from_slice(tasks::WANTED);
+        }
         params.push(b'}');
         let params = Raw::parse(params).unwrap_or(Raw::empty_object());
+        let method = call.method;
+        self.send_as(call, method, &params);
+    }
+
+    /// Sends a request in the place of a call, under an id of its own.
+    fn send_as(&self, mut call: SessionCall, method: Method, params: &Raw) {
+        call.order = self.state().new_number();
         let id = RequestId::from(format!("portolan-connect-call-{}", call.order));
-        let text = message::request(&id, call.method.name(), &params);
+        let text = message::request(&id, method.name(), params);
         let session = call.served.session.clone();
         self.state().calls.insert(id, call);
         tell(&session, text);
@@ -379,16 +411,24 @@ impl Newer {
                     }
                 };
                 if let Some(call) = call {
-                    self.finish(&call, &message).await;
+                    self.finish(call, &message).await;
                 }
             }
             Sort::Response { id: None } => {}
         }
     }
 
-    async fn finish(&self, call: &SessionCall, message: &LineMessage) {
-        if let Some(id) = &call.client {
-            self.write(shapes::answer(call, id, &message.raw)).await;
+    /// Passes on the answer to a call, or goes on with the call.
+    async fn finish(&self, call: SessionCall, message: &LineMessage) {
+        let Some(id) = call.client.clone() else {
+            return;
+        };
+        let Some(call) = self.goes_on_as_task(call, &message.raw) else {
+            return;
+        };
+        match shapes::answer(&call, &id, &message.raw) {
+            shapes::Answer::Text(text) => self.write(text).await,
+            shapes::Answer::Steps(steps) => self.send_to_pages(call, steps).await,
         }
     }
 
@@ -428,7 +468,8 @@ impl Newer {
 
     /// MCP-X-79.
     fn cancel(&self, id: &RequestId) {
-        if self.end_listen(id) {
+        // It was not sent yet.
+        if self.is_wanted(id) || self.end_listen(id) {
             return;
         }
         let found = {
@@ -447,6 +488,11 @@ impl Newer {
 
     /// Refuses what the server asks in a call, and cancels it.
     fn abandon(&self, call: &SessionCall, own: &RequestId) {
+        if !call.steps.is_empty() {
+            // It is not at the server.
+            return;
+        }
+        self.cancel_task(call);
         for question in &call.questions {
             parking::refuse(&call.served.session, question);
         }
@@ -462,11 +508,9 @@ impl Newer {
     /// How many requests of the client wait.
     pub(crate) fn count_open(&self) -> usize {
         let state = self.state();
-        state
-            .calls
-            .values()
-            .filter(|call| call.client.is_some())
-            .count()
+        let calls = state.calls.values();
+        let open = calls.filter(|call| call.client.is_some()).count();
+        open + state.beginning.len()
     }
 
     /// Ends the sessions.

@@ -9,9 +9,9 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Details are written too, if `is_verbose`.
-    pub const fn new(is_verbose: bool) -> Self {
-        Self { is_verbose }
+    /// Details are written too.
+    pub const fn verbose() -> Self {
+        Self { is_verbose: true }
     }
 
     /// Writes what a person should know.

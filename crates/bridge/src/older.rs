@@ -7,15 +7,17 @@
 
 mod listening;
 mod questions;
+mod tasks;
 
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use portolan_protocol::{
-    capability::ClientCapabilities,
+    capability::{ClientCapabilities, TASKS_EXTENSION},
     error::RpcError,
     initialize::{Implementation, negotiate},
     input_required::{InputRequest, InputRequired},
@@ -24,6 +26,7 @@ use portolan_protocol::{
     method::Method,
     result::{Identity, write_string},
     revision::Revision,
+    task::Task,
     translate::{self, Failed, Listed, Shape},
     visible::Visible,
 };
@@ -58,6 +61,8 @@ struct OlderInner {
     /// The client's name card, and its capabilities in the form of 2026-07-28.
     card: Raw,
     capabilities: Raw,
+    /// The same with the extension for tasks (MCP-X-52).
+    with_tasks: Raw,
     /// Capabilities that the server declared.
     declared: Raw,
     identity: Identity,
@@ -93,6 +98,7 @@ struct TranslatedCall {
     progress: f64,
     /// Questions by URL that the client answered, by the ids that were made up for them.
     urls: Vec<String>,
+    task: tasks::Part,
 }
 
 /// Questions that wait for their answers.
@@ -116,8 +122,14 @@ pub(crate) async fn open(
     };
     let requested = params.get("protocolVersion").and_then(|raw| raw.string());
     let can = ClientCapabilities::read(&object("capabilities"));
-    let mut capabilities = Vec::with_capacity(96);
-    can.write(NEWEST, &mut capabilities);
+    let written = |can: &ClientCapabilities| {
+        let mut capabilities = Vec::with_capacity(96);
+        can.write(NEWEST, &mut capabilities);
+        Raw::parse(capabilities).unwrap_or(Raw::empty_object())
+    };
+    let mut with_tasks = can.clone();
+    let extension = TASKS_EXTENSION.to_owned();
+    with_tasks.extensions.insert(extension, Raw::empty_object());
     let (sender, receiver) = Out::channel();
     let relay = Relay::new(Arc::clone(wire), sender, notes);
     let mut inner = OlderInner {
@@ -126,9 +138,10 @@ pub(crate) async fn open(
         out: out.clone(),
         notes,
         revision: negotiate(&requested.unwrap_or_default()),
+        capabilities: written(&can),
+        with_tasks: written(&with_tasks),
         can,
         card: object("clientInfo"),
-        capabilities: Raw::parse(capabilities).unwrap_or(Raw::empty_object()),
         declared: Raw::empty_object(),
         identity: Identity::new(&Implementation::new(
             "portolan-connect",
@@ -158,7 +171,8 @@ impl OlderInner {
         receiver: &mut mpsc::Receiver<Bytes>,
     ) -> Result<Option<Raw>, BridgeFault> {
         let id = RequestId::from("portolan-connect-discover");
-        let text = self.request(&id, Method::Discover, &Raw::empty_object(), None);
+        let nothing = Raw::empty_object();
+        let text = self.request(&id, Method::Discover, &nothing, &self.capabilities, &[]);
         let Ok(MessageBody::One(probe)) = MessageBody::read(text) else {
             return Ok(None);
         };
@@ -216,13 +230,15 @@ impl OlderInner {
         out.into()
     }
 
-    /// A request as 2026-07-28 has it (MCP-X-14). The client's progress token stays.
+    /// A request as 2026-07-28 has it (MCP-X-14), with these capabilities and `more` parameters.
+    /// The client's progress token stays.
     fn request(
         &self,
         id: &RequestId,
         method: Method,
         params: &Raw,
-        more: Option<&[(&str, Raw)]>,
+        capabilities: &Raw,
+        more: &[(&str, Raw)],
     ) -> Bytes {
         let mut object = b"{".to_vec();
         let mut member = |name: &str, value: &[u8]| {
@@ -239,7 +255,7 @@ impl OlderInner {
                 member(&name, value.as_bytes());
             }
         }
-        for (name, value) in more.into_iter().flatten() {
+        for (name, value) in more {
             member(name, value.as_bytes());
         }
         write_string("_meta", &mut object);
@@ -256,7 +272,7 @@ impl OlderInner {
         let level = level.as_ref().map_or(LEVEL, Raw::as_str);
         for (name, value) in [
             (meta::CLIENT_INFO, self.card.as_str()),
-            (meta::CLIENT_CAPABILITIES, self.capabilities.as_str()),
+            (meta::CLIENT_CAPABILITIES, capabilities.as_str()),
             (meta::LOG_LEVEL, level),
         ] {
             write_string(name, &mut object);
@@ -333,6 +349,7 @@ impl Older {
                     round: None,
                     progress: f64::NEG_INFINITY,
                     urls: Vec::new(),
+                    task: tasks::Part::None,
                 });
             }
             _ => {
@@ -358,11 +375,35 @@ impl Older {
             }
         }
         let id = self.state().new_id();
-        let text = self.0.request(&id, call.method, &call.params, Some(&more));
+        let (method, params, capabilities) = self.place_of(&mut call, &mut more);
+        let text = self.0.request(&id, method, &params, capabilities, &more);
         self.state().calls.insert(id, call);
+        self.hand_over(text);
+    }
+
+    /// Gives the relay a message to send.
+    fn hand_over(&self, text: Bytes) {
         if let Ok(MessageBody::One(message)) = MessageBody::read(text) {
             self.0.relay.take(message);
         }
+    }
+
+    /// Sends a call after a pause, if it is not cancelled meanwhile.
+    fn send_later(&self, call: TranslatedCall, pause: Duration) {
+        let own = {
+            let mut state = self.state();
+            let own = state.new_id();
+            state.calls.insert(own.clone(), call);
+            own
+        };
+        let this = self.clone();
+        self.0.tasks.spawn(async move {
+            tokio::time::sleep(pause).await;
+            let call = this.state().calls.remove(&own);
+            if let Some(call) = call {
+                this.send(call);
+            }
+        });
     }
 
     async fn result(&self, id: &RequestId, result: &[u8]) {
@@ -381,13 +422,11 @@ impl Older {
             let mut state = self.state();
             let own = state.calls.iter().find(|(_, call)| call.id == *id);
             let own = own.map(|(own, _)| own.clone());
-            if let Some(own) = &own {
-                state.calls.remove(own);
-            }
-            own
+            own.and_then(|own| Some((state.calls.remove(&own)?, own)))
         };
-        if let Some(own) = own {
+        if let Some((call, own)) = own {
             self.stop(&own);
+            self.cancel_task(&call);
             self.withdraw(&own).await;
         }
     }
@@ -399,9 +438,7 @@ impl Older {
         params.push(b'}');
         let params = Raw::parse(params).unwrap_or(Raw::empty_object());
         let text = message::notification(Method::Cancelled.name(), Some(&params));
-        if let Ok(MessageBody::One(message)) = MessageBody::read(text) {
-            self.0.relay.take(message);
-        }
+        self.hand_over(text);
     }
 
     fn start_reader(&self, mut receiver: mpsc::Receiver<Bytes>) {
@@ -434,7 +471,10 @@ impl Older {
                 };
                 match message.raw.get("result") {
                     Some(result) => self.finish(own, call, &result).await,
-                    None => self.failed(&call, &message.raw).await,
+                    None => {
+                        let error = message.raw.get("error").unwrap_or(Raw::empty_object());
+                        self.failed(call, read_error(&error)).await;
+                    }
                 }
             }
             Sort::Request { .. } | Sort::Response { id: None } => {}
@@ -500,6 +540,16 @@ impl Older {
             self.ask(own, call, result).await;
             return;
         }
+        if call.method == Method::ToolsCall && (call.task.is_followed() || Task::is(result, NEWEST))
+        {
+            Box::pin(self.follow_task(own, call, result)).await;
+            return;
+        }
+        self.complete(&call, result).await;
+    }
+
+    /// Passes on the last result of a call.
+    async fn complete(&self, call: &TranslatedCall, result: &Raw) {
         let listed = match call.method {
             Method::ToolsList => Some(("tools", Listed::Tool)),
             Method::PromptsList => Some(("prompts", Listed::Prompt)),
@@ -524,26 +574,22 @@ impl Older {
                 self.0
                     .notes
                     .detail(&format!("an answer is invalid: {violation}"));
-                self.show(&call, &Visible::Invalid).await;
+                self.show(call, &Visible::Invalid).await;
             }
         }
     }
 
-    async fn failed(&self, call: &TranslatedCall, raw: &Raw) {
-        let error = raw.get("error").unwrap_or(Raw::empty_object());
-        let code = error
-            .get("code")
-            .and_then(|code| code.as_str().parse().ok());
-        let error = RpcError {
-            code: code.unwrap_or(-32603),
-            message: error
-                .get("message")
-                .and_then(|text| text.string())
-                .unwrap_or_default(),
-            data: error.get("data").filter(|data| !data.is_null()),
-        };
+    /// Passes on an error, or goes on with a call that has to be a task.
+    async fn failed(&self, call: TranslatedCall, error: RpcError) {
+        if let Some(call) = self.goes_on_as_task(call, &error).await {
+            self.refuse(&call, &error).await;
+        }
+    }
+
+    /// Passes on an error.
+    async fn refuse(&self, call: &TranslatedCall, error: &RpcError) {
         let (method, can) = (call.method, &self.0.can);
-        match translate::error(&error, method, NEWEST, self.0.revision, can) {
+        match translate::error(error, method, NEWEST, self.0.revision, can) {
             Failed::Error(error, _) | Failed::Degraded(error) => {
                 let answer = message::error(Some(&call.id), &error);
                 self.0.out.write(answer).await;
@@ -556,6 +602,19 @@ impl Older {
     /// How many requests of the client wait.
     pub(crate) fn count_open(&self) -> usize {
         self.state().calls.len()
+    }
+}
+
+/// Reads the error of a response.
+fn read_error(error: &Raw) -> RpcError {
+    let code = error
+        .get("code")
+        .and_then(|code| code.as_str().parse().ok());
+    let message = error.get("message").and_then(|text| text.string());
+    RpcError {
+        code: code.unwrap_or(-32603),
+        message: message.unwrap_or_default(),
+        data: error.get("data").filter(|data| !data.is_null()),
     }
 }
 

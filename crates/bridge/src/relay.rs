@@ -557,7 +557,7 @@ async fn whole(answer: EgressStream) -> Result<Option<Vec<LineMessage>>, BridgeF
 
 /// The result of a request of the bridge.
 async fn only_result(answer: EgressStream, id: &RequestId) -> Result<Option<Raw>, BridgeFault> {
-    let is_own = |message: &LineMessage| matches!(&message.sort, Sort::Response { id: Some(own) } if own == id);
+    let is_own = |message: &LineMessage| message.answers(id);
     if answer.status.is_success() && is_events(&answer.headers) {
         let (mut events, mut place) = (Events::new(answer), StreamPosition::default());
         while let Some(event) = events.next(&mut place).await {

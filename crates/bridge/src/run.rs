@@ -26,6 +26,8 @@ use crate::{
 
 /// Time for a client to read the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
+/// Time for tokens that are on their way. Without them the person has to sign in again.
+const LAST_TOKENS: Duration = Duration::from_secs(5);
 /// Time for a connection, in milliseconds. It is longer than on servers: laptops wake up slowly.
 const CONNECT_MS: u64 = 15_000;
 const USER_AGENT: &str = concat!("portolan-connect/", env!("CARGO_PKG_VERSION"));
@@ -93,15 +95,18 @@ pub fn run(
         let _within = runtime.enter();
         let egress = egress(&setup)?;
         let (out, writer) = Out::start(output);
-        let account = setup
-            .sign_in
-            .map(|sign_in| Account::new(egress.clone(), setup.url.clone(), sign_in, setup.notes));
+        let tasks = TaskTracker::new();
+        let account = setup.sign_in.map(|sign_in| {
+            let (egress, url) = (egress.clone(), setup.url.clone());
+            Account::new(egress, url, sign_in, setup.notes, tasks.clone())
+        });
+        let renewing = account.clone();
         let wire = Arc::new(Wire {
             egress,
             url: setup.url,
             headers: setup.headers,
             account,
-            tasks: TaskTracker::new(),
+            tasks,
         });
         let mut lines = lines::read(input);
         let mut talk = Talk::new(wire, out.clone(), setup.notes);
@@ -112,6 +117,9 @@ pub fn run(
                 () = signalled() => {}
             }
             talk.end().await;
+            if let Some(account) = renewing {
+                account.settle(LAST_TOKENS).await;
+            }
             match &talk.fault {
                 None => BridgeEnd::Done,
                 Some(fault) if fault.is_about_sign_in() => BridgeEnd::NotSignedIn,
@@ -171,7 +179,7 @@ pub fn sign_out(setup: Setup) -> Result<bool, String> {
         return Ok(false);
     };
     let egress = egress(&setup).map_err(|error| said(&error))?;
-    let account = Account::new(egress, setup.url, sign_in, setup.notes);
+    let account = Account::new(egress, setup.url, sign_in, setup.notes, TaskTracker::new());
     runtime
         .block_on(account.sign_out())
         .map_err(|error| said(&error))

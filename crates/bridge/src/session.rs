@@ -1,5 +1,5 @@
-//! A client and a server that both have sessions: 2024-11-05 to 2025-11-25. Messages pass unchanged;
-//! the session at the server is opened again when the server has forgotten it.
+//! A client and a server that both have sessions: 2024-11-05 to 2025-11-25. Messages pass
+//! unchanged; the session at the server is opened again when the server has forgotten it.
 
 mod opening;
 mod passing;
@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -118,10 +118,18 @@ struct ServerRequest {
     during: Option<RequestId>,
 }
 
+/// A request of the client.
+#[derive(Debug, Default)]
+struct ClientRequest {
+    is_cancelled: bool,
+    /// Ends the task that sends it. The task gets the cancellation, and sends it after the request.
+    stop: Option<oneshot::Sender<Bytes>>,
+}
+
 #[derive(Debug, Default)]
 struct OpenRequests {
-    /// Requests of the client. True for one that the client cancelled.
-    client: HashMap<RequestId, bool>,
+    /// Requests of the client.
+    client: HashMap<RequestId, ClientRequest>,
     /// Requests of the server.
     server: HashMap<RequestId, ServerRequest>,
     /// Requests of the bridge.
@@ -214,18 +222,23 @@ impl RemoteSession {
         match &message.sort {
             Sort::Request { id, method } => {
                 self.remember(method, &message);
-                self.waiting().client.insert(id.clone(), false);
-                let (this, ids) = (self.clone(), vec![id.clone()]);
-                self.0
-                    .wire
-                    .tasks
-                    .spawn(async move { this.ask(ids, message.raw.bytes().clone()).await });
+                let (stop, stopped) = oneshot::channel();
+                let request = ClientRequest {
+                    is_cancelled: false,
+                    stop: Some(stop),
+                };
+                self.waiting().client.insert(id.clone(), request);
+                let (this, id) = (self.clone(), id.clone());
+                self.0.wire.tasks.spawn(async move {
+                    let body = message.raw.bytes().clone();
+                    this.ask_until(id, body, stopped).await;
+                });
             }
             Sort::Notification { method } => {
                 if let Some(id) = message.cancels()
-                    && let Some(is_cancelled) = self.waiting().client.get_mut(&id)
+                    && self.cancel(&id, message.raw.bytes())
                 {
-                    *is_cancelled = true;
+                    return;
                 }
                 if method == Method::Initialized.name() {
                     let this = self.clone();
@@ -270,13 +283,26 @@ impl RemoteSession {
             return;
         }
         for id in &ids {
-            self.waiting().client.insert(id.clone(), false);
+            let request = ClientRequest::default();
+            self.waiting().client.insert(id.clone(), request);
         }
         let this = self.clone();
         self.0
             .wire
             .tasks
             .spawn(async move { this.ask(ids, body.into()).await });
+    }
+
+    /// Marks a request as cancelled. True if the task that sends it takes over the cancellation, so
+    /// that the server never receives it before the request.
+    fn cancel(&self, id: &RequestId, cancellation: &Bytes) -> bool {
+        let mut waiting = self.waiting();
+        let Some(request) = waiting.client.get_mut(id) else {
+            return false;
+        };
+        request.is_cancelled = true;
+        let stop = request.stop.take();
+        stop.is_some_and(|stop| stop.send(cancellation.clone()).is_ok())
     }
 
     /// Keeps what a new session must be given again.
@@ -383,6 +409,26 @@ impl RemoteSession {
             && (seat.id.is_some() || self.0.transport == Transport::OneStream)
     }
 
+    /// Sends a request until the client cancels it. A request that was not sent by then is never
+    /// sent (MCP-X-77).
+    async fn ask_until(&self, id: RequestId, body: Bytes, stopped: oneshot::Receiver<Bytes>) {
+        let is_sent = AtomicBool::new(false);
+        let asking = async {
+            self.ready().await;
+            is_sent.store(true, Ordering::Relaxed);
+            self.ask(vec![id.clone()], body).await;
+        };
+        let cancellation = tokio::select! {
+            biased;
+            Ok(cancellation) = stopped => cancellation,
+            () = asking => return,
+        };
+        self.waiting().client.remove(&id);
+        if is_sent.into_inner() {
+            self.tell(cancellation);
+        }
+    }
+
     /// Sends requests of the client and passes on what comes back. Each of them has an answer in
     /// the end.
     async fn ask(&self, ids: Vec<RequestId>, body: Bytes) {
@@ -399,8 +445,7 @@ impl RemoteSession {
     /// Answers those of the requests that still wait.
     async fn fail(&self, ids: &[RequestId], fault: &BridgeFault) {
         for id in ids {
-            let waits = self.waiting().client.remove(id);
-            if waits == Some(false) {
+            if self.settle(id) {
                 self.0.notes.say(&fault.to_string());
                 self.0
                     .out
@@ -408,6 +453,21 @@ impl RemoteSession {
                     .await;
             }
         }
+    }
+
+    /// Opens the session again in a task of its own: a request that is cancelled meanwhile does not
+    /// leave it half open.
+    async fn renew_apart(&self, generation: u64) -> Result<(), BridgeFault> {
+        let this = self.clone();
+        let tasks = &self.0.wire.tasks;
+        let renewal = tasks.spawn(async move { this.renew(generation, true).await });
+        renewal.await.unwrap_or(Err(BridgeFault::Lost))
+    }
+
+    /// Removes a request of the client; true if the client waits for its answer.
+    fn settle(&self, id: &RequestId) -> bool {
+        let request = self.waiting().client.remove(id);
+        request.is_some_and(|request| !request.is_cancelled)
     }
 
     async fn exchange(&self, ids: &[RequestId], body: Bytes) -> Result<(), BridgeFault> {
@@ -418,7 +478,7 @@ impl RemoteSession {
             let answer = self.0.wire.ask(&seat.post, &headers, body.clone()).await?;
             if self.is_gone(&answer, &seat) && !has_renewed {
                 has_renewed = true;
-                self.renew(seat.generation, true).await?;
+                self.renew_apart(seat.generation).await?;
                 continue;
             }
             return self.pass(answer, ids, &seat).await;
@@ -440,7 +500,7 @@ impl RemoteSession {
         self.waiting()
             .client
             .values()
-            .filter(|cancelled| !**cancelled)
+            .filter(|request| !request.is_cancelled)
             .count()
     }
 

@@ -179,8 +179,8 @@ impl Talk {
         }
     }
 
-    /// A client with sessions: Streamable HTTP first, then HTTP+SSE (MCP-X-1). `false` if the server
-    /// refused, and the client knows it.
+    /// A client with sessions: Streamable HTTP first, then HTTP+SSE (MCP-X-1). `false` if the
+    /// server refused, and the client knows it.
     async fn open(&mut self, id: &RequestId, hello: LineMessage) -> Result<bool, BridgeFault> {
         let refusal = match session::open(&self.wire, &self.out, self.notes, &hello).await? {
             SessionOpening::RemoteSession(session, answer) => {
@@ -272,8 +272,8 @@ impl Talk {
     }
 }
 
-/// The answer of a server with sessions to a probe: a client of both eras goes on with `initialize`,
-/// and then everything passes unchanged.
+/// The answer of a server with sessions to a probe: a client of both eras goes on with
+/// `initialize`, and then everything passes unchanged.
 fn earlier() -> RpcError {
     message::own_error(-32601, "Method not found: the server has sessions")
 }

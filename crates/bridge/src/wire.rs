@@ -105,7 +105,7 @@ impl Wire {
                 (StatusCode::UNAUTHORIZED, Some(account)) if !has_renewed => {
                     has_renewed = true;
                     let challenge = challenge(&answer.headers);
-                    account.renew(&challenge, token.as_deref(), purpose).await?;
+                    account.renew(challenge, token, purpose).await?;
                 }
                 (StatusCode::UNAUTHORIZED, Some(_)) => {
                     let why = "the server does not accept the new token";
@@ -118,9 +118,7 @@ impl Wire {
                         return Err(BridgeFault::Refused(403));
                     }
                     has_stepped_up = true;
-                    account
-                        .step_up(&challenge, token.as_deref(), purpose)
-                        .await?;
+                    account.step_up(challenge, token, purpose).await?;
                 }
                 (StatusCode::FORBIDDEN, _) => return Err(BridgeFault::Refused(403)),
                 (StatusCode::TOO_MANY_REQUESTS, _) => {

@@ -33,17 +33,33 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Sends a request. Its events and its answer come through the exchange. Dropping the exchange
-    /// closes its stream, and a modern server then treats the request as cancelled (MCP-X-78). A
-    /// legacy server needs [`Connection::cancel`].
+    /// Sends a request under a new id; see [`Connection::call_as`].
     ///
     /// # Errors
     /// [`UpstreamError`], when no answer begins.
     pub async fn call(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
+        self.call_as(&outgoing::new_id(), request).await
+    }
+
+    /// Sends a request under an id of [`crate::new_id`]. Its events and its answer come through the
+    /// exchange.
+    ///
+    /// Dropping the future or the exchange closes the connection of the request, and a modern server
+    /// then treats it as cancelled (MCP-X-78). A legacy server needs [`Connection::cancel`], also if
+    /// the future is dropped: the server may have the request long before an answer begins. A modern
+    /// server gets ids of its own.
+    ///
+    /// # Errors
+    /// [`UpstreamError`], when no answer begins.
+    pub async fn call_as(
+        &self,
+        id: &RequestId,
+        request: &Request<'_>,
+    ) -> Result<Exchange, UpstreamError> {
         match self {
             Self::Modern(modern) => modern.call(request).await,
-            Self::Legacy(legacy) => legacy.call(request).await,
-            Self::Link(link) => link.call(request).await,
+            Self::Legacy(legacy) => legacy.call(id.clone(), request).await,
+            Self::Link(link) => link.call(id.clone(), request).await,
         }
     }
 

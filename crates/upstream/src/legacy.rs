@@ -4,7 +4,12 @@
 use std::{str::FromStr, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use portolan_protocol::{jsonrpc::Raw, method::Method, result::write_string, revision::Revision};
+use portolan_protocol::{
+    jsonrpc::{Raw, RequestId},
+    method::Method,
+    result::write_string,
+    revision::Revision,
+};
 use tokio::time::Instant;
 use url::Url;
 
@@ -125,10 +130,13 @@ impl Legacy {
         }
     }
 
-    /// See [`crate::Connection::call`].
-    pub(crate) async fn call(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
+    /// See [`crate::Connection::call_as`].
+    pub(crate) async fn call(
+        &self,
+        id: RequestId,
+        request: &Request<'_>,
+    ) -> Result<Exchange, UpstreamError> {
         let begun = Instant::now();
-        let id = outgoing::new_id();
         let body = outgoing::request(&id, request, None);
         let url = self.client.url();
         let answer = self.client.post(url, &self.headers(), body.into()).await?;

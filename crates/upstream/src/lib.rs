@@ -53,7 +53,7 @@ pub use link::Link;
 pub use modern::Modern;
 pub use offer::{Offer, OfferedPrompt, OfferedResource, OfferedTool};
 pub use offered_in::OfferedIn;
-pub use outgoing::{Request, mirrored};
+pub use outgoing::{Request, mirrored, new_id};
 // Definitions are handed out as text that was parsed once.
 pub use portolan_protocol::jsonrpc::Raw;
 pub use probe::Probed;

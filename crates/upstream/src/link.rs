@@ -124,7 +124,9 @@ impl Link {
             waiting.by_id.clear();
             waiting.standing = None;
         });
-        let result = link.call(&handshake(speaker)).await?.only_answer().await?;
+        let opening = handshake(speaker);
+        let opening = link.call(outgoing::new_id(), &opening).await?;
+        let result = opening.only_answer().await?;
         let facts = ServerFacts::of_handshake(&result)?;
         let _ = link.revision.set(facts.revision);
         peer::notify(&*link, Method::Initialized.name(), None).await?;
@@ -146,13 +148,13 @@ impl Link {
         receiver
     }
 
-    /// See [`crate::Connection::call`].
+    /// See [`crate::Connection::call_as`].
     pub(crate) async fn call(
         self: &Arc<Self>,
+        id: RequestId,
         request: &Request<'_>,
     ) -> Result<Exchange, UpstreamError> {
         let begun = Instant::now();
-        let id = outgoing::new_id();
         let (sender, receiver) = mpsc::channel(WAITING);
         {
             let mut waiting = lock(&self.waiting);

@@ -64,7 +64,7 @@ impl<'a> Request<'a> {
 /// Creates an id: a positive integer that every language holds exactly, unique in its session on
 /// all nodes (MCP-X-19). The count is hashed with a key of this process, so that a server cannot
 /// infer how many requests other servers receive.
-pub(crate) fn new_id() -> RequestId {
+pub fn new_id() -> RequestId {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let hashed = KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));

@@ -176,7 +176,11 @@ fn setup(arguments: &ConnectArguments, environment: &Environment) -> Result<Setu
         sign_in,
         allow_plain_http: arguments.allow_http,
         proxies: Proxies::read(|name| environment.get(name).cloned()),
-        notes: Notes::new(arguments.verbose),
+        notes: if arguments.verbose {
+            Notes::verbose()
+        } else {
+            Notes::default()
+        },
     })
 }
 

@@ -12,6 +12,7 @@
 //!   passes the message on to the same server over a kept connection and the answer back.
 //! - `attach`: the same call over the connection of `portolan attach`, against the server by its
 //!   address.
+//! - `connect`: the start of `portolan connect` and its memory, beside `mcp-remote`.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
 //! - `rates`: calls a second and their p99 at 64 connections; beside a workspace at fifty times its
 //!   limit; and through each balancer.
@@ -39,6 +40,7 @@ mod access;
 mod attached;
 mod bare;
 mod calls;
+mod connecting;
 mod figure;
 mod grants;
 mod issuer;
@@ -101,6 +103,7 @@ enum SceneName {
     Calls,
     Upstream,
     Attach,
+    Connect,
     Nodes,
     Rates,
     Telling,
@@ -192,6 +195,10 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
     if wants(SceneName::Attach) {
         let measured = attached::measure(arguments, &mut table).await;
         measured.context("the scene `attach` ended early")?;
+    }
+    if wants(SceneName::Connect) {
+        let measured = connecting::measure(&mut table).await;
+        measured.context("the scene `connect` ended early")?;
     }
     let needs_nodes = [
         SceneName::Nodes,

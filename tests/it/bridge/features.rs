@@ -38,7 +38,7 @@ const fn feature(
     }
 }
 
-pub(super) const FEATURES: [Feature; 20] = [
+pub(super) const FEATURES: [Feature; 23] = [
     feature(
         "open",
         "Initialize or discover",
@@ -95,6 +95,13 @@ pub(super) const FEATURES: [Feature; 20] = [
         "A tool asks for a step in the browser.",
     ),
     feature(
+        "url-error",
+        "Step in the browser by an error",
+        "2025-11-25",
+        "A tool refuses the call with -32042 until the person has visited a page. Only servers of \
+         2025-11-25 do so.",
+    ),
+    feature(
         "sampling",
         "Sampling",
         "2024-11-05",
@@ -149,10 +156,22 @@ pub(super) const FEATURES: [Feature; 20] = [
         "The client cancels a call while the tool runs.",
     ),
     feature(
+        "early-cancel",
+        "Cancellation before the answer begins",
+        "2024-11-05",
+        "The client cancels a call whose server has sent nothing, not even the head of its answer.",
+    ),
+    feature(
         "tasks",
         "Tasks",
         "2025-11-25",
         "The client calls a tool that runs as a task only.",
+    ),
+    feature(
+        "broken-stream",
+        "Broken stream of the server",
+        "2024-11-05",
+        "The server's stream of a call ends before the answer.",
     ),
     feature(
         "resume",
@@ -245,6 +264,7 @@ impl Pair {
             "elicitation" => self.elicitation().await,
             "multi-select" => self.multi_select().await,
             "url" => self.url().await,
+            "url-error" => self.url_error().await,
             "sampling" => self.question("sample", "sampling/createMessage").await,
             "sampling-tools" => {
                 self.question("sample_tools", "sampling/createMessage")
@@ -257,7 +277,9 @@ impl Pair {
             "prompts" => self.prompts().await,
             "completion" => self.completion().await,
             "cancel" => self.cancel().await,
+            "early-cancel" => self.early_cancel().await,
             "tasks" => self.tasks().await,
+            "broken-stream" => self.broken_stream().await,
             "resume" => self.resume().await,
             other => bail!("no probe of {other}"),
         }
@@ -553,6 +575,59 @@ impl Pair {
         Ok(unless(&[]))
     }
 
+    /// MCP-X-77…MCP-X-79: the server has the request and runs the tool, but its answer has not begun.
+    async fn early_cancel(&mut self) -> Result<String> {
+        let key = self.key("early cancel");
+        let arguments = json!({"key": key});
+        self.client.begin_silent("wait_silently", arguments).await?;
+        self.upstream.until(&format!("waiting {key}")).await?;
+        self.client.cancel().await?;
+        self.upstream.until(&format!("cancelled {key}")).await?;
+        Ok(unless(&[]))
+    }
+
+    /// MCP-X-33, MCP-X-36, MCP-X-37.
+    async fn url_error(&mut self) -> Result<String> {
+        if self.upstream.revision() != "2025-11-25" {
+            return Ok("-".to_owned());
+        }
+        let (page, paid) = ("https://example.com/fee", "The fee is paid.");
+        let arguments = json!({"key": self.key("fee")});
+        let heard = self.client.call("fee", arguments.clone()).await?;
+        if heard.answer["error"]["code"] == -32042 {
+            let pages = &heard.answer["error"]["data"]["elicitations"];
+            ensure!(pages[0]["url"] == page, "{}", heard.answer);
+            let again = self.client.call("fee", arguments).await?;
+            ensure!(again.said() == paid, "{}", again.answer);
+            return Ok(unless(&[]));
+        }
+        if heard.said() == paid {
+            ensure!(heard.asked() == ["elicitation/create"], "{heard:?}");
+            let params = &heard.questions[0]["params"];
+            ensure!(params["url"] == page, "{params}");
+            return Ok(unless(&[]));
+        }
+        let outcome = refused(&heard.answer)?;
+        ensure!(
+            outcome == "~browser" && heard.said().contains(page),
+            "{heard:?}"
+        );
+        Ok(outcome)
+    }
+
+    /// MCP-X-7E: the rest of the stream is read with its last event id, or the client gets an error.
+    /// The tool is not called again.
+    async fn broken_stream(&mut self) -> Result<String> {
+        let heard = self.client.call("hang_up", json!({})).await?;
+        if heard.said() == "You came back." {
+            return Ok(unless(&[]));
+        }
+        let is_lost =
+            heard.answer["error"]["code"] == -31004 || heard.answer["result"]["isError"] == true;
+        ensure!(is_lost, "{}", heard.answer);
+        Ok("x lost".to_owned())
+    }
+
     /// MCP-X-50…MCP-X-53.
     async fn tasks(&mut self) -> Result<String> {
         let mut params = json!({"name": "task", "arguments": {}});
@@ -569,7 +644,7 @@ impl Pair {
         }
         let task = result.get("task").unwrap_or(result);
         let Some(id) = task["taskId"].as_str() else {
-            return refused_task(&heard.answer);
+            return refused(&heard.answer);
         };
         let id = json!({"taskId": id});
         let result = if self.client.revision == MODERN {
@@ -609,14 +684,5 @@ impl Pair {
         ensure!(*said == format!("waited {key}"), "{answer}");
         ensure!(!self.upstream.has_seen(&format!("cancelled {key}")));
         Ok(unless(&[]))
-    }
-}
-
-fn refused_task(answer: &Value) -> Result<String> {
-    let code = answer["error"]["code"].as_i64();
-    let of_server = answer["error"]["data"]["upstreamCode"].as_i64();
-    match of_server.or(code) {
-        Some(-32601) => Ok("x no-tasks".to_owned()),
-        _ => refused(answer),
     }
 }

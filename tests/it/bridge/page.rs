@@ -119,10 +119,16 @@ const NOTES: &[(&str, &str, &str)] = &[
     (
         "waits",
         "MCP-X-51, MCP-X-52",
-        "The client's revision has no tasks. Portolan waits for the task, within the time \
-         limit of the call, and answers the call with its result.",
+        "The client gets no task: its revision has none, or `portolan connect` translates by \
+         itself. Portolan waits for the task, within the time limit of the call, and answers the \
+         call with its result.",
     ),
-    ("no-tasks", "MCP-X-54", "The call is refused with -32601."),
+    (
+        "lost",
+        "MCP-X-7E, MCP-V-8",
+        "The server's revision cannot continue a broken stream. The client gets an error, and \
+         the tool is not called a second time.",
+    ),
     (
         "no-resume",
         "MCP-X-79, MCP-O-6",

@@ -16,9 +16,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use url::{Url, form_urlencoded};
 
-use portolan_tests::connected::{Bridge, Home};
+use portolan_tests::connected::{Bridge, Home, PATIENCE, modern, text};
 
 const LEGACY: &str = "2025-11-25";
 
@@ -28,6 +29,9 @@ struct Service {
     base: String,
     /// Scopes by token, and the calls that were executed.
     seen: Arc<Mutex<Seen>>,
+    /// Refreshes so far, and whether their answers wait.
+    refreshes: watch::Sender<usize>,
+    is_held: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +41,8 @@ struct Seen {
     clients: Vec<String>,
     registered: usize,
     calls: usize,
+    /// The refresh token that is good: each is good once.
+    refresh: String,
 }
 
 impl Service {
@@ -46,6 +52,8 @@ impl Service {
         let service = Self {
             base: format!("http://{address}"),
             seen: Arc::default(),
+            refreshes: watch::Sender::default(),
+            is_held: watch::Sender::default(),
         };
         let router = Router::new().fallback(answer).with_state(service.clone());
         #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
@@ -114,8 +122,15 @@ async fn answer(
             let code = form.get("code").cloned().unwrap_or_default();
             let client = form.get("client_id").cloned().unwrap_or_default();
             service.seen(|seen| seen.clients.push(client));
-            Json(json!({"access_token": code, "token_type": "Bearer", "expires_in": 3600}))
-                .into_response()
+            if let Some(used) = form.get("refresh_token") {
+                return service.refresh(used).await;
+            }
+            let refresh = service.next_refresh();
+            Json(
+                json!({"access_token": code, "token_type": "Bearer", "expires_in": 3600,
+                "refresh_token": refresh}),
+            )
+            .into_response()
         }
         "/mcp" if method == Method::POST => service.message(&headers, &body),
         "/mcp" => StatusCode::METHOD_NOT_ALLOWED.into_response(),
@@ -124,6 +139,31 @@ async fn answer(
 }
 
 impl Service {
+    fn next_refresh(&self) -> String {
+        self.seen(|seen| {
+            seen.refresh = format!("refresh-{}", seen.clients.len());
+            seen.refresh.clone()
+        })
+    }
+
+    /// Gives new tokens for the refresh token that is good, and takes it.
+    async fn refresh(&self, used: &str) -> Response {
+        if self.seen(|seen| seen.refresh != used) {
+            let error = json!({"error": "invalid_grant"});
+            return (StatusCode::BAD_REQUEST, Json(error)).into_response();
+        }
+        let (access, refresh) = (format!("fresh-{used}"), self.next_refresh());
+        self.seen(|seen| seen.scopes.insert(access.clone(), "read write".to_owned()));
+        self.refreshes.send_modify(|count| *count += 1);
+        let mut held = self.is_held.subscribe();
+        let _ = held.wait_for(|is_held| !is_held).await;
+        Json(
+            json!({"access_token": access, "token_type": "Bearer", "expires_in": 3600,
+            "refresh_token": refresh}),
+        )
+        .into_response()
+    }
+
     fn message(&self, headers: &HeaderMap, body: &[u8]) -> Response {
         let refuse = |status: StatusCode, error: &str, scope: &str| {
             let challenge = format!("Bearer error=\"{error}\", scope=\"{scope}\"");
@@ -141,12 +181,16 @@ impl Service {
                 "protocolVersion": LEGACY, "capabilities": {"tools": {}},
                 "serverInfo": {"name": "scoped", "version": "1"},
             }),
+            Some("server/discover") => json!({"supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}}, "resultType": "complete", "ttlMs": 0,
+                "cacheScope": "private"}),
+            Some("tools/list") => json!({"tools": [], "resultType": "complete"}),
             Some("tools/call") => {
                 if !scopes.split(' ').any(|scope| scope == "write") {
                     return refuse(StatusCode::FORBIDDEN, "insufficient_scope", "write");
                 }
                 self.seen(|seen| seen.calls += 1);
-                json!({"content": [{"type": "text", "text": "written"}]})
+                json!({"content": [{"type": "text", "text": "written"}], "resultType": "complete"})
             }
             _ => return StatusCode::ACCEPTED.into_response(),
         };
@@ -215,5 +259,37 @@ async fn au_11_a_call_that_needs_another_scope_asks_for_both_and_is_executed_onc
     assert_eq!(service.seen(|seen| seen.calls), 1);
     // The registration of the first sign-in serves the second.
     assert_eq!(service.seen(|seen| seen.registered), 1);
+    Ok(())
+}
+
+/// MCP-AU-13: the authorization server has taken the old refresh token by the time that the request
+/// is cancelled. The new one is stored, so that the next request needs no person.
+#[tokio::test]
+async fn au_13_a_refresh_outlives_the_request_that_began_it() -> Result<()> {
+    let service = Service::start().await?;
+    let home = Home::new()?;
+    let mut bridge = home.start(&[service.url().as_str()])?;
+    let params = modern(json!({}));
+    let opening = bridge.begin("server/discover", params).await?;
+    service.agree(&bridge.sign_in_address().await?).await?;
+    bridge.answer(opening).await?;
+    service.seen(|seen| seen.scopes.clear());
+    service.is_held.send_replace(true);
+    let call = json!({"name": "write", "arguments": {}});
+    let first = bridge.begin("tools/call", modern(call.clone())).await?;
+    let mut refreshes = service.refreshes.subscribe();
+    let begun = refreshes.wait_for(|count| *count == 1);
+    tokio::time::timeout(PATIENCE, begun).await??;
+    bridge
+        .notify("notifications/cancelled", json!({"requestId": first}))
+        .await?;
+    // A line that is answered in its turn: the cancellation was taken.
+    bridge.write("{").await?;
+    ensure!(bridge.receive().await?["error"]["code"] == -32700);
+    service.is_held.send_replace(false);
+    let answered = bridge.modern("tools/call", call).await?;
+    ensure!(text(&answered) == "written", "{answered}");
+    assert_eq!(*service.refreshes.borrow(), 1, "{}", bridge.notes());
+    assert_eq!(service.seen(|seen| seen.calls), 1, "the first was not sent");
     Ok(())
 }

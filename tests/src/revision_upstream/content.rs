@@ -48,13 +48,14 @@ pub(super) fn info() -> Value {
 fn tools(world: &World) -> Vec<Value> {
     let revision = |name: &str| match name {
         "elicit" => "2025-06-18",
-        "choose" | "link" | "task" | "sample_tools" => "2025-11-25",
+        "choose" | "fee" | "link" | "task" | "sample_tools" => "2025-11-25",
         _ => "2024-11-05",
     };
     let names = [
         "change",
         "choose",
         "elicit",
+        "fee",
         "hang_up",
         "link",
         "log",
@@ -67,6 +68,7 @@ fn tools(world: &World) -> Vec<Value> {
         "task",
         "touch",
         "wait",
+        "wait_silently",
     ];
     let names = names
         .into_iter()

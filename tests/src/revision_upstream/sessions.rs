@@ -128,8 +128,9 @@ async fn message(
         let only = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(only)]);
         return Sse::new(only).into_response();
     }
+    let is_silent = is_call && message["params"]["name"] == "wait_silently";
     begin(&world, &session, message, out);
-    if is_call {
+    if is_call && !is_silent {
         return events(messages, Some(world.id("stream")));
     }
     let answer = messages.recv().await.unwrap_or_default();
@@ -245,6 +246,16 @@ async fn called(call: &Call, session: &Session) -> Result<Value, Value> {
         } else {
             Err(error(-32601, "task must be called as a task", Value::Null))
         };
+    }
+    if tool == "fee" {
+        let key = call.params["arguments"]["key"].as_str().unwrap_or_default();
+        if !locked(&world.visited).insert(key.to_owned()) {
+            return Ok(text("The fee is paid."));
+        }
+        let page = json!({"mode": "url", "message": "Pay the fee.",
+            "url": "https://example.com/fee", "elicitationId": world.id("elicitation")});
+        let data = json!({ "elicitations": [page] });
+        return Err(error(-32042, "A step in the browser is needed.", data));
     }
     let Some((method, params)) = content::question(world, tool) else {
         return Ok(call.run().await);

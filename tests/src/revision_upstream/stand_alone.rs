@@ -65,7 +65,7 @@ async fn message(
     let can = &meta[format!("{META}/clientCapabilities")];
     match method {
         "subscriptions/listen" => listen(&world, id, &params["notifications"]),
-        "tools/call" => call(&world, id, params, can),
+        "tools/call" => call(&world, id, params, can).await,
         _ => {
             let outcome = at_once(&world, method, params).map(complete);
             let status = match &outcome {
@@ -110,7 +110,7 @@ fn listen(world: &World, id: Value, wanted: &Value) -> Response {
     clippy::disallowed_methods,
     reason = "it ends with the server's thread"
 )]
-fn call(world: &Arc<World>, id: Value, params: &Value, can: &Value) -> Response {
+async fn call(world: &Arc<World>, id: Value, params: &Value, can: &Value) -> Response {
     let tool = params["name"].as_str().unwrap_or_default();
     if tool == "hang_up" {
         // One event without a message, and the end of the stream.
@@ -140,7 +140,7 @@ fn call(world: &Arc<World>, id: Value, params: &Value, can: &Value) -> Response 
     if let Some(result) = at_once {
         return Json(response(&id, Ok(complete(result)))).into_response();
     }
-    let (out, messages) = mpsc::unbounded_channel();
+    let (out, mut messages) = mpsc::unbounded_channel();
     let call = Call {
         world: Arc::clone(world),
         params: params.clone(),
@@ -155,5 +155,9 @@ fn call(world: &Arc<World>, id: Value, params: &Value, can: &Value) -> Response 
             () = out.closed() => call.cancelled(),
         }
     });
+    if tool == "wait_silently" {
+        // Dropped with the connection.
+        return Json(messages.recv().await.unwrap_or_default()).into_response();
+    }
     events(messages, None)
 }

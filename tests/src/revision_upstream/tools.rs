@@ -68,9 +68,12 @@ impl Call {
                 world.announce(CHANGED, &json!({}));
                 text("changed")
             }
-            "wait" => {
+            // The second sends nothing before its answer, not even the head of the answer.
+            "wait" | "wait_silently" => {
                 let key = self.params["arguments"]["key"].as_str().unwrap_or_default();
-                self.progress(1);
+                if self.tool() == "wait" {
+                    self.progress(1);
+                }
                 world.happens(format!("waiting {key}"));
                 let mut released = world.released.subscribe();
                 let _ = released

@@ -40,6 +40,19 @@ struct State {
     waker: Option<Waker>,
 }
 
+impl State {
+    /// Drops the oldest notification; false if there is none.
+    fn drop_a_notice(&mut self) -> bool {
+        let mut events = self.events.iter();
+        let oldest = events.position(|(_, class, _)| *class == Class::Notice);
+        let dropped = oldest.and_then(|at| self.events.remove(at));
+        if let Some((_, _, frame)) = &dropped {
+            self.notice_bytes = self.notice_bytes.saturating_sub(frame.len());
+        }
+        dropped.is_some()
+    }
+}
+
 /// The log of a stream.
 pub(crate) struct Events {
     /// First part of the ids of its events.
@@ -79,20 +92,10 @@ impl Events {
             state.notice_bytes += frame.len();
         }
         state.events.push_back((seq, class, frame));
-        while state.notice_bytes > NOTICE_BYTES {
-            let oldest = state
-                .events
-                .iter()
-                .position(|(_, class, _)| *class == Class::Notice);
-            let Some((_, _, dropped)) = oldest.and_then(|at| state.events.remove(at)) else {
-                break;
-            };
-            state.notice_bytes = state.notice_bytes.saturating_sub(dropped.len());
-        }
-        if state.events.len() > EVENTS
-            && let Some((_, Class::Notice, dropped)) = state.events.pop_front()
-        {
-            state.notice_bytes = state.notice_bytes.saturating_sub(dropped.len());
+        while state.notice_bytes > NOTICE_BYTES && state.drop_a_notice() {}
+        if state.events.len() > EVENTS && !state.drop_a_notice() {
+            // A command that sends nothing but requests: the memory stays bounded all the same.
+            state.events.pop_front();
         }
         let waker = state.waker.take();
         drop(state);
@@ -249,6 +252,19 @@ mod tests {
         assert!(text.contains("answer"));
         assert!(text.len() < 5 * 1024 * 1024, "{}", text.len());
         assert!(text.contains("id: s.7"), "the newest stays");
+    }
+
+    #[tokio::test]
+    async fn a_question_before_many_notices_is_kept() {
+        let events = Events::new("s".to_owned());
+        events.push(Class::Kept, b"{\"question\":1}");
+        for _ in 0..EVENTS + 8 {
+            events.push(Class::Notice, b"{}");
+        }
+        events.finish();
+        let text = texts(events.read(0)).await;
+        assert!(text.contains("question"));
+        assert_eq!(text.matches("id: s.").count(), EVENTS);
     }
 
     #[tokio::test]

@@ -319,7 +319,8 @@ mod tests {
 
     #[test]
     fn a_server_is_added_and_every_other_byte_stays() {
-        let before = "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"old\": {\"command\": \"x\"} // keep\n  },\n  \"z\": 1e2\n}\n";
+        let before = "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \
+                      \"old\": {\"command\": \"x\"} // keep\n  },\n  \"z\": 1e2\n}\n";
         let after = before.replace(
             "{\"command\": \"x\"} // keep",
             &format!("{{\"command\": \"x\"}}, // keep\n    {ENTRY}"),
@@ -355,7 +356,12 @@ mod tests {
 
     #[test]
     fn an_entry_is_replaced_in_its_place() {
-        let before = r#"{"mcpServers": {"a": 1, "new": {"command": "old", "x": "}//"}, "b": "/*"}, "s": "//"}"#;
+        let before = [
+            r#"{"mcpServers": {"a": 1, "new": {"command": "old", "x": "}//"}, "#,
+            r#""b": "/*"}, "s": "//"}"#,
+        ];
+        let before = before.concat();
+        let before = before.as_str();
         let after = with(before);
         assert!(
             after.starts_with(r#"{"mcpServers": {"a": 1, "new": {"#),

@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn a_table_is_replaced_with_what_is_below_it() {
-        let before = "[mcp_servers.\"new\"]\ncommand = 'y'\n[mcp_servers.new.env]\nA = '1'\n\n# next\n[mcp_servers.newer]\ncommand = 'z'\n";
+        let before = "[mcp_servers.\"new\"]\ncommand = 'y'\n[mcp_servers.new.env]\nA = '1'\n\n\
+                      # next\n[mcp_servers.newer]\ncommand = 'z'\n";
         let (after, is_new) = set(before, &entry()).unwrap();
         assert!(!is_new);
         assert!(

@@ -8,11 +8,12 @@ use portolan_protocol::{
     input_required::{InputRequest, InputRequired, read_responses},
     jsonrpc::{Raw, RequestId},
     method::Method,
-    translate::Shaped,
+    translate::{Shaped, UrlStep},
+    visible::Visible,
 };
 use portolan_upstream::unavailable;
 
-use super::{Newer, ServerQuestion, tell};
+use super::{Newer, ServerQuestion, SessionCall, shapes, tell};
 use crate::{message, relay::NEWEST, session::RemoteSession};
 
 /// Time in which questions are gathered into one result (MCP-X-22).
@@ -93,26 +94,30 @@ impl Newer {
                 return;
             };
             call.is_gathering = false;
-            if call.questions.is_empty() {
+            if call.questions.is_empty() && call.steps.is_empty() {
                 return;
             }
             let Some(id) = call.client.take() else { return };
+            let context = Asked {
+                from: call.served.revision,
+                to: NEWEST,
+                capabilities: &call.can,
+                made_up_id: "",
+            };
+            let shown = |method: AskMethod, params: &Raw| {
+                let params = ask::question(method, params, &context);
+                let params = params.map_or(Raw::empty_object(), Shaped::into_raw);
+                InputRequest { method, params }
+            };
+            let pages = call.steps.iter().enumerate();
+            let pages =
+                pages.map(|(at, step)| (page_key(at), shown(AskMethod::Elicit, &step.params())));
             let requests = call.questions.iter().map(|question| {
-                let context = Asked {
-                    from: call.served.revision,
-                    to: NEWEST,
-                    capabilities: &call.can,
-                    made_up_id: "",
-                };
-                let params = ask::question(question.method, &question.params, &context);
-                let request = InputRequest {
-                    method: question.method,
-                    params: params.map_or(Raw::empty_object(), Shaped::into_raw),
-                };
+                let request = shown(question.method, &question.params);
                 (question.key.clone(), request)
             });
             let required = InputRequired {
-                requests: requests.collect(),
+                requests: pages.chain(requests).collect(),
                 state: Some(token.clone()),
             };
             let text = message::result(&id, &required.to_json(&call.served.identity));
@@ -164,6 +169,9 @@ impl Newer {
         let given = params.get("inputResponses");
         let given = given.and_then(|given| read_responses(&given).ok());
         let given = given.unwrap_or_default();
+        if self.visited(&own, params, &given).await {
+            return;
+        }
         let (finished, asks_again) = {
             let mut state = self.state();
             let Some(call) = state.calls.get_mut(&own) else {
@@ -201,11 +209,60 @@ impl Newer {
             (finished, asks_again)
         };
         match finished {
-            Some((call, answer)) => self.finish(&call, &answer).await,
+            Some((call, answer)) => self.finish(call, &answer).await,
             None if asks_again => self.park(&own).await,
             None => {}
         }
     }
+
+    /// MCP-X-36: the call waits until the person has visited the server's pages, and is then sent
+    /// again.
+    pub(super) async fn send_to_pages(&self, mut call: SessionCall, steps: Vec<UrlStep>) {
+        call.steps = steps;
+        call.rounds += 1;
+        let own = {
+            let mut state = self.state();
+            let own = RequestId::from(format!("portolan-connect-pages-{}", state.new_number()));
+            state.calls.insert(own.clone(), call);
+            own
+        };
+        self.park(&own).await;
+    }
+
+    /// Goes on with a call that waits for pages; false if `own` waits for none.
+    async fn visited(&self, own: &RequestId, params: &Raw, given: &[(String, Raw)]) -> bool {
+        let waiting = {
+            let mut state = self.state();
+            let call = state.calls.get(own);
+            let waits = call.is_some_and(|call| !call.steps.is_empty());
+            waits.then(|| state.calls.remove(own)).flatten()
+        };
+        let Some(mut call) = waiting else {
+            return false;
+        };
+        // The same request, with a progress token of its own.
+        call.params = params.clone();
+        let is_accepted = (0..call.steps.len()).all(|at| {
+            let answer = given.iter().find(|(key, _)| *key == page_key(at));
+            let action = answer.and_then(|(_, answer)| answer.get("action")?.string());
+            action.as_deref() == Some("accept")
+        });
+        call.steps.clear();
+        match call.client.clone() {
+            _ if is_accepted => self.send(call),
+            Some(id) => {
+                let declined = shapes::visible(&call, &id, &Visible::Declined);
+                self.write(declined).await;
+            }
+            None => {}
+        }
+        true
+    }
+}
+
+/// The key of a page among the questions of a call.
+fn page_key(at: usize) -> String {
+    format!("page-{at}")
 }
 
 /// MCP-X-25: the answer in place of a person's.

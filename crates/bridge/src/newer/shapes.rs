@@ -5,17 +5,19 @@ use portolan_protocol::{
     capability::ServerCapabilities,
     discover,
     error::RpcError,
+    input_required::MOST_ROUNDS,
     jsonrpc::{self, Raw, RequestId},
     meta,
     method::Method,
     result::{CacheHint, CacheScope, write_string},
+    task,
     tool::CallResult,
-    translate::{self, Failed, Listed, Shape},
+    translate::{self, Failed, Listed, Shape, UrlStep},
     visible::Visible,
 };
 use serde_json::json;
 
-use super::{Served, SessionCall};
+use super::{Served, SessionCall, tasks};
 use crate::{message, relay::NEWEST};
 
 /// The bridge does not know how long anything holds.
@@ -51,10 +53,18 @@ impl Served {
     }
 }
 
+/// What follows the answer of the server.
+pub(super) enum Answer {
+    /// The client's answer.
+    Text(Bytes),
+    /// Pages that the person has to visit first (MCP-X-36).
+    Steps(Vec<UrlStep>),
+}
+
 /// The answer to a call.
-pub(super) fn answer(call: &SessionCall, id: &RequestId, raw: &Raw) -> Bytes {
+pub(super) fn answer(call: &SessionCall, id: &RequestId, raw: &Raw) -> Answer {
     match raw.get("result") {
-        Some(result) => result_of(call, id, &result),
+        Some(result) => Answer::Text(result_of(call, id, &task::unrelated(&result))),
         None => error_of(call, id, &raw.get("error").unwrap_or(Raw::empty_object())),
     }
 }
@@ -114,7 +124,7 @@ fn list(call: &SessionCall, result: &Raw, member: &str, listed: Listed) -> Vec<u
     out
 }
 
-fn error_of(call: &SessionCall, id: &RequestId, error: &Raw) -> Bytes {
+fn error_of(call: &SessionCall, id: &RequestId, error: &Raw) -> Answer {
     let code = error
         .get("code")
         .and_then(|code| code.as_str().parse().ok());
@@ -126,33 +136,31 @@ fn error_of(call: &SessionCall, id: &RequestId, error: &Raw) -> Bytes {
             .unwrap_or_default(),
         data: error.get("data").filter(|data| !data.is_null()),
     };
-    let (from, can) = (call.served.revision, &call.can);
-    match translate::error(&error, call.method, from, NEWEST, can) {
-        Failed::Error(error, _) | Failed::Degraded(error) => message::error(Some(id), &error),
-        Failed::ToolFailure(text) => {
-            let failure = CallResult::failure(text);
-            let write = |out: &mut Vec<u8>| failure.write(NEWEST, &call.served.identity, out);
-            jsonrpc::response_with(id, 256, write).into()
-        }
-        Failed::Missing(required) => {
-            let data = json!({ "requiredCapabilities": required });
-            let error = RpcError {
-                code: -32021,
-                message: "Missing required client capability".to_owned(),
-                data: Raw::of(&data).ok(),
-            };
-            message::error(Some(id), &error)
-        }
-        Failed::Visible(shown) => visible(call, id, &shown),
-        // The person visits the page, and the client calls again.
-        Failed::Steps(steps) => {
-            let step = steps.into_iter().next();
-            let shown = step.map_or(Visible::Invalid, |step| Visible::BrowserStep {
-                message: step.message,
-                url: Some(step.url),
-            });
-            visible(call, id, &shown)
-        }
-        Failed::Renegotiate | Failed::Headers => visible(call, id, &Visible::Invalid),
+    if tasks::is_lost(call, &error) {
+        return Answer::Text(visible(call, id, &Visible::Lost));
     }
+    let (from, can) = (call.served.revision, &call.can);
+    Answer::Text(
+        match translate::error(&error, call.method, from, NEWEST, can) {
+            Failed::Error(error, _) | Failed::Degraded(error) => message::error(Some(id), &error),
+            Failed::ToolFailure(text) => {
+                let failure = CallResult::failure(text);
+                let write = |out: &mut Vec<u8>| failure.write(NEWEST, &call.served.identity, out);
+                jsonrpc::response_with(id, 256, write).into()
+            }
+            Failed::Missing(required) => {
+                let data = json!({ "requiredCapabilities": required });
+                let error = RpcError {
+                    code: -32021,
+                    message: "Missing required client capability".to_owned(),
+                    data: Raw::of(&data).ok(),
+                };
+                message::error(Some(id), &error)
+            }
+            Failed::Visible(shown) => visible(call, id, &shown),
+            Failed::Steps(steps) if call.rounds < MOST_ROUNDS => return Answer::Steps(steps),
+            Failed::Steps(_) => visible(call, id, &Visible::TooManyRounds),
+            Failed::Renegotiate | Failed::Headers => visible(call, id, &Visible::Invalid),
+        },
+    )
 }

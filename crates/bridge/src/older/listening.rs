@@ -8,7 +8,7 @@ use portolan_protocol::{
 use serde_json::json;
 
 use super::Older;
-use crate::message::{self, LineMessage, MessageBody};
+use crate::message::{self, LineMessage};
 
 impl Older {
     /// True if the server declared a flag of a capability.
@@ -56,12 +56,9 @@ impl Older {
         let Ok(params) = Raw::of(&json!({ "notifications": wanted })) else {
             return;
         };
-        let text = self
-            .0
-            .request(&id, Method::SubscriptionsListen, &params, None);
-        if let Ok(MessageBody::One(message)) = MessageBody::read(text) {
-            self.0.relay.take(message);
-        }
+        let (method, can) = (Method::SubscriptionsListen, &self.0.capabilities);
+        let text = self.0.request(&id, method, &params, can, &[]);
+        self.hand_over(text);
     }
 
     pub(super) fn acknowledged(&self) {

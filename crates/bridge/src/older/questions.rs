@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use portolan_protocol::{
     ask::{self, Asked},
     input_required::{InputRequired, MOST_ROUNDS},
@@ -25,11 +26,20 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Older {
     /// Asks the client what the server wants to know.
-    pub(super) async fn ask(&self, own: &RequestId, mut call: TranslatedCall, result: &Raw) {
-        let Ok(required) = InputRequired::read(result) else {
-            self.show(&call, &Visible::Invalid).await;
-            return;
-        };
+    pub(super) async fn ask(&self, own: &RequestId, call: TranslatedCall, result: &Raw) {
+        match InputRequired::read(result) {
+            Ok(required) => self.ask_for(own, call, required).await,
+            Err(_) => self.show(&call, &Visible::Invalid).await,
+        }
+    }
+
+    /// Asks the client, and goes on with the call when all answers are there.
+    pub(super) async fn ask_for(
+        &self,
+        own: &RequestId,
+        mut call: TranslatedCall,
+        required: InputRequired,
+    ) {
         if call.rounds >= MOST_ROUNDS {
             self.show(&call, &Visible::TooManyRounds).await;
             return;
@@ -41,45 +51,17 @@ impl Older {
                 state: required.state,
                 questions: Vec::new(),
             });
-            let this = self.clone();
-            let pause = PAUSE.saturating_mul(1 << rounds).min(LONGEST_PAUSE);
-            self.0.tasks.spawn(async move {
-                tokio::time::sleep(pause).await;
-                this.send(call);
-            });
+            self.send_later(call, PAUSE.saturating_mul(1 << rounds).min(LONGEST_PAUSE));
             return;
         }
-        let mut asked = Vec::new();
-        for (key, request) in &required.requests {
-            let id = self.state().new_id();
-            let made_up = portolan_keys::random::bytes::<16>().map(|bytes| {
-                bytes
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect::<String>()
-            });
-            let Ok(made_up) = made_up else {
-                self.show(&call, &Visible::Invalid).await;
+        let asked = match self.written(&mut call, &required) {
+            Ok(asked) => asked,
+            Err(visible) => {
+                self.cancel_task(&call);
+                self.show(&call, &visible).await;
                 return;
-            };
-            let context = Asked {
-                from: NEWEST,
-                to: self.0.revision,
-                capabilities: &self.0.can,
-                made_up_id: &made_up,
-            };
-            let question = match ask::question(request.method, &request.params, &context) {
-                Ok(question) => question.into_raw(),
-                Err(unaskable) => {
-                    self.show(&call, &Visible::from(unaskable)).await;
-                    return;
-                }
-            };
-            let url = question.get("elicitationId").and_then(|id| id.string());
-            call.urls.extend(url.filter(|url| *url == made_up));
-            let text = message::request(&id, request.method.name(), &question);
-            asked.push((id, key.clone(), text));
-        }
+            }
+        };
         call.round = Some(Round {
             state: required.state,
             questions: required
@@ -99,6 +81,32 @@ impl Older {
         for (_, _, text) in asked {
             self.0.out.write(text).await;
         }
+    }
+
+    /// The questions as requests to the client: id, key and text of each.
+    fn written(
+        &self,
+        call: &mut TranslatedCall,
+        required: &InputRequired,
+    ) -> Result<Vec<(RequestId, String, Bytes)>, Visible> {
+        let mut asked = Vec::new();
+        for (key, request) in &required.requests {
+            let id = self.state().new_id();
+            let made_up = portolan_keys::random::bytes::<16>().map_err(|_| Visible::Invalid)?;
+            let made_up: String = made_up.iter().map(|byte| format!("{byte:02x}")).collect();
+            let context = Asked {
+                from: NEWEST,
+                to: self.0.revision,
+                capabilities: &self.0.can,
+                made_up_id: &made_up,
+            };
+            let question = ask::question(request.method, &request.params, &context)?.into_raw();
+            let url = question.get("elicitationId").and_then(|id| id.string());
+            call.urls.extend(url.filter(|url| *url == made_up));
+            let text = message::request(&id, request.method.name(), &question);
+            asked.push((id, key.clone(), text));
+        }
+        Ok(asked)
     }
 
     /// An answer of the client. When all are there, the call goes on.
@@ -144,6 +152,7 @@ impl Older {
             Ok(()) => self.send(call),
             Err(visible) => {
                 self.withdraw(&own).await;
+                self.cancel_task(&call);
                 self.show(&call, &visible).await;
             }
         }

@@ -99,7 +99,7 @@ async fn refusal(answer: EgressStream) -> Option<Raw> {
 
 /// Reads an answer to `id`; other messages before it are passed on.
 async fn first_answer(answer: EgressStream, id: &RequestId, out: &Out) -> Result<Raw, BridgeFault> {
-    let is_answer = |message: &LineMessage| matches!(&message.sort, Sort::Response { id: Some(own) } if own == id);
+    let is_answer = |message: &LineMessage| message.answers(id);
     if is_json(&answer.headers) {
         let read = MessageBody::read(answer.whole().await?.body);
         let read = read.map_err(|_| BridgeFault::Invalid("what it sent is no message"))?;
@@ -266,9 +266,9 @@ impl RemoteSession {
         this
     }
 
-    /// Opens the session again, if it is still that of `generation`. The client does not notice: the
-    /// same capabilities, the same log level, the same subscriptions. `waits` for the GET stream, so
-    /// that no change is missed; its own reader does not.
+    /// Opens the session again, if it is still that of `generation`. The client does not notice:
+    /// the same capabilities, the same log level, the same subscriptions. `waits` for the GET
+    /// stream, so that no change is missed; its own reader does not.
     pub(super) async fn renew(&self, generation: u64, waits: bool) -> Result<(), BridgeFault> {
         let _one = self.0.renewing.lock().await;
         if self.seat().generation != generation {

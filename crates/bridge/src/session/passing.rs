@@ -1,4 +1,5 @@
-//! Messages of the server on their way to the client, and the resume of the streams that bring them.
+//! Messages of the server on their way to the client, and the resume of the streams that bring
+//! them.
 
 use portolan_net::egress::EgressStream;
 use portolan_protocol::jsonrpc::{Raw, RequestId};
@@ -65,7 +66,7 @@ impl RemoteSession {
         let Some(error) = raw.get("error") else {
             return;
         };
-        if self.waiting().client.remove(id) == Some(false) {
+        if self.settle(id) {
             let mut out = br#"{"jsonrpc":"2.0","id":"#.to_vec();
             id.write(&mut out);
             out.extend_from_slice(br#","error":"#);
@@ -78,7 +79,10 @@ impl RemoteSession {
     /// True if one of the requests has no answer yet and was not cancelled.
     fn is_open(&self, ids: &[RequestId]) -> bool {
         let waiting = self.waiting();
-        ids.iter().any(|id| waiting.client.get(id) == Some(&false))
+        ids.iter().any(|id| {
+            let request = waiting.client.get(id);
+            request.is_some_and(|request| !request.is_cancelled)
+        })
     }
 
     /// Reads the stream of a POST, and resumes it where that is possible.
@@ -204,7 +208,8 @@ impl RemoteSession {
                     return false;
                 }
                 // Late answers to cancelled requests, and doubles after a resume, end here.
-                waiting.client.remove(id) == Some(false)
+                let request = waiting.client.remove(id);
+                request.is_some_and(|request| !request.is_cancelled)
             }
         }
     }

@@ -75,14 +75,8 @@ impl RemoteSession {
                 false
             }
             Ok(answer) if answer.status == StatusCode::NOT_FOUND && seat.id.is_some() => {
-                // In a task of its own: this one ends when the session is a new one.
-                let (this, generation) = (self.clone(), seat.generation);
-                let renewal = self
-                    .0
-                    .wire
-                    .tasks
-                    .spawn(async move { this.renew(generation, true).await.is_ok() });
-                let _ = renewal.await;
+                // This task ends when the session is a new one.
+                let _ = self.renew_apart(seat.generation).await;
                 false
             }
             Ok(answer) => !answer.status.is_server_error(),

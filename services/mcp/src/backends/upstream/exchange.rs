@@ -9,6 +9,7 @@ use futures_util::{
     future::{AbortHandle, abortable},
     stream::FuturesUnordered,
 };
+use portolan_net::egress::EgressError;
 use portolan_protocol::{
     error::RpcError,
     input_required::MOST_ROUNDS,
@@ -31,11 +32,33 @@ use crate::{
 
 pub(crate) type Reply = (Revision, Result<Raw, RpcError>);
 
-/// Cancels the request at a legacy server, if the exchange is dropped before its answer (MCP-X-77,
-/// MCP-X-79).
+/// Cancels the request at a legacy server, if it is dropped before its answer (MCP-X-77, MCP-X-79).
+///
+/// It is made before the request is sent: a server may run the call for long before the head of its
+/// answer, and one that answers by a JSON body sends no head before the end.
 struct Cancelling<'a> {
     state: &'a Backends,
     running: Option<(Connection, RequestId)>,
+}
+
+impl<'a> Cancelling<'a> {
+    fn new(state: &'a Backends, connection: &Connection, id: RequestId) -> Self {
+        let running = Some((connection.clone(), id));
+        Self { state, running }
+    }
+
+    /// The server needs no cancellation after this error: it sent the error, or did not receive the
+    /// request. After a timeout the request is cancelled (MCP-L-12).
+    fn failed(&mut self, error: &UpstreamError) {
+        let is_timeout = match error {
+            UpstreamError::Timeout(_) => true,
+            UpstreamError::Egress(error) => matches!(error, EgressError::Timeout { .. }),
+            _ => false,
+        };
+        if !is_timeout {
+            self.running = None;
+        }
+    }
 }
 
 impl Drop for Cancelling<'_> {
@@ -132,11 +155,17 @@ pub(crate) async fn exchange(
             }
             _ => None,
         };
-        match connection.call(&request).await {
+        let id = portolan_upstream::new_id();
+        let mut cancelling = Cancelling::new(state, &connection, id.clone());
+        let called = connection.call_as(&id, &request).await;
+        if let Err(error) = &called {
+            cancelling.failed(error);
+        }
+        match called {
             Ok(exchange) => {
                 let from = connection.revision();
-                let outcome =
-                    follow(state, source, ask, (connection, exchange), subscriber).await?;
+                let running = (connection, exchange, cancelling);
+                let outcome = follow(state, source, ask, running, subscriber).await?;
                 return Ok((from, outcome));
             }
             // The request was not processed: repeated once, in a new session (MCP-X-7) or in the
@@ -190,16 +219,12 @@ async fn follow(
     state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
-    (connection, mut exchange): (Connection, Exchange),
+    (connection, mut exchange, mut cancelling): (Connection, Exchange, Cancelling<'_>),
     mut subscriber: Option<Subscriber>,
 ) -> Result<Result<Raw, RpcError>, NoConversation> {
     // MCP-X-24: a question while none is open begins a round. Those of modern clients are counted
     // where their call is suspended.
     let mut rounds = Rounds::default();
-    let mut cancelling = Cancelling {
-        state,
-        running: Some((connection.clone(), exchange.id().clone())),
-    };
     // Questions of the server that the client has open.
     let mut asking = FuturesUnordered::new();
     let mut questions: Vec<(RequestId, AbortHandle)> = Vec::new();
@@ -219,11 +244,7 @@ async fn follow(
                 // The server is silent because it waits for the client.
                 Err(UpstreamError::Timeout(_)) if !asking.is_empty() => continue,
                 Err(error) => {
-                    // After a timeout the request is cancelled at the server (MCP-L-12); other
-                    // errors came from the server.
-                    if !matches!(error, UpstreamError::Timeout(_)) {
-                        cancelling.running = None;
-                    }
+                    cancelling.failed(&error);
                     return Err(error.into());
                 }
             },
