@@ -48,14 +48,14 @@ pub enum AttachError {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct KeeperState {
     /// Connections by node. The number tells two connections to one node apart.
     held: BTreeMap<String, u64>,
     wanted: Vec<String>,
     count: u64,
 }
 
-impl State {
+impl KeeperState {
     fn is_complete(&self) -> bool {
         !self.held.is_empty() && self.wanted.iter().all(|node| self.held.contains_key(node))
     }
@@ -66,7 +66,7 @@ pub struct Keeper {
     dialler: Dialler,
     offer: Arc<OfferedServer>,
     figures: Arc<Figures>,
-    state: Mutex<State>,
+    state: Mutex<KeeperState>,
     changed: Notify,
     links: TaskTracker,
     /// Path of nodes of another kind, as the first answer names it.
@@ -103,7 +103,7 @@ impl Keeper {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KeeperState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,7 +184,7 @@ impl Keeper {
         }
     }
 
-    fn note(&self, state: &State) {
+    fn note(&self, state: &KeeperState) {
         let is_missing = |node: &&String| !state.held.contains_key(*node);
         let missing = state.wanted.iter().filter(is_missing).count();
         self.figures.nodes(self.is_first, state.held.len(), missing);
