@@ -9,6 +9,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::KeysError;
 use portolan_model::{
+    api_scope::ApiScope,
     factor::SecondFactor,
     member::{Action, Role},
 };
@@ -104,6 +105,59 @@ impl ConsoleError {
             "unauthenticated",
             "Please sign in.",
         )
+    }
+
+    /// 401: the bearer token is unknown, expired or revoked, or no token of the management API.
+    pub fn invalid_token() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "invalid_token",
+            "This token is not valid: it is unknown, expired or revoked, or it is not a token of the management API.",
+        )
+    }
+
+    /// 403: the token lacks a scope (API-5).
+    pub fn insufficient_scope(wanted: ApiScope) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "insufficient_scope",
+            format!("This needs the scope {wanted}. Make a token that has it."),
+        )
+        .details(serde_json::json!({ "scope": wanted }))
+    }
+
+    /// 403: tokens do not do this, whatever their scopes (API-6, API-7).
+    pub fn browser_only() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "browser_only",
+            "Tokens cannot do this. Sign in to the console and do it there.",
+        )
+    }
+
+    /// 403: a workspace token has no person (API-3).
+    pub fn person_only() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "person_only",
+            "A workspace token cannot do this. Use a personal token, or sign in to the console.",
+        )
+    }
+
+    /// 403: the sign-in behind a personal token does not meet the workspace's rule (API-4).
+    pub fn token_not_admitted(message: &'static str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "token_not_admitted", message)
+    }
+
+    /// 429: the token made too many requests (API-10).
+    pub fn over_rate(seconds: i64) -> Self {
+        let mut error = Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "over_rate",
+            "This token makes too many requests. Wait a moment and try again.",
+        );
+        error.retry_after = Some(seconds);
+        error
     }
 
     /// 403: the role may not do this.

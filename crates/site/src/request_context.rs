@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use axum::{extract::FromRequestParts, response::Response};
 use http::{header, request::Parts};
 use portolan_net::{client_ip, layers::Arrival};
-use portolan_storage::platform::audit::Origin;
+use portolan_storage::platform::audit::{Origin, OriginToken};
+
+use crate::presented_token::PresentedToken;
 
 /// Facts of the request for throttles, session rows and the audit log.
 #[derive(Debug, Clone)]
@@ -19,6 +21,8 @@ pub struct RequestContext {
     pub ua_label: Option<String>,
     /// The program's `User-Agent`, cut: for connection diagnostics alone (AUTH-X2).
     pub agent: Option<String>,
+    /// The token of the management API, if the request has one.
+    pub token: Option<OriginToken>,
 }
 
 impl RequestContext {
@@ -32,6 +36,7 @@ impl RequestContext {
         Origin {
             request_id: Some(self.request_id.clone()),
             ip_block: Some(self.ip_block()),
+            token: self.token.clone(),
         }
     }
 }
@@ -50,6 +55,10 @@ impl<S: Sync> FromRequestParts<S> for RequestContext {
             request_id: arrival.request_id().to_owned(),
             ua_label: agent.and_then(label),
             agent: agent.and_then(portolan_storage::platform::recorder::kept),
+            token: parts
+                .extensions
+                .get::<PresentedToken>()
+                .map(PresentedToken::origin),
         })
     }
 }

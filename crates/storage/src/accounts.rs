@@ -1,5 +1,6 @@
 //! People: sign-in, sessions, second factors, members, invitations and other providers.
 
+pub mod access_tokens;
 pub mod account_links;
 pub mod browser_sessions;
 pub mod email_changes;

@@ -44,6 +44,8 @@ pub enum Expired {
     AssertionIds,
     /// API keys that ended or were revoked: 400 d.
     ApiKeys,
+    /// Tokens of the management API that ended 400 days ago.
+    AccessTokens,
     /// Clients that registered themselves and were never allowed anything: 180 d. One that ever was
     /// stays for good, whatever became of it: no client repairs an id that is gone (AUTH-C11).
     Clients,
@@ -88,6 +90,7 @@ impl Expired {
         Self::WorkspaceHints,
         Self::AssertionIds,
         Self::ApiKeys,
+        Self::AccessTokens,
         Self::BrowserSessions,
         Self::UnverifiedUsers,
         Self::Mails,
@@ -197,6 +200,12 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
         Expired::ApiKeys => rows!(
             "api_keys",
             "tenant_id, id",
+            "coalesce(revoked_at, expires_at) < $1",
+            days(400)
+        ),
+        Expired::AccessTokens => rows!(
+            "access_tokens",
+            "id",
             "coalesce(revoked_at, expires_at) < $1",
             days(400)
         ),

@@ -10,11 +10,14 @@
     reason = "the macros of utoipa write full paths"
 )]
 
+pub mod access_tokens;
 pub mod api_keys;
 pub mod apps;
 pub mod arguments;
 pub mod attachments;
 pub mod audit;
+mod bearer;
+pub mod caller;
 pub mod calls;
 pub mod change;
 pub mod choices;
@@ -53,6 +56,7 @@ pub mod single_sign_on;
 pub(crate) mod source_rows;
 pub mod source_view;
 pub mod sources;
+pub mod token_scopes;
 pub mod tool_budget;
 pub mod tools;
 pub mod trash;
@@ -66,6 +70,7 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     http::header,
+    middleware,
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -93,6 +98,20 @@ const BODY_LIMIT: usize = 1024 * 1024;
 fn documented() -> OpenApiRouter<AuthState> {
     let api = OpenApiRouter::new()
         .routes(routes!(me::show_me))
+        .routes(routes!(
+            access_tokens::show_token,
+            access_tokens::revoke_token
+        ))
+        .routes(routes!(
+            access_tokens::list_personal_tokens,
+            access_tokens::create_personal_token
+        ))
+        .routes(routes!(access_tokens::revoke_personal_token))
+        .routes(routes!(
+            access_tokens::list_workspace_tokens,
+            access_tokens::create_workspace_token
+        ))
+        .routes(routes!(access_tokens::revoke_workspace_token))
         .routes(routes!(workspaces::create_workspace))
         .routes(routes!(
             workspaces::show_workspace,
@@ -325,6 +344,7 @@ pub fn router(state: &AuthState) -> Router<AuthState> {
         .layer(Compress.layer())
         .layer(Entrance::new(|fault| ConsoleError::from(fault).into_response()).layer())
         .layer(FetchSite::new([state.site.origin()]).layer())
+        .layer(middleware::from_fn_with_state(state.clone(), bearer::admit))
         .layer(
             SecurityHeaders::new(PageKind::Console, state.site.is_secure())
                 .no_store()

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access_tokens;
 mod account_pages;
 mod api_sign_in;
 mod breached;
