@@ -70,7 +70,7 @@ impl ApiScope {
         }
     }
 
-    /// What the scope permits, as one sentence.
+    /// The permission as one sentence.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::WorkspaceRead => "Read the workspace, its limits and its overview.",

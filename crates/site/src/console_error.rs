@@ -31,9 +31,24 @@ pub struct ConsoleError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The body of a refusal.
+/// The media type of a refusal (RFC 9457).
+pub const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// The body of a refusal: problem details (RFC 9457 §3.1), with one member more (API-12).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorAnswer {
+    /// `urn:portolan:problem:` and `error.code`.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:portolan:problem:not_found")]
+    kind: String,
+    /// The words of the status.
+    #[schema(value_type = String)]
+    title: &'static str,
+    /// The status.
+    status: u16,
+    /// The same text as `error.message`.
+    #[schema(value_type = String)]
+    detail: Cow<'static, str>,
     error: ErrorBody,
 }
 
@@ -158,6 +173,24 @@ impl ConsoleError {
         );
         error.retry_after = Some(seconds);
         error
+    }
+
+    /// 412: the object is not in the version that `If-Match` names (API-14).
+    pub fn version_differs() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "version_differs",
+            "The workspace changed meanwhile. Read it again, and repeat the change with its new version.",
+        )
+    }
+
+    /// 412: `If-Match` names a version of something that has none (API-14).
+    pub fn no_version() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "no_version",
+            "This has no version. Repeat the request without If-Match.",
+        )
     }
 
     /// 403: the role may not do this.
@@ -343,7 +376,15 @@ impl IntoResponse for ConsoleError {
                 .map(|source| source as &(dyn Error + 'static));
             tracing::error!(code = %self.body.code, error = source, "the console's API failed");
         }
-        let mut response = (self.status, Json(ErrorAnswer { error: *self.body })).into_response();
+        let answer = ErrorAnswer {
+            kind: format!("urn:portolan:problem:{}", self.body.code),
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            detail: self.body.message.clone(),
+            error: *self.body,
+        };
+        let mut response = (self.status, Json(answer)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, PROBLEM);
         if let Some(value) = self
             .retry_after
             .and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok())

@@ -54,7 +54,7 @@ impl Rates {
         }
     }
 
-    /// What the key's budget holds.
+    /// The number of requests that the key's budget still admits at once.
     pub fn left(&self, key: &str, now: Timestamp) -> u64 {
         let now = micros(now);
         let arrival = self.arrivals.get(key).map_or(now, |known| known.max(now));

@@ -329,8 +329,8 @@ impl Throttle {
         self.codes.give_back(&user.to_string()).await;
     }
 
-    /// Takes a request of a token of the management API. Returns how many it has left at once, as far
-    /// as this process knows (API-10).
+    /// Takes a request of a token of the management API. Returns the number that it still has at
+    /// once, as far as this process knows (API-10).
     pub async fn api_request(&self, token: AccessTokenId, now: Timestamp) -> Result<u64, TooEarly> {
         let key = token.to_string();
         self.api_requests.take(&key, now).await?;

@@ -5,6 +5,7 @@ pub mod account_links;
 pub mod browser_sessions;
 pub mod email_changes;
 pub mod endings;
+pub mod idempotent_requests;
 pub mod identities;
 pub mod identity_offers;
 pub mod invitations;

@@ -31,8 +31,8 @@ use crate::{caller::Caller, input::path_parameter};
 
 /// The workspace that `{ws}` names, as a member sees it.
 ///
-/// The extractor answers 401 without a session or token. It answers 404 for an unknown slug and for a
-/// workspace of strangers, byte for byte the same (AUTH-M2, CASE-106). It answers 403 with the page
+/// The extractor answers 401 without a session or token. It answers 404 for an unknown slug and for
+/// a workspace of strangers, byte for byte the same (AUTH-M2, CASE-106). It answers 403 with the page
 /// to visit if the session does not meet the workspace's rule (AUTH-L14). The role is read at each
 /// request (AUTH-S11).
 #[derive(Debug, Clone)]
@@ -83,8 +83,8 @@ impl Workspace {
         }
     }
 
-    /// Does the same for a setting of the workspace that gives nobody access. A token may change it:
-    /// its maker had a recent sign-in and chose the scope (API-8).
+    /// Does the same for a setting of the workspace that gives no access. A token may change it: its
+    /// maker had a recent sign-in and chose the scope (API-8).
     pub fn require_recent_or_token(
         &self,
         now: Timestamp,

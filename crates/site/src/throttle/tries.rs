@@ -137,7 +137,7 @@ impl Counted {
         })
     }
 
-    /// What the key's budget holds, as far as this process knows.
+    /// The number that the key's budget still admits at once, as far as this process knows.
     pub fn left(&self, key: &str, now: Timestamp) -> u64 {
         self.here.left(key, now)
     }

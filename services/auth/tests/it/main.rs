@@ -11,6 +11,7 @@ mod connect;
 mod console;
 mod console_routes;
 mod continuations;
+mod conventions;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
 mod default_server;
