@@ -55,3 +55,4 @@ python_venv v1
 python_venv v2
 python_venv oauth
 python_venv servers
+python_venv management

@@ -25,6 +25,7 @@ mod house;
 mod imports;
 mod keys;
 mod login;
+mod management_api;
 mod masks;
 mod matrix;
 mod newcomers;

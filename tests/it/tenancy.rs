@@ -37,6 +37,8 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::PUT, "/default-server".to_owned()),
         (Method::GET, "/prompts".to_owned()),
         (Method::GET, "/resources".to_owned()),
+        (Method::GET, "/access-tokens".to_owned()),
+        (Method::DELETE, format!("/access-tokens/tok_{random}")),
         (Method::GET, "/calls".to_owned()),
         (Method::GET, "/search?q=a".to_owned()),
         (Method::POST, "/servers/check".to_owned()),

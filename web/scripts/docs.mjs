@@ -12,6 +12,7 @@ const pages = [
   ['console', 'Use'],
   ['connect', 'Use'],
   ['attach', 'Use'],
+  ['api', 'Use'],
   ['bridge', 'Use'],
   ['guides/debug-a-connection', 'Use'],
   ['design/clients', 'Use'],

@@ -2,6 +2,8 @@ import { isObject } from './json-schema';
 
 /** Texts of the audit log's entries, by the code of the action. */
 const actions: Record<string, string> = {
+  'access_token.created': 'Access token created',
+  'access_token.revoked': 'Access token revoked',
   'api_key.created': 'API key created',
   'api_key.revoked': 'API key revoked',
   'client.allowed': 'AI client allowed',

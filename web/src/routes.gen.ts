@@ -11,8 +11,10 @@
 import { Route as rootRouteImport } from './routes/__root';
 import { Route as IndexRouteImport } from './routes/index';
 import { Route as DocsRouteRouteImport } from './routes/docs/route';
+import { Route as AccountAccessTokensRouteImport } from './routes/account/access-tokens';
 import { Route as DocsIndexRouteImport } from './routes/docs/index';
 import { Route as DocsSplatRouteImport } from './routes/docs/$';
+import { Route as DocsApiRouteImport } from './routes/docs/api';
 import { Route as WWsRouteRouteImport } from './routes/w.$ws/route';
 import { Route as WWsIndexRouteImport } from './routes/w.$ws/index';
 import { Route as WWsAppsRouteImport } from './routes/w.$ws/apps';
@@ -58,6 +60,11 @@ const DocsRouteRoute = DocsRouteRouteImport.update({
   path: '/docs',
   getParentRoute: () => rootRouteImport,
 } as any);
+const AccountAccessTokensRoute = AccountAccessTokensRouteImport.update({
+  id: '/account/access-tokens',
+  path: '/account/access-tokens',
+  getParentRoute: () => rootRouteImport,
+} as any);
 const DocsIndexRoute = DocsIndexRouteImport.update({
   id: '/',
   path: '/',
@@ -66,6 +73,11 @@ const DocsIndexRoute = DocsIndexRouteImport.update({
 const DocsSplatRoute = DocsSplatRouteImport.update({
   id: '/$',
   path: '/$',
+  getParentRoute: () => DocsRouteRoute,
+} as any);
+const DocsApiRoute = DocsApiRouteImport.update({
+  id: '/api',
+  path: '/api',
   getParentRoute: () => DocsRouteRoute,
 } as any);
 const WWsRouteRoute = WWsRouteRouteImport.update({
@@ -243,7 +255,9 @@ export interface FileRoutesByFullPath {
   '/': typeof IndexRoute;
   '/docs': typeof DocsRouteRouteWithChildren;
   '/w/$ws': typeof WWsRouteRouteWithChildren;
+  '/account/access-tokens': typeof AccountAccessTokensRoute;
   '/docs/$': typeof DocsSplatRoute;
+  '/docs/api': typeof DocsApiRoute;
   '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
@@ -281,7 +295,9 @@ export interface FileRoutesByFullPath {
 }
 export interface FileRoutesByTo {
   '/': typeof IndexRoute;
+  '/account/access-tokens': typeof AccountAccessTokensRoute;
   '/docs/$': typeof DocsSplatRoute;
+  '/docs/api': typeof DocsApiRoute;
   '/docs': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
@@ -322,7 +338,9 @@ export interface FileRoutesById {
   '/': typeof IndexRoute;
   '/docs': typeof DocsRouteRouteWithChildren;
   '/w/$ws': typeof WWsRouteRouteWithChildren;
+  '/account/access-tokens': typeof AccountAccessTokensRoute;
   '/docs/$': typeof DocsSplatRoute;
+  '/docs/api': typeof DocsApiRoute;
   '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
@@ -364,7 +382,9 @@ export interface FileRouteTypes {
     | '/'
     | '/docs'
     | '/w/$ws'
+    | '/account/access-tokens'
     | '/docs/$'
+    | '/docs/api'
     | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
@@ -402,7 +422,9 @@ export interface FileRouteTypes {
   fileRoutesByTo: FileRoutesByTo;
   to:
     | '/'
+    | '/account/access-tokens'
     | '/docs/$'
+    | '/docs/api'
     | '/docs'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
@@ -442,7 +464,9 @@ export interface FileRouteTypes {
     | '/'
     | '/docs'
     | '/w/$ws'
+    | '/account/access-tokens'
     | '/docs/$'
+    | '/docs/api'
     | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
@@ -483,6 +507,7 @@ export interface RootRouteChildren {
   IndexRoute: typeof IndexRoute;
   DocsRouteRoute: typeof DocsRouteRouteWithChildren;
   WWsRouteRoute: typeof WWsRouteRouteWithChildren;
+  AccountAccessTokensRoute: typeof AccountAccessTokensRoute;
 }
 
 declare module '@tanstack/react-router' {
@@ -501,6 +526,13 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof DocsRouteRouteImport;
       parentRoute: typeof rootRouteImport;
     };
+    '/account/access-tokens': {
+      id: '/account/access-tokens';
+      path: '/account/access-tokens';
+      fullPath: '/account/access-tokens';
+      preLoaderRoute: typeof AccountAccessTokensRouteImport;
+      parentRoute: typeof rootRouteImport;
+    };
     '/docs/': {
       id: '/docs/';
       path: '/';
@@ -513,6 +545,13 @@ declare module '@tanstack/react-router' {
       path: '/$';
       fullPath: '/docs/$';
       preLoaderRoute: typeof DocsSplatRouteImport;
+      parentRoute: typeof DocsRouteRoute;
+    };
+    '/docs/api': {
+      id: '/docs/api';
+      path: '/api';
+      fullPath: '/docs/api';
+      preLoaderRoute: typeof DocsApiRouteImport;
       parentRoute: typeof DocsRouteRoute;
     };
     '/w/$ws': {
@@ -758,11 +797,13 @@ declare module '@tanstack/react-router' {
 
 interface DocsRouteRouteChildren {
   DocsSplatRoute: typeof DocsSplatRoute;
+  DocsApiRoute: typeof DocsApiRoute;
   DocsIndexRoute: typeof DocsIndexRoute;
 }
 
 const DocsRouteRouteChildren: DocsRouteRouteChildren = {
   DocsSplatRoute: DocsSplatRoute,
+  DocsApiRoute: DocsApiRoute,
   DocsIndexRoute: DocsIndexRoute,
 };
 
@@ -850,6 +891,7 @@ const rootRouteChildren: RootRouteChildren = {
   IndexRoute: IndexRoute,
   DocsRouteRoute: DocsRouteRouteWithChildren,
   WWsRouteRoute: WWsRouteRouteWithChildren,
+  AccountAccessTokensRoute: AccountAccessTokensRoute,
 };
 export const routeTree = rootRouteImport
   ._addFileChildren(rootRouteChildren)

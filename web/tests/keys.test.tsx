@@ -35,6 +35,7 @@ const lists = (role: Schemas['Role'] = 'owner') => ({
   'GET /api/v1/me': { body: as(role) },
   [`GET ${base}/api-keys`]: { body: { items: [key] } },
   [`GET ${base}/service-accounts`]: { body: { items: [account] } },
+  [`GET ${base}/access-tokens`]: { body: { items: [] } },
   [`GET ${base}/servers`]: { body: { items: [] } },
 });
 const patient = { timeout: 20_000 };

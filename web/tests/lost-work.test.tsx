@@ -161,6 +161,7 @@ test('REVIEW-UX-BUG-3 and REVIEW-UX-BUG-8: Escape does not take a secret away, a
     'GET /api/v1/me': { body: me },
     [`GET ${base}/api-keys`]: { body: { items: [] } },
     [`GET ${base}/service-accounts`]: { body: { items: [] } },
+    [`GET ${base}/access-tokens`]: { body: { items: [] } },
     [`GET ${base}/servers`]: { body: { items: [] } },
     [`POST ${base}/api-keys`]: { status: 201, body: { key, secret: 'mcpk_secret' } },
   });
@@ -188,6 +189,7 @@ test('REVIEW-UX-BUG-3: Escape while a key is being created does not lose its sec
     'GET /api/v1/me': { body: me },
     [`GET ${base}/api-keys`]: { body: { items: [] } },
     [`GET ${base}/service-accounts`]: { body: { items: [] } },
+    [`GET ${base}/access-tokens`]: { body: { items: [] } },
     [`GET ${base}/servers`]: { body: { items: [] } },
     [`POST ${base}/api-keys`]: async () => {
       await answered;

@@ -30,12 +30,14 @@ pub enum Purpose {
     RecoveryCode,
     /// A sign-in between password and second factor.
     SignInStep,
+    /// Answers to requests of the management API, kept for their repetition (API-13).
+    IdempotentAnswer,
     /// Links to the page where a person connects an account at another service (MCP-EL-11).
     ConnectLink,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Credential,
         Self::SigningKey,
         Self::MailCode,
@@ -49,6 +51,7 @@ impl Purpose {
         Self::SecondFactor,
         Self::RecoveryCode,
         Self::SignInStep,
+        Self::IdempotentAnswer,
         Self::ConnectLink,
     ];
 
@@ -67,6 +70,7 @@ impl Purpose {
             Self::SecondFactor => "second-factor",
             Self::RecoveryCode => "recovery-code",
             Self::SignInStep => "sign-in-step",
+            Self::IdempotentAnswer => "idempotent-answer",
             Self::ConnectLink => "connect-link",
         }
     }

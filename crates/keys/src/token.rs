@@ -29,6 +29,12 @@ pub enum TokenForm {
     ApiKey,
     /// Key of a program that offers an attached server. Carries a CRC32 for the same reasons.
     Attach,
+    /// Token of the management API that acts as a person. Carries a CRC32 for the same reasons
+    /// (API-1).
+    PersonalToken,
+    /// Token of the management API that acts as a workspace. Carries a CRC32 for the same reasons
+    /// (API-1).
+    WorkspaceToken,
 }
 
 impl TokenForm {
@@ -43,13 +49,20 @@ impl TokenForm {
             Self::Link => "lnk_",
             Self::ApiKey => "mcpk_",
             Self::Attach => "mcpa_",
+            Self::PersonalToken => "ptlp_",
+            Self::WorkspaceToken => "ptlw_",
         }
     }
 
     const fn has_checksum(self) -> bool {
         matches!(
             self,
-            Self::Refresh | Self::ClientSecret | Self::ApiKey | Self::Attach
+            Self::Refresh
+                | Self::ClientSecret
+                | Self::ApiKey
+                | Self::Attach
+                | Self::PersonalToken
+                | Self::WorkspaceToken
         )
     }
 }
@@ -159,7 +172,7 @@ pub fn digests_equal(a: &Digest, b: &Digest) -> bool {
 mod tests {
     use super::*;
 
-    const FORMS: [TokenForm; 8] = [
+    const FORMS: [TokenForm; 10] = [
         TokenForm::Code,
         TokenForm::Refresh,
         TokenForm::ClientSecret,
@@ -168,6 +181,8 @@ mod tests {
         TokenForm::Link,
         TokenForm::ApiKey,
         TokenForm::Attach,
+        TokenForm::PersonalToken,
+        TokenForm::WorkspaceToken,
     ];
 
     #[test]
@@ -205,7 +220,7 @@ mod tests {
 
     #[test]
     fn k6_c17_a_changed_refresh_token_or_api_key_fails_its_checksum() {
-        for form in [TokenForm::Refresh, TokenForm::ApiKey, TokenForm::Attach] {
+        for form in FORMS.into_iter().filter(|form| form.has_checksum()) {
             let token = SecretToken::generate(form).unwrap();
             for at in form.prefix().len()..token.expose().len() {
                 let mut bytes = token.expose().as_bytes().to_vec();

@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
-use crate::id::{TenantId, UserId};
+use crate::id::{AccessTokenId, TenantId, UserId};
 
 /// Who acted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     /// A signed-in person.
     User(UserId),
+    /// A workspace token of the management API.
+    Token(AccessTokenId),
     /// No person is known yet: sign-up, a failed sign-in, a client at the token endpoint.
     Anonymous,
     /// The platform itself.

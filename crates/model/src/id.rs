@@ -186,6 +186,8 @@ kinds! {
     ServiceAccountKind, ServiceAccountId, "svc";
     /// An API key.
     ApiKeyKind, ApiKeyId, "key";
+    /// A token of the management API.
+    AccessTokenKind, AccessTokenId, "tok";
     /// A secret of an OAuth client.
     ClientSecretKind, ClientSecretId, "sec";
     /// A passkey of a person.

@@ -28,6 +28,7 @@
 //! | [`audit_chain`] | the chain of hashes over that |
 
 pub mod admission;
+pub mod api_scope;
 pub mod audit;
 pub mod audit_chain;
 pub mod client;

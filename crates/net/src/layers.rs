@@ -28,7 +28,7 @@ mod text;
 pub use self::coding::{Compress, accepted};
 pub use self::cors::{Cors, Origins};
 pub use self::entrance::{BODY_RATE, Entrance, EntranceFault};
-pub use self::fetch_site::FetchSite;
+pub use self::fetch_site::{FetchSite, HeaderCredential};
 pub use self::front::{AllowedHosts, Arrival, Front, Observe, Pause, RequestLine};
 pub use self::rule::{Hook, Rule, Ruled};
 pub use self::security::{CONSOLE_CSP, PageKind, SecurityHeaders};

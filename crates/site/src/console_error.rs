@@ -9,6 +9,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::KeysError;
 use portolan_model::{
+    api_scope::ApiScope,
     factor::SecondFactor,
     member::{Action, Role},
 };
@@ -30,9 +31,24 @@ pub struct ConsoleError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The body of a refusal.
+/// The media type of a refusal (RFC 9457).
+pub const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// The body of a refusal: problem details (RFC 9457 §3.1), with one member more (API-12).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorAnswer {
+    /// `urn:portolan:problem:` and `error.code`.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:portolan:problem:not_found")]
+    kind: String,
+    /// The words of the status.
+    #[schema(value_type = String)]
+    title: &'static str,
+    /// The status.
+    status: u16,
+    /// The same text as `error.message`.
+    #[schema(value_type = String)]
+    detail: Cow<'static, str>,
     error: ErrorBody,
 }
 
@@ -103,6 +119,77 @@ impl ConsoleError {
             StatusCode::UNAUTHORIZED,
             "unauthenticated",
             "Please sign in.",
+        )
+    }
+
+    /// 401: the bearer token is unknown, expired or revoked, or no token of the management API.
+    pub fn invalid_token() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "invalid_token",
+            "This token is not valid: it is unknown, expired or revoked, or it is not a token of the management API.",
+        )
+    }
+
+    /// 403: the token lacks a scope (API-5).
+    pub fn insufficient_scope(wanted: ApiScope) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "insufficient_scope",
+            format!("This needs the scope {wanted}. Make a token that has it."),
+        )
+        .details(serde_json::json!({ "scope": wanted }))
+    }
+
+    /// 403: tokens do not do this, whatever their scopes (API-6, API-7).
+    pub fn browser_only() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "browser_only",
+            "Tokens cannot do this. Sign in to the console and do it there.",
+        )
+    }
+
+    /// 403: a workspace token has no person (API-3).
+    pub fn person_only() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "person_only",
+            "A workspace token cannot do this. Use a personal token, or sign in to the console.",
+        )
+    }
+
+    /// 403: the sign-in behind a personal token does not meet the workspace's rule (API-4).
+    pub fn token_not_admitted(message: &'static str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "token_not_admitted", message)
+    }
+
+    /// 429: the token made too many requests (API-10).
+    pub fn over_rate(seconds: i64) -> Self {
+        let mut error = Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "over_rate",
+            "This token makes too many requests. Wait a moment and try again.",
+        );
+        error.retry_after = Some(seconds);
+        error
+    }
+
+    /// 412: the object is not in the version that `If-Match` names (API-14).
+    pub fn version_differs() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "version_differs",
+            "The workspace changed meanwhile. Read it again, and repeat the change with its new version.",
+        )
+    }
+
+    /// 412: `If-Match` names a version of something that has none (API-14).
+    pub fn no_version() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "no_version",
+            "This has no version. Repeat the request without If-Match.",
         )
     }
 
@@ -289,7 +376,15 @@ impl IntoResponse for ConsoleError {
                 .map(|source| source as &(dyn Error + 'static));
             tracing::error!(code = %self.body.code, error = source, "the console's API failed");
         }
-        let mut response = (self.status, Json(ErrorAnswer { error: *self.body })).into_response();
+        let answer = ErrorAnswer {
+            kind: format!("urn:portolan:problem:{}", self.body.code),
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            detail: self.body.message.clone(),
+            error: *self.body,
+        };
+        let mut response = (self.status, Json(answer)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, PROBLEM);
         if let Some(value) = self
             .retry_after
             .and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok())

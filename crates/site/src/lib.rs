@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`config`], [`state`], [`oauth_parts`] | settings, and the state of every handler |
 //! | [`request_context`], [`browser`], [`session`] | facts of a request: address, browser, person |
+//! | [`presented_token`] | the token of the management API that a request has |
 //! | [`forms`], [`pages`], [`target`] | form tokens, server-rendered HTML, continuations |
 //! | [`console_error`] | error answers of the JSON API |
 //! | [`access_policy`] | what a workspace requires of a session |
@@ -28,6 +29,7 @@ pub mod mail;
 pub mod names;
 pub mod oauth_parts;
 pub mod pages;
+pub mod presented_token;
 pub mod rate;
 pub mod readers;
 pub mod request_context;

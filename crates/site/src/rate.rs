@@ -54,6 +54,14 @@ impl Rates {
         }
     }
 
+    /// The number of requests that the key's budget still admits at once.
+    pub fn left(&self, key: &str, now: Timestamp) -> u64 {
+        let now = micros(now);
+        let arrival = self.arrivals.get(key).map_or(now, |known| known.max(now));
+        let full = now + self.rate.burst() * self.rate.interval_us();
+        full.saturating_sub(arrival) / self.rate.interval_us()
+    }
+
     /// Counts one that another budget admitted, down to an empty budget.
     pub fn note(&self, key: &str, now: Timestamp) {
         let now = micros(now);
@@ -83,8 +91,9 @@ mod tests {
             per: Duration::seconds(30),
         });
         let start = Timestamp::UNIX_EPOCH;
-        for _ in 0..3 {
+        for left in [2, 1, 0] {
             assert_eq!(rates.take("a", start), Ok(()));
+            assert_eq!(rates.left("a", start), left);
         }
         assert_eq!(rates.take("a", start), Err(Duration::seconds(10)));
         assert_eq!(rates.take("b", start), Ok(()), "another key has its own");

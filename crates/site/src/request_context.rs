@@ -3,9 +3,11 @@
 use std::net::IpAddr;
 
 use axum::{extract::FromRequestParts, response::Response};
-use http::{header, request::Parts};
+use http::{HeaderMap, header, request::Parts};
 use portolan_net::{client_ip, layers::Arrival};
-use portolan_storage::platform::audit::Origin;
+use portolan_storage::platform::audit::{Origin, OriginToken};
+
+use crate::presented_token::PresentedToken;
 
 /// Facts of the request for throttles, session rows and the audit log.
 #[derive(Debug, Clone)]
@@ -19,6 +21,11 @@ pub struct RequestContext {
     pub ua_label: Option<String>,
     /// The program's `User-Agent`, cut: for connection diagnostics alone (AUTH-X2).
     pub agent: Option<String>,
+    /// The token of the management API, if the request has one.
+    pub token: Option<OriginToken>,
+    /// The versions of `If-Match`; `None` without the header, or for `*`. Another text is no
+    /// version of anything.
+    pub if_match: Option<Vec<String>>,
 }
 
 impl RequestContext {
@@ -32,6 +39,7 @@ impl RequestContext {
         Origin {
             request_id: Some(self.request_id.clone()),
             ip_block: Some(self.ip_block()),
+            token: self.token.clone(),
         }
     }
 }
@@ -50,8 +58,25 @@ impl<S: Sync> FromRequestParts<S> for RequestContext {
             request_id: arrival.request_id().to_owned(),
             ua_label: agent.and_then(label),
             agent: agent.and_then(portolan_storage::platform::recorder::kept),
+            token: parts
+                .extensions
+                .get::<PresentedToken>()
+                .map(PresentedToken::origin),
+            if_match: if_match(&parts.headers),
         })
     }
+}
+
+/// The entity tags of `If-Match` (RFC 9110 §13.1.1), as they are written.
+fn if_match(headers: &HeaderMap) -> Option<Vec<String>> {
+    let mut tags = Vec::new();
+    let mut lines = headers.get_all(header::IF_MATCH).iter().peekable();
+    lines.peek()?;
+    for line in lines {
+        let text = line.to_str().unwrap_or_default();
+        tags.extend(text.split(',').map(|tag| tag.trim().to_owned()));
+    }
+    (!tags.iter().any(|tag| tag == "*")).then_some(tags)
 }
 
 /// Browser and system of a user agent, from fixed lists. No text of the request is stored.

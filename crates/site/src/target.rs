@@ -35,12 +35,15 @@ pub enum AccountPage {
     SignIn,
     /// Passkeys.
     Passkeys,
+    /// Tokens of the management API.
+    AccessTokens,
     /// Deletion of the account.
     Delete,
 }
 
 impl AccountPage {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
+        Self::AccessTokens,
         Self::Overview,
         Self::Delete,
         Self::Password,
@@ -65,6 +68,7 @@ impl AccountPage {
             Self::Linked => "/account/linked",
             Self::SignIn => "/account/sign-in",
             Self::Passkeys => "/account/passkeys",
+            Self::AccessTokens => "/account/access-tokens",
             Self::Delete => "/account/delete",
         }
     }

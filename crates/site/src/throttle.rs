@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use portolan_keys::{Keys, Purpose};
 use portolan_model::{
     Timestamp,
-    id::{TenantId, UserId},
+    id::{AccessTokenId, TenantId, UserId},
 };
 use time::Duration;
 
@@ -89,6 +89,12 @@ const HINTS: Budget = Budget {
     per: Duration::days(1),
 };
 
+/// Requests of one token of the management API (API-10).
+pub const API_REQUESTS: Budget = Budget {
+    burst: 300,
+    per: Duration::minutes(1),
+};
+
 /// The budgets, counted over all nodes.
 #[derive(Debug)]
 pub struct Throttle {
@@ -107,6 +113,7 @@ pub struct Throttle {
     joins_an_hour: Counted,
     joins_a_day: Counted,
     looks: Counted,
+    api_requests: Counted,
 }
 
 /// The error for an empty budget, with the time to wait.
@@ -205,6 +212,7 @@ impl Throttle {
             joins_a_day: count("auth:joins_a_day", JOINS_A_DAY),
             looks: count("auth:looks", LOOKS),
             challenges: count("auth:challenges", CHALLENGES),
+            api_requests: count("auth:api_requests", API_REQUESTS),
         }
     }
 
@@ -319,6 +327,14 @@ impl Throttle {
     /// Gives a right code back to the budget.
     pub async fn second_factor_was_right(&self, user: UserId) {
         self.codes.give_back(&user.to_string()).await;
+    }
+
+    /// Takes a request of a token of the management API. Returns the number that it still has at
+    /// once, as far as this process knows (API-10).
+    pub async fn api_request(&self, token: AccessTokenId, now: Timestamp) -> Result<u64, TooEarly> {
+        let key = token.to_string();
+        self.api_requests.take(&key, now).await?;
+        Ok(self.api_requests.left(&key, now))
     }
 
     fn is_exempt(&self, ip: IpAddr) -> bool {

@@ -1,9 +1,11 @@
 //! People: sign-in, sessions, second factors, members, invitations and other providers.
 
+pub mod access_tokens;
 pub mod account_links;
 pub mod browser_sessions;
 pub mod email_changes;
 pub mod endings;
+pub mod idempotent_requests;
 pub mod identities;
 pub mod identity_offers;
 pub mod invitations;

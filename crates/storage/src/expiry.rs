@@ -4,7 +4,10 @@
 use portolan_model::Timestamp;
 use time::Duration;
 
-use crate::{StorageError, SystemTx, platform::connect_events, registry::trash};
+use crate::{
+    StorageError, SystemTx, accounts::idempotent_requests, platform::connect_events,
+    registry::trash,
+};
 
 /// Rows that one statement removes at most.
 const BATCH: i64 = 1000;
@@ -44,6 +47,10 @@ pub enum Expired {
     AssertionIds,
     /// API keys that ended or were revoked: 400 d.
     ApiKeys,
+    /// Tokens of the management API that ended 400 days ago.
+    AccessTokens,
+    /// Answers to requests with a key: 24 h.
+    IdempotentRequests,
     /// Clients that registered themselves and were never allowed anything: 180 d. One that ever was
     /// stays for good, whatever became of it: no client repairs an id that is gone (AUTH-C11).
     Clients,
@@ -88,6 +95,8 @@ impl Expired {
         Self::WorkspaceHints,
         Self::AssertionIds,
         Self::ApiKeys,
+        Self::AccessTokens,
+        Self::IdempotentRequests,
         Self::BrowserSessions,
         Self::UnverifiedUsers,
         Self::Mails,
@@ -199,6 +208,18 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             "tenant_id, id",
             "coalesce(revoked_at, expires_at) < $1",
             days(400)
+        ),
+        Expired::AccessTokens => rows!(
+            "access_tokens",
+            "id",
+            "coalesce(revoked_at, expires_at) < $1",
+            days(400)
+        ),
+        Expired::IdempotentRequests => rows!(
+            "idempotent_requests",
+            "token_id, key_digest",
+            "started_at < $1",
+            idempotent_requests::KEPT
         ),
         Expired::Clients => rows!(
             "oauth_clients",

@@ -477,7 +477,7 @@ pub async fn sync(
     tenant: TenantId,
     source: SourceId,
     why: Why<'_>,
-    by: Actor,
+    (by, origin): (Actor, &audit::Origin),
 ) -> Result<Synced, SyncError> {
     let mut tx = state.store.tenant(tenant).await?;
     let (Some(row), Some(_)) = (
@@ -591,7 +591,7 @@ pub async fn sync(
         outcome: Outcome::Ok,
         detail: json!({ "changes": changes.len() }),
     };
-    audit::record(&mut tx, &event, &audit::Origin::default(), now).await?;
+    audit::record(&mut tx, &event, origin, now).await?;
     tx.commit().await?;
     Ok(Synced::Applied(changes))
 }
@@ -643,7 +643,8 @@ async fn look_after(
     state: &AuthState,
     (tenant, source): (TenantId, SourceId),
 ) -> (TenantId, SourceId) {
-    match sync(state, tenant, source, Why::Look, Actor::System).await {
+    let by = (Actor::System, &audit::Origin::default());
+    match sync(state, tenant, source, Why::Look, by).await {
         Ok(Synced::Same) | Err(SyncError::Unknown) => {}
         Ok(Synced::Applied(changes)) => {
             tracing::info!(tenant.id = %tenant, source.id = %source, changes = changes.len(), "an upstream server changed");

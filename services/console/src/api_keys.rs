@@ -106,7 +106,7 @@ pub(crate) async fn list_api_keys(
     workspace: Workspace,
 ) -> Result<Json<Listing<ApiKey>>, ConsoleError> {
     workspace.require(Action::Read)?;
-    let own = (!workspace.role.may(Action::Administer)).then_some(workspace.session.user);
+    let own = workspace.own_unless_admin()?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let keys = api_keys::list(&mut tx, workspace.id, own, state.now()).await?;
     Ok(Json(Listing::whole(
@@ -188,7 +188,7 @@ pub(crate) async fn create_api_key(
         .field("days"));
     }
     let now = state.now();
-    let me = workspace.session.user;
+    let me = workspace.caller.browser()?.user;
     let resource = resource_of(&state, &workspace, new.server_id).await?;
     let holder = match new.service_account_id {
         None => Subject::User(me),
@@ -288,7 +288,7 @@ pub(crate) async fn revoke_api_key(
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Read)?;
     let now = state.now();
-    let own = (!workspace.role.may(Action::Administer)).then_some(workspace.session.user);
+    let own = workspace.own_unless_admin()?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     api_keys::revoke(&mut tx, workspace.id, id, own, now)
         .await?

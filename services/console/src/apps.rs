@@ -64,7 +64,7 @@ pub(crate) async fn list_connected_apps(
 ) -> Result<Json<Listing<ConnectedApp>>, ConsoleError> {
     workspace.require(Action::Read)?;
     let mut tx = state.store.system(Reason::OAuth).await?;
-    let apps = connected_apps::list(&mut tx, visible(&workspace), state.now()).await?;
+    let apps = connected_apps::list(&mut tx, visible(&workspace)?, state.now()).await?;
     let items = apps.into_iter().map(|app| ConnectedApp {
         id: app.grant,
         name: app.client_name,
@@ -97,7 +97,7 @@ pub(crate) async fn disconnect_app(
     let now = state.now();
     let which = Which {
         grant: Some(id),
-        ..visible(&workspace)
+        ..visible(&workspace)?
     };
     let mut tx = state.store.system(Reason::OAuth).await?;
     let app = connected_apps::list(&mut tx, which, now).await?.pop();
@@ -114,10 +114,10 @@ pub(crate) async fn disconnect_app(
 }
 
 /// The grants that the person may see and revoke.
-fn visible(workspace: &Workspace) -> Which {
-    Which {
+fn visible(workspace: &Workspace) -> Result<Which, ConsoleError> {
+    Ok(Which {
         tenant: Some(workspace.id),
-        user: (!workspace.role.may(Action::Administer)).then_some(workspace.session.user),
+        user: workspace.own_unless_admin()?,
         ..Which::default()
-    }
+    })
 }

@@ -172,7 +172,7 @@ pub(crate) async fn add_attachment(
     let key = NewKey {
         digest: &secret.digest(),
         hint: secret.hint(),
-        created_by: editor.workspace.session.user,
+        created_by: editor.workspace.caller.user(),
     };
     let inserted = attachments::insert(&mut tx, new.id, name, &key, editor.now).await;
     inserted.map_err(|error| {
@@ -251,7 +251,7 @@ pub(crate) async fn replace_attachment_key(
     let key = NewKey {
         digest: &secret.digest(),
         hint: secret.hint(),
-        created_by: workspace.session.user,
+        created_by: workspace.caller.user(),
     };
     if !attachments::replace_key(&mut tx, id, &key, now).await? {
         return Err(not_attached());

@@ -22,17 +22,29 @@ use utoipa::ToSchema;
 
 use crate::workspace::Workspace;
 
-/// Raises the registry's revision, writes the audit entry, and commits.
+/// Raises the registry's revision, writes the audit entry, and commits. 412 if the request names
+/// another revision than the one before (API-14): the row of the tenant is locked from here on, so
+/// of two changes with one version the second is refused.
 pub(crate) async fn commit(
     mut tx: TenantTx,
     context: &RequestContext,
     now: OffsetDateTime,
     event: &Event,
 ) -> Result<(), ConsoleError> {
-    registry_news::changed(&mut tx).await?;
+    let revision = registry_news::changed(&mut tx).await?;
+    if let Some(wanted) = &context.if_match
+        && !wanted.contains(&entity_tag(revision - 1))
+    {
+        return Err(ConsoleError::version_differs());
+    }
     audit::record(&mut tx, event, &context.origin(), now).await?;
     tx.commit().await?;
     Ok(())
+}
+
+/// The version of everything in a registry at a revision (RFC 9110 §8.8.3).
+pub(crate) fn entity_tag(revision: i64) -> String {
+    format!("\"r{revision}\"")
 }
 
 /// A member who may edit the registry, with the facts of the request. The extractor answers 403 for

@@ -435,7 +435,7 @@ async fn decide(
     let mut tx = state.store.system(Reason::Workspaces).await?;
     client_admission::take_turn(&mut tx, workspace.id).await?;
     let rule = client_admission::rule(&mut tx, workspace.id).await?;
-    let by = workspace.session.user;
+    let by = workspace.caller.user();
     let before =
         client_admission::decide(&mut tx, workspace.id, client.id, decision, by, now).await?;
     let is_admitted = admission::judge(client, workspace.id, rule, decision) == Admission::Admitted;

@@ -42,7 +42,7 @@ pub(crate) async fn choose_default_server(
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
     // Tokens and keys that name no server open the default one.
-    workspace.require_recent(state.now(), ConsolePage::Servers)?;
+    workspace.require_recent_or_token(state.now(), ConsolePage::Servers)?;
     let unknown = || ConsoleError::not_found("this server");
     let mut tx = state.store.tenant(workspace.id).await?;
     let all = servers::list(&mut tx).await?;

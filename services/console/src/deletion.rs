@@ -103,6 +103,7 @@ pub(crate) async fn delete_workspace(
         return Err(ConsoleError::owners_only());
     }
     workspace.require_recent(now, ConsolePage::Settings)?;
+    let session = workspace.caller.browser()?;
     if typed.slug.trim() != workspace.slug.as_str() {
         let message = format!("Type {} to delete it.", workspace.slug);
         return Err(ConsoleError::invalid("slug_differs", message).field("slug"));
@@ -126,7 +127,7 @@ pub(crate) async fn delete_workspace(
         let letter = mail::texts::workspace_deleted(
             &owner.display_name,
             &workspace.name,
-            &workspace.session.display_name,
+            &session.display_name,
             &delete_after.date().to_string(),
             &state.site.url("/?create=true"),
         );

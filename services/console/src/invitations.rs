@@ -129,6 +129,7 @@ pub(crate) async fn invite(
     })?;
     let now = state.now();
     workspace.require_recent(now, ConsolePage::Members)?;
+    let session = workspace.caller.browser()?;
     let account = AccountKey::new(&state.keys, address.normalised());
     if state.throttle.mail(&account, now).await.is_err() {
         return Err(ConsoleError::new(
@@ -161,18 +162,13 @@ pub(crate) async fn invite(
         address: &address,
         role: new.role,
         digest: &token.digest(),
-        inviter: workspace.session.user,
+        inviter: session.user,
     };
     let sent_again = invitations::open(&mut tx, &invitation, now).await?;
     let link = state
         .site
         .url(&format!("/invitations?token={}", token.expose()));
-    let letter = mail::texts::invitation(
-        &workspace.name,
-        &workspace.session.display_name,
-        new.role,
-        &link,
-    );
+    let letter = mail::texts::invitation(&workspace.name, &session.display_name, new.role, &link);
     let mail = mail::queue(&mut tx, address.as_typed(), &letter, now).await?;
     let notices = if new.role.may(Action::Administer) {
         let whom = address.as_typed();
@@ -200,7 +196,7 @@ pub(crate) async fn invite(
         id,
         email: address.as_typed().to_owned(),
         role: new.role,
-        invited_by: workspace.session.display_name.clone(),
+        invited_by: session.display_name.clone(),
         created_at: now,
         expires_at: now + invitations::LIFE,
     };

@@ -10,11 +10,14 @@
     reason = "the macros of utoipa write full paths"
 )]
 
+pub mod access_tokens;
 pub mod api_keys;
 pub mod apps;
 pub mod arguments;
 pub mod attachments;
 pub mod audit;
+mod bearer;
+pub mod caller;
 pub mod calls;
 pub mod change;
 pub mod choices;
@@ -28,8 +31,10 @@ pub mod credential_tests;
 pub mod credentials;
 pub mod default_server;
 pub mod deletion;
+mod document;
 pub(crate) mod hand_made_forms;
 pub mod hand_made_tools;
+mod idempotency;
 pub mod imports;
 pub mod input;
 pub mod invitations;
@@ -53,11 +58,13 @@ pub mod single_sign_on;
 pub(crate) mod source_rows;
 pub mod source_view;
 pub mod sources;
+pub mod token_scopes;
 pub mod tool_budget;
 pub mod tools;
 pub mod trash;
 pub mod trial;
 pub mod upstreams;
+mod versions;
 pub mod workspace;
 pub mod workspaces;
 mod written_items;
@@ -66,6 +73,7 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     http::header,
+    middleware,
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -93,6 +101,20 @@ const BODY_LIMIT: usize = 1024 * 1024;
 fn documented() -> OpenApiRouter<AuthState> {
     let api = OpenApiRouter::new()
         .routes(routes!(me::show_me))
+        .routes(routes!(
+            access_tokens::show_token,
+            access_tokens::revoke_token
+        ))
+        .routes(routes!(
+            access_tokens::list_personal_tokens,
+            access_tokens::create_personal_token
+        ))
+        .routes(routes!(access_tokens::revoke_personal_token))
+        .routes(routes!(
+            access_tokens::list_workspace_tokens,
+            access_tokens::create_workspace_token
+        ))
+        .routes(routes!(access_tokens::revoke_workspace_token))
         .routes(routes!(workspaces::create_workspace))
         .routes(routes!(
             workspaces::show_workspace,
@@ -251,20 +273,14 @@ pub fn openapi() -> OpenApi {
     schemas.push((ErrorAnswer::name().into_owned(), ErrorAnswer::schema()));
     components.schemas.extend(schemas);
     for item in document.paths.paths.values_mut() {
-        let operations = [
-            &mut item.get,
-            &mut item.put,
-            &mut item.post,
-            &mut item.patch,
-            &mut item.delete,
-        ];
-        for operation in operations.into_iter().flatten() {
+        for (_, operation) in document::operations(item) {
             operation
                 .responses
                 .responses
                 .insert("default".to_owned(), RefOr::T(refusals()));
         }
     }
+    document::complete(&mut document);
     document.extensions = Some(Extensions::from_iter([("x-roles", roles())]));
     document
 }
@@ -291,9 +307,9 @@ fn frame() -> OpenApi {
     OpenApiBuilder::new()
         .info(
             InfoBuilder::new()
-                .title("Portolan console API")
+                .title("Portolan management API")
                 .version("1")
-                .description(Some("What the console is made of. Signed in by the session cookie; other origins are refused."))
+                .description(Some("What the console is made of, open to programs with a token. A browser signs in by the session cookie; other origins are refused."))
                 .build(),
         )
         .components(Some(components))
@@ -305,7 +321,7 @@ fn refusals() -> DocumentedResponse {
     ResponseBuilder::new()
         .description("A refusal: what is wrong, and what to do.")
         .content(
-            "application/json",
+            "application/problem+json",
             ContentBuilder::new()
                 .schema(Some(Ref::from_schema_name(ErrorAnswer::name())))
                 .build(),
@@ -318,13 +334,22 @@ fn refusals() -> DocumentedResponse {
 pub fn router(state: &AuthState) -> Router<AuthState> {
     let (router, _) = documented().split_for_parts();
     router
-        .route("/api/v1/openapi.json", get(document))
+        .route("/api/v1/openapi.json", get(whole_document))
         .route("/api/v1/{*rest}", axum::routing::any(unknown_path))
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            versions::versioned,
+        ))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            idempotency::once,
+        ))
         .layer(Compress.layer())
         .layer(Entrance::new(|fault| ConsoleError::from(fault).into_response()).layer())
         .layer(FetchSite::new([state.site.origin()]).layer())
+        .layer(middleware::from_fn_with_state(state.clone(), bearer::admit))
         .layer(
             SecurityHeaders::new(PageKind::Console, state.site.is_secure())
                 .no_store()
@@ -332,7 +357,7 @@ pub fn router(state: &AuthState) -> Router<AuthState> {
         )
 }
 
-async fn document() -> Response {
+async fn whole_document() -> Response {
     match openapi().to_json() {
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => ConsoleError::internal("openapi document", error).into_response(),

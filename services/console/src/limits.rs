@@ -243,7 +243,7 @@ pub(crate) async fn change_limits(
         }
     }
     let now = state.now();
-    workspace.require_recent(now, ConsolePage::Limits)?;
+    workspace.require_recent_or_token(now, ConsolePage::Limits)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let own = limits::own(&mut tx).await?;
     let mut changed = Map::new();

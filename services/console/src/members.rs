@@ -122,7 +122,8 @@ pub(crate) async fn change_member(
     if !change.role.may(Action::CallTools) {
         ended = disconnect(&mut tx, workspace.id, user, "role_changed", now).await?;
     }
-    for event in revocation::keys_ended(&ended, workspace.session.user, "role_changed") {
+    let by = workspace.caller.browser()?.user;
+    for event in revocation::keys_ended(&ended, by, "role_changed") {
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     publish(&mut tx, workspace.id, user, epoch, now).await?;
@@ -166,7 +167,8 @@ pub(crate) async fn remove_member(
     context: RequestContext,
 ) -> Result<StatusCode, ConsoleError> {
     let now = state.now();
-    let leaves = user == workspace.session.user;
+    let by = workspace.caller.browser()?.user;
+    let leaves = user == by;
     if !leaves {
         workspace.require(Action::Administer)?;
     }
@@ -181,7 +183,7 @@ pub(crate) async fn remove_member(
         .await?
         .ok_or_else(|| ConsoleError::not_found("this member"))?;
     let ended = disconnect(&mut tx, workspace.id, user, "member_removed", now).await?;
-    for event in revocation::keys_ended(&ended, workspace.session.user, "member_removed") {
+    for event in revocation::keys_ended(&ended, by, "member_removed") {
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     publish(&mut tx, workspace.id, user, epoch, now).await?;
@@ -234,14 +236,15 @@ pub(crate) async fn tell_owners(
     whom: &str,
     role: Role,
 ) -> Result<Vec<Mail>, ConsoleError> {
+    let session = workspace.caller.browser()?;
     let owners = members::list(tx, workspace.id).await?;
     let link = state.site.url(&format!("/w/{}/members", workspace.slug));
     let mut notices = Vec::new();
     for owner in owners {
-        if owner.role != Role::Owner || owner.user == workspace.session.user {
+        if owner.role != Role::Owner || owner.user == session.user {
             continue;
         }
-        let by = &workspace.session.display_name;
+        let by = &session.display_name;
         let letter = mail::texts::stronger_role(
             &owner.display_name,
             &workspace.name,

@@ -377,7 +377,7 @@ pub(crate) async fn change_registered_client(
     if let Some(enabled) = change.enabled.filter(|enabled| *enabled != client.enabled) {
         workspace.require_recent_to_switch(enabled, now, ConsolePage::Clients)?;
         let decision = (!enabled).then_some(ClientDecision::Blocked);
-        let by = workspace.session.user;
+        let by = workspace.caller.user();
         client_admission::decide(&mut tx, workspace.id, id, decision, by, now).await?;
         let action = if enabled {
             "registered_client.enabled"

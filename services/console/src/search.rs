@@ -2,6 +2,7 @@
 
 use axum::{Json, extract::State};
 use portolan_model::{
+    api_scope::ApiScope,
     id::{
         ApiKeyId, ClientId, PromptId, ResourceId, ServerId, ServiceAccountId, SourceId, ToolId,
         UserId,
@@ -124,14 +125,19 @@ pub(crate) async fn search_workspace(
     let mut tx = state.store.tenant(workspace.id).await?;
     let mut found = search::registry(&mut tx, &words).await?;
     drop(tx);
+    if !workspace.caller.has(ApiScope::AccessRead) {
+        return Ok(Json(listing(found)));
+    }
     let people = PeopleSearch {
         tenant: workspace.id,
-        person: workspace.session.user,
+        person: workspace.caller.user(),
         is_admin: workspace.role.may(Action::Administer),
     };
     let mut tx = state.store.system(Reason::Workspaces).await?;
     found.extend(search::people(&mut tx, people, &words, state.now()).await?);
-    Ok(Json(Listing::whole(
-        found.into_iter().map(SearchResult::from).collect(),
-    )))
+    Ok(Json(listing(found)))
+}
+
+fn listing(found: Vec<Found>) -> Listing<SearchResult> {
+    Listing::whole(found.into_iter().map(SearchResult::from).collect())
 }

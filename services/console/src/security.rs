@@ -94,15 +94,16 @@ pub(crate) async fn change_security(
     workspace.require(Action::Administer)?;
     let now = state.now();
     workspace.require_recent(now, ConsolePage::Security)?;
+    let session = workspace.caller.browser()?;
     let rule = change.second_factor;
     if rule == SecondFactor::Passkey && state.site.passkeys().is_none() {
         let message = "Passkeys cannot be used here, because this service is reached by an address and not by a name.";
         return Err(ConsoleError::invalid("passkeys_impossible", message).field("second_factor"));
     }
     // Without this check, an admin who does not meet the new rule would be locked out at once.
-    if !rule.is_met_by(&workspace.session.amr) {
+    if !rule.is_met_by(&session.amr) {
         let mut tx = state.store.system(Reason::Workspaces).await?;
-        let (user, host) = (workspace.session.user, state.site.passkey_host());
+        let (user, host) = (session.user, state.site.passkey_host());
         let can = factor_rules::can_meet(&mut tx, user, rule, host).await?;
         let target = Target::Workspace(workspace.slug.clone(), ConsolePage::Security);
         let path = if can {

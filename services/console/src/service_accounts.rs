@@ -288,7 +288,7 @@ pub(crate) async fn create_service_account(
         client: owner.id,
         tenant: workspace.id,
         resource: resource.as_deref(),
-        created_by: workspace.session.user,
+        created_by: workspace.caller.browser()?.user,
     };
     service_accounts::create(&mut tx, &account, now).await?;
     let detail = json!({ "name": name, "auth": new.auth, "resource": resource });

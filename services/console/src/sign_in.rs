@@ -32,6 +32,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
+    caller::Caller,
     change::{self, Editor},
     input::{JsonBody, PathId},
     sign_in::form::{EnteredClient, SignInForm},
@@ -193,8 +194,11 @@ async fn seen(
     let sign_in = stored::sign_in(&mut tx, source).await?;
     let connection = stored::connection(&mut tx, source, None).await?;
     let sharing = sign_in.as_ref().map(|row| Sharing::from_word(&row.sharing));
-    let own = if sharing == Some(Sharing::Person) && workspace.role.may(Action::CallTools) {
-        let person = workspace.session.user;
+    let own = if sharing == Some(Sharing::Person)
+        && workspace.role.may(Action::CallTools)
+        && let Caller::Browser(session) = &workspace.caller
+    {
+        let person = session.user;
         let account = stored::connection(&mut tx, source, Some(person)).await?;
         let link = write_link(&state.keys, (workspace.id, source, person), state.now())?;
         Some(OwnAccount {
@@ -370,7 +374,7 @@ pub(crate) async fn delete_sign_in(
     found(&mut tx, id).await?;
     drop(tx);
     let account = of_workspace(&workspace, id);
-    flow::disconnect(&state, account, workspace.session.user, &context)
+    flow::disconnect(&state, account, workspace.caller.actor(), &context)
         .await
         .map_err(refused)?;
     let mut tx = state.store.system(Reason::Upstreams).await?;
@@ -417,6 +421,7 @@ pub(crate) async fn connect_source(
     workspace.require(Action::EditRegistry)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let kind = found(&mut tx, id).await?.kind;
+    let session = workspace.caller.browser()?;
     let sign_in = stored::sign_in(&mut tx, id).await?;
     let replaces = stored::connection(&mut tx, id, None).await?.is_some();
     drop(tx);
@@ -430,7 +435,7 @@ pub(crate) async fn connect_source(
         return Err(ConsoleError::conflict("own_accounts_only", message));
     }
     let account = of_workspace(&workspace, id);
-    let user = workspace.session.user;
+    let user = session.user;
     let by_client = sign_in
         .as_ref()
         .is_some_and(|row| row.method == SignInMethod::ClientCredentials.word());
@@ -443,7 +448,7 @@ pub(crate) async fn connect_source(
     let asked = ConnectRequest {
         account,
         user,
-        session: workspace.session.id,
+        session: session.id,
         back: "console",
     };
     let begun = flow::begin(&state, asked).await.map_err(refused)?;
@@ -467,7 +472,7 @@ pub(crate) async fn disconnect_source(
     found(&mut tx, id).await?;
     drop(tx);
     let account = of_workspace(&workspace, id);
-    flow::disconnect(&state, account, workspace.session.user, &context)
+    flow::disconnect(&state, account, workspace.caller.actor(), &context)
         .await
         .map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)

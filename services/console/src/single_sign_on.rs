@@ -35,6 +35,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
+    caller::Caller,
     input::{JsonBody, PathId},
     workspace::Workspace,
 };
@@ -145,11 +146,14 @@ async fn may_enforce(
     workspace: &Workspace,
     provider: IdentityProviderId,
 ) -> Result<bool, ConsoleError> {
-    if workspace.role == Role::Owner && single_sign_on::has_passkey(&workspace.session) {
+    let Caller::Browser(session) = &workspace.caller else {
+        return Ok(false);
+    };
+    if workspace.role == Role::Owner && single_sign_on::has_passkey(session) {
         return Ok(true);
     }
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    Ok(stored::has_step(&mut tx, workspace.session.id, workspace.id, provider).await?)
+    Ok(stored::has_step(&mut tx, session.id, workspace.id, provider).await?)
 }
 
 /// The provider of the workspace and its domains. For admins.

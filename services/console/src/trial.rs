@@ -254,7 +254,7 @@ pub(crate) async fn try_tool(
     let mut tx = state.store.tenant(workspace.id).await?;
     let tool = found_tool(&mut tx, id).await?;
     let source = found(&mut tx, tool.source_id).await?;
-    let caller = Some(workspace.session.user);
+    let caller = workspace.caller.user();
     let opener = Opener::of(&state, &mut tx, workspace.id, tool.source_id, caller).await?;
     let own = limits::own(&mut tx).await?;
     // Released before the call: another operator's API must not hold a database connection.
@@ -277,7 +277,7 @@ pub(crate) async fn try_tool(
         server: None,
         tool_name: tool.name().to_owned(),
         client_name: Some("Portolan console".to_owned()),
-        user: Some(workspace.session.user),
+        user: workspace.caller.user(),
         outcome: tried.outcome,
         status: tried.status,
         duration_ms: tried.trial.duration_ms,

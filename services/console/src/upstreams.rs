@@ -6,12 +6,13 @@ use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_http_tools::{Credential, CredentialSlot};
 use portolan_model::{
-    audit::Actor,
     id::{SourceId, SourceKind as SourceIdKind},
     member::Action,
     registry::{SourceKind, SourceSettings},
 };
-use portolan_site::{console_error::ConsoleError, state::AuthState, turns::Turn};
+use portolan_site::{
+    console_error::ConsoleError, request_context::RequestContext, state::AuthState, turns::Turn,
+};
 use portolan_storage::{
     StorageError, TenantTx,
     registry::{
@@ -590,12 +591,14 @@ pub struct SyncResult {
 pub(crate) async fn sync_upstream(
     State(state): State<AuthState>,
     workspace: Workspace,
+    context: RequestContext,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<SyncRequest>,
 ) -> Result<Json<SyncResult>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     let why = request.agreed.as_deref().map_or(Why::Look, Why::Agreed);
-    let by = Actor::User(workspace.session.user);
+    let origin = context.origin();
+    let by = (workspace.caller.actor(), &origin);
     let _turn = turn(&state, &workspace).await?;
     let synced = sync::sync(&state, workspace.id, id, why, by)
         .await

@@ -1,12 +1,13 @@
 //! The workspace of a path, and the person's permissions in it.
 
-use axum::{RequestPartsExt, extract::FromRequestParts};
+use axum::extract::FromRequestParts;
 use http::request::Parts;
 use portolan_model::{
     Timestamp,
-    audit::{Actor, Event, Outcome},
+    api_scope::ApiScope,
+    audit::{Event, Outcome},
     factor::SecondFactor,
-    id::{SourceId, TenantId},
+    id::{SourceId, TenantId, UserId},
     member::{Action, Role},
     slug::Slug,
 };
@@ -14,19 +15,24 @@ use portolan_net::layers::Arrival;
 use portolan_site::{
     access_policy::{self, AccessRequirement, single_sign_on},
     console_error::ConsoleError,
-    session::{AnySession, BrowserSession},
+    presented_token::PresentedToken,
+    session::BrowserSession,
     state::AuthState,
     target::{ConsolePage, Target},
 };
-use portolan_storage::{Reason, accounts::members};
+use portolan_storage::{
+    Reason, SystemTx,
+    accounts::{access_tokens, members, single_sign_on as providers},
+    oauth::factor_rules,
+};
 use serde_json::Value;
 
-use crate::input::path_parameter;
+use crate::{caller::Caller, input::path_parameter};
 
 /// The workspace that `{ws}` names, as a member sees it.
 ///
-/// The extractor answers 401 without a session. It answers 404 for an unknown slug and for a
-/// workspace of strangers, byte for byte the same (AUTH-M2, CASE-106). It answers 403 with the page
+/// The extractor answers 401 without a session or token. It answers 404 for an unknown slug and for
+/// a workspace of strangers, byte for byte the same (AUTH-M2, CASE-106). It answers 403 with the page
 /// to visit if the session does not meet the workspace's rule (AUTH-L14). The role is read at each
 /// request (AUTH-S11).
 #[derive(Debug, Clone)]
@@ -41,8 +47,8 @@ pub struct Workspace {
     pub created_at: Timestamp,
     /// The person's role.
     pub role: Role,
-    /// The session of the request.
-    pub session: BrowserSession,
+    /// The subject of the request.
+    pub caller: Caller,
 }
 
 impl Workspace {
@@ -67,7 +73,27 @@ impl Workspace {
         now: Timestamp,
         source: SourceId,
     ) -> Result<(), ConsoleError> {
-        self.require_recent_for(now, || Target::Source(self.slug.clone(), source))
+        match &self.caller {
+            Caller::Browser(_) => {
+                self.require_recent_for(now, || Target::Source(self.slug.clone(), source))
+            }
+            // The scope stands for the recent sign-in of its maker (API-8).
+            Caller::Token(token) if token.has(ApiScope::CredentialsWrite) => Ok(()),
+            Caller::Token(_) => Err(ConsoleError::insufficient_scope(ApiScope::CredentialsWrite)),
+        }
+    }
+
+    /// Does the same for a setting of the workspace that gives no access. A token may change it: its
+    /// maker had a recent sign-in and chose the scope (API-8).
+    pub fn require_recent_or_token(
+        &self,
+        now: Timestamp,
+        page: ConsolePage,
+    ) -> Result<(), ConsoleError> {
+        match self.caller {
+            Caller::Browser(_) => self.require_recent(now, page),
+            Caller::Token(_) => Ok(()),
+        }
     }
 
     fn require_recent_for(
@@ -75,13 +101,25 @@ impl Workspace {
         now: Timestamp,
         back: impl FnOnce() -> Target,
     ) -> Result<(), ConsoleError> {
-        if self.session.only_tenant.is_some() && !self.session.is_recent(now) {
+        // A token has no sign-in, and gives no access that would outlive it (API-8).
+        let session = self.caller.browser()?;
+        if session.only_tenant.is_some() && !session.is_recent(now) {
             return Err(ConsoleError::confirm_first(&single_sign_on::path(
                 self.slug.as_str(),
                 &back(),
             )));
         }
-        require_recent(&self.session, now, back)
+        require_recent(session, now, back)
+    }
+
+    /// The person whose own keys and apps the request is limited to; `None` for admins, who reach
+    /// those of all. 403 for a workspace token with a weaker role, which has none.
+    pub fn own_unless_admin(&self) -> Result<Option<UserId>, ConsoleError> {
+        if self.role.may(Action::Administer) {
+            return Ok(None);
+        }
+        let user = self.caller.user().ok_or_else(ConsoleError::person_only)?;
+        Ok(Some(user))
     }
 
     /// Does the same for switching a subject with access on; switching it off needs no recent
@@ -99,7 +137,7 @@ impl Workspace {
         }
     }
 
-    /// An audit entry for an action of this person in this workspace.
+    /// An audit entry for an action of this caller in this workspace.
     pub fn event(
         &self,
         action: &'static str,
@@ -109,7 +147,7 @@ impl Workspace {
     ) -> Event {
         Event {
             tenant: Some(self.id),
-            actor: Actor::User(self.session.user),
+            actor: self.caller.actor(),
             action,
             target_kind,
             target_id: target_id.to_string(),
@@ -149,23 +187,13 @@ impl FromRequestParts<AuthState> for Workspace {
         parts: &mut Parts,
         state: &AuthState,
     ) -> Result<Self, ConsoleError> {
-        let AnySession(session) = parts.extract_with_state(state).await?;
+        let caller = Caller::from_request_parts(parts, state).await?;
         let slug = path_parameter(parts, "ws").await?;
         let mut tx = state.store.system(Reason::Workspaces).await?;
-        let found = members::workspace_of(&mut tx, session.user, &slug).await?;
-        let workspace = found.ok_or_else(|| ConsoleError::not_found("this workspace"))?;
-        let unmet =
-            access_policy::unmet(&mut tx, workspace.tenant.id, workspace.role, &session).await?;
-        if let Some(unmet) = unmet {
-            let slug = workspace.tenant.slug;
-            let target = Target::Workspace(slug.clone(), ConsolePage::Overview);
-            let path = unmet.path(slug.as_str(), &target);
-            return Err(match unmet {
-                AccessRequirement::Everything => ConsoleError::not_found("this workspace"),
-                AccessRequirement::SingleSignOn => ConsoleError::company_first(&path),
-                AccessRequirement::Factor(rule) => ConsoleError::factor_first(rule, &path),
-            });
-        }
+        let workspace = match &caller {
+            Caller::Browser(session) => of_session(&mut tx, session, &slug).await?,
+            Caller::Token(token) => of_token(&mut tx, token, &slug).await?,
+        };
         if let Some(arrival) = parts.extensions.get::<Arrival>() {
             arrival.note_tenant(workspace.tenant.id.to_string());
         }
@@ -175,7 +203,59 @@ impl FromRequestParts<AuthState> for Workspace {
             name: workspace.tenant.name,
             created_at: workspace.tenant.created_at,
             role: workspace.role,
-            session,
+            caller,
         })
     }
+}
+
+/// The workspace as a signed-in person sees it.
+async fn of_session(
+    tx: &mut SystemTx,
+    session: &BrowserSession,
+    slug: &str,
+) -> Result<members::Workspace, ConsoleError> {
+    let found = members::workspace_of(tx, session.user, slug).await?;
+    let workspace = found.ok_or_else(|| ConsoleError::not_found("this workspace"))?;
+    let tenant = &workspace.tenant;
+    let unmet = access_policy::unmet(tx, tenant.id, workspace.role, session).await?;
+    let Some(unmet) = unmet else {
+        return Ok(workspace);
+    };
+    let target = Target::Workspace(tenant.slug.clone(), ConsolePage::Overview);
+    let path = unmet.path(tenant.slug.as_str(), &target);
+    Err(match unmet {
+        AccessRequirement::Everything => ConsoleError::not_found("this workspace"),
+        AccessRequirement::SingleSignOn => ConsoleError::company_first(&path),
+        AccessRequirement::Factor(rule) => ConsoleError::factor_first(rule, &path),
+    })
+}
+
+/// The workspace as a token sees it. The rules for sign-ins bind personal tokens too: their maker's
+/// sign-in must include the factor, and no token stands for the workspace's provider (API-4).
+async fn of_token(
+    tx: &mut SystemTx,
+    token: &PresentedToken,
+    slug: &str,
+) -> Result<members::Workspace, ConsoleError> {
+    let found = access_tokens::workspaces_of(tx, token, Some(slug)).await?;
+    let workspace = found.into_iter().next();
+    let workspace = workspace.ok_or_else(|| ConsoleError::not_found("this workspace"))?;
+    if token.user().is_none() {
+        return Ok(workspace);
+    }
+    if providers::required(tx, workspace.tenant.id)
+        .await?
+        .is_some()
+    {
+        return Err(ConsoleError::token_not_admitted(
+            "This workspace asks its members to sign in with its own provider. Use a workspace token.",
+        ));
+    }
+    let rule = factor_rules::of(tx, workspace.tenant.id).await?;
+    if !rule.is_met_by(&token.amr) {
+        return Err(ConsoleError::token_not_admitted(
+            "This workspace asks for a second factor. Sign in with it and make a new token.",
+        ));
+    }
+    Ok(workspace)
 }

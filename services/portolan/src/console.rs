@@ -27,6 +27,7 @@ pub fn router() -> Router {
     Router::new()
         .route("/", get(page))
         .route("/w/{*rest}", get(page))
+        .route("/account/access-tokens", get(page))
         .route("/docs", get(page))
         .route("/docs/{*rest}", get(page))
         .route("/assets/{*file}", get(asset))

@@ -18,6 +18,65 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/access-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The personal tokens of the signed-in person, newest first. */
+        get: operations["list_personal_tokens"];
+        put?: never;
+        /**
+         * Creates a personal token. It acts as the person, with their role in each workspace, within its
+         *     scopes.
+         */
+        post: operations["create_personal_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/access-tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes a personal token. It is refused from the next request on. */
+        delete: operations["revoke_personal_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The token of this request, and what it opens. */
+        get: operations["show_token"];
+        put?: never;
+        post?: never;
+        /**
+         * Revokes the token of this request. Its bearer needs no scope, so that a finder can end a leaked
+         *     token.
+         */
+        delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces": {
         parameters: {
             query?: never;
@@ -56,6 +115,44 @@ export interface paths {
         head?: never;
         /** Changes a workspace: its name, and the access to its servers. Its slug stays. */
         patch: operations["change_workspace"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/access-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The tokens of a workspace, newest first. For admins and owners. */
+        get: operations["list_workspace_tokens"];
+        put?: never;
+        /**
+         * Creates a token of the workspace. It acts with its role, within its scopes, and stays when its
+         *     creator leaves.
+         */
+        post: operations["create_workspace_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/access-tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes a token of the workspace. It is refused from the next request on. */
+        delete: operations["revoke_workspace_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/workspaces/{ws}/api-keys": {
@@ -1560,6 +1657,35 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A token of the management API. */
+        AccessToken: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Display name of its creator, if they still have an account. */
+            created_by?: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** @description Its first characters. */
+            hint: string;
+            /** @example tok_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Time of the last use, to five minutes.
+             */
+            last_used_at?: string;
+            /** @description Display name. */
+            name: string;
+            /**
+             * @description The role of a workspace token; absent for a personal token, which has the role of its
+             *     person.
+             */
+            role?: components["schemas"]["Role"];
+            /** @description Its permissions. */
+            scopes: components["schemas"]["ApiScope"][];
+            /** @description Slug of the one workspace that it opens; absent if it opens all workspaces of its person. */
+            workspace?: string;
+        };
         /**
          * @description How an account proves itself.
          * @enum {string}
@@ -1623,6 +1749,11 @@ export interface components {
             /** @description URL of the one server that it opens; absent if it opens the whole workspace. */
             resource?: string;
         };
+        /**
+         * @description A scope of a token.
+         * @enum {string}
+         */
+        ApiScope: "workspace:read" | "workspace:write" | "registry:read" | "registry:write" | "credentials:write" | "access:read" | "access:write" | "calls:read" | "tools:call" | "audit:read";
         /** @description A fault of the arguments. */
         ArgumentFault: {
             message: string;
@@ -1671,8 +1802,8 @@ export interface components {
         /** @description The actor of an entry. */
         AuditActor: {
             /**
-             * @description `user`, `anonymous`, `system`, or `operator` of the installation, whom `detail.operator`
-             *     names.
+             * @description `user`, `access_token` of the workspace, which `detail.access_token` names, `anonymous`,
+             *     `system`, or `operator` of the installation, whom `detail.operator` names.
              */
             kind: string;
             /** @description The person, for `user`. */
@@ -2001,6 +2132,13 @@ export interface components {
             /** @enum {string} */
             type: "resource";
         };
+        /** @description A token that was just created. */
+        CreatedAccessToken: {
+            /** @description The secret, shown only once: send it as `Authorization: Bearer`. */
+            secret: string;
+            /** @description The token as lists show it. */
+            token: components["schemas"]["AccessToken"];
+        };
         /** @description A service account that was just created. */
         CreatedAccount: {
             /** @description The account. */
@@ -2236,9 +2374,23 @@ export interface components {
             /** @description The token endpoint. */
             token_endpoint?: string;
         };
-        /** @description The body of a refusal. */
+        /** @description The body of a refusal: problem details (RFC 9457 §3.1), with one member more (API-12). */
         ErrorAnswer: {
+            /** @description The same text as `error.message`. */
+            detail: string;
             error: components["schemas"]["ErrorBody"];
+            /**
+             * Format: int32
+             * @description The status.
+             */
+            status: number;
+            /** @description The words of the status. */
+            title: string;
+            /**
+             * @description `urn:portolan:problem:` and `error.code`.
+             * @example urn:portolan:problem:not_found
+             */
+            type: string;
         };
         /** @description The refusal itself. */
         ErrorBody: {
@@ -2505,6 +2657,40 @@ export interface components {
              * @description Beginning of the first bucket.
              */
             from: string;
+        };
+        /** @description One page of a list. */
+        Listing_AccessToken: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description Display name of its creator, if they still have an account. */
+                created_by?: string;
+                /** Format: date-time */
+                expires_at: string;
+                /** @description Its first characters. */
+                hint: string;
+                /** @example tok_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description Time of the last use, to five minutes.
+                 */
+                last_used_at?: string;
+                /** @description Display name. */
+                name: string;
+                /**
+                 * @description The role of a workspace token; absent for a personal token, which has the role of its
+                 *     person.
+                 */
+                role?: components["schemas"]["Role"];
+                /** @description Its permissions. */
+                scopes: components["schemas"]["ApiScope"][];
+                /** @description Slug of the one workspace that it opens; absent if it opens all workspaces of its person. */
+                workspace?: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
         };
         /** @description One page of a list. */
         Listing_ApiKey: {
@@ -3080,6 +3266,20 @@ export interface components {
             /** @description Role, no stronger than that of the inviter. */
             role: components["schemas"]["Role"];
         };
+        /** @description A new personal token. */
+        NewPersonalToken: {
+            /**
+             * Format: int64
+             * @description Days until it expires: 1 to 365.
+             */
+            days: number;
+            /** @description Display name: 1 to 80 characters. */
+            name: string;
+            /** @description Its permissions: at least one. */
+            scopes: components["schemas"]["ApiScope"][];
+            /** @description Slug of the one workspace that it opens; absent for all workspaces of the person. */
+            workspace?: string | null;
+        };
         /** @description A secret that was just created. It is shown only once. */
         NewSecret: {
             /** @description The secret itself. */
@@ -3152,6 +3352,20 @@ export interface components {
              * @example acme
              */
             slug: string;
+        };
+        /** @description A new token of a workspace. */
+        NewWorkspaceToken: {
+            /**
+             * Format: int64
+             * @description Days until it expires: 1 to 365.
+             */
+            days: number;
+            /** @description Display name: 1 to 80 characters. */
+            name: string;
+            /** @description The role with which it acts: `admin` at most, and no stronger one than the person's own. */
+            role: components["schemas"]["Role"];
+            /** @description Its permissions: at least one. */
+            scopes: components["schemas"]["ApiScope"][];
         };
         /** @description The result for an operation. */
         OperationPreview: {
@@ -4067,6 +4281,42 @@ export interface components {
             id: string;
             name: string;
         };
+        /** @description The person of a personal token. */
+        TokenPerson: {
+            display_name: string;
+            email: string;
+            /** @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+        };
+        /** @description The token of this request. */
+        TokenView: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** @description Its first characters. */
+            hint: string;
+            /** @example tok_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /** @description Display name. */
+            name: string;
+            /** @description The person of a personal token. */
+            person?: components["schemas"]["TokenPerson"];
+            /** @description Its permissions. */
+            scopes: components["schemas"]["ApiScope"][];
+            /** @description The workspaces that it opens, by name. */
+            workspaces: components["schemas"]["TokenWorkspace"][];
+        };
+        /** @description A workspace that a token opens. */
+        TokenWorkspace: {
+            /** @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            name: string;
+            /** @description The role with which the token acts there. */
+            role: components["schemas"]["Role"];
+            /** @example acme */
+            slug: string;
+        };
         /** @description A tool with all details. */
         Tool: components["schemas"]["ToolSummary"] & {
             /** @description The definition of a tool that is described by hand. */
@@ -4383,7 +4633,155 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_personal_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_AccessToken"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_personal_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPersonalToken"];
+            };
+        };
+        responses: {
+            /** @description Made. It is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedAccessToken"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    revoke_personal_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The token. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenView"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4416,7 +4814,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4448,7 +4846,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4484,7 +4882,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4520,7 +4918,107 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_workspace_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_AccessToken"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_workspace_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWorkspaceToken"];
+            };
+        };
+        responses: {
+            /** @description Made. It is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedAccessToken"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    revoke_workspace_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Token */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4552,7 +5050,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4560,7 +5058,10 @@ export interface operations {
     create_api_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -4588,7 +5089,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4620,7 +5121,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4652,7 +5153,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4684,7 +5185,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4692,7 +5193,10 @@ export interface operations {
     add_attachment: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -4720,7 +5224,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4755,7 +5259,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4787,7 +5291,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4822,7 +5326,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4858,7 +5362,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4890,7 +5394,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4898,7 +5402,10 @@ export interface operations {
     allow_client: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -4924,7 +5431,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4956,7 +5463,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -4994,7 +5501,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5033,7 +5540,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5067,7 +5574,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5075,7 +5582,10 @@ export interface operations {
     preview_import: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -5103,7 +5613,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5135,7 +5645,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5143,7 +5653,10 @@ export interface operations {
     invite: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -5171,7 +5684,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5203,7 +5716,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5235,7 +5748,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5271,7 +5784,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5303,7 +5816,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5335,7 +5848,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5373,7 +5886,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5405,7 +5918,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5437,7 +5950,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5445,7 +5958,10 @@ export interface operations {
     create_prompt: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -5473,7 +5989,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5495,6 +6011,8 @@ export interface operations {
             /** @description The prompt. */
             200: {
                 headers: {
+                    /** @description The revision of the workspace's registry, for `If-Match`. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5507,7 +6025,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5515,7 +6033,10 @@ export interface operations {
     rewrite_prompt: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Prompt */
                 id: string;
@@ -5545,7 +6066,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5553,7 +6074,10 @@ export interface operations {
     delete_prompt: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Prompt */
                 id: string;
@@ -5579,7 +6103,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5587,7 +6111,10 @@ export interface operations {
     switch_prompt: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Prompt */
                 id: string;
@@ -5617,7 +6144,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5625,7 +6152,12 @@ export interface operations {
     restore_prompt: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Prompt */
                 id: string;
@@ -5651,7 +6183,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5683,7 +6215,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5691,7 +6223,10 @@ export interface operations {
     register_client: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -5719,7 +6254,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5751,7 +6286,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5789,7 +6324,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5827,7 +6362,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5835,7 +6370,10 @@ export interface operations {
     add_client_secret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Client */
                 id: string;
@@ -5861,7 +6399,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5895,7 +6433,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5927,7 +6465,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5935,7 +6473,10 @@ export interface operations {
     create_resource: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -5963,7 +6504,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5985,6 +6526,8 @@ export interface operations {
             /** @description The resource. */
             200: {
                 headers: {
+                    /** @description The revision of the workspace's registry, for `If-Match`. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5997,7 +6540,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6005,7 +6548,10 @@ export interface operations {
     rewrite_resource: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Resource */
                 id: string;
@@ -6035,7 +6581,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6043,7 +6589,10 @@ export interface operations {
     delete_resource: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Resource */
                 id: string;
@@ -6069,7 +6618,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6077,7 +6626,10 @@ export interface operations {
     switch_resource: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Resource */
                 id: string;
@@ -6107,7 +6659,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6115,7 +6667,12 @@ export interface operations {
     restore_resource: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Resource */
                 id: string;
@@ -6141,7 +6698,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6171,7 +6728,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6206,7 +6763,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6238,7 +6795,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6274,7 +6831,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6306,7 +6863,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6314,7 +6871,10 @@ export interface operations {
     create_server: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -6342,7 +6902,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6364,6 +6924,8 @@ export interface operations {
             /** @description The server. */
             200: {
                 headers: {
+                    /** @description The revision of the workspace's registry, for `If-Match`. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6376,7 +6938,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6384,7 +6946,10 @@ export interface operations {
     delete_server: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Server */
                 id: string;
@@ -6410,7 +6975,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6418,7 +6983,10 @@ export interface operations {
     change_server: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Server */
                 id: string;
@@ -6448,7 +7016,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6485,7 +7053,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6519,7 +7087,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6527,7 +7095,12 @@ export interface operations {
     pause_server: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Server */
                 id: string;
@@ -6553,7 +7126,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6561,7 +7134,10 @@ export interface operations {
     choose_prompts: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Server */
                 id: string;
@@ -6591,7 +7167,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6599,7 +7175,12 @@ export interface operations {
     publish_server: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Server */
                 id: string;
@@ -6625,7 +7206,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6633,7 +7214,10 @@ export interface operations {
     choose_resources: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Server */
                 id: string;
@@ -6663,7 +7247,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6671,7 +7255,12 @@ export interface operations {
     restore_server: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Server */
                 id: string;
@@ -6697,7 +7286,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6705,7 +7294,10 @@ export interface operations {
     choose_tools: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Server */
                 id: string;
@@ -6735,7 +7327,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6743,7 +7335,10 @@ export interface operations {
     check_tools: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -6771,7 +7366,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6803,7 +7398,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6811,7 +7406,10 @@ export interface operations {
     create_service_account: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -6839,7 +7437,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6871,7 +7469,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6909,7 +7507,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6947,7 +7545,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -6955,7 +7553,10 @@ export interface operations {
     add_account_secret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Account */
                 id: string;
@@ -6981,7 +7582,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7015,7 +7616,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7047,7 +7648,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7083,7 +7684,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7115,7 +7716,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7149,7 +7750,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7185,7 +7786,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7221,7 +7822,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7251,7 +7852,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7283,7 +7884,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7315,7 +7916,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7323,7 +7924,10 @@ export interface operations {
     create_source: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -7351,7 +7955,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7373,6 +7977,8 @@ export interface operations {
             /** @description The source. */
             200: {
                 headers: {
+                    /** @description The revision of the workspace's registry, for `If-Match`. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7385,7 +7991,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7393,7 +7999,10 @@ export interface operations {
     delete_source: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7419,7 +8028,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7427,7 +8036,10 @@ export interface operations {
     change_source: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7457,7 +8069,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7491,7 +8103,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7530,7 +8142,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7564,7 +8176,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7572,7 +8184,12 @@ export interface operations {
     replace_attachment_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7598,7 +8215,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7606,7 +8223,10 @@ export interface operations {
     set_credential: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7636,7 +8256,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7644,7 +8264,10 @@ export interface operations {
     delete_credential: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7668,7 +8291,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7676,7 +8299,10 @@ export interface operations {
     test_credential: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7706,7 +8332,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7714,7 +8340,12 @@ export interface operations {
     apply_reimport: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7744,7 +8375,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7752,7 +8383,10 @@ export interface operations {
     preview_reimport: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7782,7 +8416,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7790,7 +8424,12 @@ export interface operations {
     restore_source: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7816,7 +8455,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7850,7 +8489,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7888,7 +8527,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7920,7 +8559,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7928,7 +8567,10 @@ export interface operations {
     sync_upstream: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -7958,7 +8600,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7997,7 +8639,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8005,7 +8647,12 @@ export interface operations {
     create_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -8035,7 +8682,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8069,7 +8716,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8077,7 +8724,10 @@ export interface operations {
     change_upstream: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Source */
                 id: string;
@@ -8107,7 +8757,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8148,7 +8798,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8170,6 +8820,8 @@ export interface operations {
             /** @description The tool. */
             200: {
                 headers: {
+                    /** @description The revision of the workspace's registry, for `If-Match`. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8182,7 +8834,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8190,7 +8842,10 @@ export interface operations {
     delete_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Tool */
                 id: string;
@@ -8214,7 +8869,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8222,7 +8877,10 @@ export interface operations {
     change_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Tool */
                 id: string;
@@ -8252,7 +8910,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8260,7 +8918,10 @@ export interface operations {
     redefine_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Tool */
                 id: string;
@@ -8290,7 +8951,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8298,7 +8959,10 @@ export interface operations {
     try_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Tool */
                 id: string;
@@ -8328,7 +8992,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8336,7 +9000,10 @@ export interface operations {
     switch_tools: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -8364,7 +9031,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8396,7 +9063,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8404,7 +9071,10 @@ export interface operations {
     add_upstream: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -8432,7 +9102,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -8440,7 +9110,10 @@ export interface operations {
     preview_upstream: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Slug */
                 ws: string;
@@ -8468,7 +9141,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };

@@ -11,6 +11,7 @@ const clients = ['clients', 'registered-clients', 'apps', 'audit'] as const;
  * `limits` and `security` are absent from their own rows: a change answers with their new state.
  */
 export const shownIn = {
+  'access-tokens': ['access-tokens', 'audit'],
   'api-keys': credentials,
   apps: people,
   audit: [],

@@ -137,6 +137,11 @@ impl Counted {
         })
     }
 
+    /// The number that the key's budget still admits at once, as far as this process knows.
+    pub fn left(&self, key: &str, now: Timestamp) -> u64 {
+        self.here.left(key, now)
+    }
+
     /// Gives one back.
     pub async fn give_back(&self, key: &str) {
         self.here.give_back(key);

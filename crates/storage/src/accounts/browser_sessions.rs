@@ -87,6 +87,14 @@ impl EndReason {
             Self::Operator => "operator",
         }
     }
+
+    /// Returns true if personal tokens end too.
+    const fn ends_tokens(self) -> bool {
+        matches!(
+            self,
+            Self::PasswordChanged | Self::AddressChanged | Self::AccountDeleted | Self::Operator
+        )
+    }
 }
 
 /// Starts a session.
@@ -260,7 +268,8 @@ pub async fn end_one(
     Ok(done.rows_affected() == 1)
 }
 
-/// Ends every session of a person, but for `keep`. Returns how many.
+/// Ends every session of a person, but for `keep`. Returns how many. The personal tokens of the
+/// management API end with them where the reason may be a stolen account (API-4).
 pub async fn end_all(
     tx: &mut SystemTx,
     user: UserId,
@@ -278,5 +287,14 @@ pub async fn end_all(
     )
     .execute(tx.connection())
     .await?;
+    if reason.ends_tokens() {
+        sqlx::query!(
+            "update access_tokens set revoked_at = $2 where user_id = $1 and revoked_at is null",
+            user.uuid(),
+            now,
+        )
+        .execute(tx.connection())
+        .await?;
+    }
     Ok(done.rows_affected())
 }

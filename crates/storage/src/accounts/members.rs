@@ -208,7 +208,8 @@ pub async fn add(
     sqlx::query!(
         "insert into memberships (tenant_id, user_id, role, created_at) values ($1, $2, $3, $4)
          on conflict (tenant_id, user_id) do update
-           set role = excluded.role, status = 'active', ended_at = null, epoch = memberships.epoch + 1",
+           set role = excluded.role, status = 'active', ended_at = null, epoch = memberships.epoch + 1,
+             rejoined_at = case when memberships.status = 'active' then memberships.rejoined_at else excluded.created_at end",
         tenant.uuid(),
         user.uuid(),
         role.as_str(),

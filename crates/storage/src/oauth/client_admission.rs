@@ -144,7 +144,7 @@ pub async fn decide(
     tenant: TenantId,
     client: ClientId,
     decision: Option<ClientDecision>,
-    by: UserId,
+    by: Option<UserId>,
     now: Timestamp,
 ) -> Result<Option<ClientDecision>, StorageError> {
     let before = sqlx::query_scalar!(
@@ -163,7 +163,7 @@ pub async fn decide(
                 tenant.uuid(),
                 client.uuid(),
                 decision.as_str(),
-                by.uuid(),
+                by.map(UserId::uuid),
                 now,
             )
             .execute(tx.connection())

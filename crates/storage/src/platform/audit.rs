@@ -3,9 +3,9 @@
 use portolan_model::{
     Timestamp,
     audit::{Actor, Event},
-    id::{AuditId, TenantId, UserId},
+    id::{AccessTokenId, AuditId, TenantId, UserId},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{StorageError, TenantTx, Tx};
@@ -17,6 +17,27 @@ pub struct Origin {
     pub request_id: Option<String>,
     /// Network block of the client: /24 of IPv4, /48 of IPv6.
     pub ip_block: Option<String>,
+    /// The token of the management API, if the request had one (API-9).
+    pub token: Option<OriginToken>,
+}
+
+/// The token of a request, as its audit entries name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginToken {
+    /// Its id.
+    pub id: AccessTokenId,
+    /// Its display name.
+    pub name: String,
+}
+
+/// The detail of an entry, with the token of its request.
+fn detail(event: &Event, origin: &Origin) -> Value {
+    let mut detail = event.detail.clone();
+    if let (Some(token), Value::Object(members)) = (&origin.token, &mut detail) {
+        let named = json!({ "id": token.id, "name": token.name });
+        members.insert("access_token".to_owned(), named);
+    }
+    detail
 }
 
 /// Writes one entry in the caller's transaction, so that an action and its entry commit or roll
@@ -33,6 +54,7 @@ pub async fn record(
 ) -> Result<(), StorageError> {
     let (kind, actor) = match event.actor {
         Actor::User(user) => ("user", Some(user.uuid())),
+        Actor::Token(token) => ("access_token", Some(token.uuid())),
         Actor::Anonymous => ("anonymous", None),
         Actor::System => ("system", None),
         Actor::Operator => ("operator", None),
@@ -51,7 +73,7 @@ pub async fn record(
         event.outcome.as_str(),
         origin.request_id,
         origin.ip_block,
-        event.detail,
+        detail(event, origin),
     )
     .execute(tx.raw())
     .await?;
@@ -65,9 +87,9 @@ pub struct AuditEntry {
     pub id: AuditId,
     /// When.
     pub at: Timestamp,
-    /// `user`, `anonymous`, `system`, `operator` …
+    /// `user`, `access_token`, `anonymous`, `system`, `operator` …
     pub actor_kind: String,
-    /// Who, for `user`.
+    /// The person, for `user`.
     pub actor: Option<UserId>,
     /// What.
     pub action: String,
@@ -120,8 +142,11 @@ pub async fn list(
         .map(|row| AuditEntry {
             id: AuditId::from_uuid(row.id),
             at: row.at,
+            actor: row
+                .actor_id
+                .filter(|_| row.actor_kind == "user")
+                .map(UserId::from_uuid),
             actor_kind: row.actor_kind,
-            actor: row.actor_id.map(UserId::from_uuid),
             action: row.action,
             target_kind: row.target_kind,
             target_id: row.target_id,

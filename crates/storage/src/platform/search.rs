@@ -101,8 +101,8 @@ pub async fn registry(tx: &mut TenantTx, words: &[String]) -> Result<Vec<Found>,
 pub struct PeopleSearch {
     /// The tenant, from a checked workspace.
     pub tenant: TenantId,
-    /// The person who searches. The person's own API keys are found.
-    pub person: UserId,
+    /// The person who searches, if it is one. The person's own API keys are found.
+    pub person: Option<UserId>,
     /// Find the keys of others, service accounts and clients, too.
     pub is_admin: bool,
 }
@@ -146,7 +146,7 @@ pub async fn people(
         words,
         OF_A_KIND,
         search.is_admin,
-        search.person.uuid(),
+        search.person.map(UserId::uuid),
         now
     )
     .fetch_all(tx.connection())

@@ -35,7 +35,7 @@ pub struct NewKey<'a> {
     /// Its beginning.
     pub hint: &'a str,
     /// The person who made it.
-    pub created_by: UserId,
+    pub created_by: Option<UserId>,
 }
 
 /// Makes a source an attached server.
@@ -56,7 +56,7 @@ pub async fn insert(
         key.digest.as_bytes().as_slice(),
         key.hint,
         now,
-        key.created_by.uuid(),
+        key.created_by.map(UserId::uuid),
     )
     .execute(tx.connection())
     .await?;
@@ -79,7 +79,7 @@ pub async fn replace_key(
         key.digest.as_bytes().as_slice(),
         key.hint,
         now,
-        key.created_by.uuid(),
+        key.created_by.map(UserId::uuid),
     )
     .execute(tx.connection())
     .await?;

@@ -13,7 +13,7 @@ use sqlx::{Executor as _, PgConnection, postgres::PgListener};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
 use uuid::Uuid;
 
-use crate::{StorageError, Store, TenantTx};
+use crate::{StorageError, Store, SystemTx, TenantTx};
 
 const CHANNEL: &str = "portolan_registry";
 /// Between two questions whether the connection is still there.
@@ -33,6 +33,17 @@ pub async fn changed(tx: &mut TenantTx) -> Result<i64, StorageError> {
     .await?;
     ring(tx.connection(), tenant).await?;
     Ok(revision)
+}
+
+/// The revision of the registry of the active tenant with this slug.
+pub async fn revision_of(tx: &mut SystemTx, slug: &str) -> Result<Option<i64>, StorageError> {
+    Ok(sqlx::query_scalar!(
+        "select t.registry_revision from tenants t join tenant_slugs s on s.tenant_id = t.id
+         where s.slug = $1 and s.state in ('primary', 'alias') and t.status = 'active'",
+        slug,
+    )
+    .fetch_optional(tx.connection())
+    .await?)
 }
 
 /// Notifies the nodes at commit that a tenant's registry changed.

@@ -29,7 +29,7 @@ async fn a_report_keeps_the_readable_part_of_a_programs_error() {
     let key = NewKey {
         digest: &digest(),
         hint: "mcpa_",
-        created_by: scene.user,
+        created_by: Some(scene.user),
     };
     let mut tx = store.tenant(scene.tenant).await.unwrap();
     sources::insert(&mut tx, &new, now()).await.unwrap();

@@ -160,6 +160,8 @@ insert into connect_events (at, tenant_id, step, outcome) values (now(), '{t}', 
 insert into service_accounts (tenant_id, id, client_ref, created_at) values ('{t}', '{x}', '{x}', now());
 insert into api_keys (tenant_id, id, service_account_id, name, digest, hint, created_at, expires_at)
   values ('{t}', '{x}', '{x}', 'key', sha256('{x}'::bytea), 'abcd', now(), now());
+insert into access_tokens (id, tenant_id, role, name, digest, hint, scopes, created_at, expires_at)
+  values ('{x}', '{t}', 'viewer', 'token', sha256('{x}'::bytea), 'abcd', '{registry:read}', now(), now());
 insert into refresh_families (id, tenant_id, grant_id, generation, head_digest, idle_expires_at, expires_at)
   values ('{x}', '{t}', '{g}', 1, sha256('{x}'::bytea), now(), now());
 insert into grant_uses (tenant_id, grant_id, used_at) values ('{t}', '{g}', now());

@@ -102,7 +102,8 @@ pub(crate) async fn take(
     }
     if in_console {
         // The server's lists can be read now. [`sync::sync`] records a failure.
-        let by = Actor::User(session.user);
+        let origin = context.origin();
+        let by = (Actor::User(session.user), &origin);
         let looked = sync::sync(&state, account.tenant, source, Why::Look, by).await;
         if let Err(error) = looked {
             tracing::debug!(tenant.id = %account.tenant, source.id = %source, reason = %error, "a connected server could not be looked at");

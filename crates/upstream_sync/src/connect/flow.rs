@@ -238,7 +238,7 @@ pub(crate) async fn keep(
     record(
         &mut tx,
         new.account,
-        new.user,
+        Actor::User(new.user),
         "upstream.connected",
         detail,
         context,
@@ -253,7 +253,7 @@ pub(crate) async fn keep(
 async fn record(
     tx: &mut TenantTx,
     account: Account,
-    user: UserId,
+    by: Actor,
     action: &'static str,
     detail: serde_json::Value,
     context: &RequestContext,
@@ -261,7 +261,7 @@ async fn record(
 ) -> Result<(), StorageError> {
     let event = Event {
         tenant: Some(account.tenant),
-        actor: Actor::User(user),
+        actor: by,
         action,
         target_kind: "source",
         target_id: account.source.to_string(),
@@ -275,7 +275,7 @@ async fn record(
 pub async fn disconnect(
     state: &AuthState,
     account: Account,
-    user: UserId,
+    by: Actor,
     context: &RequestContext,
 ) -> Result<bool, ConnectError> {
     let now = state.now();
@@ -288,7 +288,7 @@ pub async fn disconnect(
     record(
         &mut tx,
         account,
-        user,
+        by,
         "upstream.disconnected",
         detail,
         context,

@@ -9,6 +9,7 @@ use axum::{
 };
 use http::StatusCode;
 use portolan_connections::Account;
+use portolan_model::audit::Actor;
 use portolan_site::{
     browser::Browser,
     pages::{self, fault::PageError, moment::Moment},
@@ -109,7 +110,7 @@ pub(crate) async fn submit(
             source,
             owner: Some(session.user),
         };
-        match disconnect(&state, account, session.user, &context).await {
+        match disconnect(&state, account, Actor::User(session.user), &context).await {
             Ok(_) => {}
             Err(ConnectError::Storage(error)) => return Err(error.into()),
             Err(_) => return Err(PageError::Internal("disconnecting")),

@@ -108,7 +108,11 @@ struct Scene {
 impl Scene {
     fn id(&self, row: &Row) -> String {
         let nothing = |prefix: &str| format!("{prefix}_{NOTHING}");
-        let noun = row.path.strip_prefix("/workspaces/{ws}/").unwrap_or("");
+        let below = ["/workspaces/{ws}/", "/me/"];
+        let noun = below
+            .into_iter()
+            .find_map(|beginning| row.path.strip_prefix(beginning))
+            .unwrap_or("");
         match noun.split('/').next().unwrap_or_default() {
             "members" => self.other.to_string(),
             "sources" if row.path.ends_with("/credential") && row.asks => self.keyed.to_string(),
@@ -121,6 +125,7 @@ impl Scene {
             "registered-clients" | "clients" => nothing("cli"),
             "invitations" => nothing("inv"),
             "api-keys" => nothing("key"),
+            "access-tokens" => nothing("tok"),
             "apps" => nothing("gr"),
             "single-sign-on" => nothing("dom"),
             "tools" => nothing("tol"),
@@ -146,6 +151,12 @@ fn body(row: &Row) -> Option<Value> {
         ("DELETE", "") => json!({"slug": "acme"}),
         ("PATCH", "") => json!({"http_sse": true}),
         (_, "/api-keys") => json!({"name": "Laptop"}),
+        (_, "/access-tokens") => {
+            json!({"name": "Pipeline", "role": "viewer", "scopes": ["registry:read"], "days": 30})
+        }
+        (_, "/me/access-tokens") => {
+            json!({"name": "Laptop", "scopes": ["registry:read"], "days": 30})
+        }
         (_, "/client-rule") => json!({"rule": "any"}),
         (_, "/clients") => json!({"client_id": "https://client.example/id"}),
         (_, "/clients/{id}/decision") => json!({"decision": "allowed"}),

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access_tokens;
 mod account_pages;
 mod api_sign_in;
 mod breached;
@@ -10,6 +11,7 @@ mod connect;
 mod console;
 mod console_routes;
 mod continuations;
+mod conventions;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
 mod default_server;

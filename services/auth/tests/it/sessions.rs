@@ -107,7 +107,7 @@ async fn case_164_a_bearer_token_opens_nothing_in_the_console() {
         .send(request.body(Body::empty()).unwrap())
         .await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(answer.json()["error"]["code"], "unauthenticated");
+    assert_eq!(answer.json()["error"]["code"], "invalid_token");
 }
 
 #[tokio::test]

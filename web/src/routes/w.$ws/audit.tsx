@@ -38,6 +38,7 @@ function actorName(actor: AuditEntry['actor'], members: Member[]): string {
   if (actor.kind === 'system') return 'Portolan';
   if (actor.kind === 'operator') return 'Operator of Portolan';
   if (actor.kind === 'anonymous') return 'Not signed in';
+  if (actor.kind === 'access_token') return 'Access token';
   const member = members.find((one) => one.user_id === actor.user_id);
   return member ? member.display_name || member.email : (actor.user_id ?? actor.kind);
 }

@@ -1,0 +1,342 @@
+//! Tokens of the management API, in the name of a person or of a workspace (API-1 to API-9).
+
+use portolan_model::{
+    Digest, Timestamp,
+    api_scope::ApiScope,
+    id::{AccessTokenId, TenantId, UserId},
+    member::Role,
+};
+use time::Duration;
+use uuid::Uuid;
+
+use crate::{
+    StorageError, SystemTx,
+    accounts::members::{Workspace, read_role},
+    platform::tenants::{Tenant, read_slug},
+};
+
+/// How exact `last_used_at` is: one write per token and five minutes, not one per request.
+pub const USED_STEP: Duration = Duration::minutes(5);
+
+/// The subject of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// A person, in all their workspaces or in one.
+    Person(UserId, Option<TenantId>),
+    /// A workspace, with a role.
+    Workspace(TenantId, Role),
+}
+
+impl Holder {
+    fn columns(self) -> (Option<Uuid>, Option<Uuid>, Option<&'static str>) {
+        match self {
+            Self::Person(user, tenant) => (tenant.map(TenantId::uuid), Some(user.uuid()), None),
+            Self::Workspace(tenant, role) => (Some(tenant.uuid()), None, Some(role.as_str())),
+        }
+    }
+
+    fn read(
+        tenant: Option<Uuid>,
+        user: Option<Uuid>,
+        role: Option<&str>,
+    ) -> Result<Self, StorageError> {
+        match (tenant, user, role) {
+            (tenant, Some(user), None) => Ok(Self::Person(
+                UserId::from_uuid(user),
+                tenant.map(TenantId::from_uuid),
+            )),
+            (Some(tenant), None, Some(role)) => Ok(Self::Workspace(
+                TenantId::from_uuid(tenant),
+                read_role(role)?,
+            )),
+            _ => Err(StorageError::Inconsistent {
+                table: "access_tokens",
+                column: "user_id",
+            }),
+        }
+    }
+}
+
+/// A token as the console shows it.
+#[derive(Debug, Clone)]
+pub struct AccessToken {
+    /// Its id.
+    pub id: AccessTokenId,
+    /// Its subject.
+    pub holder: Holder,
+    /// Display name.
+    pub name: String,
+    /// Its beginning.
+    pub hint: String,
+    /// Its permissions.
+    pub scopes: Vec<ApiScope>,
+    /// Display name of its creator, if they still have an account.
+    pub created_by: Option<String>,
+    /// Slug of the workspace that it is bound to.
+    pub slug: Option<String>,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// Its end.
+    pub expires_at: Timestamp,
+    /// Time of its last use, to [`USED_STEP`].
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// A token to be written.
+#[derive(Debug)]
+pub struct NewAccessToken<'a> {
+    /// Its id.
+    pub id: AccessTokenId,
+    /// Its subject.
+    pub holder: Holder,
+    /// Display name.
+    pub name: &'a str,
+    /// Digest by which the token is found.
+    pub digest: &'a Digest,
+    /// Its beginning.
+    pub hint: &'a str,
+    /// Its permissions.
+    pub scopes: &'a [ApiScope],
+    /// How its creator signed in.
+    pub amr: &'a [String],
+    /// Its creator.
+    pub created_by: UserId,
+    /// Its end: at most 366 days after its creation.
+    pub expires_at: Timestamp,
+}
+
+/// Writes a token.
+pub async fn create(
+    tx: &mut SystemTx,
+    new: &NewAccessToken<'_>,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let (tenant, user, role) = new.holder.columns();
+    let scopes: Vec<String> = new.scopes.iter().map(ToString::to_string).collect();
+    sqlx::query!(
+        "insert into access_tokens (id, tenant_id, user_id, role, name, digest, hint, scopes, amr, created_by, created_at, expires_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        new.id.uuid(),
+        tenant,
+        user,
+        role,
+        new.name,
+        new.digest.as_bytes().as_slice(),
+        new.hint,
+        &scopes,
+        new.amr,
+        new.created_by.uuid(),
+        now,
+        new.expires_at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Locks the creation of tokens of a person until the transaction ends. Without the lock, two
+/// concurrent counts could both be below the limit.
+pub async fn take_turn(tx: &mut SystemTx, user: UserId) -> Result<(), StorageError> {
+    sqlx::query_scalar!(
+        "select id from users where id = $1 for no key update",
+        user.uuid()
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Whose tokens are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The personal tokens of a person.
+    Person(UserId),
+    /// The tokens of a workspace.
+    Workspace(TenantId),
+}
+
+impl Owner {
+    fn columns(self) -> (Option<Uuid>, Option<Uuid>) {
+        match self {
+            Self::Person(user) => (Some(user.uuid()), None),
+            Self::Workspace(tenant) => (None, Some(tenant.uuid())),
+        }
+    }
+}
+
+/// Lists the valid tokens of an owner, newest first.
+pub async fn list(
+    tx: &mut SystemTx,
+    owner: Owner,
+    now: Timestamp,
+) -> Result<Vec<AccessToken>, StorageError> {
+    let (user, tenant) = owner.columns();
+    let rows = sqlx::query!(
+        r#"select t.id, t.tenant_id, t.user_id, t.role, t.name, t.hint, t.scopes, c.display_name as "created_by?", s.slug as "slug?",
+             t.created_at, t.expires_at, t.last_used_at
+           from access_tokens t left join users c on c.id = t.created_by
+           left join tenant_slugs s on s.tenant_id = t.tenant_id and s.state = 'primary'
+           where (t.user_id = $1 or ($1::uuid is null and t.user_id is null and t.tenant_id = $2))
+             and t.revoked_at is null and t.expires_at > $3
+           order by t.created_at desc, t.id desc limit 200"#,
+        user,
+        tenant,
+        now,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(AccessToken {
+                id: row.id.into(),
+                holder: Holder::read(row.tenant_id, row.user_id, row.role.as_deref())?,
+                name: row.name,
+                hint: row.hint,
+                scopes: read_scopes(&row.scopes),
+                created_by: row.created_by,
+                slug: row.slug,
+                created_at: row.created_at,
+                expires_at: row.expires_at,
+                last_used_at: row.last_used_at,
+            })
+        })
+        .collect()
+}
+
+/// Words that this release does not know permit nothing.
+fn read_scopes(words: &[String]) -> Vec<ApiScope> {
+    words.iter().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Revokes a token of its owner, once. Returns its name; `None` if there is no such valid token.
+pub async fn revoke(
+    tx: &mut SystemTx,
+    owner: Owner,
+    id: AccessTokenId,
+    now: Timestamp,
+) -> Result<Option<String>, StorageError> {
+    let (user, tenant) = owner.columns();
+    Ok(sqlx::query_scalar!(
+        "update access_tokens set revoked_at = $4
+         where id = $3 and (user_id = $1 or ($1::uuid is null and user_id is null and tenant_id = $2)) and revoked_at is null
+         returning name",
+        user,
+        tenant,
+        id.uuid(),
+        now,
+    )
+    .fetch_optional(tx.connection())
+    .await?)
+}
+
+/// A presented token that is valid, with its person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedToken {
+    /// Its id.
+    pub id: AccessTokenId,
+    /// Its subject.
+    pub holder: Holder,
+    /// Display name of the token.
+    pub name: String,
+    /// Its beginning.
+    pub hint: String,
+    /// Its permissions.
+    pub scopes: Vec<ApiScope>,
+    /// How its creator signed in.
+    pub amr: Vec<String>,
+    /// Display name and primary address of the person of a personal token.
+    pub person: Option<(String, String)>,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// Its end.
+    pub expires_at: Timestamp,
+}
+
+/// Looks up a presented token and records its use. `None` if it is unknown, revoked or expired, or
+/// if its person may not sign in any more. The caller cannot tell these cases apart.
+pub async fn open(
+    tx: &mut SystemTx,
+    digest: &Digest,
+    now: Timestamp,
+) -> Result<Option<OpenedToken>, StorageError> {
+    let row = sqlx::query!(
+        r#"select t.id, t.tenant_id, t.user_id, t.role, t.name, t.hint, t.scopes, t.amr, t.created_at, t.expires_at,
+             t.last_used_at, u.display_name as "display_name?", e.address as "address?"
+           from access_tokens t
+           left join users u on u.id = t.user_id and u.status = 'active'
+           left join user_emails e on e.user_id = u.id and e.is_primary
+           where t.digest = $1 and t.revoked_at is null and t.expires_at > $2 and (t.user_id is null or u.id is not null)"#,
+        digest.as_bytes().as_slice(),
+        now,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    if row.last_used_at.is_none_or(|last| now - last >= USED_STEP) {
+        sqlx::query!(
+            "update access_tokens set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2)",
+            row.id,
+            now,
+        )
+        .execute(tx.connection())
+        .await?;
+    }
+    Ok(Some(OpenedToken {
+        id: row.id.into(),
+        holder: Holder::read(row.tenant_id, row.user_id, row.role.as_deref())?,
+        name: row.name,
+        hint: row.hint,
+        scopes: read_scopes(&row.scopes),
+        amr: row.amr,
+        person: row
+            .display_name
+            .map(|name| (name, row.address.unwrap_or_default())),
+        created_at: row.created_at,
+        expires_at: row.expires_at,
+    }))
+}
+
+/// The active tenants that a token opens, by name, with its role there: one of them with `slug`,
+/// otherwise at most 200. A membership that began anew after the token was made is not among them
+/// (API-4).
+pub async fn workspaces_of(
+    tx: &mut SystemTx,
+    token: &OpenedToken,
+    slug: Option<&str>,
+) -> Result<Vec<Workspace>, StorageError> {
+    let (tenant, user, role) = token.holder.columns();
+    let rows = sqlx::query!(
+        r#"select t.id, t.name, t.epoch, t.created_at, p.slug, coalesce(m.role, $3) as "role!", coalesce(m.epoch, 0) as "member_epoch!"
+           from tenants t
+           join tenant_slugs p on p.tenant_id = t.id and p.state = 'primary'
+           left join memberships m on m.tenant_id = t.id and m.user_id = $2 and m.status = 'active'
+             and (m.rejoined_at is null or m.rejoined_at <= $4)
+           where t.status = 'active' and ($1::uuid is null or t.id = $1)
+             and case when $2::uuid is null then t.id = $1 else m.user_id is not null end
+             and ($5::text is null or exists (select 1 from tenant_slugs s
+                  where s.tenant_id = t.id and s.slug = $5 and s.state in ('primary', 'alias')))
+           order by lower(t.name), t.id limit 200"#,
+        tenant,
+        user,
+        role,
+        token.created_at,
+        slug,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Workspace {
+                tenant: Tenant {
+                    id: TenantId::from_uuid(row.id),
+                    slug: read_slug(&row.slug)?,
+                    name: row.name,
+                    epoch: row.epoch,
+                    created_at: row.created_at,
+                },
+                role: read_role(&row.role)?,
+                epoch: row.member_epoch,
+            })
+        })
+        .collect()
+}

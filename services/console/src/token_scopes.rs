@@ -1,0 +1,140 @@
+//! The scope that a token needs for each route (API-5, API-6). A route that is not in the table is
+//! closed to tokens.
+
+use http::Method;
+use portolan_model::api_scope::ApiScope;
+
+use ApiScope::{
+    AccessRead, AccessWrite, AuditRead, CallsRead, CredentialsWrite, RegistryRead, RegistryWrite,
+    ToolsCall, WorkspaceRead, WorkspaceWrite,
+};
+
+/// Access of tokens to a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenAccess {
+    /// Every valid token.
+    Any,
+    /// Tokens with this scope.
+    Scope(ApiScope),
+    /// No token: people do this in a browser.
+    BrowserOnly,
+}
+
+/// Scopes by noun: the path after the workspace begins with it. The first scope is for reading, the
+/// second for changes; `None` is closed to tokens. Of two rows that fit, the longer one counts.
+const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
+    ("", Some(WorkspaceRead), Some(WorkspaceWrite)),
+    ("/overview", Some(WorkspaceRead), None),
+    ("/limits", Some(WorkspaceRead), Some(WorkspaceWrite)),
+    ("/default-server", None, Some(WorkspaceWrite)),
+    ("/search", Some(RegistryRead), None),
+    ("/trash", Some(RegistryRead), None),
+    ("/sources", Some(RegistryRead), Some(RegistryWrite)),
+    ("/sources/{id}/credential", None, Some(CredentialsWrite)),
+    (
+        "/sources/{id}/sign-in",
+        Some(RegistryRead),
+        Some(CredentialsWrite),
+    ),
+    ("/sources/{id}/account", None, Some(CredentialsWrite)),
+    ("/sources/{id}/attachment/key", None, Some(CredentialsWrite)),
+    ("/attachments", None, Some(CredentialsWrite)),
+    ("/imports", None, Some(RegistryWrite)),
+    ("/upstreams", None, Some(RegistryWrite)),
+    ("/tools", Some(RegistryRead), Some(RegistryWrite)),
+    ("/tools/{id}/try", None, Some(ToolsCall)),
+    ("/prompts", Some(RegistryRead), Some(RegistryWrite)),
+    ("/resources", Some(RegistryRead), Some(RegistryWrite)),
+    ("/servers", Some(RegistryRead), Some(RegistryWrite)),
+    ("/servers/check", None, Some(RegistryRead)),
+    ("/servers/{id}/calls", Some(CallsRead), None),
+    ("/calls", Some(CallsRead), None),
+    ("/connects", Some(CallsRead), None),
+    ("/audit", Some(AuditRead), None),
+    ("/members", Some(AccessRead), None),
+    ("/invitations", Some(AccessRead), Some(AccessWrite)),
+    ("/apps", Some(AccessRead), Some(AccessWrite)),
+    ("/api-keys", Some(AccessRead), Some(AccessWrite)),
+    ("/service-accounts", Some(AccessRead), Some(AccessWrite)),
+    ("/clients", Some(AccessRead), Some(AccessWrite)),
+    ("/client-rule", None, Some(AccessWrite)),
+    ("/registered-clients", Some(AccessRead), Some(AccessWrite)),
+    ("/single-sign-on", Some(AccessRead), None),
+    ("/security", Some(AccessRead), None),
+    // People alone make and end tokens, and delete and restore workspaces (API-6).
+    ("/access-tokens", None, None),
+    ("/restore", None, None),
+];
+
+/// Requests that no token makes, though their noun is open.
+const CLOSED: &[(&str, &str)] = &[
+    ("DELETE", ""),
+    // The answer leads a person's browser to another service.
+    ("POST", "/sources/{id}/account"),
+];
+
+const WORKSPACE: &str = "/api/v1/workspaces/{ws}";
+
+/// The access of tokens to a route, by its method and its path as the document writes it.
+pub fn access(method: &Method, path: &str) -> TokenAccess {
+    if path == "/api/v1/token" {
+        return TokenAccess::Any;
+    }
+    let Some(noun) = path.strip_prefix(WORKSPACE) else {
+        return TokenAccess::BrowserOnly;
+    };
+    if CLOSED.contains(&(method.as_str(), noun)) {
+        return TokenAccess::BrowserOnly;
+    }
+    let row = NOUNS
+        .iter()
+        .filter(|(beginning, ..)| is_below(noun, beginning))
+        .max_by_key(|(beginning, ..)| beginning.len());
+    let scope = row.and_then(|(_, read, write)| {
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        if reads { *read } else { *write }
+    });
+    scope.map_or(TokenAccess::BrowserOnly, TokenAccess::Scope)
+}
+
+/// Returns true if `beginning` is whole segments of `noun`. The empty one is the workspace alone.
+fn is_below(noun: &str, beginning: &str) -> bool {
+    noun == beginning
+        || (!beginning.is_empty()
+            && noun
+                .strip_prefix(beginning)
+                .is_some_and(|rest| rest.starts_with('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule: API-6.
+    #[test]
+    fn a_path_that_no_row_names_is_closed() {
+        let closed = [
+            (Method::GET, "/api/v1/me"),
+            (Method::POST, "/api/v1/me/access-tokens"),
+            (Method::POST, "/api/v1/workspaces"),
+            (Method::DELETE, WORKSPACE),
+            (Method::POST, "/api/v1/workspaces/{ws}/restore"),
+            (Method::GET, "/api/v1/workspaces/{ws}/access-tokens"),
+            (Method::GET, "/api/v1/workspaces/{ws}/unheard-of"),
+            (Method::GET, "/api/v1/workspaces/{ws}/serversx"),
+            (Method::PATCH, "/api/v1/workspaces/{ws}/members/{id}"),
+        ];
+        for (method, path) in closed {
+            assert_eq!(access(&method, path), TokenAccess::BrowserOnly, "{path}");
+        }
+        let try_tool = "/api/v1/workspaces/{ws}/tools/{id}/try";
+        assert_eq!(
+            access(&Method::POST, try_tool),
+            TokenAccess::Scope(ToolsCall)
+        );
+        assert_eq!(
+            access(&Method::HEAD, WORKSPACE),
+            TokenAccess::Scope(WorkspaceRead)
+        );
+    }
+}
