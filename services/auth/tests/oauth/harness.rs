@@ -464,6 +464,15 @@ impl Browser {
             .await
     }
 
+    /// The same with these headers.
+    pub(crate) async fn get_from(&mut self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        let mut request = Request::get(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
     pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Reply {
         self.post_from(path, fields, &[("sec-fetch-site", "same-origin")])
             .await
