@@ -42,6 +42,7 @@ pub mod prompt;
 pub mod redirect;
 pub mod registry;
 pub mod resource;
+pub mod saved_call;
 pub mod scope;
 pub mod slug;
 pub mod subject;

@@ -43,6 +43,7 @@ pub mod prompts;
 pub mod registered_clients;
 pub mod reimports;
 pub mod resources;
+pub mod saved_calls;
 pub mod search;
 pub mod security;
 pub mod server_offers;
@@ -212,6 +213,14 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(servers::publish_server))
         .routes(routes!(servers::pause_server))
         .routes(routes!(connection::show_connection))
+        .routes(routes!(
+            saved_calls::list_saved_calls,
+            saved_calls::save_call
+        ))
+        .routes(routes!(
+            saved_calls::change_saved_call,
+            saved_calls::delete_saved_call
+        ))
         .routes(routes!(calls::list_calls))
         .routes(routes!(calls::list_server_calls));
     // Routes whose body is a document or a file: their own limit replaces that of the whole API.

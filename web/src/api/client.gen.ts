@@ -882,6 +882,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/servers/{id}/saved-calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The saved calls of a server, by name. */
+        get: operations["list_saved_calls"];
+        put?: never;
+        /** Saves a call. */
+        post: operations["save_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/saved-calls/{call}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replaces a saved call. */
+        put: operations["change_saved_call"];
+        post?: never;
+        /** Deletes a saved call. */
+        delete: operations["delete_saved_call"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/servers/{id}/tools": {
         parameters: {
             query?: never;
@@ -2823,6 +2859,25 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_SavedCall: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                changed_at: string;
+                expect: components["schemas"]["SavedExpectations"];
+                /** @example cal_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                method: components["schemas"]["SavedMethod"];
+                name: string;
+                /** @description Parameters, as a client sends them. */
+                params: {
+                    [key: string]: unknown;
+                };
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_SearchResult: {
             /** @description In the order of the list. */
             items: {
@@ -3079,6 +3134,16 @@ export interface components {
             email: string;
             /** @description Role, no stronger than that of the inviter. */
             role: components["schemas"]["Role"];
+        };
+        /** @description A call to save. */
+        NewSavedCallBody: {
+            expect: components["schemas"]["SavedExpectations"];
+            method: components["schemas"]["SavedMethod"];
+            /** @description Unique for the server. */
+            name: string;
+            params: {
+                [key: string]: unknown;
+            };
         };
         /** @description A secret that was just created. It is shown only once. */
         NewSecret: {
@@ -3566,6 +3631,52 @@ export interface components {
             clients: number;
             rule: components["schemas"]["AdmissionRule"];
         };
+        /** @description A saved call. */
+        SavedCall: {
+            /** Format: date-time */
+            changed_at: string;
+            expect: components["schemas"]["SavedExpectations"];
+            /** @example cal_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            method: components["schemas"]["SavedMethod"];
+            name: string;
+            /** @description Parameters, as a client sends them. */
+            params: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A value in the result of a saved call. */
+        SavedEqual: {
+            /**
+             * @description A singular query of JSONPath (RFC 9535).
+             * @example $.content[0].text
+             */
+            path: string;
+            /** @description The value that stands there. */
+            value: unknown;
+        };
+        /** @description Assertions on the answer of a saved call. */
+        SavedExpectations: {
+            equals?: components["schemas"]["SavedEqual"][];
+            /**
+             * Format: int32
+             * @description Longest time to the answer, in milliseconds.
+             */
+            max_ms?: number | null;
+            /** @description Whether `structuredContent` fits the tool's output schema. */
+            schema?: boolean;
+            status: components["schemas"]["SavedStatus"];
+        };
+        /**
+         * @description A request that can be saved.
+         * @enum {string}
+         */
+        SavedMethod: "tools/call" | "prompts/get" | "resources/read";
+        /**
+         * @description How a saved call has to end.
+         * @enum {string}
+         */
+        SavedStatus: "ok" | "error";
         /**
          * @description The kind of a result.
          * @enum {string}
@@ -6690,6 +6801,152 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Server"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_saved_calls: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_SavedCall"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    save_call: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSavedCallBody"];
+            };
+        };
+        responses: {
+            /** @description Saved. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedCall"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_saved_call: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Saved call */
+                call: string;
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSavedCallBody"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedCall"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_saved_call: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Saved call */
+                call: string;
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
