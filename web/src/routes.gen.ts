@@ -13,6 +13,7 @@ import { Route as IndexRouteImport } from './routes/index';
 import { Route as DocsRouteRouteImport } from './routes/docs/route';
 import { Route as DocsIndexRouteImport } from './routes/docs/index';
 import { Route as DocsSplatRouteImport } from './routes/docs/$';
+import { Route as PlaygroundCallbackRouteImport } from './routes/playground/callback';
 import { Route as WWsRouteRouteImport } from './routes/w.$ws/route';
 import { Route as WWsIndexRouteImport } from './routes/w.$ws/index';
 import { Route as WWsAppsRouteImport } from './routes/w.$ws/apps';
@@ -42,6 +43,7 @@ import { Route as WWsSourcesNewRouteImport } from './routes/w.$ws/sources/new';
 import { Route as WWsSourcesUpstreamRouteImport } from './routes/w.$ws/sources/upstream';
 import { Route as WWsToolsIndexRouteImport } from './routes/w.$ws/tools/index';
 import { Route as WWsServersIdIndexRouteImport } from './routes/w.$ws/servers/$id/index';
+import { Route as WWsServersIdPlaygroundRouteImport } from './routes/w.$ws/servers/$id/playground';
 import { Route as WWsSourcesIdIndexRouteImport } from './routes/w.$ws/sources/$id/index';
 import { Route as WWsSourcesIdReimportRouteImport } from './routes/w.$ws/sources/$id/reimport';
 import { Route as WWsToolsIdIndexRouteImport } from './routes/w.$ws/tools/$id/index';
@@ -67,6 +69,11 @@ const DocsSplatRoute = DocsSplatRouteImport.update({
   id: '/$',
   path: '/$',
   getParentRoute: () => DocsRouteRoute,
+} as any);
+const PlaygroundCallbackRoute = PlaygroundCallbackRouteImport.update({
+  id: '/playground/callback',
+  path: '/playground/callback',
+  getParentRoute: () => rootRouteImport,
 } as any);
 const WWsRouteRoute = WWsRouteRouteImport.update({
   id: '/w/$ws',
@@ -213,6 +220,11 @@ const WWsServersIdIndexRoute = WWsServersIdIndexRouteImport.update({
   path: '/servers/$id/',
   getParentRoute: () => WWsRouteRoute,
 } as any);
+const WWsServersIdPlaygroundRoute = WWsServersIdPlaygroundRouteImport.update({
+  id: '/servers/$id/playground',
+  path: '/servers/$id/playground',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
 const WWsSourcesIdIndexRoute = WWsSourcesIdIndexRouteImport.update({
   id: '/sources/$id/',
   path: '/sources/$id/',
@@ -244,6 +256,7 @@ export interface FileRoutesByFullPath {
   '/docs': typeof DocsRouteRouteWithChildren;
   '/w/$ws': typeof WWsRouteRouteWithChildren;
   '/docs/$': typeof DocsSplatRoute;
+  '/playground/callback': typeof PlaygroundCallbackRoute;
   '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
@@ -272,6 +285,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/servers/': typeof WWsServersIndexRoute;
   '/w/$ws/sources/': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools/': typeof WWsToolsIndexRoute;
+  '/w/$ws/servers/$id/playground': typeof WWsServersIdPlaygroundRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id/': typeof WWsServersIdIndexRoute;
@@ -282,6 +296,7 @@ export interface FileRoutesByFullPath {
 export interface FileRoutesByTo {
   '/': typeof IndexRoute;
   '/docs/$': typeof DocsSplatRoute;
+  '/playground/callback': typeof PlaygroundCallbackRoute;
   '/docs': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
@@ -310,6 +325,7 @@ export interface FileRoutesByTo {
   '/w/$ws/servers': typeof WWsServersIndexRoute;
   '/w/$ws/sources': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools': typeof WWsToolsIndexRoute;
+  '/w/$ws/servers/$id/playground': typeof WWsServersIdPlaygroundRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id': typeof WWsServersIdIndexRoute;
@@ -323,6 +339,7 @@ export interface FileRoutesById {
   '/docs': typeof DocsRouteRouteWithChildren;
   '/w/$ws': typeof WWsRouteRouteWithChildren;
   '/docs/$': typeof DocsSplatRoute;
+  '/playground/callback': typeof PlaygroundCallbackRoute;
   '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
@@ -351,6 +368,7 @@ export interface FileRoutesById {
   '/w/$ws/servers/': typeof WWsServersIndexRoute;
   '/w/$ws/sources/': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools/': typeof WWsToolsIndexRoute;
+  '/w/$ws/servers/$id/playground': typeof WWsServersIdPlaygroundRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id/': typeof WWsServersIdIndexRoute;
@@ -365,6 +383,7 @@ export interface FileRouteTypes {
     | '/docs'
     | '/w/$ws'
     | '/docs/$'
+    | '/playground/callback'
     | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
@@ -393,6 +412,7 @@ export interface FileRouteTypes {
     | '/w/$ws/servers/'
     | '/w/$ws/sources/'
     | '/w/$ws/tools/'
+    | '/w/$ws/servers/$id/playground'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id/'
@@ -403,6 +423,7 @@ export interface FileRouteTypes {
   to:
     | '/'
     | '/docs/$'
+    | '/playground/callback'
     | '/docs'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
@@ -431,6 +452,7 @@ export interface FileRouteTypes {
     | '/w/$ws/servers'
     | '/w/$ws/sources'
     | '/w/$ws/tools'
+    | '/w/$ws/servers/$id/playground'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id'
@@ -443,6 +465,7 @@ export interface FileRouteTypes {
     | '/docs'
     | '/w/$ws'
     | '/docs/$'
+    | '/playground/callback'
     | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
@@ -471,6 +494,7 @@ export interface FileRouteTypes {
     | '/w/$ws/servers/'
     | '/w/$ws/sources/'
     | '/w/$ws/tools/'
+    | '/w/$ws/servers/$id/playground'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id/'
@@ -483,6 +507,7 @@ export interface RootRouteChildren {
   IndexRoute: typeof IndexRoute;
   DocsRouteRoute: typeof DocsRouteRouteWithChildren;
   WWsRouteRoute: typeof WWsRouteRouteWithChildren;
+  PlaygroundCallbackRoute: typeof PlaygroundCallbackRoute;
 }
 
 declare module '@tanstack/react-router' {
@@ -514,6 +539,13 @@ declare module '@tanstack/react-router' {
       fullPath: '/docs/$';
       preLoaderRoute: typeof DocsSplatRouteImport;
       parentRoute: typeof DocsRouteRoute;
+    };
+    '/playground/callback': {
+      id: '/playground/callback';
+      path: '/playground/callback';
+      fullPath: '/playground/callback';
+      preLoaderRoute: typeof PlaygroundCallbackRouteImport;
+      parentRoute: typeof rootRouteImport;
     };
     '/w/$ws': {
       id: '/w/$ws';
@@ -718,6 +750,13 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof WWsServersIdIndexRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
+    '/w/$ws/servers/$id/playground': {
+      id: '/w/$ws/servers/$id/playground';
+      path: '/servers/$id/playground';
+      fullPath: '/w/$ws/servers/$id/playground';
+      preLoaderRoute: typeof WWsServersIdPlaygroundRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
     '/w/$ws/sources/$id/': {
       id: '/w/$ws/sources/$id/';
       path: '/sources/$id';
@@ -798,6 +837,7 @@ interface WWsRouteRouteChildren {
   WWsServersIndexRoute: typeof WWsServersIndexRoute;
   WWsSourcesIndexRoute: typeof WWsSourcesIndexRoute;
   WWsToolsIndexRoute: typeof WWsToolsIndexRoute;
+  WWsServersIdPlaygroundRoute: typeof WWsServersIdPlaygroundRoute;
   WWsSourcesIdReimportRoute: typeof WWsSourcesIdReimportRoute;
   WWsToolsIdEditRoute: typeof WWsToolsIdEditRoute;
   WWsServersIdIndexRoute: typeof WWsServersIdIndexRoute;
@@ -834,6 +874,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsServersIndexRoute: WWsServersIndexRoute,
   WWsSourcesIndexRoute: WWsSourcesIndexRoute,
   WWsToolsIndexRoute: WWsToolsIndexRoute,
+  WWsServersIdPlaygroundRoute: WWsServersIdPlaygroundRoute,
   WWsSourcesIdReimportRoute: WWsSourcesIdReimportRoute,
   WWsToolsIdEditRoute: WWsToolsIdEditRoute,
   WWsServersIdIndexRoute: WWsServersIdIndexRoute,
@@ -850,6 +891,7 @@ const rootRouteChildren: RootRouteChildren = {
   IndexRoute: IndexRoute,
   DocsRouteRoute: DocsRouteRouteWithChildren,
   WWsRouteRoute: WWsRouteRouteWithChildren,
+  PlaygroundCallbackRoute: PlaygroundCallbackRoute,
 };
 export const routeTree = rootRouteImport
   ._addFileChildren(rootRouteChildren)

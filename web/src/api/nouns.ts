@@ -24,6 +24,7 @@ export const shownIn = {
   prompts: ['prompts', 'servers', 'trash', 'audit'],
   'registered-clients': clients,
   resources: ['resources', 'servers', 'trash', 'audit'],
+  'saved-calls': ['saved-calls', 'audit'],
   search: [],
   security: ['audit'],
   // Programs are bound to the address of a server.
