@@ -139,7 +139,7 @@ await page.setViewportSize({ width: 390, height: 844 });
 await look(page, "63-playground-phone");
 await page.setViewportSize({ width: 1280, height: 860 });
 
-// What the client declares.
+// The declarations of the client.
 await tab("Client").click();
 await page.getByLabel("Roots").fill("http://not-a-file");
 await button("Save roots").click();

@@ -133,6 +133,17 @@ for (const era of ["2025-11-25", "2026-07-28"]) {
   await call.locator("summary").click();
   check((await call.textContent()).includes("notifications/progress"), `the frames of a stream are shown ${where}`);
   if (era === "2025-11-25") await look(page, "73-playground-frames");
+  // A task that asks: its question comes as that of a call does, and its result stands in the list of tasks.
+  await run("task_asks");
+  await dialog.getByText("Delete it?").waitFor();
+  await dialog.getByRole("combobox").click();
+  await page.getByRole("option", { name: "Yes" }).click();
+  await button("Accept", dialog).click();
+  await tab(/^Tasks/);
+  await page.getByText("completed", { exact: true }).waitFor();
+  await page.getByText("Deleted.").waitFor();
+  check(true, `a task asks, and its result is shown ${where}`);
+  if (era === "2025-11-25") await look(page, "74-playground-task");
   await button("Disconnect").click();
 }
 

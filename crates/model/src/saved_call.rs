@@ -139,14 +139,14 @@ const fn escaped(c: char) -> Option<char> {
     }
 }
 
-/// What an assertion says of an answer.
+/// The finding of one assertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The assertion in words.
     pub what: String,
     /// True if it holds.
     pub holds: bool,
-    /// What was found in its place, if it does not hold.
+    /// The value in its place, if it does not hold.
     pub found: Option<String>,
 }
 
@@ -157,7 +157,7 @@ pub struct Answer<'a> {
     pub result: Option<&'a Value>,
     /// Time to the answer, in milliseconds.
     pub took_ms: u64,
-    /// What is wrong with `structuredContent`, if its schema was asked for.
+    /// The fault of `structuredContent`, if its schema was asked for.
     pub schema_fault: Option<&'a str>,
 }
 

@@ -287,7 +287,7 @@ impl Wanted {
             return invalid("params", "The parameters do not name what is called.");
         }
         let mut params = body.params;
-        // What a client adds to each request is not part of the call.
+        // Metadata of one request is not part of the call.
         params.remove("_meta");
         let params = Value::Object(params);
         if params.to_string().len() > LARGEST {

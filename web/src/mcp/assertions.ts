@@ -4,7 +4,7 @@ import { isObject } from '../json-schema';
 import { parsePath, valueAt } from './json-path';
 import type { Members } from './messages';
 
-/** What an assertion says of an answer (PLAY-7). */
+/** The finding of one assertion (PLAY-7). */
 export interface Finding {
   what: string;
   holds: boolean;

@@ -144,7 +144,7 @@ async function redeemed(metadata: Metadata, form: Record<string, string>): Promi
   return { accessToken: body.access_token, endsAt: Date.now() + (body.expires_in ?? 300) * 1000 };
 }
 
-/** What the callback's window does: hands over the answer. False if no playground takes it. */
+/** Hands the answer over, in the callback's window. False if no playground takes it. */
 export function handOver(callback: Callback, patience = 3000): Promise<boolean> {
   const channel = new BroadcastChannel(channelOf(callback.state ?? ''));
   return new Promise<boolean>((resolve) => {

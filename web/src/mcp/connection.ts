@@ -2,7 +2,7 @@ import type { AskMethod, Era, Level, Members, RpcMessage } from './messages';
 import { McpError, TransportFault } from './messages';
 import type { Wire } from './wire';
 
-/** What the playground declares and answers as a client. */
+/** Settings of the playground as a client. */
 export interface ClientSettings {
   elicitation: boolean;
   sampling: boolean;
@@ -12,7 +12,7 @@ export interface ClientSettings {
   level: Level | null;
 }
 
-/** What the page does for a connection. */
+/** The page, as a connection sees it. */
 export interface Listener {
   /** A question of the server. The promise is the result, or it is refused. */
   ask(method: AskMethod, params: Members, signal: AbortSignal): Promise<Members>;
@@ -27,7 +27,7 @@ export interface CallOptions {
   onProgress?: (progress: Progress) => void;
   /** 2025-11-25: ask for a task with this life, in milliseconds. */
   taskTtl?: number;
-  /** 2026-07-28: the tool's schema, of which annotated arguments become headers. */
+  /** 2026-07-28: the tool's schema. Its annotated arguments become headers. */
   inputSchema?: Members;
 }
 

@@ -54,7 +54,7 @@ pub(crate) async fn resolve(state: &AuthState) -> Result<Client, StorageError> {
         tenant: None,
         name: NAME,
         metadata: &metadata,
-        // Of the id alone: two processes that make the row at once make one.
+        // A digest of the id: two processes that make the row at once make one.
         metadata_digest: digest(CLIENT_ID.as_bytes()),
         auth_method: AuthMethod::None,
         application_type: "web",

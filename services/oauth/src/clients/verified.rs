@@ -136,7 +136,7 @@ pub enum Trust {
 
 /// Determines the client's maker.
 pub fn trust(client: &Client) -> Trust {
-    // PLAY-1: the console's own client. Nobody else can get its id.
+    // PLAY-1: the console's own client. No other client can get its id.
     if first_party::is(client) {
         return Trust::Verified("Portolan");
     }

@@ -22,7 +22,7 @@ export function readRoots(text: string): { roots: { uri: string; name?: string }
   return bad ? { fault: `“${bad.uri}” does not begin with file://.` } : { roots };
 }
 
-/** What the playground can do as a client. */
+/** The settings of the client. */
 export function ClientPanel({ play }: { play: Playground }) {
   const { settings, setSettings, connection } = play;
   const locked = connection !== undefined;
