@@ -37,6 +37,7 @@ const actions: Record<string, string> = {
   'server.prompts_chosen': 'Prompts of a server changed',
   'server.resources_chosen': 'Resources of a server changed',
   'server.tools_chosen': 'Tools of a server changed',
+  'session.ended': 'Session ended',
   'source.reimported': 'Source imported again',
   'source.synced': 'Source synced',
   'sso.enforcement': 'Single sign-on requirement changed',

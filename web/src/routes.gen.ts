@@ -23,6 +23,7 @@ import { Route as WWsConnectsRouteImport } from './routes/w.$ws/connects';
 import { Route as WWsLimitsRouteImport } from './routes/w.$ws/limits';
 import { Route as WWsMembersRouteImport } from './routes/w.$ws/members';
 import { Route as WWsSecurityRouteImport } from './routes/w.$ws/security';
+import { Route as WWsSessionsRouteImport } from './routes/w.$ws/sessions';
 import { Route as WWsSettingsRouteImport } from './routes/w.$ws/settings';
 import { Route as WWsSingleSignOnRouteImport } from './routes/w.$ws/single-sign-on';
 import { Route as WWsTrashRouteImport } from './routes/w.$ws/trash';
@@ -118,6 +119,11 @@ const WWsMembersRoute = WWsMembersRouteImport.update({
 const WWsSecurityRoute = WWsSecurityRouteImport.update({
   id: '/security',
   path: '/security',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsSessionsRoute = WWsSessionsRouteImport.update({
+  id: '/sessions',
+  path: '/sessions',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsSettingsRoute = WWsSettingsRouteImport.update({
@@ -265,6 +271,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
+  '/w/$ws/sessions': typeof WWsSessionsRoute;
   '/w/$ws/settings': typeof WWsSettingsRoute;
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
@@ -305,6 +312,7 @@ export interface FileRoutesByTo {
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
+  '/w/$ws/sessions': typeof WWsSessionsRoute;
   '/w/$ws/settings': typeof WWsSettingsRoute;
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
@@ -348,6 +356,7 @@ export interface FileRoutesById {
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
+  '/w/$ws/sessions': typeof WWsSessionsRoute;
   '/w/$ws/settings': typeof WWsSettingsRoute;
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
@@ -392,6 +401,7 @@ export interface FileRouteTypes {
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
+    | '/w/$ws/sessions'
     | '/w/$ws/settings'
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
@@ -432,6 +442,7 @@ export interface FileRouteTypes {
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
+    | '/w/$ws/sessions'
     | '/w/$ws/settings'
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
@@ -474,6 +485,7 @@ export interface FileRouteTypes {
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
+    | '/w/$ws/sessions'
     | '/w/$ws/settings'
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
@@ -608,6 +620,13 @@ declare module '@tanstack/react-router' {
       path: '/security';
       fullPath: '/w/$ws/security';
       preLoaderRoute: typeof WWsSecurityRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/sessions': {
+      id: '/w/$ws/sessions';
+      path: '/sessions';
+      fullPath: '/w/$ws/sessions';
+      preLoaderRoute: typeof WWsSessionsRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/settings': {
@@ -817,6 +836,7 @@ interface WWsRouteRouteChildren {
   WWsLimitsRoute: typeof WWsLimitsRoute;
   WWsMembersRoute: typeof WWsMembersRoute;
   WWsSecurityRoute: typeof WWsSecurityRoute;
+  WWsSessionsRoute: typeof WWsSessionsRoute;
   WWsSettingsRoute: typeof WWsSettingsRoute;
   WWsSingleSignOnRoute: typeof WWsSingleSignOnRoute;
   WWsTrashRoute: typeof WWsTrashRoute;
@@ -854,6 +874,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsLimitsRoute: WWsLimitsRoute,
   WWsMembersRoute: WWsMembersRoute,
   WWsSecurityRoute: WWsSecurityRoute,
+  WWsSessionsRoute: WWsSessionsRoute,
   WWsSettingsRoute: WWsSettingsRoute,
   WWsSingleSignOnRoute: WWsSingleSignOnRoute,
   WWsTrashRoute: WWsTrashRoute,

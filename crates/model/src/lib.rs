@@ -37,6 +37,7 @@ pub mod factor;
 pub mod gcra;
 pub mod id;
 pub mod limits;
+pub mod live_session;
 pub mod member;
 pub mod prompt;
 pub mod redirect;

@@ -35,6 +35,7 @@ pub mod input;
 pub mod invitations;
 pub mod limits;
 pub mod listing;
+pub mod live_sessions;
 pub mod me;
 pub mod members;
 pub mod offers;
@@ -138,6 +139,9 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(registered_clients::replace_client_keys))
         .routes(routes!(registered_clients::add_client_secret))
         .routes(routes!(registered_clients::revoke_client_secret))
+        .routes(routes!(live_sessions::list_sessions))
+        .routes(routes!(live_sessions::end_session))
+        .routes(routes!(live_sessions::show_session_timeline))
         .routes(routes!(connects::list_connects))
         .routes(routes!(overview::show_overview))
         .routes(routes!(trash::list_trash))

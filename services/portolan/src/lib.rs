@@ -15,6 +15,7 @@
 //! | [`doctor`] | what is wrong, before users find it |
 
 pub mod admin;
+mod asked_nodes;
 pub mod attach;
 mod attaching;
 pub mod cli;

@@ -1051,6 +1051,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The sessions of a workspace, the last used first: all of them for admins and owners, otherwise
+         *     the person's own.
+         */
+        get: operations["list_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends a session on every node: its client gets 404, and its streams and calls end. */
+        delete: operations["end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sessions/{id}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened in a session, the oldest first. */
+        get: operations["show_session_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/single-sign-on": {
         parameters: {
             query?: never;
@@ -3218,6 +3272,48 @@ export interface components {
              */
             slug: string;
         };
+        /** @description A session, or a client of 2026-07-28 on one server. */
+        OpenSession: {
+            /** Format: date-time */
+            began_at: string;
+            /** Format: int64 */
+            calls: number;
+            client_id: string;
+            /** @description The client's own name, which is not verified. */
+            client_name?: string | null;
+            client_version?: string | null;
+            /** @description Names the session here; it opens nothing. */
+            id: string;
+            /** @description False for a client of 2026-07-28, which has no session to end. */
+            is_session: boolean;
+            /** Format: date-time */
+            last_at: string;
+            /** @description Nodes that know it, the one of the last request first. */
+            nodes: string[];
+            /** Format: int64 */
+            requests: number;
+            /** @description The revision of MCP. */
+            revision: string;
+            server_id: string;
+            /** @description Null if the server was deleted. */
+            server_name?: string | null;
+            /**
+             * Format: int32
+             * @description Open event streams.
+             */
+            streams: number;
+            /** @description The person or service account. */
+            subject: string;
+            user_email?: string | null;
+            /** @description The person's name; null for a service account. */
+            user_name?: string | null;
+        };
+        /** @description The sessions of a workspace. */
+        OpenSessions: {
+            items: components["schemas"]["OpenSession"][];
+            /** @description Nodes that did not reply in time: their sessions may be missing. */
+            silent_nodes: number;
+        };
         /** @description The result for an operation. */
         OperationPreview: {
             deprecated: boolean;
@@ -3912,6 +4008,25 @@ export interface components {
             resource?: string;
             /** @description Its secrets, oldest first; none if it proves itself by key. */
             secrets: components["schemas"]["ClientSecret"][];
+        };
+        /** @description A moment of a session. */
+        SessionEvent: {
+            /** Format: date-time */
+            at: string;
+            kind: components["schemas"]["SessionMomentKind"];
+            /** @description The method of MCP. */
+            method?: string | null;
+            node: string;
+        };
+        /**
+         * @description What happened in a session.
+         * @enum {string}
+         */
+        SessionMomentKind: "opened" | "request" | "notification" | "question" | "answer" | "stream" | "resumed" | "ended";
+        /** @description The moments of a session, as far as the nodes remember them. */
+        SessionTimeline: {
+            items: components["schemas"]["SessionEvent"][];
+            silent_nodes: number;
         };
         /** @description The steps that a new workspace still has to take. */
         Setup: {
@@ -7265,6 +7380,104 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenSessions"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    end_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Session */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_session_timeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Session */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The moments. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionTimeline"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

@@ -26,6 +26,7 @@ export const shownIn = {
   resources: ['resources', 'servers', 'trash', 'audit'],
   'saved-calls': ['saved-calls', 'audit'],
   search: [],
+  sessions: ['sessions', 'audit'],
   security: ['audit'],
   // Programs are bound to the address of a server.
   servers: [...publishes, 'apps', 'api-keys', 'service-accounts'],

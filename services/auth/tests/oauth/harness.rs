@@ -211,6 +211,7 @@ impl Node {
                 breached: BreachedPasswords::default(),
                 sign_in_with: SignInWith::default(),
                 domain_records: TxtRecords::default(),
+                live_sessions: portolan_site::live_sessions::LiveSessions::default(),
             },
         });
         portolan_oauth::jwks::rotate(&state).await.unwrap();
