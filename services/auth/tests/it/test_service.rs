@@ -75,7 +75,6 @@ impl TestService {
         policy: EgressPolicy,
         sign_in_with: SignInWith,
         domain_records: TxtRecords,
-        live_sessions: no_nodes(),
     ) -> Self {
         let store = Database::new().await.store(6).await;
         let clock = Clock::test(OffsetDateTime::now_utc());
@@ -162,6 +161,7 @@ impl TestService {
                 breached,
                 sign_in_with,
                 domain_records,
+                live_sessions: no_nodes(),
             },
         });
         let front = Front::new(
