@@ -43,7 +43,7 @@ export default defineConfig({
     rollupOptions: {
       output: {
         // Modules of nearly every page are one chunk: fewer answers for the first page of a visit.
-        codeSplitting: { groups: [{ name: 'shared', minShareCount: 30 }] },
+        codeSplitting: { groups: [{ name: 'shared', minShareCount: 33 }] },
         // The server-rendered pages load the same fonts (crates/site/assets/fonts.css), so these have names that stay.
         assetFileNames: ({ names }) =>
           names.some((name) => name.endsWith('.woff2'))

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use portolan_tests::{
+    behind,
     console::text,
     fixture::FixtureApi,
     oauth::{OAuthClient, Pkce, REDIRECT_URI},
     person::Person,
     program::{self, OpensBrowser},
     stack::{Stack, repository},
+    upstream::{Fixture, Upstream},
 };
 use serde_json::json;
 use tokio::process::Command;
@@ -153,6 +155,69 @@ async fn an_api_is_signed_in_to_by_keyboard_in_the_dark_and_on_a_phone() -> Resu
     let mut command = script("api_sign_in.mjs", &stack)?;
     command
         .env("SOURCE", text(&source, "id")?)
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}
+
+/// Another person becomes a member of harbour.
+async fn member(owner: &Person, stack: &Stack, name: &str) -> Result<Person> {
+    let person = Person::sign_up(stack, name).await?;
+    let body = json!({"email": person.email, "role": "member"});
+    let invitations = "/workspaces/harbour/invitations";
+    let invitation = owner.console().post(invitations, body).await?;
+    let page = format!("/invitations/{}", text(&invitation, "id")?);
+    let form = person.browser.open(&page).await?.form_with("form_token")?;
+    let joined = person.browser.submit(form).await?;
+    ensure!(joined.status.is_success(), "{}", joined.text());
+    Ok(person)
+}
+
+/// Rule: PLAY-1, PLAY-3, PLAY-4, PLAY-5.
+#[tokio::test]
+async fn the_playground_calls_tools_in_both_eras() -> Result<()> {
+    let fixture = FixtureApi::start()?;
+    let stack = Stack::builder().allow_egress(fixture.address()).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let published = ann.console().publish_fixture("harbour", &fixture).await?;
+    let bob = member(&ann, &stack, "bob").await?;
+    let mut command = script("playground.mjs", &stack)?;
+    command
+        .env("SERVER", &published.server_id)
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password)
+        .env("OTHER_EMAIL", &bob.email)
+        .env("OTHER_PASSWORD", &bob.password);
+    finish(command, &ann).await
+}
+
+/// Rule: MCP-N-3, MCP-MR-5. A server that asks, reports progress, logs and changes its resources.
+#[tokio::test]
+async fn the_playground_answers_what_a_server_asks() -> Result<()> {
+    let upstream = Upstream::start(Fixture::TypeScript1)?;
+    let stack = Stack::builder().allow_egress(upstream.address()).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let console = ann.console();
+    console.create_workspace("harbour").await?;
+    let published = behind::publish(&console, "harbour", &upstream, &json!({})).await?;
+    let mut command = script("playground_questions.mjs", &stack)?;
+    command
+        .env("SERVER", &published.server_id)
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}
+
+/// Rule: PLAY-8, PLAY-9.
+#[tokio::test]
+async fn sessions_are_listed_followed_and_ended() -> Result<()> {
+    let fixture = FixtureApi::start()?;
+    let stack = Stack::builder().allow_egress(fixture.address()).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let published = ann.console().publish_fixture("harbour", &fixture).await?;
+    let mut command = script("sessions.mjs", &stack)?;
+    command
+        .env("SERVER", &published.server_id)
         .env("EMAIL", &ann.email)
         .env("PASSWORD", &ann.password);
     finish(command, &ann).await

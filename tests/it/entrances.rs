@@ -251,6 +251,7 @@ fn unknown(noun: &str) -> String {
         "service-accounts" => "svc",
         "invitations" => "inv",
         "api-keys" => "key",
+        "sessions" => return "0".repeat(32),
         _ => "src",
     };
     format!("{prefix}_{}", "0".repeat(32))

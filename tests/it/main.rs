@@ -38,6 +38,7 @@ mod openapi;
 mod pairs;
 mod passkeys;
 mod revisions;
+mod saved_calls;
 mod secrets;
 mod sign_in_with_others;
 mod snippets;

@@ -85,9 +85,13 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
             (Method::POST, "/pause"),
             (Method::GET, "/connection"),
             (Method::GET, "/calls"),
+            (Method::GET, "/saved-calls"),
+            (Method::POST, "/saved-calls"),
         ] {
             routes.push((method, format!("/servers/{id}{rest}")));
         }
+        let call = format!("/servers/{id}/saved-calls/cal_{}", "0".repeat(32));
+        routes.extend([(Method::PUT, call.clone()), (Method::DELETE, call)]);
     }
     for (noun, id) in [
         ("prompts", &written.prompts[0]),
@@ -129,6 +133,9 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         }
         ("POST", "preview") => json!({"input": input}),
         ("POST", "reimport") => json!({"input": input, "digest": "x"}),
+        ("POST" | "PUT", _) if rest.contains("/saved-calls") => {
+            json!({"name": "x", "method": "tools/call", "params": {"name": "x"}, "expect": {"status": "ok"}})
+        }
         ("POST", "try") => json!({"arguments": {}}),
         ("PATCH", _) if rest.is_empty() || !rest.starts_with("/tools") => {
             json!({"name": "Mine now"})

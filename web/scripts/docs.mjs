@@ -11,6 +11,7 @@ const repository = 'https://github.com/portolan/portolan/blob/main';
 const pages = [
   ['console', 'Use'],
   ['connect', 'Use'],
+  ['playground', 'Use'],
   ['attach', 'Use'],
   ['api', 'Use'],
   ['bridge', 'Use'],

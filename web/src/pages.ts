@@ -1,6 +1,7 @@
 import {
   IconActivity,
   IconAnchor,
+  IconBroadcast,
   IconBuilding,
   IconCompass,
   IconFileImport,
@@ -29,6 +30,7 @@ export const pages = [
   { to: '/w/$ws/resources', label: 'Resources', icon: IconFileText, group: undefined },
   { to: '/w/$ws/servers', label: 'Servers', icon: IconAnchor, group: undefined },
   { to: '/w/$ws/calls', label: 'Calls', icon: IconActivity, group: undefined },
+  { to: '/w/$ws/sessions', label: 'Sessions', icon: IconBroadcast, group: undefined },
   { to: '/w/$ws/members', label: 'Members', icon: IconUsers, group: 'Access' },
   { to: '/w/$ws/apps', label: 'Connected apps', icon: IconPlugConnected, group: 'Access' },
   { to: '/w/$ws/clients', label: 'AI clients', icon: IconShieldCheck, group: 'Access', needs: 'administer' },

@@ -18,6 +18,7 @@
 //! | [`fork`] | positions in a stream whose log lost a branch (STREAM-11) |
 
 pub mod config;
+pub mod enquiry;
 pub mod fork;
 #[cfg(test)]
 #[path = "../tests/interleavings/scheduler.rs"]

@@ -97,6 +97,7 @@ pub use self::{
     writer::{NewStream, Over, StreamWriter},
 };
 use crate::{
+    enquiry,
     rng::NodeRng,
     store::{
         self, Cursor, Fresh, NodeId, Partition, Principal, Routed, SessionKey, Store, StoreError,
@@ -373,6 +374,25 @@ impl Node {
                 .publish(session, node, message.clone())
         })
         .await
+    }
+
+    /// Replies to a question of [`Enquiry`](crate::enquiry::Enquiry) under the asker's key. One
+    /// round trip.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    pub async fn reply(&self, reply_to: SessionKey, body: Bytes) -> Result<(), Unavailable> {
+        let (nonce, record) = enquiry::reply(self.inner.id, body);
+        let item = StreamKey {
+            session: reply_to,
+            nonce,
+        };
+        sessions::operations::patiently(&self.inner, "reply", || {
+            let store = &self.inner.guarded_store.store;
+            store.put_record(item, &record)
+        })
+        .await
+        .map(drop)
     }
 
     /// Opens the stream of a request that runs on this node. The reader is the request's own

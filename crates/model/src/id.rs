@@ -160,6 +160,8 @@ kinds! {
     ResourceKind, ResourceId, "rsc";
     /// A hosted MCP server.
     ServerKind, ServerId, "srv";
+    /// A call that the playground keeps.
+    SavedCallKind, SavedCallId, "cal";
     /// A sealed credential of a source.
     CredentialKind, CredentialId, "crd";
     /// An entry of the audit log.

@@ -20,6 +20,7 @@ use url::Url;
 use crate::{
     breached::BreachedPasswords,
     identity_providers::{LoginProviders, SignInWith},
+    live_sessions::LiveSessions,
 };
 
 portolan_config::config! {
@@ -92,6 +93,8 @@ pub struct AuthConfig {
     pub sign_in_with: SignInWith,
     /// Resolver of the TXT records that prove a workspace's domain.
     pub domain_records: TxtRecords,
+    /// Sessions of clients, which the nodes know.
+    pub live_sessions: LiveSessions,
 }
 
 /// Limits as the console knows them.

@@ -25,6 +25,7 @@ pub mod console_error;
 pub mod error_chain;
 pub mod forms;
 pub mod identity_providers;
+pub mod live_sessions;
 pub mod mail;
 pub mod names;
 pub mod oauth_parts;

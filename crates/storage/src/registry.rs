@@ -9,6 +9,7 @@ pub mod prompts;
 pub mod published_items;
 pub mod registry_news;
 pub mod resources;
+pub mod saved_calls;
 pub mod servers;
 pub mod sources;
 pub mod tool_weights;

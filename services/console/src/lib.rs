@@ -40,6 +40,7 @@ pub mod input;
 pub mod invitations;
 pub mod limits;
 pub mod listing;
+pub mod live_sessions;
 pub mod me;
 pub mod members;
 pub mod offers;
@@ -48,6 +49,7 @@ pub mod prompts;
 pub mod registered_clients;
 pub mod reimports;
 pub mod resources;
+pub mod saved_calls;
 pub mod search;
 pub mod security;
 pub mod server_offers;
@@ -159,6 +161,9 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(registered_clients::replace_client_keys))
         .routes(routes!(registered_clients::add_client_secret))
         .routes(routes!(registered_clients::revoke_client_secret))
+        .routes(routes!(live_sessions::list_sessions))
+        .routes(routes!(live_sessions::end_session))
+        .routes(routes!(live_sessions::show_session_timeline))
         .routes(routes!(connects::list_connects))
         .routes(routes!(overview::show_overview))
         .routes(routes!(trash::list_trash))
@@ -234,6 +239,14 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(servers::publish_server))
         .routes(routes!(servers::pause_server))
         .routes(routes!(connection::show_connection))
+        .routes(routes!(
+            saved_calls::list_saved_calls,
+            saved_calls::save_call
+        ))
+        .routes(routes!(
+            saved_calls::change_saved_call,
+            saved_calls::delete_saved_call
+        ))
         .routes(routes!(calls::list_calls))
         .routes(routes!(calls::list_server_calls));
     // Routes whose body is a document or a file: their own limit replaces that of the whole API.

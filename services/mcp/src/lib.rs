@@ -3,7 +3,7 @@
 //! | Module, from the top | Subject |
 //! |---|---|
 //! | [`endpoint()`], [`router`] | what is served at which path |
-//! | `lifecycle`, `changes` | start and drain; changes of the registry and revocations |
+//! | `lifecycle`, `changes`, `session_replies` | start and drain; changes of the registry and revocations; replies about sessions |
 //! | `http` | the guards in the order of MCP-E-1, tokens, metadata |
 //! | `transport` | `stateless`, `streamable_http` (sessions), `http_sse` of 2024-11-05 |
 //! | `features` | the methods, one file a method, and the dispatch to them |
@@ -15,6 +15,7 @@
 //! | `catalog` | what a URL publishes, compiled |
 //! | `nodes` | this node, messages between nodes, events of the process |
 //! | `error` | the only place with HTTP statuses |
+//! | `live_sessions` | sessions as this node saw them, for people |
 //! | `limits`, `call_log`, `instruments`, `caller` and others | below all others |
 //!
 //! A module imports only modules below it (`README.md`).
@@ -33,9 +34,11 @@ mod http;
 mod instruments;
 mod lifecycle;
 mod limits;
+mod live_sessions;
 mod nodes;
 mod payloads;
 mod session;
+mod session_replies;
 mod shutdown;
 mod streams;
 mod target;
@@ -49,6 +52,7 @@ use axum::{Router, body::Body, extract::Request, response::Response, routing::an
 pub use config::McpConfig;
 pub use http::state::{McpParts, McpState};
 pub use limits::TenantLedger;
+pub use live_sessions::directory::SessionDirectory;
 pub use payloads::payloads;
 use portolan_net::{
     layers::{Cors, Origins},

@@ -8,6 +8,8 @@ use crate::{
     changes,
     http::state::McpState,
     nodes::{context::NodeContext, notify, refusals},
+    session_replies,
+    streams::services::StreamServices,
 };
 
 /// How long a stopping node waits until the store records its tasks as lost.
@@ -28,6 +30,8 @@ impl McpState {
         self.tracker.spawn(changes::revocations(self.clone()));
         self.tracker.spawn(changes::housekeeping(self.clone()));
         self.tracker.spawn(refusals::keep(node.clone()));
+        let streams: &StreamServices = self;
+        self.tracker.spawn(session_replies::reply(streams.clone()));
     }
 
     /// Ends running calls with an error, once they may no longer continue (STREAM-16.4).

@@ -12,10 +12,11 @@ use std::sync::{Arc, OnceLock};
 
 use axum::response::Response;
 use http::{HeaderMap, header};
-use portolan_model::Timestamp;
+use portolan_model::{Timestamp, live_session::MomentKind};
 use portolan_net::layers::Arrival;
 use portolan_protocol::{
     header::Headers,
+    initialize::Implementation,
     jsonrpc::{Message, Request},
     meta::RequestMeta,
     method::Method,
@@ -29,6 +30,7 @@ use crate::{
     catalog::server::Server,
     error::{self, McpError},
     instruments::Outcome,
+    live_sessions::board::{ClientCard, Facts as SessionFacts, without_session},
     nodes::context::NodeContext,
     session::LiveSession,
     streams::open::Opening,
@@ -68,6 +70,9 @@ impl RequestContext<'_> {
             Some(info) => shown_name(&info.name),
             None => self.client_name(),
         };
+        if revision.facts().era == Era::Modern {
+            self.note_stateless(revision, method, meta.client_info.as_ref());
+        }
         let client = Client {
             name,
             capabilities: meta.client_capabilities,
@@ -89,7 +94,39 @@ impl RequestContext<'_> {
             level: Some(session.level()),
         };
         let revision = session.id.revision;
+        let kind = MomentKind::Request;
+        let board = &self.state.sessions;
+        board.note(session.id.key, self.now, kind, Some(method));
         self.call(revision, method, request, client, Some(session))
+    }
+
+    /// The facts of a session, or of a client without one, for the list of sessions.
+    pub(crate) fn session_facts(
+        &self,
+        revision: Revision,
+        created_at: Option<Timestamp>,
+    ) -> SessionFacts {
+        let claims = &self.caller.claims;
+        SessionFacts {
+            tenant: self.server.tenant,
+            server: self.server.id,
+            principal: self.caller.session_principal(),
+            subject: claims.sub.to_string().into(),
+            client_id: claims.client_id.as_str().into(),
+            revision,
+            created_at,
+        }
+    }
+
+    /// Notes a request of the era without sessions.
+    fn note_stateless(&self, revision: Revision, method: Method, card: Option<&Implementation>) {
+        let board = &self.state.sessions;
+        let key = without_session(self.caller.session_principal(), self.server.id);
+        board.used(key, self.now, || self.session_facts(revision, None));
+        board.note(key, self.now, MomentKind::Request, Some(method));
+        if let Some(card) = card.and_then(client_card) {
+            board.introduced(key, card);
+        }
     }
 
     fn call(
@@ -170,6 +207,14 @@ impl RequestContext<'_> {
             trace.failed(outcome.name());
         }
     }
+}
+
+/// A client's name and version in the form for people.
+pub(crate) fn client_card(card: &Implementation) -> Option<ClientCard> {
+    Some(ClientCard {
+        name: shown_name(&card.name)?,
+        version: shown_name(&card.version),
+    })
 }
 
 /// Longest name of a client that is kept for the log of calls, in characters.

@@ -17,6 +17,7 @@ pub(crate) mod pace_wire;
 pub(crate) mod parked_wire;
 pub(crate) mod renames_wire;
 pub(crate) mod rules_wire;
+pub(crate) mod sessions_wire;
 pub(crate) mod streams_wire;
 pub(crate) mod task_news_wire;
 pub(crate) mod tasks_wire;

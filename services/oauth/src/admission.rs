@@ -27,7 +27,10 @@ use portolan_storage::{
 };
 use serde_json::json;
 
-use crate::clients::verified::{self, Trust};
+use crate::clients::{
+    first_party,
+    verified::{self, Trust},
+};
 
 /// A workspace's verdict on a client, for one person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,8 @@ pub fn judge(
     decision: Option<ClientDecision>,
 ) -> Admission {
     let belonging = match client.tenant {
+        // PLAY-2: the console is part of every workspace. A decision about it still counts.
+        None if first_party::is(client) => Belonging::Own,
         None => Belonging::Everybody,
         Some(own) if own == tenant => Belonging::Own,
         Some(_) => Belonging::Foreign,

@@ -39,7 +39,10 @@ use time::Duration;
 
 use crate::{
     answer::RedirectAnswer,
-    clients::metadata_document::{self, DocumentFault},
+    clients::{
+        first_party,
+        metadata_document::{self, DocumentFault},
+    },
     connection_diagnostics::{self, DescribeStep},
     error::ErrorCode,
     parameters::Parameters,
@@ -333,6 +336,9 @@ async fn find_client(
             }
         };
     }
+    if client_id == first_party::CLIENT_ID {
+        return Ok(Ok(first_party::resolve(state).await?));
+    }
     let mut tx = state.store.system(Reason::OAuth).await?;
     Ok(clients::find(&mut tx, client_id).await?.ok_or_else(|| {
         UnprovedFault::new(
@@ -480,6 +486,7 @@ impl PromptParameter {
     fn to_stored(self) -> Option<String> {
         let words: Vec<&str> = [
             (self.login, "login"),
+            (self.consent, "consent"),
             (self.consent, "consent"),
             (self.select_account, "select_account"),
         ]

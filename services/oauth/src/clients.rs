@@ -3,6 +3,7 @@
 pub(crate) mod alone;
 pub(crate) mod assertion;
 pub mod described;
+pub(crate) mod first_party;
 pub(crate) mod key_set;
 pub mod members;
 pub mod metadata_document;

@@ -5,6 +5,7 @@
 //! and the code. A second submission gets the same redirect.
 
 pub(crate) mod journey;
+mod remembered;
 pub(crate) mod target;
 pub(crate) mod view;
 
@@ -81,6 +82,7 @@ pub(crate) async fn show(
     context: RequestContext,
     MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
+    headers: HeaderMap,
 ) -> Result<Response, PageError> {
     let mut tx = state.store.system(Reason::OAuth).await?;
     let (request, client) = load(&mut tx, &browser, &request).await?;
@@ -97,6 +99,12 @@ pub(crate) async fn show(
             return pages::see_other(&login_path(request.id, other.is_some()));
         }
     };
+    if remembered::is_allowed(&state, &mut tx, &headers, &request, &client, &session).await? {
+        let now = state.now();
+        authorization_requests::note_shown(&mut tx, request.id, session.user, session.id, now)
+            .await?;
+        return approve(&state, tx, &context, &request, &client, &session, "").await;
+    }
     shown(&state, tx, &context, &request, &client, &session, None).await
 }
 

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::{
     admin::AdminArguments, attach::AttachArguments, connect::ConnectArguments, dev::DevArguments,
-    settings::Role,
+    settings::Role, test_calls::TestCallsArguments,
 };
 
 /// A hosted MCP service: turn APIs into tools and publish them to AI clients.
@@ -53,6 +53,9 @@ pub enum Command {
     Attach(Box<AttachArguments>),
     /// Connects a client that speaks stdio only to a remote MCP server: a stdio MCP server itself.
     Connect(Box<ConnectArguments>),
+    /// Runs saved calls of an MCP server and checks their answers. Exit codes: 0 all hold, 1 the
+    /// calls could not be made, 2 an assertion does not hold.
+    TestCalls(Box<TestCallsArguments>),
     /// Prints what other tools build on.
     Emit {
         /// What to print.

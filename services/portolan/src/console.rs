@@ -29,6 +29,7 @@ pub fn router() -> Router {
         .route("/w/{*rest}", get(page))
         .route("/account/access-tokens", get(page))
         .route("/docs", get(page))
+        .route("/playground/callback", get(page))
         .route("/docs/{*rest}", get(page))
         .route("/assets/{*file}", get(asset))
         .fallback(other)

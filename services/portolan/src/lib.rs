@@ -5,6 +5,7 @@
 //! | [`admin`] | what an operator looks at and changes |
 //! | [`attach`] | offers a server of this machine to a workspace |
 //! | [`connect`] | a stdio MCP server in front of a remote one |
+//! | [`test_calls`] | runs saved calls of a server, and checks their answers |
 //! | [`cli`] | verbs and their options |
 //! | [`settings`] | configuration by file and environment |
 //! | [`serve`] | builds the roles and runs them until a signal |
@@ -14,6 +15,7 @@
 //! | [`doctor`] | what is wrong, before users find it |
 
 pub mod admin;
+mod asked_nodes;
 pub mod attach;
 mod attaching;
 pub mod cli;
@@ -31,6 +33,7 @@ mod output;
 mod revocation_feed;
 pub mod serve;
 pub mod settings;
+pub mod test_calls;
 mod wiring;
 
 use std::process::ExitCode;
@@ -46,7 +49,8 @@ use settings::Settings;
 
 /// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong
 /// usage, 3 `doctor` or `admin audit verify` found something, 4 `admin` was not told `--yes`,
-/// 5 `connect` did not reach the server, 6 `connect` is not signed in.
+/// 5 `connect` did not reach the server, 6 `connect` is not signed in. `test-calls` ends with 2 if an
+/// assertion does not hold.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -105,6 +109,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
         Command::Attach(arguments) => attach::run(*arguments, &environment().collect()),
         Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
+        Command::TestCalls(arguments) => test_calls::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
                 Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),

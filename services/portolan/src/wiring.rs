@@ -16,7 +16,7 @@ use portolan_cluster::{
     revocation_freshness::RevocationFreshness,
 };
 use portolan_keys::{Keys, PasswordHasher, SigningKeys, Verifier};
-use portolan_mcp::{McpParts, McpState, TenantLedger};
+use portolan_mcp::{McpParts, McpState, SessionDirectory, TenantLedger};
 use portolan_model::{Clock, resource::Site};
 use portolan_net::{
     egress::Egress,
@@ -27,6 +27,7 @@ use portolan_net::{
 use portolan_site::{
     config::{AuthConfig, Calls, ConsoleLimits, DemoApi, InUse},
     identity_providers::SignInWith,
+    live_sessions::LiveSessions,
     mail::Mailer,
     oauth_parts::OAuthParts,
     state::{AuthParts, AuthState},
@@ -40,6 +41,7 @@ use portolan_storage::{
 use tokio::sync::Notify;
 
 use crate::{
+    asked_nodes::AskedNodes,
     attaching,
     clock_watch::ClockWatch,
     janitor,
@@ -69,6 +71,8 @@ pub(crate) struct Wiring {
     /// Set when the nodes can be asked.
     in_use: InUse,
     calls: Calls,
+    /// Set when the nodes can be asked for sessions.
+    live_sessions: LiveSessions,
     /// Where tries at signing in are counted.
     tries: Tries,
     /// Told by the feed.
@@ -112,6 +116,7 @@ impl Wiring {
             revocations: Revocations::default(),
             in_use: InUse::default(),
             calls: Calls::default(),
+            live_sessions: LiveSessions::default(),
             tries: if settings.cluster.redis_url.is_some() {
                 Tries::shared()
             } else {
@@ -201,6 +206,7 @@ impl Wiring {
                 breached,
                 sign_in_with: SignInWith::new(settings.sign_in.login_providers.0.clone()),
                 domain_records: TxtRecords::default(),
+                live_sessions: self.live_sessions.clone(),
                 limits: ConsoleLimits {
                     platform: settings.mcp.platform_limits(),
                     in_use: self.in_use.clone(),
@@ -327,6 +333,8 @@ impl Wiring {
         state.start();
         count_calls(&self.calls, TenantLedger::new(Arc::clone(&store)));
         self.tries.set(Ledger::new(Arc::clone(&store)));
+        let directory = self.session_directory(Arc::clone(&store));
+        self.live_sessions.set(directory);
         let asked = state.clone();
         self.in_use.set(Box::new(move |tenant| {
             let state = asked.clone();
@@ -349,12 +357,16 @@ impl Wiring {
     pub(crate) fn look_on(&self, settings: &Settings, life: &Lifecycle) {
         let (in_use, calls) = (self.in_use.clone(), self.calls.clone());
         let tries = self.tries.clone();
+        let (live_sessions, keys) = (self.live_sessions.clone(), self.keys.clone());
+        let clock = self.clock.clone();
         let looking = node_store::onlooker(settings, life);
         let (revocations, stop) = (self.revocations.clone(), life.drained.clone());
         life.tasks.spawn(async move {
             let Some(store) = looking.await else { return };
             let freshness = RevocationFreshness::new(revocations, Arc::clone(&store));
             tries.set(Ledger::new(Arc::clone(&store)));
+            let directory = SessionDirectory::new(Arc::clone(&store), keys, clock);
+            live_sessions.set(Box::new(AskedNodes(directory)));
             let ledger = TenantLedger::new(store);
             count_calls(&calls, ledger.clone());
             in_use.set(Box::new(move |tenant| {
@@ -363,6 +375,11 @@ impl Wiring {
             }));
             freshness.report(stop).await;
         });
+    }
+
+    fn session_directory(&self, store: Arc<dyn portolan_cluster::store::Store>) -> Box<AskedNodes> {
+        let directory = SessionDirectory::new(store, self.keys.clone(), self.clock.clone());
+        Box::new(AskedNodes(directory))
     }
 
     /// For the readiness probe. A node with MCP endpoints serves from memory what it knows

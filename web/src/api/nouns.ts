@@ -25,7 +25,9 @@ export const shownIn = {
   prompts: ['prompts', 'servers', 'trash', 'audit'],
   'registered-clients': clients,
   resources: ['resources', 'servers', 'trash', 'audit'],
+  'saved-calls': ['saved-calls', 'audit'],
   search: [],
+  sessions: ['sessions', 'audit'],
   security: ['audit'],
   // Programs are bound to the address of a server.
   servers: [...publishes, 'apps', 'api-keys', 'service-accounts'],

@@ -121,7 +121,7 @@ function Blocks({ blocks }: { blocks: ContentBlock[] }) {
   );
 }
 
-function pretty(text: string): string {
+export function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
@@ -129,7 +129,7 @@ function pretty(text: string): string {
   }
 }
 
-function Block({ block, number }: { block: ContentBlock; number: number }) {
+export function Block({ block, number }: { block: ContentBlock; number: number }) {
   if (block.type === 'text') {
     return block.text ? (
       <CodeBlock code={pretty(block.text)} label={`text ${number}`} wrap />

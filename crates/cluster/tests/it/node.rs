@@ -2,6 +2,7 @@
 
 mod answers;
 mod chaos;
+mod enquiry;
 mod limits;
 mod messages;
 mod outage;

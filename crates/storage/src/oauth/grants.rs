@@ -114,6 +114,41 @@ pub async fn find(tx: &mut SystemTx, id: GrantId) -> Result<Option<Grant>, Stora
     }))
 }
 
+/// A grant that is looked for.
+#[derive(Debug)]
+pub struct Sought<'a> {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Who allowed it.
+    pub user: UserId,
+    /// The client.
+    pub client: ClientId,
+    /// Canonical resource.
+    pub resource: &'a str,
+    /// All of these were granted.
+    pub scopes: &'a [String],
+}
+
+/// Whether such a grant lives.
+pub async fn is_live(
+    tx: &mut SystemTx,
+    sought: &Sought<'_>,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists(select from grants where tenant_id = $1 and user_id = $2 and client_ref = $3 and resource = $4
+             and scopes @> $5 and revoked_at is null and expires_at > $6) as "live!""#,
+        sought.tenant.uuid(),
+        sought.user.uuid(),
+        sought.client.uuid(),
+        sought.resource,
+        sought.scopes,
+        now,
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}
+
 /// Notes that a token was issued for a code. Refreshes are noted in their family.
 pub async fn touch(tx: &mut SystemTx, id: GrantId, now: Timestamp) -> Result<(), StorageError> {
     sqlx::query!(

@@ -206,6 +206,8 @@ update tenants set default_server = '{x}' where id = '{t}';
 insert into server_tools (tenant_id, server_id, tool_id, published_name) values ('{t}', '{x}', '{x}', 'get');
 insert into server_prompts (tenant_id, server_id, prompt_id, published_name) values ('{t}', '{x}', '{x}', 'prompt');
 insert into server_resources (tenant_id, server_id, resource_id, published_uri) values ('{t}', '{x}', '{x}', 'note:one');
+insert into saved_calls (tenant_id, id, server_id, name, method, params, expect, created_at, changed_at)
+  values ('{t}', '{x}', '{x}', 'one', 'tools/call', '{}', '{}', now(), now());
 insert into tool_calls (tenant_id, at, tool_name, outcome, duration_ms) values ('{t}', now(), 'get', 'ok', 1);
 insert into tenant_limits (tenant_id, name, value, updated_at) values ('{t}', 'tool_calls', 1, now());
 insert into limit_refusals (tenant_id, minute, name, refused) values ('{t}', now(), 'tool_calls', 1);

@@ -184,6 +184,9 @@ fn body(row: &Row) -> Option<Value> {
         (_, "/servers/{id}/prompts") => json!({"prompts": []}),
         (_, "/servers/{id}/resources") => json!({"resources": []}),
         (_, "/servers/{id}/tools") => json!({"tools": []}),
+        (_, "/servers/{id}/saved-calls" | "/servers/{id}/saved-calls/{call}") => {
+            json!({"name": "c", "method": "tools/call", "params": {"name": "t"}, "expect": {"status": "ok"}})
+        }
         (_, "/service-accounts") => json!({"name": "Nightly", "auth": "client_secret"}),
         (_, "/service-accounts/{id}") => json!({"enabled": true}),
         (_, "/single-sign-on/domains") => json!({"domain": "acme.example"}),
@@ -324,7 +327,8 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
             .path
             .replace("{ws}", slug)
             .replace("{id}", &scene.id(&row))
-            .replace("{secret}", &format!("sec_{NOTHING}"));
+            .replace("{secret}", &format!("sec_{NOTHING}"))
+            .replace("{call}", &format!("cal_{NOTHING}"));
         for (role, person) in &people {
             let answer = person.call(row.method.clone(), &path, body(&row)).await;
             let code = serde_json::from_str::<Value>(&answer.text)

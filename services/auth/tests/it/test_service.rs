@@ -10,7 +10,12 @@ use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use portolan_cluster::Revocations;
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
-use portolan_model::{clock::Clock, resource::Site as ResourceSite};
+use portolan_model::{
+    clock::Clock,
+    id::TenantId,
+    live_session::{FromNodes, LiveSession, SessionMoment},
+    resource::Site as ResourceSite,
+};
 use portolan_net::{
     client_ip::TrustedProxies,
     egress::{Egress, EgressPolicy},
@@ -22,6 +27,7 @@ use portolan_site::{
     breached::BreachedPasswords,
     config::{AuthConfig, Site},
     identity_providers::SignInWith,
+    live_sessions::{AskNodes, Asking, LiveSessions},
     mail::Mailer,
     oauth_parts::{OAuthConfig, OAuthParts},
     state::{AuthParts, AuthState},
@@ -155,6 +161,7 @@ impl TestService {
                 breached,
                 sign_in_with,
                 domain_records,
+                live_sessions: no_nodes(),
             },
         });
         let front = Front::new(
@@ -426,5 +433,34 @@ impl Browser<'_> {
             .lock()
             .unwrap()
             .insert(name.to_owned(), value.to_owned());
+    }
+}
+
+/// An installation without MCP nodes: a question has no reply.
+#[derive(Debug)]
+struct NoNodes;
+
+fn no_nodes() -> LiveSessions {
+    let sessions = LiveSessions::default();
+    sessions.set(Box::new(NoNodes));
+    sessions
+}
+
+fn none<T: Default + Send + 'static>() -> Asking<T> {
+    let (found, silent) = (T::default(), 0);
+    Box::pin(async move { Some(FromNodes { found, silent }) })
+}
+
+impl AskNodes for NoNodes {
+    fn list(&self, _: TenantId) -> Asking<Vec<LiveSession>> {
+        none()
+    }
+
+    fn moments(&self, _: TenantId, _: &str) -> Asking<Vec<SessionMoment>> {
+        none()
+    }
+
+    fn end(&self, _: TenantId, _: &str) -> Asking<bool> {
+        none()
     }
 }

@@ -211,6 +211,7 @@ impl Node {
                 breached: BreachedPasswords::default(),
                 sign_in_with: SignInWith::default(),
                 domain_records: TxtRecords::default(),
+                live_sessions: portolan_site::live_sessions::LiveSessions::default(),
             },
         });
         portolan_oauth::jwks::rotate(&state).await.unwrap();
@@ -462,6 +463,15 @@ impl Browser {
     pub(crate) async fn get(&mut self, path: &str) -> Reply {
         self.send(Request::get(path).body(Body::empty()).unwrap())
             .await
+    }
+
+    /// The same with these headers.
+    pub(crate) async fn get_from(&mut self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        let mut request = Request::get(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Body::empty()).unwrap()).await
     }
 
     pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Reply {

@@ -17,6 +17,7 @@ mod harness;
 pub mod https;
 mod internet;
 mod lost_database;
+mod playground;
 mod proofs;
 #[path = "../../../../tests/src/races.rs"]
 pub mod races;

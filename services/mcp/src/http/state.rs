@@ -19,6 +19,7 @@ use crate::{
     },
     instruments::Instruments,
     limits::{AdmissionControl, session_quota::SessionQuota, suspended_calls::SuspendedCalls},
+    live_sessions::board::SessionBoard,
     nodes::{
         awaited::Awaited,
         context::{NodeContext, NodeParts},
@@ -129,6 +130,7 @@ impl McpState {
             awaited: Awaited::default(),
             outgoing: Outgoing::default(),
             events: Events::default(),
+            sessions: SessionBoard::default(),
             shutdown: Shutdown::new(telling),
             site,
             store,

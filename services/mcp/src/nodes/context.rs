@@ -16,6 +16,7 @@ use crate::{
     config::McpConfig,
     instruments::Instruments,
     limits::{AdmissionControl, session_quota::SessionQuota, suspended_calls::SuspendedCalls},
+    live_sessions::board::SessionBoard,
     nodes::{awaited::Awaited, events::Events, outgoing::Outgoing},
     shutdown::Shutdown,
 };
@@ -52,6 +53,8 @@ pub struct NodeParts {
     pub(crate) outgoing: Outgoing,
     /// Events of this process, for the open streams.
     pub(crate) events: Events,
+    /// Sessions as this node saw them.
+    pub(crate) sessions: SessionBoard,
 }
 
 impl NodeContext {

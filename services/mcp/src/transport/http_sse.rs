@@ -289,6 +289,7 @@ async fn initialize(
         if let Some(name) = shown_name(&params.client_info.name) {
             state.client_names.insert(caller.principal, name);
         }
+        streamable_http::note_opened(context, &named.session.id, &params);
         let card = Card {
             negotiated: Some((params.revision, params.capabilities.bits())),
             ..named.card

@@ -8,6 +8,7 @@ pub(crate) mod messages;
 
 use axum::response::Response as Answer;
 use http::{HeaderName, HeaderValue};
+use portolan_model::live_session::MomentKind;
 use portolan_protocol::{
     cancel::Cancelled,
     error::ErrorKind,
@@ -30,7 +31,9 @@ use crate::{
     nodes::notify,
     session::{LiveSession, event_id::EventId, written::SessionId},
     streams::open,
-    transport::{RequestContext, shown_name, streamable_http::call::Reply, trace_message},
+    transport::{
+        RequestContext, client_card, shown_name, streamable_http::call::Reply, trace_message,
+    },
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -50,9 +53,12 @@ pub(crate) async fn live(
 ) -> Result<LiveSession, McpError> {
     let marks = context.server.marks;
     let _begin = context.trace.get().and_then(|trace| trace.part("begin"));
-    LiveSession::find(context.state, id, &context.caller, marks, context.now)
+    let session = LiveSession::find(context.state, id, &context.caller, marks, context.now)
         .await?
-        .ok_or_else(McpError::session_not_found)
+        .ok_or_else(McpError::session_not_found)?;
+    let facts = || context.session_facts(id.revision, Some(id.created_at));
+    context.state.sessions.used(id.key, context.now, facts);
+    Ok(session)
 }
 
 async fn find(context: &RequestContext<'_>, text: &str) -> Result<LiveSession, McpError> {
@@ -94,6 +100,7 @@ pub(crate) async fn initialize(
         if let Some(name) = shown_name(&params.client_info.name) {
             state.client_names.insert(context.caller.principal, name);
         }
+        note_opened(context, &session, &params);
         let id = session.to_wire(&state.keys, &context.caller, context.server.id);
         let body = jsonrpc::response(
             &request.id,
@@ -109,6 +116,21 @@ pub(crate) async fn initialize(
     .await;
     context.count(Era::Legacy, Some(Method::Initialize), &outcome);
     outcome.map_err(|error| error.answering(Revision::LATEST_LEGACY, Some(&request.id)))
+}
+
+/// Notes a new session for the people who look at sessions.
+pub(crate) fn note_opened(
+    context: &RequestContext<'_>,
+    session: &SessionId,
+    params: &InitializeParams,
+) {
+    let board = &context.state.sessions;
+    let facts = || context.session_facts(params.revision, Some(session.created_at));
+    board.used(session.key, context.now, facts);
+    board.note(session.key, context.now, MomentKind::Opened, None);
+    if let Some(card) = client_card(&params.client_info) {
+        board.introduced(session.key, card);
+    }
 }
 
 /// Handles one message of a session.
@@ -255,6 +277,8 @@ pub(crate) async fn answered(
         return Ok(());
     };
     let (key, principal) = (session.id.key, context.caller.session_principal());
+    let board = &context.state.sessions;
+    board.note(key, context.now, MomentKind::Answer, None);
     let routed = context
         .state
         .node
@@ -278,6 +302,8 @@ pub(crate) async fn notified(
     let (state, caller) = (context.state, &context.caller);
     let method = Method::from_name(&notification.method)
         .filter(|method| method.from_client_in(session.id.revision));
+    let (board, kind) = (&state.sessions, MomentKind::Notification);
+    board.note(session.id.key, context.now, kind, method);
     let outcome = match method {
         Some(Method::Initialized) => {
             session
@@ -360,6 +386,11 @@ pub(crate) async fn get(
         Err(McpError::Unavailable) if matches!(resumed, Some(EventId::Answer { .. })) => None,
         session => Some(session?),
     };
+    let kind = match resumed {
+        Some(_) => MomentKind::Resumed,
+        None => MomentKind::Stream,
+    };
+    state.sessions.note(key, context.now, kind, None);
     match (resumed, session) {
         (
             Some(EventId::Answer {
@@ -392,6 +423,7 @@ pub(crate) async fn delete(
         .end(key, context.caller.session_principal(), life)
         .await
         .map_err(|_| McpError::Unavailable)?;
+    context.state.sessions.ended(key, context.now);
     let sources = context.server.upstreams();
     if !sources.is_empty() {
         let over = session.of(&context.caller, context.now);

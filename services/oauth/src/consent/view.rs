@@ -24,7 +24,10 @@ use url::Url;
 
 use crate::{
     admission::{self, Offered},
-    clients::verified::{self, Trust},
+    clients::{
+        first_party,
+        verified::{self, Trust},
+    },
     consent::{
         form_token,
         target::{GrantTarget, Named},
@@ -212,7 +215,11 @@ pub(crate) fn render(
         .chain(&choices)
         .any(|entry: &WorkspaceChoice| !entry.disabled);
     let trust = verified::trust(client);
-    let (destination, loopback, scheme) = destination(&request.redirect_uri);
+    let (destination, loopback, scheme) = if first_party::is(client) {
+        ("this console".to_owned(), false, None)
+    } else {
+        destination(&request.redirect_uri)
+    };
     let page = Consent {
         action,
         token,
@@ -275,6 +282,9 @@ fn entry(offered: &Offered, checked: bool) -> WorkspaceChoice {
 }
 
 fn provenance(client: &Client) -> String {
+    if first_party::is(client) {
+        return "part of this console".to_owned();
+    }
     match client.kind {
         ClientKind::Cimd => Url::parse(&client.client_id)
             .ok()

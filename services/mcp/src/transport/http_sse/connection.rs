@@ -173,6 +173,7 @@ impl SseConnection {
             ..
         } = self;
         state.connections.all().remove(&session);
+        state.sessions.ended(session, state.clock.now());
         for key in [session, Card::key(session)] {
             if state.node.end(key, principal, life).await.is_err() {
                 tracing::warn!("a session ended, and the store does not know yet");

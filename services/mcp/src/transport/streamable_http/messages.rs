@@ -6,14 +6,17 @@ use std::{pin::Pin, time::Duration};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use portolan_cluster::{
+    SessionKey,
     node::{Over, StreamWriter},
     store::Class,
 };
+use portolan_model::live_session::MomentKind;
 use portolan_protocol::{
     ask::AskMethod,
     cancel,
     capability::ClientCapabilities,
     jsonrpc::{Raw, RequestId, Response},
+    method::Method,
 };
 use tokio::{sync::mpsc, time::timeout};
 
@@ -43,6 +46,7 @@ pub(crate) struct CallMessages {
     waiting: Option<ChannelMessage>,
     notices: Notices,
     state: TransportServices,
+    session: SessionKey,
     asking: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -77,6 +81,7 @@ impl CallMessages {
             waiting: None,
             notices: Notices::new(revision, call.progress.clone()),
             state: state.clone(),
+            session: session.key,
             asking: FuturesUnordered::new(),
         };
         (channel, messages)
@@ -143,6 +148,9 @@ impl CallMessages {
             match self.waiting.take() {
                 Some(ChannelMessage::Question(question)) => {
                     let within = patience(&self.state.config, question.method);
+                    let (board, now) = (&self.state.sessions, self.state.clock.now());
+                    let method = Method::from_name(question.method.name());
+                    board.note(self.session, now, MomentKind::Question, method);
                     self.asking
                         .push(Box::pin(ask(writer.clone(), question, within)));
                 }

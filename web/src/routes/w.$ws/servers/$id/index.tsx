@@ -1,5 +1,5 @@
 import { Alert, Button, Group, Stack, Tabs } from '@mantine/core';
-import { IconActivity, IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
+import { IconActivity, IconPlayerPause, IconPlayerPlay, IconTerminal2 } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import {
@@ -16,7 +16,7 @@ import { CallsTable } from '../../../../components/calls';
 import { ClientWarnings } from '../../../../components/client-warnings';
 import { ConnectionGuide, ServerUrl } from '../../../../components/connection';
 import { RefusedCredentials, SourceCredentialStatus } from '../../../../components/credential-state';
-import { TextLink } from '../../../../components/link-button';
+import { LinkButton, TextLink } from '../../../../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../../../../components/page';
 import { LoadMore } from '../../../../components/table';
 import { toastDone, toastFailed, toastUndo } from '../../../../components/toast';
@@ -85,18 +85,32 @@ function ServerView({ server }: { server: ServerDetail }) {
       }
       lede={server.description}
       actions={
-        edits && (
-          <Button
-            variant={published ? 'default' : 'filled'}
-            loading={publish.isPending}
-            leftSection={
-              published ? <IconPlayerPause size={16} aria-hidden /> : <IconPlayerPlay size={16} aria-hidden />
-            }
-            onClick={toggle}
+        <>
+          <LinkButton
+            to="/w/$ws/servers/$id/playground"
+            params={{ ws, id: server.id }}
+            variant="default"
+            leftSection={<IconTerminal2 size={16} aria-hidden />}
           >
-            {published ? 'Pause' : server.status === 'paused' ? 'Resume' : 'Publish'}
-          </Button>
-        )
+            Playground
+          </LinkButton>
+          {edits && (
+            <Button
+              variant={published ? 'default' : 'filled'}
+              loading={publish.isPending}
+              leftSection={
+                published ? (
+                  <IconPlayerPause size={16} aria-hidden />
+                ) : (
+                  <IconPlayerPlay size={16} aria-hidden />
+                )
+              }
+              onClick={toggle}
+            >
+              {published ? 'Pause' : server.status === 'paused' ? 'Resume' : 'Publish'}
+            </Button>
+          )}
+        </>
       }
     >
       <ServerUrl url={server.url} />
