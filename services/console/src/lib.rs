@@ -213,6 +213,9 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(servers::pause_server))
         .routes(routes!(connection::show_connection))
         .routes(routes!(calls::list_calls))
+        .routes(routes!(calls::export::export_calls))
+        .routes(routes!(calls::live::watch_calls))
+        .routes(routes!(calls::show_call))
         .routes(routes!(calls::list_server_calls));
     // Routes whose body is a document or a file: their own limit replaces that of the whole API.
     let documents = OpenApiRouter::new()

@@ -13,6 +13,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ipnet::IpNet;
 use portolan_cluster::{TokenFacts, node::LimitKey, store::Principal};
 use portolan_keys::{AccessClaims, digest};
+use portolan_metering::CallerKind;
 use portolan_model::{
     Digest, Timestamp,
     id::UserId,
@@ -45,6 +46,8 @@ pub(crate) struct Caller {
     pub(crate) revoked: CancellationToken,
     pub(crate) key_id: String,
     pub(crate) has_scope: bool,
+    /// For counts and the log of calls.
+    pub(crate) kind: CallerKind,
     /// Unix time in seconds until which it is not checked again.
     ///
     /// This is the end of a token, or a few minutes after the lookup of an API key.
@@ -80,6 +83,10 @@ impl Caller {
             has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
             remembered_until: claims.exp,
             networks: None,
+            kind: match claims.sub.user() {
+                Some(_) => CallerKind::Person,
+                None => CallerKind::Service,
+            },
             noted: AtomicI64::new(i64::MIN),
             claims,
         }
@@ -96,6 +103,7 @@ impl Caller {
         Self {
             remembered_until: until,
             networks,
+            kind: CallerKind::ApiKey,
             ..Self::new(site, "", claims)
         }
     }

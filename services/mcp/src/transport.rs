@@ -33,7 +33,7 @@ use crate::{
     session::LiveSession,
     streams::open::Opening,
     target::Target,
-    transport::services::TransportServices,
+    transport::services::{ClientName, TransportServices},
 };
 
 /// One admitted HTTP request: its caller, its server, and the accepted forms of an answer.
@@ -64,12 +64,14 @@ impl RequestContext<'_> {
         request: Request,
         meta: RequestMeta,
     ) -> Box<Call> {
-        let name = match &meta.client_info {
-            Some(info) => shown_name(&info.name),
+        let named = match &meta.client_info {
+            Some(card) => ClientName::of(card),
             None => self.client_name(),
         };
+        let (name, version) = named.map(|named| (named.name, named.version)).unzip();
         let client = Client {
             name,
+            version: version.flatten(),
             capabilities: meta.client_capabilities,
             level: meta.log_level,
         };
@@ -83,8 +85,11 @@ impl RequestContext<'_> {
         method: Method,
         request: Request,
     ) -> Box<Call> {
+        let named = self.client_name();
+        let (name, version) = named.map(|named| (named.name, named.version)).unzip();
         let client = Client {
-            name: self.client_name(),
+            name,
+            version: version.flatten(),
             capabilities: session.id.capabilities(),
             level: Some(session.level()),
         };
@@ -121,7 +126,7 @@ impl RequestContext<'_> {
     }
 
     /// The name of the client at its last `initialize`.
-    fn client_name(&self) -> Option<Arc<str>> {
+    fn client_name(&self) -> Option<ClientName> {
         self.state.client_names.get(&self.caller.principal)
     }
 
@@ -170,20 +175,6 @@ impl RequestContext<'_> {
             trace.failed(outcome.name());
         }
     }
-}
-
-/// Longest name of a client that is kept for the log of calls, in characters.
-pub(crate) const CLIENT_NAME_CHARS: usize = 64;
-
-/// A client's name in the form for the log: printable and short, or nothing.
-pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
-    let shown: String = name
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(CLIENT_NAME_CHARS)
-        .collect();
-    let shown = shown.trim();
-    (!shown.is_empty()).then(|| shown.into())
 }
 
 /// Begins the trace of a message of a session, if it is a call.

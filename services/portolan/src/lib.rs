@@ -31,6 +31,7 @@ mod output;
 mod revocation_feed;
 pub mod serve;
 pub mod settings;
+mod usage_folds;
 mod wiring;
 
 use std::process::ExitCode;

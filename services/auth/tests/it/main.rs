@@ -6,6 +6,7 @@
 mod account_pages;
 mod api_sign_in;
 mod breached;
+mod calls;
 mod connect;
 mod console;
 mod console_routes;

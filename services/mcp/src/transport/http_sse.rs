@@ -42,9 +42,8 @@ use crate::{
     session::{LiveSession, written::SessionId},
     streams::open,
     transport::{
-        RequestContext, check_body,
+        ClientName, RequestContext, check_body,
         http_sse::{connection::Connection, connections::Arrival},
-        shown_name,
         streamable_http::{
             self,
             call::{self, Begun},
@@ -286,7 +285,7 @@ async fn initialize(
         let params = InitializeParams::read(&request.params).map_err(refuse)?;
         let call = context.initialize_call(params.revision, request);
         call.limit_request().await?;
-        if let Some(name) = shown_name(&params.client_info.name) {
+        if let Some(name) = ClientName::of(&params.client_info) {
             state.client_names.insert(caller.principal, name);
         }
         let card = Card {

@@ -3,12 +3,43 @@
 use std::{ops::Deref, sync::Arc};
 
 use portolan_model::Digest;
+use portolan_protocol::initialize::Implementation;
 use quick_cache::sync::Cache;
 
 use crate::{streams::services::StreamServices, transport::http_sse::connections::Connections};
 
 /// Most client names that are cached, for the log of calls.
 const CLIENT_NAMES: usize = 10_000;
+
+/// A client, as it names itself.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientName {
+    pub(crate) name: Arc<str>,
+    pub(crate) version: Option<Arc<str>>,
+}
+
+/// Longest name or version of a client that is kept, in characters.
+const SHOWN_CHARS: usize = 64;
+
+impl ClientName {
+    /// A client in the form for the log: printable and short. `None` without a name.
+    pub(crate) fn of(card: &Implementation) -> Option<Self> {
+        Some(Self {
+            name: shown(&card.name)?,
+            version: shown(&card.version),
+        })
+    }
+}
+
+fn shown(text: &str) -> Option<Arc<str>> {
+    let shown: String = text
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(SHOWN_CHARS)
+        .collect();
+    let shown = shown.trim();
+    (!shown.is_empty()).then(|| shown.into())
+}
 
 /// The services of features, and the transports. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -21,7 +52,7 @@ pub struct TransportParts {
     /// The HTTP+SSE connections that this node holds.
     pub(crate) connections: Connections,
     /// Client names by principal; losing one does no harm.
-    pub(crate) client_names: Cache<Digest, Arc<str>>,
+    pub(crate) client_names: Cache<Digest, ClientName>,
 }
 
 impl Deref for TransportServices {

@@ -30,7 +30,7 @@ use crate::{
     nodes::notify,
     session::{LiveSession, event_id::EventId, written::SessionId},
     streams::open,
-    transport::{RequestContext, shown_name, streamable_http::call::Reply, trace_message},
+    transport::{ClientName, RequestContext, streamable_http::call::Reply, trace_message},
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -91,7 +91,7 @@ pub(crate) async fn initialize(
             context.now,
         );
         let session = session.map_err(|_| McpError::Unavailable)?;
-        if let Some(name) = shown_name(&params.client_info.name) {
+        if let Some(name) = ClientName::of(&params.client_info) {
             state.client_names.insert(context.caller.principal, name);
         }
         let id = session.to_wire(&state.keys, &context.caller, context.server.id);
