@@ -32,6 +32,7 @@ pub(crate) mod hand_made_forms;
 pub mod hand_made_tools;
 pub mod imports;
 pub mod input;
+pub mod insights;
 pub mod invitations;
 pub mod limits;
 pub mod listing;
@@ -216,6 +217,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(calls::export::export_calls))
         .routes(routes!(calls::live::watch_calls))
         .routes(routes!(calls::show_call))
+        .routes(routes!(insights::show_insights))
         .routes(routes!(calls::list_server_calls));
     // Routes whose body is a document or a file: their own limit replaces that of the whole API.
     let documents = OpenApiRouter::new()

@@ -17,6 +17,7 @@ mod default_server;
 mod deletion;
 mod factor_rule;
 mod federation;
+mod insights;
 mod invitations;
 mod joining;
 mod keys;
