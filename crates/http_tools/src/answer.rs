@@ -99,6 +99,14 @@ pub struct ToolAnswer {
 }
 
 impl ToolAnswer {
+    /// The first text of its content.
+    pub fn first_text(&self) -> Option<String> {
+        self.content.iter().find_map(|block| match block {
+            Content::Text(text) => Some(text.to_string()),
+            _ => None,
+        })
+    }
+
     /// For revisions that do not know `structuredContent`; the text block carries the same JSON
     /// (MCP-TL-13).
     #[must_use]

@@ -4,10 +4,17 @@
 //! An id names, it never opens: UUIDv7 is guessable by design (AUTH-3.1). Secrets are
 //! `keys::SecretToken`.
 
-use std::{fmt, hash, marker::PhantomData, str::FromStr};
+use std::{
+    fmt, hash,
+    marker::PhantomData,
+    str::FromStr,
+    sync::atomic::{AtomicU16, Ordering},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
+
+use crate::Timestamp;
 
 /// The kind of thing that an id names. The prefix is the visible part of the kind.
 pub trait Kind {
@@ -27,6 +34,27 @@ impl<K> Id<K> {
     /// A new id. UUIDv7 sorts by time of creation.
     pub fn generate() -> Self {
         Self::from_uuid(Uuid::now_v7())
+    }
+
+    /// A new id of that time. Its time is that of the thing, whatever the machine's clock shows.
+    /// Ids of one millisecond sort by creation, up to 4,096 of them in a process; the last eight
+    /// bytes are random.
+    pub fn at(time: Timestamp) -> Self {
+        static MADE: AtomicU16 = AtomicU16::new(0);
+        let millis = u64::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
+        let mut rest = [0; 10];
+        rest[..2].copy_from_slice(&MADE.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        rest[2..].copy_from_slice(&Uuid::new_v4().as_bytes()[8..]);
+        let id = uuid::Builder::from_unix_timestamp_millis(millis, &rest);
+        Self::from_uuid(id.into_uuid())
+    }
+
+    /// The time of creation, to the millisecond.
+    pub fn time(self) -> Option<Timestamp> {
+        let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
+        let seconds = i64::try_from(seconds).ok()?;
+        let at = Timestamp::from_unix_timestamp(seconds).ok()?;
+        at.replace_nanosecond(nanos).ok()
     }
 
     /// Its 16 bytes, to bind something to it.
@@ -194,6 +222,8 @@ kinds! {
     ClientSecretKind, ClientSecretId, "sec";
     /// A passkey of a person.
     PasskeyKind, PasskeyId, "psk";
+    /// A call of a tool.
+    CallKind, CallId, "call";
     /// An access token (`jti`).
     TokenKind, TokenId, "at";
 }
@@ -208,6 +238,17 @@ mod tests {
         let text = id.to_string();
         assert!(text.starts_with("ten_"));
         assert_eq!(text.parse::<TenantId>(), Ok(id));
+    }
+
+    #[test]
+    fn an_id_of_a_time_has_that_time_to_the_millisecond() {
+        let at = Timestamp::from_unix_timestamp_nanos(1_795_500_000_123_456_789).unwrap();
+        let (one, two) = (TenantId::at(at), TenantId::at(at));
+        assert_ne!(one, two);
+        let (_, random) = one.uuid().as_u64_pair();
+        assert_ne!(random, two.uuid().as_u64_pair().1);
+        let seen = one.time().unwrap();
+        assert_eq!(seen.unix_timestamp_nanos(), 1_795_500_000_123_000_000);
     }
 
     #[test]

@@ -410,6 +410,42 @@ pub fn response_with(
     out
 }
 
+/// Adds a text to `_meta` of the result of a response, after what stands there: of a member that
+/// stands twice, the last counts. An error response, and a result whose `_meta` is no object, stay
+/// as they are.
+pub fn add_meta(response: &mut Vec<u8>, key: &str, text: &str) {
+    let result = scan::members(response).find(|(name, _)| name.is("result"));
+    let Some((_, result)) = result else { return };
+    let object = &response[result.clone()];
+    if !object.starts_with(b"{") {
+        return;
+    }
+    let meta = scan::members(object).find(|(name, _)| name.is("_meta"));
+    let is_new = meta.is_none();
+    let place = meta.map_or(result.clone(), |(_, meta)| {
+        result.start + meta.start..result.start + meta.end
+    });
+    if response[place.start] != b'{' {
+        return;
+    }
+    let is_empty = scan::members(&response[place.clone()]).next().is_none();
+    let mut member = Vec::with_capacity(key.len() + text.len() + 16);
+    if !is_empty {
+        member.push(b',');
+    }
+    if is_new {
+        member.extend_from_slice(br#""_meta":{"#);
+    }
+    write_string(key, &mut member);
+    member.push(b':');
+    write_string(text, &mut member);
+    if is_new {
+        member.push(b'}');
+    }
+    let end = place.end - 1;
+    response.splice(end..end, member);
+}
+
 impl Refusal {
     /// The response body.
     pub fn body(&self) -> Vec<u8> {

@@ -6,8 +6,8 @@ use crate::jsonrpc::{Kind, Misfit, Params, ProgressToken, Raw};
 use crate::logging::Level;
 
 pub use crate::meta_key::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, RELATED_TASK, RESERVED_PREFIX,
-    SERVER_INFO, SUBSCRIPTION_ID, is_reserved_key, is_valid_key,
+    CALL_ID, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, RELATED_TASK,
+    RESERVED_PREFIX, SERVER_INFO, SUBSCRIPTION_ID, is_reserved_key, is_valid_key,
 };
 
 /// The metadata of a request, of any era. Legacy requests have only token and trace.

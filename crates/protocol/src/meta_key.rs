@@ -18,6 +18,8 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The task that a message belongs to (R4, MCP-TK-12).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// The id of a call, in every result of `tools/call` (METER-10).
+pub const CALL_ID: &str = "io.github.portolan/callId";
 
 /// True if `key` fits the grammar: an optional prefix of labels, then a name (MCP-J-20).
 pub fn is_valid_key(key: &str) -> bool {

@@ -62,7 +62,7 @@ pub enum Expired {
     Prompts,
     /// Resources that were deleted and not restored.
     Resources,
-    /// Log of calls: 30 d.
+    /// Log of calls of earlier releases: 30 d. Later ones are partitions ([`crate::platform::usage`]).
     ToolCalls,
     /// What limits refused: 30 d.
     LimitRefusals,

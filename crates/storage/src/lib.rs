@@ -14,6 +14,9 @@
 //! - [`Store::edge`]: the data that a node needs before it knows a tenant, and no data of people:
 //!   revocations, verification keys, the owner of an API key, connection diagnostics.
 //!
+//! A fifth scope, [`Store::keeper`], owns counts and the log of calls: it folds them, and makes and
+//! drops their partitions (ADR 44).
+//!
 //! A frequent operation of one step can save the messages that begin and end a transaction. It
 //! shares one message with concurrent operations of its kind (`query_batcher`, ADR 31). These are
 //! database functions that run with the rights of the system scope.
@@ -37,5 +40,5 @@ pub mod registry;
 pub use error::StorageError;
 pub use migrate::{MigrateError, SchemaState, bootstrap, ensure_login, migrate, schema_state};
 pub use notification_listener::NotificationListener;
-pub use scope::{EdgeTx, SystemTx, TenantTx, Tx};
+pub use scope::{EdgeTx, KeeperTx, SystemTx, TenantTx, Tx};
 pub use store::{MigrationConfig, Needs, Reason, StorageConfig, Store};

@@ -1,4 +1,4 @@
-//! Tenants, their limits, the audit log, calls, mail and connection diagnostics.
+//! Tenants, their limits, the audit log, calls and their counts, mail and connection diagnostics.
 
 pub mod audit;
 pub mod audit_chain;
@@ -11,3 +11,4 @@ pub mod recorder;
 pub mod sealed;
 pub mod search;
 pub mod tenants;
+pub mod usage;

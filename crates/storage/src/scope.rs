@@ -64,6 +64,24 @@ impl EdgeTx {
     }
 }
 
+/// A transaction of the owner of counts and of the call log, which makes and drops their partitions
+/// and sees nothing else. Rolled back unless [`KeeperTx::commit`] is called.
+#[derive(Debug)]
+pub struct KeeperTx {
+    pub(crate) tx: Transaction<'static, Postgres>,
+}
+
+impl KeeperTx {
+    /// Makes the changes last.
+    pub async fn commit(self) -> Result<(), StorageError> {
+        Ok(self.tx.commit().await?)
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+}
+
 /// A transaction of any scope, for data of several scopes (the audit log, the feed).
 pub trait Tx: Send {
     /// The connection inside the transaction; only this crate can use it.

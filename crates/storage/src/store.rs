@@ -10,7 +10,7 @@ use sqlx::{
 };
 
 use crate::{
-    EdgeTx, StorageError, SystemTx, TenantTx,
+    EdgeTx, KeeperTx, StorageError, SystemTx, TenantTx,
     query_batcher::{BatchQuery, QueryBatchers},
 };
 
@@ -78,6 +78,8 @@ pub enum Reason {
     Upstreams,
     /// Connection diagnostics.
     Recorder,
+    /// Counts and the log of calls.
+    Metering,
     /// An operator's command.
     Operator,
 }
@@ -154,6 +156,13 @@ impl Store {
         Ok(EdgeTx { tx })
     }
 
+    /// Begins a transaction that folds counts, and makes and drops partitions.
+    pub(crate) async fn keeper(&self) -> Result<KeeperTx, StorageError> {
+        let begin = "set local role portolan_keeper; begin";
+        let tx = self.pool.begin_with(begin).await?;
+        Ok(KeeperTx { tx })
+    }
+
     /// True if the database answers.
     pub async fn is_healthy(&self) -> bool {
         sqlx::query("select 1").execute(&self.pool).await.is_ok()
@@ -178,6 +187,7 @@ impl Store {
                 "portolan_tenant",
                 "portolan_node",
                 "portolan_edge",
+                "portolan_keeper",
             ],
             Needs::Nodes => &["portolan_node", "portolan_edge"],
         };

@@ -166,6 +166,16 @@ pub const METRICS: &[Metric] = &[
         "Entries of the call log that were dropped",
     ),
     metric(
+        "mcp_counts_waiting",
+        MetricKind::GaugeFromZero,
+        "Rows of counts of calls that this node has not written yet",
+    ),
+    metric(
+        "mcp_counts_retried_total",
+        MetricKind::CounterFromZero,
+        "Writes of counts of calls that failed; the counts are kept and written later",
+    ),
+    metric(
         "mcp_list_changed_total",
         MetricKind::Counter,
         "Streams that were told of a changed list",

@@ -50,6 +50,11 @@ impl Context {
         })
     }
 
+    /// Its trace id, as bytes.
+    pub const fn trace_id(&self) -> [u8; 16] {
+        self.trace.to_be_bytes()
+    }
+
     /// As in the header `traceparent`.
     pub fn traceparent(&self) -> String {
         let flags = u8::from(self.sampled);

@@ -37,6 +37,7 @@ pub mod hand_made_tools;
 mod idempotency;
 pub mod imports;
 pub mod input;
+pub mod insights;
 pub mod invitations;
 pub mod limits;
 pub mod listing;
@@ -248,6 +249,10 @@ fn documented() -> OpenApiRouter<AuthState> {
             saved_calls::delete_saved_call
         ))
         .routes(routes!(calls::list_calls))
+        .routes(routes!(calls::export::export_calls))
+        .routes(routes!(calls::live::watch_calls))
+        .routes(routes!(calls::show_call))
+        .routes(routes!(insights::show_insights))
         .routes(routes!(calls::list_server_calls));
     // Routes whose body is a document or a file: their own limit replaces that of the whole API.
     let documents = OpenApiRouter::new()

@@ -249,8 +249,9 @@ async fn visible(
     let all = nodes(state)?.list(workspace.id).await;
     let mut all = all.ok_or_else(unreachable)?;
     if !workspace.role.may(Action::Administer) {
-        let own = workspace.session.user.to_string();
-        all.found.retain(|session| session.subject == own);
+        let own = workspace.caller.user().map(|user| user.to_string());
+        all.found
+            .retain(|session| Some(&session.subject) == own.as_ref());
     }
     Ok(all)
 }

@@ -3,15 +3,20 @@
 use std::collections::HashMap;
 
 use axum::{Json, extract::State};
+use portolan_metering::key::outcome_of;
 use portolan_model::{
-    id::{SourceId, UserId},
+    id::{CallId, SourceId, UserId},
     member::Action,
+    registry::CallOutcome,
 };
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     Reason,
     accounts::members,
-    platform::calls::{self, Entry},
+    platform::{
+        calls::{self, Entry, Wanted},
+        usage,
+    },
     registry::credential_states,
 };
 use serde::Serialize;
@@ -105,6 +110,8 @@ pub struct Setup {
 /// A call, without arguments and result.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CallLog {
+    #[schema(value_type = String)]
+    id: CallId,
     #[serde(with = "time::serde::rfc3339")]
     at: OffsetDateTime,
     /// Absent for the try page.
@@ -126,7 +133,9 @@ pub struct CallLog {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     status: Option<i32>,
-    duration_ms: i32,
+    duration_ms: i64,
+    /// How many calls the entry stands for: more than 1 in a sample. Counts are exact.
+    weight: i32,
 }
 
 /// How a call ended.
@@ -143,6 +152,12 @@ enum CallOutcomeName {
     InvalidArguments,
     UpstreamError,
     Internal,
+}
+
+/// The word of an outcome; `internal` for one of a newer release.
+pub(crate) fn outcome_word(code: i16) -> String {
+    let outcome = outcome_of(code).unwrap_or(CallOutcome::Internal);
+    outcome.as_str().to_owned()
 }
 
 /// Calls as the console shows them. Names are those of today's members.
@@ -162,14 +177,16 @@ pub(crate) async fn call_logs(
         HashMap::new()
     };
     let shown = entries.into_iter().map(|entry| CallLog {
+        id: entry.id,
         at: entry.at,
         server_slug: entry.server_slug,
-        tool_name: entry.tool_name,
-        client_name: entry.client_name,
+        tool_name: entry.item,
+        client_name: entry.client,
         user_name: entry.user.and_then(|user| names.get(&user).cloned()),
-        outcome: entry.outcome,
+        outcome: outcome_word(entry.outcome),
         status: entry.status,
-        duration_ms: entry.duration_ms,
+        duration_ms: entry.took_us / 1000,
+        weight: entry.weight,
     });
     Ok(shown.collect())
 }
@@ -184,8 +201,8 @@ pub(crate) async fn show_overview(
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let counts = calls::counts(&mut tx).await?;
-    let hours = calls::by_hour(&mut tx, state.now()).await?;
-    let recent = calls::list(&mut tx, None, None, RECENT).await?;
+    let hours = usage::by_hour(&mut tx, state.now()).await?;
+    let recent = calls::list(&mut tx, &Wanted::default(), RECENT).await?;
     let refused = credential_states::refused(&mut tx).await?;
     drop(tx);
     Ok(Json(Overview {

@@ -314,7 +314,7 @@ impl Wanted {
             method: self.method.as_str(),
             params: &self.params,
             expect: &self.expect,
-            by: workspace.session.user,
+            by: workspace.caller.user(),
         }
     }
 }

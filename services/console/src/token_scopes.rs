@@ -49,6 +49,8 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/servers/check", None, Some(RegistryRead)),
     ("/servers/{id}/calls", Some(CallsRead), None),
     ("/calls", Some(CallsRead), None),
+    ("/insights", Some(CallsRead), None),
+    ("/sessions", Some(AccessRead), Some(AccessWrite)),
     ("/connects", Some(CallsRead), None),
     ("/audit", Some(AuditRead), None),
     ("/members", Some(AccessRead), None),

@@ -1,7 +1,7 @@
 //! The try page: one real call of a tool by a member, with the source's credential, or with the
 //! account that the member's calls use.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -10,8 +10,10 @@ use portolan_http_tools::{
     CallTarget, Caller, CompiledTool, Content, Proof, Received, Sent, ShownBody, TokenSource,
     ToolAnswer, execute::execute,
 };
+use portolan_metering::{CallEra, CallerKind, Key, Measures, key::outcome_code};
 use portolan_model::{
-    id::{TenantId, ToolKind},
+    Timestamp,
+    id::{CallId, TenantId, ToolKind},
     limits::LimitName,
     member::Action,
     registry::{CallOutcome, SourceKind},
@@ -20,7 +22,7 @@ use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     platform::{
         calls::{self, Call},
-        limits,
+        limits, usage,
     },
     registry::{
         credential_states::{self, Seen},
@@ -272,22 +274,57 @@ pub(crate) async fn try_tool(
         _ => try_api(&state, &source, &opener, &tool, request).await?,
     };
     measure(source.kind, tried.outcome, begun);
-    let call = Call {
-        at,
+    let call = entry(&workspace, at, tool.name(), &tried);
+    let key = Key {
+        tenant: workspace.id,
         server: None,
-        tool_name: tool.name().to_owned(),
-        client_name: Some("Portolan console".to_owned()),
-        user: workspace.caller.user(),
-        outcome: tried.outcome,
-        status: tried.status,
-        duration_ms: tried.trial.duration_ms,
+        item: Arc::clone(&call.item),
+        client: call.client.clone(),
+        caller: call.caller.code(),
+        outcome: outcome_code(call.outcome),
+        era: call.era.code(),
     };
     let seen = seen(&source, &opener, tried.proof, state.now());
     let mut tx = state.store.tenant(workspace.id).await?;
+    usage::add(&mut tx, &key, call.measures, state.now()).await?;
     calls::insert_many(&mut tx, &[call]).await?;
     credential_states::note(&mut tx, seen.as_slice(), credential_states::Repeat::Seldom).await?;
     tx.commit().await?;
     Ok(Json(tried.trial))
+}
+
+/// The entry of a trial in the log of calls.
+fn entry(workspace: &Workspace, at: Timestamp, tool: &str, tried: &Tried) -> Call {
+    let took_us = u64::from(tried.trial.duration_ms) * 1000;
+    Call {
+        id: CallId::at(at),
+        tenant: workspace.id,
+        at,
+        server: None,
+        item: tool.into(),
+        client: Some("Portolan console".into()),
+        client_version: None,
+        client_id: None,
+        caller: CallerKind::Console,
+        user: workspace.caller.user(),
+        grant: None,
+        revision: None,
+        era: CallEra::Console,
+        outcome: tried.outcome,
+        status: tried.status,
+        measures: Measures {
+            took_us,
+            backend_us: took_us,
+            bytes_in: 0,
+            bytes_out: 0,
+        },
+        wait_us: 0,
+        error: None,
+        session: None,
+        trace: None,
+        node: None,
+        weight: 1,
+    }
 }
 
 /// A trial, with what the call log and the credential's state take from it.

@@ -88,6 +88,7 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) name: Option<Arc<str>>,
+    pub(crate) version: Option<Arc<str>>,
     /// In the session era: those of `initialize`.
     pub(crate) capabilities: ClientCapabilities,
     /// The lowest level of log messages that it wants.

@@ -1,7 +1,8 @@
-//! The log of tool calls, of the last use of apps and of the state of credentials: a bounded queue and
-//! one batching writer.
+//! What is kept of calls: their counts, their log, the last use of apps and the state of
+//! credentials. One batching writer behind a bounded queue.
 //!
-//! Requests do not wait for it.
+//! Requests do not wait for it. Counts do not pass the queue: they are exact (METER-1). The log
+//! keeps what the budget of the tenant allows (METER-7).
 
 use std::{
     collections::HashMap,
@@ -12,20 +13,25 @@ use std::{
     time::Duration,
 };
 
+use portolan_cluster::store::SessionKey;
+use portolan_keys::digest;
+use portolan_metering::{Budget, CallEra, Key, Measures, Meter, budget::Judged, key::outcome_code};
 use portolan_model::{
     Timestamp,
-    id::{GrantId, SourceId, TenantId},
+    id::{CallId, GrantId, ServerId, SourceId, TenantId},
+    registry::CallOutcome,
 };
+use portolan_protocol::revision::{Era, Revision};
 use portolan_storage::{
-    StorageError, Store,
+    Reason, StorageError, Store,
     oauth::grant_uses,
     platform::calls::{self, Call},
     registry::credential_states::{self, Seen},
 };
-use tokio::{sync::mpsc, time::Instant};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::instruments;
+use crate::{caller::Caller, hex::hex, instruments};
 
 /// Most entries of one statement.
 const BATCH: usize = 500;
@@ -33,13 +39,95 @@ const BATCH: usize = 500;
 /// How long entries are collected.
 const COLLECT: Duration = Duration::from_millis(250);
 
-/// How long the writer waits for running calls after the process began to stop.
-const LINGER: Duration = Duration::from_secs(30);
+/// Digits of a session's name: it names a session for people, and opens none.
+const SESSION_DIGITS: usize = 16;
+
+/// A call that ended.
+#[derive(Debug)]
+pub(crate) struct Logged {
+    pub(crate) id: CallId,
+    /// When it came.
+    pub(crate) at: Timestamp,
+    /// The server, and its slug.
+    pub(crate) server: (ServerId, Arc<str>),
+    /// The name of the tool.
+    pub(crate) item: Arc<str>,
+    pub(crate) client: Option<Arc<str>>,
+    pub(crate) client_version: Option<Arc<str>>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) session: Option<SessionKey>,
+    pub(crate) revision: Revision,
+    pub(crate) trace: Option<[u8; 16]>,
+    pub(crate) outcome: CallOutcome,
+    /// The API's status.
+    pub(crate) status: Option<u16>,
+    pub(crate) measures: Measures,
+    /// From its arrival to the begin of its work, in microseconds.
+    pub(crate) wait_us: u64,
+    /// Why it failed, in words of ours.
+    pub(crate) error: Option<String>,
+}
+
+impl Logged {
+    fn tenant(&self) -> TenantId {
+        self.caller.claims.tid
+    }
+
+    fn era(&self) -> CallEra {
+        match self.revision.era() {
+            Era::Legacy => CallEra::Session,
+            Era::Modern => CallEra::Stateless,
+        }
+    }
+
+    fn key(&self) -> Key {
+        Key {
+            tenant: self.tenant(),
+            server: Some(self.server.0),
+            item: Arc::clone(&self.item),
+            client: self.client.clone(),
+            caller: self.caller.kind.code(),
+            outcome: outcome_code(self.outcome),
+            era: self.era().code(),
+        }
+    }
+
+    /// Its row, which stands for so many calls.
+    fn row(self, node: &Arc<str>, weight: u32) -> Call {
+        let claims = &self.caller.claims;
+        let named = |key: SessionKey| hex(&digest(&key.0).as_bytes()[..SESSION_DIGITS / 2]);
+        Call {
+            id: self.id,
+            tenant: self.tenant(),
+            at: self.at,
+            client_id: Some(claims.client_id.clone()),
+            caller: self.caller.kind,
+            user: self.caller.person(),
+            grant: Some(claims.gid),
+            revision: Some(self.revision.as_str()),
+            era: self.era(),
+            session: self.session.map(named),
+            error: self
+                .error
+                .map(|text| text.chars().take(calls::ERROR_CHARS).collect()),
+            server: Some(self.server),
+            item: self.item,
+            client: self.client,
+            client_version: self.client_version,
+            outcome: self.outcome,
+            status: self.status,
+            measures: self.measures,
+            wait_us: self.wait_us,
+            trace: self.trace,
+            node: Some(Arc::clone(node)),
+            weight,
+        }
+    }
+}
 
 /// The entries of one tenant in a batch.
 #[derive(Default)]
 struct OfTenant {
-    calls: Vec<Call>,
     /// The times at which tokens of these grants were used.
     uses: Vec<(GrantId, Timestamp)>,
     /// What requests showed of credentials: the last of each source.
@@ -49,19 +137,20 @@ struct OfTenant {
 /// An entry of the log.
 #[derive(Debug)]
 enum Entry {
-    Call(Call),
-    Use(GrantId, Timestamp),
-    Seen(Seen),
+    Call(Box<Logged>),
+    Use(TenantId, GrantId, Timestamp),
+    Seen(TenantId, Seen),
 }
 
 /// The writing end. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct CallLog {
-    queue: mpsc::Sender<(TenantId, Entry)>,
+    queue: mpsc::Sender<Entry>,
+    meter: Arc<Meter>,
     running: Arc<AtomicUsize>,
 }
 
-/// Counts a running call; the writer waits for it at the end.
+/// Counts a running call; a stopping node waits for it.
 #[derive(Debug)]
 pub(crate) struct Running(Arc<AtomicUsize>);
 
@@ -74,24 +163,39 @@ impl Drop for Running {
 /// The reading end.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    queue: mpsc::Receiver<(TenantId, Entry)>,
-    running: Arc<AtomicUsize>,
+    queue: mpsc::Receiver<Entry>,
+    budget: Budget,
     store: Store,
+    node: Arc<str>,
 }
 
-/// A log whose queue holds `capacity` entries.
-pub(crate) fn call_log(store: Store, capacity: usize) -> (CallLog, Writer) {
-    let (sender, receiver) = mpsc::channel(capacity.max(1));
-    let running = Arc::new(AtomicUsize::new(0));
+/// Where a log writes, and how much.
+#[derive(Debug)]
+pub(crate) struct LogParts {
+    pub(crate) store: Store,
+    pub(crate) meter: Arc<Meter>,
+    /// The name of the node.
+    pub(crate) node: Arc<str>,
+    /// Entries of the queue.
+    pub(crate) capacity: usize,
+    /// Rows of a tenant in a day.
+    pub(crate) rows_a_day: u32,
+}
+
+/// Both ends of a log.
+pub(crate) fn call_log(parts: LogParts) -> (CallLog, Writer) {
+    let (sender, receiver) = mpsc::channel(parts.capacity.max(1));
     (
         CallLog {
             queue: sender,
-            running: Arc::clone(&running),
+            meter: parts.meter,
+            running: Arc::new(AtomicUsize::new(0)),
         },
         Writer {
             queue: receiver,
-            running,
-            store,
+            budget: Budget::new(parts.rows_a_day),
+            store: parts.store,
+            node: parts.node,
         },
     )
 }
@@ -108,58 +212,54 @@ impl CallLog {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// Queues an entry. A full queue drops it: a call never waits for its log.
-    pub(crate) fn write(&self, tenant: TenantId, call: Call) {
-        let entry = Entry::Call(call);
-        if self.queue.try_send((tenant, entry)).is_err() {
+    /// Counts a call and queues its entry. A full queue drops the entry: a call never waits.
+    pub(crate) fn write(&self, call: Logged) {
+        self.meter.record(call.key(), call.measures);
+        if self.queue.try_send(Entry::Call(Box::new(call))).is_err() {
             instruments::call_log_dropped(1);
         }
     }
 
     /// Queues the use of an app. A full queue drops it: the next minute writes it again.
     pub(crate) fn note_use(&self, tenant: TenantId, grant: GrantId, now: Timestamp) {
-        let _full = self.queue.try_send((tenant, Entry::Use(grant, now)));
+        let _full = self.queue.try_send(Entry::Use(tenant, grant, now));
     }
-}
 
-impl CallLog {
-    /// Notes what a request showed of a credential. A full queue drops it: the next minute notes it again.
+    /// Notes what a request showed of a credential. A full queue drops it: the next minute notes it
+    /// again.
     pub(crate) fn note_credential(&self, tenant: TenantId, seen: Seen) {
-        let _full = self.queue.try_send((tenant, Entry::Seen(seen)));
+        let _full = self.queue.try_send(Entry::Seen(tenant, seen));
     }
 }
 
 impl Writer {
-    /// Writes until the process stops and no call runs.
-    pub(crate) async fn run(mut self, stopping: CancellationToken) {
+    /// Writes until no call runs any more.
+    pub(crate) async fn run(mut self, drained: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH);
-        while !stopping.is_cancelled() {
+        while !drained.is_cancelled() {
             tokio::select! {
                 taken = self.queue.recv_many(&mut batch, BATCH) => if taken == 0 { return },
-                () = stopping.cancelled() => break,
+                () = drained.cancelled() => break,
             }
             if batch.len() < BATCH {
                 tokio::select! {
                     () = tokio::time::sleep(COLLECT) => {}
-                    () = stopping.cancelled() => {}
+                    () = drained.cancelled() => {}
                 }
                 self.take_waiting(&mut batch);
             }
             self.write(&mut batch).await;
         }
-        let end = Instant::now() + LINGER;
         loop {
-            let idle = self.running.load(Ordering::Acquire) == 0;
             self.take_waiting(&mut batch);
-            self.write(&mut batch).await;
-            if (idle && self.queue.is_empty()) || Instant::now() > end {
+            if batch.is_empty() {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            self.write(&mut batch).await;
         }
     }
 
-    fn take_waiting(&mut self, batch: &mut Vec<(TenantId, Entry)>) {
+    fn take_waiting(&mut self, batch: &mut Vec<Entry>) {
         while batch.len() < 4 * BATCH
             && let Ok(entry) = self.queue.try_recv()
         {
@@ -167,19 +267,30 @@ impl Writer {
         }
     }
 
-    async fn write(&self, batch: &mut Vec<(TenantId, Entry)>) {
+    async fn write(&mut self, batch: &mut Vec<Entry>) {
         let mut tenants: HashMap<TenantId, OfTenant> = HashMap::new();
-        for (tenant, entry) in batch.drain(..) {
-            let of = tenants.entry(tenant).or_default();
+        let mut rows = Vec::new();
+        for entry in batch.drain(..) {
             match entry {
-                Entry::Call(call) => of.calls.push(call),
-                Entry::Use(grant, at) => of.uses.push((grant, at)),
-                Entry::Seen(seen) => {
+                Entry::Call(call) => rows.extend(self.weighed(*call)),
+                Entry::Use(tenant, grant, at) => {
+                    tenants.entry(tenant).or_default().uses.push((grant, at));
+                }
+                Entry::Seen(tenant, seen) => {
+                    let of = tenants.entry(tenant).or_default();
                     of.seen.insert(seen.source, seen);
                 }
             }
         }
-        for (tenant, OfTenant { calls, uses, seen }) in tenants {
+        if let Err(error) = self.insert(&rows).await {
+            instruments::call_log_dropped(rows.len() as u64);
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                entries = rows.len(),
+                "cannot write the log of calls"
+            );
+        }
+        for (tenant, OfTenant { uses, seen }) in tenants {
             let seen: Vec<Seen> = seen.into_values().collect();
             if let Err(error) = self.note_credentials(tenant, &seen).await {
                 tracing::warn!(
@@ -195,16 +306,20 @@ impl Writer {
                     "cannot write when apps were last used"
                 );
             }
-            if let Err(error) = self.insert(tenant, &calls).await {
-                instruments::call_log_dropped(calls.len() as u64);
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    tenant.id = %tenant,
-                    entries = calls.len(),
-                    "cannot write the log of calls"
-                );
-            }
         }
+    }
+
+    /// The row of a call, if the budget keeps it.
+    fn weighed(&mut self, call: Logged) -> Option<Call> {
+        let judged = Judged {
+            tenant: call.tenant(),
+            id: call.id.uuid(),
+            item: &call.item,
+            is_error: call.outcome != CallOutcome::Ok,
+            took_us: call.measures.took_us,
+        };
+        let weight = self.budget.weigh(&judged, seconds(call.at))?;
+        Some(call.row(&self.node, weight))
     }
 
     async fn note(
@@ -229,12 +344,20 @@ impl Writer {
         tx.commit().await
     }
 
-    async fn insert(&self, tenant: TenantId, calls: &[Call]) -> Result<(), StorageError> {
-        if calls.is_empty() {
+    /// Writes rows of all tenants in one statement.
+    async fn insert(&mut self, rows: &[Call]) -> Result<(), StorageError> {
+        let Some(last) = rows.last() else {
             return Ok(());
-        }
-        let mut tx = self.store.node(tenant).await?;
-        calls::insert_many(&mut tx, calls).await?;
+        };
+        self.budget.tidy(seconds(last.at));
+        let mut tx = self.store.edge(Reason::Metering).await?;
+        calls::insert_many(&mut tx, rows).await?;
         tx.commit().await
     }
+}
+
+/// Unix time in seconds.
+#[expect(clippy::cast_precision_loss, reason = "a time of this century")]
+fn seconds(at: Timestamp) -> f64 {
+    at.unix_timestamp_nanos() as f64 / 1e9
 }

@@ -13,12 +13,14 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ipnet::IpNet;
 use portolan_cluster::{TokenFacts, node::LimitKey, store::Principal};
 use portolan_keys::{AccessClaims, digest};
+use portolan_metering::CallerKind;
 use portolan_model::{
     Digest, Timestamp,
     id::UserId,
     resource::{Resource, Site},
     scope,
 };
+use portolan_protocol::initialize::Implementation;
 use tokio_util::sync::CancellationToken;
 
 /// How long a stream stays open after a revocation, so that a call can send its final error.
@@ -45,6 +47,8 @@ pub(crate) struct Caller {
     pub(crate) revoked: CancellationToken,
     pub(crate) key_id: String,
     pub(crate) has_scope: bool,
+    /// For counts and the log of calls.
+    pub(crate) kind: CallerKind,
     /// Unix time in seconds until which it is not checked again.
     ///
     /// This is the end of a token, or a few minutes after the lookup of an API key.
@@ -80,6 +84,10 @@ impl Caller {
             has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
             remembered_until: claims.exp,
             networks: None,
+            kind: match claims.sub.user() {
+                Some(_) => CallerKind::Person,
+                None => CallerKind::Service,
+            },
             noted: AtomicI64::new(i64::MIN),
             claims,
         }
@@ -96,6 +104,7 @@ impl Caller {
         Self {
             remembered_until: until,
             networks,
+            kind: CallerKind::ApiKey,
             ..Self::new(site, "", claims)
         }
     }
@@ -193,4 +202,34 @@ pub(crate) fn key_id(token: &str) -> Option<String> {
 pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|network| network.contains(&address))
+}
+
+/// A client, as it names itself.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientName {
+    pub(crate) name: Arc<str>,
+    pub(crate) version: Option<Arc<str>>,
+}
+
+/// Longest name or version of a client that is kept, in characters.
+const SHOWN_CHARS: usize = 64;
+
+impl ClientName {
+    /// A client in the form for the log: printable and short. `None` without a name.
+    pub(crate) fn of(card: &Implementation) -> Option<Self> {
+        Some(Self {
+            name: shown(&card.name)?,
+            version: shown(&card.version),
+        })
+    }
+}
+
+fn shown(text: &str) -> Option<Arc<str>> {
+    let shown: String = text
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(SHOWN_CHARS)
+        .collect();
+    let shown = shown.trim();
+    (!shown.is_empty()).then(|| shown.into())
 }

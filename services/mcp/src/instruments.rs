@@ -108,6 +108,17 @@ pub(crate) fn call_log_dropped(count: u64) {
     metrics::counter!("mcp_call_log_dropped_total").increment(count);
 }
 
+/// Sets the number of rows of counts that wait to be written.
+pub(crate) fn counts_wait(rows: usize) {
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    metrics::gauge!("mcp_counts_waiting").set(rows as f64);
+}
+
+/// Counts a write of counts that failed and will be tried again.
+pub(crate) fn counts_not_written() {
+    metrics::counter!("mcp_counts_retried_total").increment(1);
+}
+
 /// Records the time of reading a catalogue from the database, successful or not.
 pub(crate) fn catalogue_loaded(took: Duration) {
     metrics::histogram!("registry_reload_seconds").record(took.as_secs_f64());

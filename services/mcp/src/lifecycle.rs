@@ -19,12 +19,17 @@ impl McpState {
     /// Starts the background tasks; later calls do nothing.
     ///
     /// These are the registry's changes, messages of other nodes, revocations, housekeeping, and
-    /// the writer of the call log.
+    /// the writers of the call log and of counts, which end after the last call.
     pub fn start(&self) {
-        let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
-        let Some(writer) = writer else { return };
+        let writers = self
+            .writers
+            .lock()
+            .ok()
+            .and_then(|mut writers| writers.take());
+        let Some((log, counts)) = writers else { return };
         let node: &NodeContext = self;
-        self.tracker.spawn(writer.run(self.stopping.clone()));
+        self.last.spawn(log.run(self.drained.clone()));
+        self.last.spawn(counts.run(self.drained.clone()));
         self.tracker.spawn(changes::registry(self.clone()));
         self.tracker.spawn(notify::listen(node.clone()));
         self.tracker.spawn(changes::revocations(self.clone()));

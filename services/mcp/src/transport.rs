@@ -26,11 +26,11 @@ use portolan_traces::{Context as TraceContext, Span};
 
 use crate::{
     call::{Call, Client},
-    caller::Caller,
+    caller::{Caller, ClientName},
     catalog::server::Server,
     error::{self, McpError},
     instruments::Outcome,
-    live_sessions::board::{ClientCard, Facts as SessionFacts, without_session},
+    live_sessions::board::{Facts as SessionFacts, without_session},
     nodes::context::NodeContext,
     session::LiveSession,
     streams::open::Opening,
@@ -66,15 +66,17 @@ impl RequestContext<'_> {
         request: Request,
         meta: RequestMeta,
     ) -> Box<Call> {
-        let name = match &meta.client_info {
-            Some(info) => shown_name(&info.name),
+        let named = match &meta.client_info {
+            Some(card) => ClientName::of(card),
             None => self.client_name(),
         };
         if revision.facts().era == Era::Modern {
             self.note_stateless(revision, method, meta.client_info.as_ref());
         }
+        let (name, version) = named.map(|named| (named.name, named.version)).unzip();
         let client = Client {
             name,
+            version: version.flatten(),
             capabilities: meta.client_capabilities,
             level: meta.log_level,
         };
@@ -88,8 +90,11 @@ impl RequestContext<'_> {
         method: Method,
         request: Request,
     ) -> Box<Call> {
+        let named = self.client_name();
+        let (name, version) = named.map(|named| (named.name, named.version)).unzip();
         let client = Client {
-            name: self.client_name(),
+            name,
+            version: version.flatten(),
             capabilities: session.id.capabilities(),
             level: Some(session.level()),
         };
@@ -124,7 +129,7 @@ impl RequestContext<'_> {
         let key = without_session(self.caller.session_principal(), self.server.id);
         board.used(key, self.now, || self.session_facts(revision, None));
         board.note(key, self.now, MomentKind::Request, Some(method));
-        if let Some(card) = card.and_then(client_card) {
+        if let Some(card) = card.and_then(ClientName::of) {
             board.introduced(key, card);
         }
     }
@@ -158,7 +163,7 @@ impl RequestContext<'_> {
     }
 
     /// The name of the client at its last `initialize`.
-    fn client_name(&self) -> Option<Arc<str>> {
+    fn client_name(&self) -> Option<ClientName> {
         self.state.client_names.get(&self.caller.principal)
     }
 
@@ -207,28 +212,6 @@ impl RequestContext<'_> {
             trace.failed(outcome.name());
         }
     }
-}
-
-/// A client's name and version in the form for people.
-pub(crate) fn client_card(card: &Implementation) -> Option<ClientCard> {
-    Some(ClientCard {
-        name: shown_name(&card.name)?,
-        version: shown_name(&card.version),
-    })
-}
-
-/// Longest name of a client that is kept for the log of calls, in characters.
-pub(crate) const CLIENT_NAME_CHARS: usize = 64;
-
-/// A client's name in the form for the log: printable and short, or nothing.
-pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
-    let shown: String = name
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(CLIENT_NAME_CHARS)
-        .collect();
-    let shown = shown.trim();
-    (!shown.is_empty()).then(|| shown.into())
 }
 
 /// Begins the trace of a message of a session, if it is a call.

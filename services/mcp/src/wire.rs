@@ -34,6 +34,7 @@ use portolan_keys::{
     AccessClaims, Epochs, Keys, MasterSecret, SigningKeys, Verifier,
     ring::{NewKeyPair, SigningKey, plan},
 };
+use portolan_metering::MeteringConfig;
 use portolan_model::{
     Clock, Id, Timestamp,
     id::{GrantId, ServerId, SourceId, TenantId, UserId},
@@ -223,6 +224,9 @@ impl Node {
             tracker,
             stopping: stopping.clone(),
             telling: CancellationToken::new(),
+            drained: CancellationToken::new(),
+            last: TaskTracker::new(),
+            metering: MeteringConfig::default(),
             config,
         });
         Self {

@@ -34,6 +34,7 @@ mod revocation_feed;
 pub mod serve;
 pub mod settings;
 pub mod test_calls;
+mod usage_folds;
 mod wiring;
 
 use std::process::ExitCode;

@@ -14,6 +14,7 @@ use portolan_cluster::config::ClusterConfig;
 use portolan_config::{Config, Group, Values};
 use portolan_keys::KeysConfig;
 use portolan_mcp::McpConfig;
+use portolan_metering::MeteringConfig;
 use portolan_net::{egress::EgressPolicy, listen::ListenConfig};
 use portolan_site::{config::SignInConfig, oauth_parts::OAuthConfig};
 use portolan_storage::{MigrationConfig, StorageConfig};
@@ -105,6 +106,8 @@ compose! {
     egress: EgressPolicy,
     /// MCP endpoints, and the limits of workspaces and nodes.
     mcp: McpConfig,
+    /// Counts and the log of calls.
+    metering: MeteringConfig,
 }
 
 impl Settings {

@@ -49,6 +49,7 @@ use crate::{
     node_store::{self, NodeStore},
     revocation_feed::RevocationFeed,
     settings::{PublicUrl, Role, Settings},
+    usage_folds,
 };
 
 /// Interval between rounds of key rotation and purging.
@@ -225,6 +226,13 @@ impl Wiring {
             state.clone(),
             life.stopping.clone(),
         ));
+        life.tasks.spawn(usage_folds::run(
+            self.store.clone(),
+            self.clock.clone(),
+            self.watch.clone(),
+            settings.metering.clone(),
+            life.stopping.clone(),
+        ));
         life.tasks.spawn(janitor::run(
             self.store.clone(),
             self.clock.clone(),
@@ -328,6 +336,9 @@ impl Wiring {
             tracker: life.calls.clone(),
             stopping: life.stopping.clone(),
             telling: life.telling.clone(),
+            drained: life.drained.clone(),
+            last: life.tasks.clone(),
+            metering: settings.metering.clone(),
             config: settings.mcp.clone(),
         });
         state.start();

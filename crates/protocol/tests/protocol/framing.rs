@@ -273,3 +273,40 @@ fn tl4_tl18_call_parameters_keep_the_arguments_as_text_and_name_the_fault() {
             .is_none()
     );
 }
+
+/// Rule: METER-10. The id of a call goes into `_meta` of a result, beside what stands there, and
+/// after a member of the same name.
+#[test]
+fn a_text_is_added_to_the_meta_of_a_result() {
+    for (before, after) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"k":"v"}}}"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"result","result":{"content":[{"_meta":1}]}}"#,
+            r#"{"jsonrpc":"2.0","id":"result","result":{"content":[{"_meta":1}],"_meta":{"k":"v"}}}"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{},"a":"}"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"k":"v"},"a":"}"}}"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"k":"forged"}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"k":"forged","k":"v"}}}"#,
+        ),
+    ] {
+        let mut response = before.as_bytes().to_vec();
+        jsonrpc::add_meta(&mut response, "k", "v");
+        assert_eq!(String::from_utf8(response).unwrap(), after);
+    }
+    for same in [
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":7}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":[]}"#,
+    ] {
+        let mut response = same.as_bytes().to_vec();
+        jsonrpc::add_meta(&mut response, "k", "v");
+        assert_eq!(String::from_utf8(response).unwrap(), same);
+    }
+}

@@ -1,80 +1,183 @@
 //! The log of tool calls: who called what and how it ended, without arguments or results.
+//!
+//! A row stands for `weight` calls (METER-7); counts are in [`crate::platform::usage`]. Nodes of the
+//! previous release write into `tool_calls`. What it has beyond `tool_calls_carried` is shown in its
+//! place.
 
+use std::sync::Arc;
+
+use portolan_metering::{CallEra, CallerKind, Measures, key::outcome_code};
 use portolan_model::{
     Timestamp,
-    id::{ServerId, UserId},
+    id::{CallId, GrantId, ServerId, TenantId, UserId},
     registry::CallOutcome,
 };
-use serde::Serialize;
-use sqlx::types::Json;
+use time::Duration;
 use uuid::Uuid;
 
-use crate::{StorageError, TenantTx};
+use crate::{StorageError, TenantTx, Tx};
+
+/// Longest error text that is kept, in characters.
+pub const ERROR_CHARS: usize = 500;
 
 /// One call.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// When it began.
+    /// Its id, of the time at which it came.
+    pub id: CallId,
+    /// Whose server it is.
+    pub tenant: TenantId,
+    /// When it came.
     pub at: Timestamp,
     /// Through which server; `None` for the try page.
-    pub server: Option<(ServerId, String)>,
+    pub server: Option<(ServerId, Arc<str>)>,
     /// The tool's name as called.
-    pub tool_name: String,
+    pub item: Arc<str>,
     /// The AI client's name.
-    pub client_name: Option<String>,
+    pub client: Option<Arc<str>>,
+    /// Its version.
+    pub client_version: Option<Arc<str>>,
+    /// The OAuth client, as it calls itself on the wire.
+    pub client_id: Option<String>,
+    /// The kind of caller.
+    pub caller: CallerKind,
     /// The person.
     pub user: Option<UserId>,
+    /// The grant.
+    pub grant: Option<GrantId>,
+    /// The revision of MCP.
+    pub revision: Option<&'static str>,
+    /// The era of the client.
+    pub era: CallEra,
     /// How it ended.
     pub outcome: CallOutcome,
     /// HTTP status of the API.
     pub status: Option<u16>,
-    /// Milliseconds.
-    pub duration_ms: u32,
+    /// Times and sizes.
+    pub measures: Measures,
+    /// From the request to the begin of the work, in microseconds.
+    pub wait_us: u64,
+    /// What the client was told of the failure.
+    pub error: Option<String>,
+    /// The name of the session: the beginning of a digest.
+    pub session: Option<String>,
+    /// The trace.
+    pub trace: Option<[u8; 16]>,
+    /// The node.
+    pub node: Option<Arc<str>>,
+    /// How many calls the row stands for.
+    pub weight: u32,
 }
 
-/// One row, as the statement takes it apart.
-#[derive(Serialize)]
-struct CallRow<'a> {
-    at: i128,
-    server_id: Option<Uuid>,
-    server_slug: Option<&'a str>,
-    tool_name: &'a str,
-    client_name: Option<&'a str>,
-    user_id: Option<Uuid>,
-    outcome: &'static str,
-    status: Option<u16>,
-    duration_ms: i32,
+/// Calls as columns, for `unnest`.
+#[derive(Debug, Default)]
+struct Columns {
+    ats: Vec<Timestamp>,
+    tenants: Vec<Uuid>,
+    ids: Vec<Uuid>,
+    servers: Vec<Option<Uuid>>,
+    slugs: Vec<Option<String>>,
+    items: Vec<String>,
+    clients: Vec<Option<String>>,
+    versions: Vec<Option<String>>,
+    client_ids: Vec<Option<String>>,
+    callers: Vec<i16>,
+    users: Vec<Option<Uuid>>,
+    grants: Vec<Option<Uuid>>,
+    revisions: Vec<Option<String>>,
+    eras: Vec<i16>,
+    outcomes: Vec<i16>,
+    statuses: Vec<Option<i32>>,
+    took_us: Vec<i64>,
+    wait_us: Vec<i64>,
+    backend_us: Vec<i64>,
+    bytes_in: Vec<i64>,
+    bytes_out: Vec<i64>,
+    errors: Vec<Option<String>>,
+    sessions: Vec<Option<String>>,
+    traces: Vec<Option<Vec<u8>>>,
+    nodes: Vec<Option<String>>,
+    weights: Vec<i32>,
 }
 
-impl<'a> CallRow<'a> {
-    fn of(call: &'a Call) -> Self {
-        Self {
-            at: call.at.unix_timestamp_nanos() / 1000,
-            server_id: call.server.as_ref().map(|(id, _)| id.uuid()),
-            server_slug: call.server.as_ref().map(|(_, slug)| slug.as_str()),
-            tool_name: &call.tool_name,
-            client_name: call.client_name.as_deref(),
-            user_id: call.user.map(UserId::uuid),
-            outcome: call.outcome.as_str(),
-            status: call.status,
-            duration_ms: i32::try_from(call.duration_ms).unwrap_or(i32::MAX),
-        }
+impl Columns {
+    fn push(&mut self, call: &Call) {
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+        self.ats.push(call.at);
+        self.tenants.push(call.tenant.uuid());
+        self.ids.push(call.id.uuid());
+        let (server, slug) = call.server.as_ref().map(|(id, slug)| (*id, slug)).unzip();
+        self.servers.push(server.map(ServerId::uuid));
+        self.slugs.push(slug.map(|slug| (**slug).to_owned()));
+        self.items.push((*call.item).to_owned());
+        self.clients.push(text(&call.client));
+        self.versions.push(text(&call.client_version));
+        self.client_ids.push(call.client_id.clone());
+        self.callers.push(call.caller.code());
+        self.users.push(call.user.map(UserId::uuid));
+        self.grants.push(call.grant.map(GrantId::uuid));
+        self.revisions.push(call.revision.map(str::to_owned));
+        self.eras.push(call.era.code());
+        self.outcomes.push(outcome_code(call.outcome));
+        self.statuses.push(call.status.map(i32::from));
+        self.took_us.push(number(call.measures.took_us));
+        self.wait_us.push(number(call.wait_us));
+        self.backend_us.push(number(call.measures.backend_us));
+        self.bytes_in.push(number(call.measures.bytes_in));
+        self.bytes_out.push(number(call.measures.bytes_out));
+        self.errors.push(call.error.clone());
+        self.sessions.push(call.session.clone());
+        self.traces.push(call.trace.map(|trace| trace.to_vec()));
+        self.nodes.push(text(&call.node));
+        self.weights
+            .push(i32::try_from(call.weight).unwrap_or(i32::MAX));
     }
 }
 
-/// Writes many calls in one statement.
-pub async fn insert_many(tx: &mut TenantTx, calls: &[Call]) -> Result<(), StorageError> {
-    let tenant = tx.tenant().uuid();
-    let rows: Vec<_> = calls.iter().map(CallRow::of).collect();
+/// Writes many calls in one statement, of all tenants that the scope may write for.
+pub async fn insert_many<'c>(
+    tx: &mut impl Tx,
+    calls: impl IntoIterator<Item = &'c Call>,
+) -> Result<(), StorageError> {
+    let mut columns = Columns::default();
+    for call in calls {
+        columns.push(call);
+    }
     sqlx::query!(
-        "insert into tool_calls (tenant_id, at, server_id, server_slug, tool_name, client_name, user_id, outcome, status, duration_ms)
-         select $1, to_timestamp(0) + r.at * interval '1 microsecond', r.server_id, r.server_slug, r.tool_name, r.client_name, r.user_id, r.outcome, r.status, r.duration_ms
-         from jsonb_to_recordset($2) as r(at bigint, server_id uuid, server_slug text, tool_name text, client_name text, user_id uuid,
-              outcome text, status int, duration_ms int)",
-        tenant,
-        Json(rows) as _,
+        "insert into call_log (at, tenant_id, id, server_id, server_slug, item, client, client_version, client_id, caller, user_id, grant_id,
+           revision, era, outcome, status, took_us, wait_us, backend_us, bytes_in, bytes_out, error, session, trace_id, node, weight)
+         select * from unnest($1::timestamptz[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+           $10::smallint[], $11::uuid[], $12::uuid[], $13::text[], $14::smallint[], $15::smallint[], $16::int[], $17::bigint[], $18::bigint[],
+           $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[], $24::bytea[], $25::text[], $26::int[])",
+        &columns.ats,
+        &columns.tenants,
+        &columns.ids,
+        &columns.servers as &[Option<Uuid>],
+        &columns.slugs as &[Option<String>],
+        &columns.items,
+        &columns.clients as &[Option<String>],
+        &columns.versions as &[Option<String>],
+        &columns.client_ids as &[Option<String>],
+        &columns.callers,
+        &columns.users as &[Option<Uuid>],
+        &columns.grants as &[Option<Uuid>],
+        &columns.revisions as &[Option<String>],
+        &columns.eras,
+        &columns.outcomes,
+        &columns.statuses as &[Option<i32>],
+        &columns.took_us,
+        &columns.wait_us,
+        &columns.backend_us,
+        &columns.bytes_in,
+        &columns.bytes_out,
+        &columns.errors as &[Option<String>],
+        &columns.sessions as &[Option<String>],
+        &columns.traces as &[Option<Vec<u8>>],
+        &columns.nodes as &[Option<String>],
+        &columns.weights,
     )
-    .execute(tx.connection())
+    .execute(tx.raw())
     .await?;
     Ok(())
 }
@@ -82,89 +185,240 @@ pub async fn insert_many(tx: &mut TenantTx, calls: &[Call]) -> Result<(), Storag
 /// A call as the console shows it.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Position in the log, for paging.
-    pub id: i64,
-    /// When.
+    /// Its id.
+    pub id: CallId,
+    /// When it came.
     pub at: Timestamp,
     /// Server; `None` for the try page.
+    pub server: Option<ServerId>,
+    /// Slug of the server at that time.
     pub server_slug: Option<String>,
     /// Tool.
-    pub tool_name: String,
+    pub item: String,
     /// Client.
-    pub client_name: Option<String>,
-    /// `ok`, `tool_error`, …
-    pub outcome: String,
-    /// HTTP status of the API.
-    pub status: Option<i32>,
-    /// Milliseconds.
-    pub duration_ms: i32,
+    pub client: Option<String>,
+    /// Version of the client.
+    pub client_version: Option<String>,
+    /// OAuth client.
+    pub client_id: Option<String>,
+    /// Kind of caller.
+    pub caller: i16,
     /// The person; who that is, the members know.
     pub user: Option<UserId>,
+    /// Revision of MCP.
+    pub revision: Option<String>,
+    /// Era.
+    pub era: i16,
+    /// Outcome.
+    pub outcome: i16,
+    /// HTTP status of the API.
+    pub status: Option<i32>,
+    /// Microseconds of the work.
+    pub took_us: i64,
+    /// Microseconds before the work.
+    pub wait_us: i64,
+    /// Microseconds at the API or upstream server.
+    pub backend_us: i64,
+    /// Bytes of the parameters.
+    pub bytes_in: i64,
+    /// Bytes of the answer.
+    pub bytes_out: i64,
+    /// What the client was told of a failure.
+    pub error: Option<String>,
+    /// Name of the session.
+    pub session: Option<String>,
+    /// Trace.
+    pub trace: Option<Vec<u8>>,
+    /// Node.
+    pub node: Option<String>,
+    /// How many calls the row stands for.
+    pub weight: i32,
 }
 
-/// Newest first, older than `before`, of one server or of all.
+/// An entry, as the statement answers it.
+struct Row {
+    id: Uuid,
+    at: Timestamp,
+    server_id: Option<Uuid>,
+    server_slug: Option<String>,
+    item: String,
+    client: Option<String>,
+    client_version: Option<String>,
+    client_id: Option<String>,
+    caller: i16,
+    user_id: Option<Uuid>,
+    revision: Option<String>,
+    era: i16,
+    outcome: i16,
+    status: Option<i32>,
+    took_us: i64,
+    wait_us: i64,
+    backend_us: i64,
+    bytes_in: i64,
+    bytes_out: i64,
+    error: Option<String>,
+    session: Option<String>,
+    trace: Option<Vec<u8>>,
+    node: Option<String>,
+    weight: i32,
+}
+
+impl From<Row> for Entry {
+    fn from(row: Row) -> Self {
+        Self {
+            id: CallId::from_uuid(row.id),
+            at: row.at,
+            server: row.server_id.map(ServerId::from_uuid),
+            server_slug: row.server_slug,
+            item: row.item,
+            client: row.client,
+            client_version: row.client_version,
+            client_id: row.client_id,
+            caller: row.caller,
+            user: row.user_id.map(UserId::from_uuid),
+            revision: row.revision,
+            era: row.era,
+            outcome: row.outcome,
+            status: row.status,
+            took_us: row.took_us,
+            wait_us: row.wait_us,
+            backend_us: row.backend_us,
+            bytes_in: row.bytes_in,
+            bytes_out: row.bytes_out,
+            error: row.error,
+            session: row.session,
+            trace: row.trace,
+            node: row.node,
+            weight: row.weight,
+        }
+    }
+}
+
+/// Which calls are wanted. `None` is every one.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Through this server.
+    pub server: Option<ServerId>,
+    /// Through servers with this slug at that time.
+    pub slug: Option<String>,
+    /// Of this tool.
+    pub item: Option<String>,
+    /// Of clients with this in their name, in any case.
+    pub client: Option<String>,
+    /// Of these people.
+    pub users: Option<Vec<UserId>>,
+    /// With one of these outcomes.
+    pub outcomes: Option<Vec<i16>>,
+    /// Of this era.
+    pub era: Option<i16>,
+    /// Longer than so many microseconds.
+    pub longer_us: Option<i64>,
+    /// Shorter than so many microseconds.
+    pub shorter_us: Option<i64>,
+    /// At this time or later.
+    pub from: Option<Timestamp>,
+    /// Before this time.
+    pub to: Option<Timestamp>,
+    /// Before this call in the list.
+    pub before: Option<(Timestamp, CallId)>,
+}
+
+/// Newest first.
 pub async fn list(
     tx: &mut TenantTx,
-    server: Option<ServerId>,
-    before: Option<i64>,
+    wanted: &Wanted,
     limit: i64,
 ) -> Result<Vec<Entry>, StorageError> {
     let tenant = tx.tenant().uuid();
-    let rows = sqlx::query!(
-        "select id, at, server_slug, tool_name, client_name, user_id, outcome, status, duration_ms from tool_calls
-         where tenant_id = $1 and ($2::uuid is null or server_id = $2) and ($3::bigint is null or id < $3) order by id desc limit $4",
+    let (before, before_id) = wanted.before.unzip();
+    let users: Option<Vec<Uuid>> = wanted
+        .users
+        .as_ref()
+        .map(|users| users.iter().copied().map(UserId::uuid).collect());
+    let like = wanted.client.as_deref().map(contains);
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id as "id!", at as "at!", server_id, server_slug, item as "item!", client, client_version, client_id,
+                  caller as "caller!", user_id, revision, era as "era!", outcome as "outcome!", status, took_us as "took_us!",
+                  wait_us as "wait_us!", backend_us as "backend_us!", bytes_in as "bytes_in!", bytes_out as "bytes_out!", error, session,
+                  trace_id as trace, node, weight as "weight!"
+           from (
+             (select id, at, server_id, server_slug, item, client, client_version, client_id, caller, user_id, revision, era, outcome, status,
+                     took_us, wait_us, backend_us, bytes_in, bytes_out, error, session, trace_id, node, weight
+                from call_log
+               where tenant_id = $1 and at >= coalesce($2, '-infinity'::timestamptz) and at < coalesce($3, 'infinity'::timestamptz)
+                 and at <= coalesce($4, 'infinity'::timestamptz) and ($4::timestamptz is null or (at, id) < ($4, $5))
+                 and ($6::uuid is null or server_id = $6) and ($7::text is null or item = $7) and ($15::text is null or server_slug = $15)
+                 and ($8::text is null or client ilike $8) and ($9::uuid[] is null or user_id = any($9))
+                 and ($10::smallint[] is null or outcome = any($10)) and ($11::smallint is null or era = $11)
+                 and ($12::bigint is null or took_us > $12) and ($13::bigint is null or took_us < $13)
+               order by at desc, id desc limit $14)
+             union all
+             (select id, at, server_id, server_slug, item, client, null, null, caller, user_id, null, era, outcome, status, took_us, 0, 0, 0, 0,
+                     null, null, null, null, 1
+                from (select carried_call_id(at, id) as id, at, server_id, server_slug, tool_name as item, client_name as client,
+                        case when server_id is null then 3 else 4 end::smallint as caller, user_id,
+                        case when server_id is null then 2 else 4 end::smallint as era,
+                        case outcome when 'ok' then 0 when 'tool_error' then 1 when 'invalid_arguments' then 2 when 'upstream_error' then 3
+                          else 4 end::smallint as outcome,
+                        status, duration_ms::bigint * 1000 as took_us
+                        from tool_calls where tenant_id = $1 and id > (select upto from tool_calls_carried)) late
+               where at >= coalesce($2, '-infinity'::timestamptz) and at < coalesce($3, 'infinity'::timestamptz)
+                 and ($4::timestamptz is null or (at, id) < ($4, $5))
+                 and ($6::uuid is null or server_id = $6) and ($7::text is null or item = $7) and ($15::text is null or server_slug = $15)
+                 and ($8::text is null or client ilike $8) and ($9::uuid[] is null or user_id = any($9))
+                 and ($10::smallint[] is null or outcome = any($10)) and ($11::smallint is null or era = $11)
+                 and ($12::bigint is null or took_us > $12) and ($13::bigint is null or took_us < $13)
+               order by at desc, id desc limit $14)) both_logs
+           order by at desc, id desc limit $14"#,
         tenant,
-        server.map(ServerId::uuid),
+        wanted.from,
+        wanted.to,
         before,
+        before_id.map(CallId::uuid),
+        wanted.server.map(ServerId::uuid),
+        wanted.item,
+        like,
+        users.as_deref(),
+        wanted.outcomes.as_deref(),
+        wanted.era,
+        wanted.longer_us,
+        wanted.shorter_us,
         limit,
+        wanted.slug,
     )
     .fetch_all(tx.connection())
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Entry {
-            id: row.id,
-            at: row.at,
-            server_slug: row.server_slug,
-            tool_name: row.tool_name,
-            client_name: row.client_name,
-            outcome: row.outcome,
-            status: row.status,
-            duration_ms: row.duration_ms,
-            user: row.user_id.map(UserId::from_uuid),
-        })
-        .collect())
+    Ok(rows.into_iter().map(Entry::from).collect())
 }
 
-/// Calls of one hour.
-#[derive(Debug, Clone)]
-pub struct Hour {
-    /// Its beginning.
-    pub hour: Timestamp,
-    /// Calls.
-    pub calls: i64,
-    /// Calls that failed: at the API, on the way to it, or here.
-    pub errors: i64,
-    /// Calls that were rejected for their arguments: nothing was sent.
-    pub rejected: i64,
+/// The pattern of texts that contain `text`.
+fn contains(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len() + 2);
+    pattern.push('%');
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
 }
 
-/// The last 24 hours, the present one included, empty hours too.
-pub async fn by_hour(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Hour>, StorageError> {
-    let tenant = tx.tenant().uuid();
-    Ok(sqlx::query_as!(
-        Hour,
-        r#"select h as "hour!", count(c.id) as "calls!",
-                  count(c.id) filter (where c.outcome not in ('ok', 'invalid_arguments')) as "errors!",
-                  count(c.id) filter (where c.outcome = 'invalid_arguments') as "rejected!"
-           from generate_series(date_trunc('hour', $2::timestamptz) - interval '23 hours', date_trunc('hour', $2::timestamptz), interval '1 hour') h
-             left join tool_calls c on c.tenant_id = $1 and c.at >= h and c.at < h + interval '1 hour'
-           group by h order by h"#,
-        tenant,
-        now
-    )
-    .fetch_all(tx.connection())
-    .await?)
+/// The call with this id. Its id has its time, so that one partition is read.
+pub async fn find(tx: &mut TenantTx, id: CallId) -> Result<Option<Entry>, StorageError> {
+    let Some(at) = id.time() else {
+        return Ok(None);
+    };
+    let wanted = Wanted {
+        from: Some(at),
+        to: Some(at + Duration::MILLISECOND),
+        ..Wanted::default()
+    };
+    // Few calls of a tenant are of the same millisecond.
+    let same = list(tx, &wanted, 10_000).await?;
+    Ok(same.into_iter().find(|entry| entry.id == id))
 }
 
 /// The counts on the overview page.
@@ -193,8 +447,11 @@ pub async fn counts(tx: &mut TenantTx) -> Result<Counts, StorageError> {
                   (select count(*) from tools t join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
                     where t.tenant_id = $1 and t.enabled and t.state = 'active' and s.deleted_at is null) as "tools_enabled!",
                   (select count(*) from servers where tenant_id = $1 and status = 'published' and deleted_at is null) as "servers_published!",
-                  exists (select 1 from tool_calls
-                    where tenant_id = $1 and server_id is not null and outcome = 'ok') as "has_call!""#,
+                  (exists (select 1 from usage_day where tenant_id = $1 and server_id is not null and outcome = 0)
+                    or exists (select 1 from usage_hour where tenant_id = $1 and server_id is not null and outcome = 0)
+                    or exists (select 1 from usage_minute where tenant_id = $1 and server_id is not null and outcome = 0)
+                    or exists (select 1 from usage_flush where tenant_id = $1 and server_id is not null and outcome = 0)
+                    or exists (select 1 from tool_calls where tenant_id = $1 and server_id is not null and outcome = 'ok')) as "has_call!""#,
         tenant
     )
     .fetch_one(tx.connection())

@@ -107,8 +107,16 @@ pub async fn usage(
     Ok(sqlx::query_as!(
         Bucket,
         r#"with called as (
-             select date_trunc('minute', at) as minute, count(*) as calls from tool_calls
-              where tenant_id = $1 and at >= $2 and at < $3 and server_id is not null group by 1),
+             select minute, sum(calls)::bigint as calls from (
+               select minute, calls from usage_minute
+                where tenant_id = $1 and minute >= $2 and minute < $3 and server_id is not null
+               union all
+               select minute, calls from usage_flush
+                where tenant_id = $1 and minute >= $2 and minute < $3 and server_id is not null
+               union all
+               select date_trunc('minute', at), 1 from tool_calls
+                where tenant_id = $1 and at >= $2 and at < $3 and server_id is not null and id > (select upto from tool_calls_carried)) every
+              group by 1),
            refused as (
              select minute, sum(refused)::bigint as refused from limit_refusals
               where tenant_id = $1 and minute >= $2 and minute < $3 group by 1),

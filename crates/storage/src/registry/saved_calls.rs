@@ -37,7 +37,7 @@ pub struct NewSavedCall<'a> {
     /// Assertions.
     pub expect: &'a Value,
     /// Who saves it.
-    pub by: UserId,
+    pub by: Option<UserId>,
 }
 
 /// Those of a server, by name.
@@ -96,7 +96,7 @@ pub async fn insert(
         new.method,
         new.params,
         new.expect,
-        new.by.uuid(),
+        new.by.map(UserId::uuid),
         now,
     )
     .execute(tx.connection())
@@ -121,7 +121,7 @@ pub async fn replace(
         new.method,
         new.params,
         new.expect,
-        new.by.uuid(),
+        new.by.map(UserId::uuid),
         now,
     )
     .execute(tx.connection())

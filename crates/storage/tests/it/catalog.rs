@@ -6,7 +6,6 @@ use portolan_model::{
 };
 use portolan_storage::{
     Store, TenantTx,
-    platform::calls,
     registry::{
         catalog, credentials, published_items,
         registry_news::{self, News, NewsListener},
@@ -226,9 +225,6 @@ async fn a_node_sees_nothing_of_another_tenant() {
         catalog::address(&mut tx).await.unwrap().unwrap().slugs,
         ["acme"]
     );
-    calls::insert_many(&mut tx, &[])
-        .await
-        .expect("a node writes the log of calls");
     let refused = servers::set_status(&mut tx, registry.server, ServerStatus::Paused, now()).await;
     assert!(refused.is_err(), "and changes nothing of the registry");
 }

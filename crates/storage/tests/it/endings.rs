@@ -152,6 +152,17 @@ async fn m6_a_deleted_tenant_can_be_restored_for_a_month() {
 /// A row in each table that knows tenants and has none of this one yet. `{t}`: the tenant, `{u}`: a
 /// member, `{g}`: a grant, `{x}`: ids.
 const ROWS: &str = "
+select make_partition('usage_minute', 'usage_minute_now', date_trunc('hour', now()), date_trunc('hour', now()) + interval '1 hour');
+select make_partition('usage_hour', 'usage_hour_now', date_trunc('day', now()), date_trunc('day', now()) + interval '1 day');
+select make_partition('usage_day', 'usage_day_now', date_trunc('month', now()), date_trunc('month', now()) + interval '1 month');
+insert into usage_flush (at, minute, tenant_id, item, caller, outcome, era, calls, bytes_in, bytes_out, took_us, backend_us, durations)
+  values (now(), now(), '{t}', 'get', 0, 0, 0, 1, 0, 0, 0, 0, '');
+insert into usage_minute (minute, tenant_id, item, caller, outcome, era, calls, bytes_in, bytes_out, took_us, backend_us, durations)
+  values (now(), '{t}', 'get', 0, 0, 0, 1, 0, 0, 0, 0, '');
+insert into usage_hour select * from usage_minute where tenant_id = '{t}';
+insert into usage_day select * from usage_minute where tenant_id = '{t}';
+insert into call_log (at, tenant_id, id, item, caller, era, outcome, took_us, wait_us, backend_us, bytes_in, bytes_out, weight)
+  values (now(), '{t}', '{x}', 'get', 0, 0, 0, 1, 0, 0, 0, 0, 1);
 insert into oauth_clients (id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, application_type, grant_types, created_at)
   values ('{x}', 'svc-{x}', 'service', '{t}', 'robot', '{}', sha256('{x}'::bytea), 'client_secret_basic', 'web', '{client_credentials}', now());
 insert into client_decisions (tenant_id, client_ref, decision, decided_at) values ('{t}', '{x}', 'allowed', now());

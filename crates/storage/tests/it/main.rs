@@ -26,4 +26,5 @@ mod scene;
 mod sealed;
 mod upstream_oauth;
 mod upstreams;
+mod usage;
 mod written;

@@ -1,21 +1,18 @@
 //! Limits of a workspace in the console's API (STREAM-16).
 
 use http::{Method, StatusCode};
+use portolan_metering::{CallEra, CallerKind, Key, Measures, Pending, Totals};
 use portolan_model::{
     Id,
     id::TenantId,
     limits::{LimitName, LimitSet, PlatformLimits},
     member::Role,
-    registry::CallOutcome,
 };
 use portolan_site::config::{Calls, ConsoleLimits, InUse};
 use portolan_storage::{
     Reason,
     accounts::members,
-    platform::{
-        calls::{self, Call},
-        limits as stored, tenants,
-    },
+    platform::{limits as stored, tenants, usage},
     registry::registry_news::{News, NewsListener},
 };
 use serde_json::{Value, json};
@@ -209,28 +206,40 @@ async fn what_was_used_and_refused_in_six_hours_is_shown_in_buckets() {
     let at = |minutes: i64, seconds: i64| {
         bucket + Duration::minutes(minutes) + Duration::seconds(seconds)
     };
-    let call = |at, server| Call {
-        at,
+    let key = |server| Key {
+        tenant,
         server,
-        tool_name: "get_pet".to_owned(),
-        client_name: None,
-        user: None,
-        outcome: CallOutcome::Ok,
-        status: Some(200),
-        duration_ms: 5,
+        item: "get_pet".into(),
+        client: None,
+        caller: CallerKind::Person.code(),
+        outcome: 0,
+        era: CallEra::Session.code(),
     };
-    let server = || Some((Id::generate(), "pets".to_owned()));
-    let mut tx = service.store.node(tenant).await.unwrap();
+    let server = || Some(Id::generate());
     let written = [
         // Two minutes of one bucket, an hour ago.
-        call(at(-60, 0), server()),
-        call(at(-60, 59), server()),
-        call(at(-59, 1), server()),
+        (at(-60, 0), server()),
+        (at(-60, 59), server()),
+        (at(-59, 1), server()),
         // Too old, and of no client.
-        call(at(-6 * 60, 0), server()),
-        call(at(-60, 5), None),
+        (at(-6 * 60, 0), server()),
+        (at(-60, 5), None),
     ];
-    calls::insert_many(&mut tx, &written).await.unwrap();
+    let mut pending = Pending::default();
+    for (at, server) in written {
+        let mut totals = Totals::default();
+        totals.add(Measures::default());
+        let minute = at.unix_timestamp().div_euclid(60);
+        pending.add(minute, [(key(server), totals)].into_iter().collect());
+    }
+    let mut tx = service.store.edge(Reason::Metering).await.unwrap();
+    let process = uuid::Uuid::now_v7();
+    while let Some(batch) = pending.next() {
+        usage::flush(&mut tx, process, batch, now).await.unwrap();
+        pending.written();
+    }
+    tx.commit().await.unwrap();
+    let mut tx = service.store.node(tenant).await.unwrap();
     for _ in 0..2 {
         let refused = [(LimitName::TenantCalls, 4), (LimitName::RunningCalls, 1)];
         stored::add_refusals(&mut tx, &refused, at(-59, 30))

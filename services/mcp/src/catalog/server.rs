@@ -46,8 +46,8 @@ use crate::{
 /// A tool, ready to be called.
 #[derive(Debug)]
 pub(crate) struct Tool {
-    /// The name that clients call.
-    pub(crate) name: String,
+    /// The name that clients call. Counts and log entries share it.
+    pub(crate) name: Arc<str>,
     /// Its entry in the list.
     pub(crate) listed: Listed,
     /// The backend of its calls.
@@ -100,7 +100,7 @@ pub(crate) struct Server {
     /// The id of the server.
     pub(crate) id: ServerId,
     /// Its slug in the URL, for the log of calls.
-    pub(crate) slug: String,
+    pub(crate) slug: Arc<str>,
     /// Its name, title and version.
     pub(crate) identity: Identity,
     instructions: Option<String>,
@@ -158,7 +158,7 @@ impl Server {
         let by_name = tools
             .iter()
             .enumerate()
-            .map(|(index, tool)| (tool.name.clone(), index))
+            .map(|(index, tool)| (tool.name.to_string(), index))
             .collect();
         let mut all = Vec::new();
         for tool in &tools {
@@ -169,7 +169,7 @@ impl Server {
         Self {
             tenant,
             id: row.id,
-            slug: row.slug,
+            slug: row.slug.into(),
             identity: Identity::new(&card),
             instructions: row.instructions.filter(|text| !text.is_empty()),
             calls: calls_of(tenant),
@@ -428,7 +428,7 @@ fn build_tool(
     };
     Some(Tool {
         calls: bucket(tenant, &format!("c{}", row.id.uuid().simple())),
-        name: row.name,
+        name: row.name.into(),
         listed,
         backend,
         becomes_task: source.tasks,

@@ -6,7 +6,8 @@ use std::{
 };
 
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
-use portolan_model::registry::CallOutcome;
+use portolan_metering::Measures;
+use portolan_model::{id::CallId, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect, Headers},
@@ -19,7 +20,6 @@ use portolan_protocol::{
     tool::{CallParams, CallResult, TaskSupport},
     visible::Visible,
 };
-use portolan_storage::platform::calls::Call as CallEntry;
 use portolan_traces::Span;
 use serde_json::Value;
 
@@ -31,6 +31,7 @@ use crate::{
         upstream::{conversation::LONGEST_CALL, forward::forward, request::Forward},
     },
     call::{AsTask, Call, Running, client_channel::ClientChannel, end_trace},
+    call_log::Logged,
     catalog::{
         backend::{Access, Backend, HttpTool},
         server::Tool,
@@ -47,6 +48,8 @@ use crate::call::Script;
 /// The work of a call with a known tool and valid parameters; its arguments are not yet checked.
 #[derive(Debug)]
 pub(crate) struct ToolCall {
+    /// The id of the call (METER-10).
+    id: CallId,
     /// The index of the tool.
     tool: usize,
     arguments: Value,
@@ -94,13 +97,15 @@ pub(crate) async fn prepare(mut call: Box<Call>, headers: &Headers<'_>) -> Resul
     };
     // Last: a call that is refused for another reason takes no permit.
     let permit = call.enter().await?;
+    let job = Job::Tool(ToolCall {
+        id: CallId::at(call.now),
+        tool: index,
+        arguments,
+        _permit: permit,
+    });
     Ok(Run {
         call: Arc::from(call),
-        job: Job::Tool(ToolCall {
-            tool: index,
-            arguments,
-            _permit: permit,
-        }),
+        job,
     })
 }
 
@@ -190,7 +195,7 @@ impl ToolCall {
     #[cfg(test)]
     fn script(&self, state: &Backends, call: &Call) -> Option<Script> {
         let name = &self.tool(call).name;
-        state.scripts.lock().unwrap().get(name).cloned()
+        state.scripts.lock().unwrap().get(&**name).cloned()
     }
 
     /// Begins the call.
@@ -207,7 +212,7 @@ impl ToolCall {
         Box::pin(async move { self.run(&state, &call, channel.as_ref()).await })
     }
 
-    /// Makes the call and writes its answer.
+    /// Makes the call, writes its answer, and counts it.
     async fn run(
         &self,
         state: &Backends,
@@ -217,14 +222,29 @@ impl ToolCall {
         let _running = state.call_log.begin();
         let started = Instant::now();
         let tool = self.tool(call);
-        let http = match &tool.backend {
-            Backend::Http(http) => http,
+        if let Some(trace) = &call.trace {
+            trace.set("portolan.call", self.id.to_string());
+        }
+        let (body, ended) = match &tool.backend {
+            Backend::Http(http) => self.call_api(state, call, http, channel).await,
             // Boxed: the futures of other calls stay smaller.
             Backend::Upstream(upstream) => {
-                let forwarded = forward_call(state, call, (tool, upstream), channel, started);
-                return Box::pin(forwarded).await;
+                Box::pin(self.forward_call(state, call, (tool, upstream), channel)).await
             }
         };
+        let bytes_out = body.as_ref().map_or(0, Vec::len);
+        self.log(state, call, (started, bytes_out), ended);
+        body
+    }
+
+    /// A call of an API.
+    async fn call_api(
+        &self,
+        state: &Backends,
+        call: &Arc<Call>,
+        http: &HttpTool,
+        channel: Option<&ClientChannel>,
+    ) -> (Result<Vec<u8>, McpError>, Ended) {
         let credential = match &http.access {
             Access::Open => None,
             Access::With(known) => Some(&known.slot),
@@ -235,15 +255,20 @@ impl ToolCall {
                     call,
                     channel,
                 };
-                return Box::pin(self.with_account(state, http, linking, started)).await;
+                return Box::pin(self.with_account(state, http, linking)).await;
             }
             Access::Broken => {
-                log(state, call, tool, started, CallOutcome::Internal, None);
                 let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
                 let result = CallResult::failure(text);
-                return Ok(jsonrpc::response_with(&call.id, 256, |out| {
+                let mut body = jsonrpc::response_with(&call.id, 256, |out| {
                     result.write(call.revision, &call.server.identity, out);
-                }));
+                });
+                jsonrpc::add_meta(&mut body, meta::CALL_ID, &self.id.to_string());
+                let ended = Ended {
+                    error: Some(text.to_owned()),
+                    ..Ended::of(CallOutcome::Internal)
+                };
+                return (Ok(body), ended);
             }
         };
         // This span lasts until the answer is written.
@@ -257,13 +282,14 @@ impl ToolCall {
             trace: span.as_ref().or(call.trace.as_deref()),
             shows_exchange: false,
         };
+        let begun = Instant::now();
         let answer = execute(&calling, &http.compiled, &self.arguments).await;
-        log(state, call, tool, started, answer.outcome, answer.status);
+        let ended = Ended::answered(&answer, begun);
         http.access.note(state, answer.proof);
         if let Some(span) = &span {
             end_trace(span, answer.outcome);
         }
-        write(call, answer)
+        (self.write(call, answer), ended)
     }
 
     /// A call of an API with a connected account.
@@ -272,8 +298,7 @@ impl ToolCall {
         state: &Backends,
         http: &HttpTool,
         linking: Linking<'_>,
-        started: Instant,
-    ) -> Result<Vec<u8>, McpError> {
+    ) -> (Result<Vec<u8>, McpError>, Ended) {
         let call = linking.call;
         let span = run_span(call);
         let opened = AccountCall {
@@ -289,107 +314,210 @@ impl ToolCall {
                 shows_exchange: false,
             },
         };
+        let begun = Instant::now();
         let called = opened.call(&http.compiled, &self.arguments).await;
         let (outcome, status) = called.outcome();
-        log(state, call, self.tool(call), started, outcome, status);
         if let Some(span) = &span {
             end_trace(span, outcome);
         }
+        let ended = Ended {
+            status,
+            backend: begun.elapsed(),
+            ..Ended::of(outcome)
+        };
         match called {
-            Called::Answer(answer) => write(call, answer),
-            Called::ChannelMessage(visible) => call.said(&visible),
-            Called::Refused(error) => Ok(jsonrpc::error_response(Some(&call.id), &error)),
+            Called::Answer(answer) => {
+                let ended = Ended::answered(&answer, begun);
+                (self.write(call, answer), ended)
+            }
+            Called::ChannelMessage(visible) => {
+                let body = call.said(&visible).map(|body| self.stamped(body));
+                (body, ended.because(visible.text()))
+            }
+            Called::Refused(error) => {
+                let body = jsonrpc::error_response(Some(&call.id), &error);
+                (Ok(body), ended.because("An account has to be connected."))
+            }
+        }
+    }
+
+    /// A call of an upstream server.
+    async fn forward_call(
+        &self,
+        state: &Backends,
+        call: &Arc<Call>,
+        (tool, upstream): (&Tool, &UpstreamTool),
+        channel: Option<&ClientChannel>,
+    ) -> (Result<Vec<u8>, McpError>, Ended) {
+        // The upstream server would not list the tool to this client, and would not know it
+        // (MCP-X-30).
+        if let Some(need) = tool.lacks(call.revision.era(), &call.client.capabilities) {
+            let visible = Visible::Needs(need);
+            let body = call.said(&visible).map(|body| self.stamped(body));
+            let ended = Ended::of(CallOutcome::ToolError).because(visible.text());
+            return (body, ended);
+        }
+        let span = run_span(call);
+        let mut ask = Forward {
+            mirrored: &tool.headers,
+            tool: Some(upstream),
+            renamed: call.server.renames.of(upstream.source.id).map(|all| &**all),
+            ..Forward::new(call, ("name", &upstream.name), channel)
+        };
+        if let Some(span) = &span {
+            ask.traceparent = Some(span.context().traceparent());
+        }
+        let begun = Instant::now();
+        let answered = forward(state, &upstream.source, &ask).await;
+        if let Some(span) = &span {
+            end_trace(span, answered.outcome);
+        }
+        let ended = Ended {
+            backend: begun.elapsed(),
+            error: answered.reason.clone(),
+            ..Ended::of(answered.outcome)
+        };
+        let body = answered.into_body().map(|body| self.stamped(body));
+        (body, ended)
+    }
+
+    /// An answer with the id of the call (METER-10).
+    fn stamped(&self, mut body: Vec<u8>) -> Vec<u8> {
+        jsonrpc::add_meta(&mut body, meta::CALL_ID, &self.id.to_string());
+        body
+    }
+
+    /// Writes the answer in the shape of the revision.
+    fn write(&self, call: &Call, answer: ToolAnswer) -> Result<Vec<u8>, McpError> {
+        let facts = call.revision.facts();
+        if answer.outcome == CallOutcome::InvalidArguments
+            && facts.argument_faults == ArgumentFaults::ProtocolError
+        {
+            // MCP-TL-17: one misfit for each fault, in one message.
+            let text: Vec<String> = answer
+                .faults
+                .iter()
+                .map(|fault| format!("{}: {}", fault.path, fault.message))
+                .collect();
+            return Err(call.misfit(Misfit::new("params.arguments", text.join("; "))));
+        }
+        let answer = shaped(answer, facts);
+        let identity = &call.server.identity;
+        let identity = facts
+            .result_envelope
+            .then(|| identity.json(call.revision).as_bytes());
+        Ok(jsonrpc::response_with(
+            &call.id,
+            answer.size_hint() + 320,
+            |out| {
+                write_result(&answer, self.id, identity, out);
+            },
+        ))
+    }
+
+    /// Counts the call, and writes its entry of the log of calls.
+    fn log(
+        &self,
+        state: &Backends,
+        call: &Call,
+        (started, bytes_out): (Instant, usize),
+        ended: Ended,
+    ) {
+        let tool = self.tool(call);
+        let took = started.elapsed();
+        state.instruments.call(tool.kind, ended.outcome, took);
+        let bytes = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let measures = Measures {
+            took_us: micros(took),
+            backend_us: micros(ended.backend.min(took)),
+            bytes_in: bytes(
+                call.params
+                    .raw()
+                    .map_or(0, |params| params.as_bytes().len()),
+            ),
+            bytes_out: bytes(bytes_out),
+        };
+        // By the clock of the request, which tests set: from its arrival to its end, less the work.
+        let waited = (state.clock.now() - call.now).unsigned_abs();
+        state.call_log.write(Logged {
+            id: self.id,
+            at: call.now,
+            server: (call.server.id, Arc::clone(&call.server.slug)),
+            item: Arc::clone(&tool.name),
+            client: call.client.name.clone(),
+            client_version: call.client.version.clone(),
+            caller: Arc::clone(&call.caller),
+            session: call.session.as_ref().map(|session| session.id.key),
+            revision: call.revision,
+            trace: call.trace.as_ref().map(|trace| trace.context().trace_id()),
+            outcome: ended.outcome,
+            status: ended.status,
+            measures,
+            wait_us: micros(waited.saturating_sub(took)),
+            error: ended.error,
+        });
+    }
+}
+
+/// How a call ended.
+#[derive(Debug)]
+struct Ended {
+    outcome: CallOutcome,
+    /// The API's status.
+    status: Option<u16>,
+    /// The part of the time at the API or upstream server.
+    backend: Duration,
+    /// Why it failed, in words of ours.
+    error: Option<String>,
+}
+
+impl Ended {
+    fn of(outcome: CallOutcome) -> Self {
+        Self {
+            outcome,
+            status: None,
+            backend: Duration::ZERO,
+            error: None,
+        }
+    }
+
+    fn because(self, error: impl Into<String>) -> Self {
+        Self {
+            error: Some(error.into()),
+            ..self
+        }
+    }
+
+    /// The end of a call of an API that began then. Words of the API and values of arguments are
+    /// not for the log.
+    fn answered(answer: &ToolAnswer, begun: Instant) -> Self {
+        let error = match answer.outcome {
+            CallOutcome::Ok => None,
+            CallOutcome::ToolError => answer
+                .status
+                .map(|status| format!("The API answered {status}.")),
+            CallOutcome::InvalidArguments => {
+                let paths: Vec<&str> = answer.faults.iter().map(|fault| &*fault.path).collect();
+                Some(format!("Arguments that do not fit: {}", paths.join(", ")))
+            }
+            CallOutcome::UpstreamError | CallOutcome::Internal => answer.first_text(),
+        };
+        Self {
+            status: answer.status,
+            backend: begun.elapsed(),
+            error,
+            ..Self::of(answer.outcome)
         }
     }
 }
 
-/// A call of an upstream server.
-async fn forward_call(
-    state: &Backends,
-    call: &Arc<Call>,
-    (tool, upstream): (&Tool, &UpstreamTool),
-    channel: Option<&ClientChannel>,
-    started: Instant,
-) -> Result<Vec<u8>, McpError> {
-    // The upstream server would not list the tool to this client, and would not know it
-    // (MCP-X-30).
-    if let Some(need) = tool.lacks(call.revision.era(), &call.client.capabilities) {
-        log(state, call, tool, started, CallOutcome::ToolError, None);
-        return call.said(&Visible::Needs(need));
-    }
-    let span = run_span(call);
-    let mut ask = Forward {
-        mirrored: &tool.headers,
-        tool: Some(upstream),
-        renamed: call.server.renames.of(upstream.source.id).map(|all| &**all),
-        ..Forward::new(call, ("name", &upstream.name), channel)
-    };
-    if let Some(span) = &span {
-        ask.traceparent = Some(span.context().traceparent());
-    }
-    let answered = forward(state, &upstream.source, &ask).await;
-    log(state, call, tool, started, answered.outcome, None);
-    if let Some(span) = &span {
-        end_trace(span, answered.outcome);
-    }
-    answered.into_body()
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The span of the work of a call, if it has a trace.
 fn run_span(call: &Call) -> Option<Span> {
     call.trace.as_ref().and_then(|trace| trace.part("run"))
-}
-
-/// Writes the answer in the shape of the revision.
-fn write(call: &Call, answer: ToolAnswer) -> Result<Vec<u8>, McpError> {
-    let facts = call.revision.facts();
-    if answer.outcome == CallOutcome::InvalidArguments
-        && facts.argument_faults == ArgumentFaults::ProtocolError
-    {
-        // MCP-TL-17: one misfit for each fault, in one message.
-        let text: Vec<String> = answer
-            .faults
-            .iter()
-            .map(|fault| format!("{}: {}", fault.path, fault.message))
-            .collect();
-        return Err(call.misfit(Misfit::new("params.arguments", text.join("; "))));
-    }
-    let answer = shaped(answer, facts);
-    let identity = &call.server.identity;
-    let identity = facts
-        .result_envelope
-        .then(|| identity.json(call.revision).as_bytes());
-    Ok(jsonrpc::response_with(
-        &call.id,
-        answer.size_hint() + 256,
-        |out| {
-            write_result(&answer, identity, out);
-        },
-    ))
-}
-
-/// Counts a call, and writes its entry of the log of calls.
-fn log(
-    state: &Backends,
-    call: &Call,
-    tool: &Tool,
-    started: Instant,
-    outcome: CallOutcome,
-    status: Option<u16>,
-) {
-    let elapsed = started.elapsed();
-    state.instruments.call(tool.kind, outcome, elapsed);
-    let entry = CallEntry {
-        at: call.now,
-        server: Some((call.server.id, call.server.slug.clone())),
-        tool_name: tool.name.clone(),
-        client_name: call.client.name.as_deref().map(str::to_owned),
-        user: call.caller.person(),
-        outcome,
-        status,
-        duration_ms: u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX),
-    };
-    state.call_log.write(call.server.tenant, entry);
 }
 
 /// Drops, or writes as text, the parts that a revision does not have (MCP-FA-2, MCP-FA-3).
@@ -403,24 +531,27 @@ fn shaped(mut answer: ToolAnswer, facts: &Facts) -> ToolAnswer {
     answer
 }
 
-/// Appends the result.
+/// Appends the result, with the id of the call in `_meta` (METER-10).
 ///
 /// With an `identity` it has the envelope of 2026-07-28: `resultType` first, `_meta` last
 /// (MCP-J-17, MCP-J-18).
-fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
-    let Some(identity) = identity else {
-        out.push(b'{');
-        answer.write_members(out);
-        out.push(b'}');
-        return;
-    };
-    out.extend_from_slice(br#"{"resultType":"complete","#);
+fn write_result(answer: &ToolAnswer, id: CallId, identity: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.push(b'{');
+    if identity.is_some() {
+        out.extend_from_slice(br#""resultType":"complete","#);
+    }
     answer.write_members(out);
     out.extend_from_slice(br#","_meta":{""#);
-    out.extend_from_slice(meta::SERVER_INFO.as_bytes());
-    out.extend_from_slice(br#"":"#);
-    out.extend_from_slice(identity);
-    out.extend_from_slice(b"}}");
+    if let Some(identity) = identity {
+        out.extend_from_slice(meta::SERVER_INFO.as_bytes());
+        out.extend_from_slice(br#"":"#);
+        out.extend_from_slice(identity);
+        out.extend_from_slice(br#",""#);
+    }
+    out.extend_from_slice(meta::CALL_ID.as_bytes());
+    out.extend_from_slice(br#"":""#);
+    out.extend_from_slice(id.to_string().as_bytes());
+    out.extend_from_slice(br#""}}"#);
 }
 
 #[cfg(test)]
@@ -448,9 +579,10 @@ mod tests {
 
     #[test]
     fn j_17_and_j_18_the_modern_result_has_its_envelope_around_the_same_parts() {
-        let mut out = Vec::new();
+        let (id, mut out) = (CallId::generate(), Vec::new());
         write_result(
             &answer(),
+            id,
             Some(br#"{"name":"pets","version":"1"}"#),
             &mut out,
         );
@@ -461,7 +593,10 @@ mod tests {
                 "resultType": "complete",
                 "content": [{"type": "text", "text": "{\"a\":1}"}],
                 "structuredContent": {"a": 1},
-                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "pets", "version": "1"}}
+                "_meta": {
+                    "io.modelcontextprotocol/serverInfo": {"name": "pets", "version": "1"},
+                    "io.github.portolan/callId": id.to_string()
+                }
             })
         );
     }
@@ -476,7 +611,12 @@ mod tests {
                 data: "SUQzBA==".into(),
             }];
             let mut out = Vec::new();
-            write_result(&shaped(sound, revision.facts()), None, &mut out);
+            write_result(
+                &shaped(sound, revision.facts()),
+                CallId::generate(),
+                None,
+                &mut out,
+            );
             let value: Value = serde_json::from_slice(&out).unwrap();
             let block = &value["content"][0];
             if revision == Revision::V2024_11_05 {
@@ -490,12 +630,15 @@ mod tests {
 
     #[test]
     fn fa_2_a_legacy_result_has_no_envelope() {
-        let mut out = Vec::new();
-        write_result(&answer().without_structured(), None, &mut out);
+        let (id, mut out) = (CallId::generate(), Vec::new());
+        write_result(&answer().without_structured(), id, None, &mut out);
         let value: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(
             value,
-            json!({"content": [{"type": "text", "text": "{\"a\":1}"}]})
+            json!({
+                "content": [{"type": "text", "text": "{\"a\":1}"}],
+                "_meta": {"io.github.portolan/callId": id.to_string()}
+            })
         );
     }
 }

@@ -1,9 +1,10 @@
 //! The state of the endpoint: the services of all layers, composed once.
 
-use std::{ops::Deref, sync::Arc};
+use std::{num::NonZero, ops::Deref, sync::Arc};
 
 use portolan_cluster::{Revocations, node::Node};
 use portolan_keys::{Keys, Verifier};
+use portolan_metering::{Meter, MeteringConfig};
 use portolan_model::{Clock, id::TenantId, resource::Site};
 use portolan_net::egress::Egress;
 use portolan_storage::{Store, platform::recorder::Recorder};
@@ -11,7 +12,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     backends::services::Backends,
-    call_log::{self, Writer},
+    call_counts::Counts,
+    call_log::{self, LogParts, Writer},
     config::{CALL_LOG_QUEUE, McpConfig, VERIFIED_TOKENS},
     http::{
         AllowedOrigins, api_key::ApiKeys, bearer::Bearer,
@@ -59,6 +61,12 @@ pub struct McpParts {
     pub stopping: CancellationToken,
     /// Cancelled by [`McpState::drain`]: wakes connections whose requests still wait.
     pub telling: CancellationToken,
+    /// Cancelled when no call runs any more: the last counts and entries of the log are written.
+    pub drained: CancellationToken,
+    /// The tracker of what runs until then.
+    pub last: TaskTracker,
+    /// The settings of counts and of the log of calls.
+    pub metering: MeteringConfig,
     /// The settings.
     pub config: McpConfig,
 }
@@ -75,8 +83,12 @@ pub struct Shared {
     pub(crate) bearer: Bearer,
     /// The diagnostics of connecting clients.
     pub(crate) connection_diagnostics: ConnectionDiagnostics,
-    /// The writer of the call log, until the background tasks begin.
-    pub(crate) writer: std::sync::Mutex<Option<Writer>>,
+    /// The writers of the call log and of counts, until the background tasks begin.
+    pub(crate) writers: std::sync::Mutex<Option<(Writer, Counts)>>,
+    /// Cancelled when no call runs any more.
+    pub(crate) drained: CancellationToken,
+    /// The tracker of what runs until then.
+    pub(crate) last: TaskTracker,
 }
 
 impl Deref for McpState {
@@ -109,6 +121,9 @@ impl McpState {
             tracker,
             stopping,
             telling,
+            drained,
+            last,
+            metering,
             config,
         } = parts;
         let origins = AllowedOrigins::new(&site, &config.allowed_origins);
@@ -120,7 +135,16 @@ impl McpState {
             VERIFIED_TOKENS,
         );
         let connection_diagnostics = ConnectionDiagnostics::new(recorder, VERIFIED_TOKENS);
-        let (call_log, writer) = call_log::call_log(store.clone(), CALL_LOG_QUEUE);
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let meter = Arc::new(Meter::new(threads));
+        let counts = Counts::new(Arc::clone(&meter), store.clone(), clock.clone());
+        let (call_log, writer) = call_log::call_log(LogParts {
+            store: store.clone(),
+            meter,
+            node: node.id().to_string().into(),
+            capacity: CALL_LOG_QUEUE,
+            rows_a_day: metering.call_log_rows_per_day,
+        });
         let node = NodeContext::new(NodeParts {
             admission: Arc::new(AdmissionControl::new(node.limits(), &config)),
             suspended_calls: Arc::new(SuspendedCalls::new(config.parked_per_node)),
@@ -150,7 +174,9 @@ impl McpState {
             origins,
             bearer,
             connection_diagnostics,
-            writer: std::sync::Mutex::new(Some(writer)),
+            writers: std::sync::Mutex::new(Some((writer, counts))),
+            drained,
+            last,
         }))
     }
 

@@ -15,7 +15,7 @@ use portolan_model::{
 };
 use portolan_protocol::{method::Method, revision::Revision};
 
-use crate::hex::hex;
+use crate::{caller::ClientName, hex::hex};
 
 /// Parts of the memory, each with a lock of its own: requests of different sessions do not wait for
 /// each other.
@@ -43,17 +43,10 @@ pub(crate) struct Facts {
     pub(crate) created_at: Option<Timestamp>,
 }
 
-/// The name and version by which a client introduced itself.
-#[derive(Debug, Clone)]
-pub(crate) struct ClientCard {
-    pub(crate) name: Arc<str>,
-    pub(crate) version: Option<Arc<str>>,
-}
-
 #[derive(Debug)]
 struct Seen {
     facts: Facts,
-    card: Option<ClientCard>,
+    card: Option<ClientName>,
     began_at: i64,
     last_at: i64,
     requests: u64,
@@ -108,7 +101,7 @@ impl SessionBoard {
     }
 
     /// Notes how a client introduced itself.
-    pub(crate) fn introduced(&self, key: SessionKey, card: ClientCard) {
+    pub(crate) fn introduced(&self, key: SessionKey, card: ClientName) {
         if let Some(seen) = self.part(key).get_mut(&key) {
             seen.card = Some(card);
         }

@@ -36,6 +36,7 @@ use portolan_protocol::{
 };
 
 use crate::{
+    caller::ClientName,
     error::{self, McpError},
     features::{dispatch, work::Work},
     payloads::About,
@@ -44,7 +45,6 @@ use crate::{
     transport::{
         RequestContext, check_body,
         http_sse::{connection::SseConnection, connections::Arrival},
-        shown_name,
         streamable_http::{
             self,
             call::{self, Begun},
@@ -286,7 +286,7 @@ async fn initialize(
         let params = InitializeParams::read(&request.params).map_err(refuse)?;
         let call = context.initialize_call(params.revision, request);
         call.limit_request().await?;
-        if let Some(name) = shown_name(&params.client_info.name) {
+        if let Some(name) = ClientName::of(&params.client_info) {
             state.client_names.insert(caller.principal, name);
         }
         streamable_http::note_opened(context, &named.session.id, &params);

@@ -5,7 +5,10 @@ use std::{ops::Deref, sync::Arc};
 use portolan_model::Digest;
 use quick_cache::sync::Cache;
 
-use crate::{streams::services::StreamServices, transport::http_sse::connections::Connections};
+use crate::{
+    caller::ClientName, streams::services::StreamServices,
+    transport::http_sse::connections::Connections,
+};
 
 /// Most client names that are cached, for the log of calls.
 const CLIENT_NAMES: usize = 10_000;
@@ -21,7 +24,7 @@ pub struct TransportParts {
     /// The HTTP+SSE connections that this node holds.
     pub(crate) connections: Connections,
     /// Client names by principal; losing one does no harm.
-    pub(crate) client_names: Cache<Digest, Arc<str>>,
+    pub(crate) client_names: Cache<Digest, ClientName>,
 }
 
 impl Deref for TransportServices {

@@ -25,15 +25,14 @@ use crate::{
         services::Backends,
         upstream::sessions::{end_sessions, roots_changed},
     },
+    caller::ClientName,
     error::{self, McpError},
     features::{dispatch, tasks, work::Work},
     instruments,
     nodes::notify,
     session::{LiveSession, event_id::EventId, written::SessionId},
     streams::open,
-    transport::{
-        RequestContext, client_card, shown_name, streamable_http::call::Reply, trace_message,
-    },
+    transport::{RequestContext, streamable_http::call::Reply, trace_message},
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -97,7 +96,7 @@ pub(crate) async fn initialize(
             context.now,
         );
         let session = session.map_err(|_| McpError::Unavailable)?;
-        if let Some(name) = shown_name(&params.client_info.name) {
+        if let Some(name) = ClientName::of(&params.client_info) {
             state.client_names.insert(context.caller.principal, name);
         }
         note_opened(context, &session, &params);
@@ -128,8 +127,8 @@ pub(crate) fn note_opened(
     let facts = || context.session_facts(params.revision, Some(session.created_at));
     board.used(session.key, context.now, facts);
     board.note(session.key, context.now, MomentKind::Opened, None);
-    if let Some(card) = client_card(&params.client_info) {
-        board.introduced(session.key, card);
+    if let Some(name) = ClientName::of(&params.client_info) {
+        board.introduced(session.key, name);
     }
 }
 

@@ -88,8 +88,18 @@ impl Forward<'_> {
     }
 
     pub(crate) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
-        let body = self.call.said(visible);
-        Answered { body, outcome }
+        let reason = match visible {
+            // The words are the server's, and may be about a person.
+            Visible::BrowserStep { .. } => {
+                "The upstream server asks for a step in the browser.".into()
+            }
+            _ => visible.text(),
+        };
+        Answered {
+            body: self.call.said(visible),
+            outcome,
+            reason: Some(reason),
+        }
     }
 
     fn tool_failure(&self, text: String, outcome: CallOutcome) -> Answered {
@@ -99,6 +109,7 @@ impl Forward<'_> {
                 result.write(self.call.revision, &self.call.server.identity, out);
             })),
             outcome,
+            reason: None,
         }
     }
 
@@ -106,6 +117,7 @@ impl Forward<'_> {
         Answered {
             body: Ok(jsonrpc::error_response(Some(&self.call.id), error)),
             outcome,
+            reason: Some(format!("JSON-RPC error {}", error.code)),
         }
     }
 
@@ -132,6 +144,7 @@ impl Forward<'_> {
                     } else {
                         CallOutcome::Ok
                     },
+                    reason: None,
                 }
             }
             Err(violation) => {
@@ -173,6 +186,7 @@ impl Forward<'_> {
             return Answered {
                 body: Ok(jsonrpc::response(&self.call.id, &result)),
                 outcome: CallOutcome::Ok,
+                reason: None,
             };
         }
         let nothing = ClientCapabilities::default();
@@ -192,6 +206,7 @@ impl Forward<'_> {
                 Answered {
                     body: Err(McpError::of(&kind, self.call.revision, Some(&self.call.id))),
                     outcome: CallOutcome::UpstreamError,
+                    reason: None,
                 }
             }
             // After the last attempt the answer names the first step (MCP-V-6).

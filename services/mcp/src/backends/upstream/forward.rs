@@ -73,6 +73,7 @@ pub(crate) async fn forward(
                         return Answered {
                             body: Ok(body),
                             outcome: CallOutcome::Ok,
+                            reason: None,
                         };
                     }
                     Err(visible) => return ask.said(&visible, CallOutcome::UpstreamError),

@@ -81,6 +81,8 @@ pub(crate) struct Answered {
     /// The JSON-RPC response, or a refusal with an HTTP status of its own.
     pub(crate) body: Result<Vec<u8>, McpError>,
     pub(crate) outcome: CallOutcome,
+    /// Why it failed, in words of ours: the log of calls keeps them.
+    pub(crate) reason: Option<String>,
 }
 
 impl Answered {

@@ -223,6 +223,7 @@ impl Forward<'_> {
             Ended::Cancelled if is_task => Answered {
                 body: Err(McpError::Cancelled),
                 outcome: CallOutcome::UpstreamError,
+                reason: None,
             },
             // MCP-X-5F: the task is lost.
             Ended::Lost if is_task => {

@@ -1,0 +1,96 @@
+//! Sums by key, merged from many rows.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
+
+use portolan_model::id::TenantId;
+
+use crate::{Key, Totals, key::OTHER};
+
+/// Most keys of one tenant in one rollup; the rest is summed under [`OTHER`].
+pub const MOST_KEYS: usize = 20_000;
+
+/// Sums by key.
+#[derive(Debug, Clone, Default)]
+pub struct Rollup {
+    sums: HashMap<Key, Totals, foldhash::fast::RandomState>,
+}
+
+impl Rollup {
+    /// Adds sums of a key.
+    pub fn add(&mut self, key: Key, totals: &Totals) {
+        match self.sums.entry(key) {
+            Entry::Occupied(mut there) => there.get_mut().merge(totals),
+            Entry::Vacant(free) => {
+                free.insert(totals.clone());
+            }
+        }
+    }
+
+    /// Adds all of another one.
+    pub fn merge(&mut self, other: Self) {
+        for (key, totals) in other.sums {
+            self.add(key, &totals);
+        }
+    }
+
+    /// The number of keys.
+    pub fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// True if it has no key.
+    pub fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// Keys and sums, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Totals)> {
+        self.sums.iter()
+    }
+
+    /// All calls.
+    pub fn calls(&self) -> u64 {
+        self.sums.values().map(|totals| totals.calls).sum()
+    }
+
+    /// Sums the keys of a tenant beyond `most`, those with the fewest calls first, under
+    /// [`OTHER`] (METER-5). No call is lost.
+    #[must_use]
+    pub fn capped(self, most: usize) -> Self {
+        let mut keys: HashMap<TenantId, usize> = HashMap::new();
+        for key in self.sums.keys() {
+            *keys.entry(key.tenant).or_default() += 1;
+        }
+        if keys.values().all(|count| *count <= most) {
+            return self;
+        }
+        let other: Arc<str> = OTHER.into();
+        let mut rows: Vec<(Key, Totals)> = self.sums.into_iter().collect();
+        rows.sort_by(|(_, a), (_, b)| b.calls.cmp(&a.calls));
+        let mut capped = Self::default();
+        let mut kept: HashMap<TenantId, usize> = HashMap::new();
+        for (key, totals) in rows {
+            let kept = kept.entry(key.tenant).or_default();
+            *kept += 1;
+            if *kept <= most {
+                capped.add(key, &totals);
+            } else {
+                capped.add(key.other(&other), &totals);
+            }
+        }
+        capped
+    }
+}
+
+impl FromIterator<(Key, Totals)> for Rollup {
+    fn from_iter<I: IntoIterator<Item = (Key, Totals)>>(rows: I) -> Self {
+        let mut rollup = Self::default();
+        for (key, totals) in rows {
+            rollup.add(key, &totals);
+        }
+        rollup
+    }
+}

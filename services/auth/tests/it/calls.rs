@@ -1,0 +1,268 @@
+//! The log of calls in the console's API: filters, pages, one call, exports, live.
+
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use http::{Method, StatusCode};
+use portolan_metering::{CallEra, CallerKind, Measures};
+use portolan_model::{
+    Timestamp,
+    id::{CallId, ServerId, TenantId, UserId},
+    registry::CallOutcome,
+};
+use portolan_storage::{
+    Reason,
+    platform::calls::{self, Call},
+};
+use serde_json::{Value, json};
+use time::Duration;
+
+use crate::{
+    console,
+    test_service::{Browser, TestService},
+};
+
+const CALLS: &str = "/workspaces/acme/calls";
+
+/// A workspace of a person.
+async fn workspace(person: &Browser<'_>) -> TenantId {
+    console::workspace(person, "acme").await;
+    let me = person.call(Method::GET, "/me", None).await.json();
+    me["workspaces"][0]["id"].as_str().unwrap().parse().unwrap()
+}
+
+fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call {
+    Call {
+        id: CallId::at(at),
+        tenant,
+        at,
+        server: Some((ServerId::generate(), "pets".into())),
+        item: tool.into(),
+        client: Some("=Claude, \"Desktop\"".into()),
+        client_version: Some("1.2".into()),
+        client_id: Some("cli_1".to_owned()),
+        caller: CallerKind::Person,
+        user: None,
+        grant: None,
+        revision: Some("2025-11-25"),
+        era: CallEra::Session,
+        outcome: CallOutcome::Ok,
+        status: Some(200),
+        measures: Measures {
+            took_us: 12_000,
+            backend_us: 9_000,
+            bytes_in: 31,
+            bytes_out: 400,
+        },
+        wait_us: 50,
+        error: None,
+        session: Some("ab12".to_owned()),
+        trace: Some([0xab; 16]),
+        node: Some("n1".into()),
+        weight: 1,
+    }
+}
+
+async fn write(service: &TestService, written: &[Call]) {
+    let mut tx = service.store.edge(Reason::Metering).await.unwrap();
+    calls::insert_many(&mut tx, written).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn found(person: &Browser<'_>, query: &str) -> Value {
+    let answer = person
+        .call(Method::GET, &format!("{CALLS}{query}"), None)
+        .await;
+    assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.text);
+    answer.json()
+}
+
+fn tools(page: &Value) -> Vec<&str> {
+    let items = page["items"].as_array().unwrap().iter();
+    items
+        .map(|call| call["tool_name"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn filters_find_calls_and_wrong_ones_are_named() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let me = ann.call(Method::GET, "/me", None).await.json();
+    let user: UserId = me["user"]["id"].as_str().unwrap().parse().unwrap();
+    let now = service.clock.now();
+    let mut slow = call(tenant, now - Duration::hours(2), "slow");
+    slow.measures.took_us = 900_000;
+    let mut failed = call(tenant, now - Duration::minutes(5), "failed");
+    failed.outcome = CallOutcome::UpstreamError;
+    failed.user = Some(user);
+    failed.era = CallEra::Stateless;
+    let mut other = call(tenant, now - Duration::minutes(1), "other");
+    other.server = Some((ServerId::generate(), "ships".into()));
+    other.client = Some("Cursor".into());
+    write(&service, &[slow, failed, other]).await;
+
+    let before = (now - Duration::hours(1)).format(&time::format_description::well_known::Rfc3339);
+    let before = before.unwrap().replace('+', "%2B");
+    for (query, expected) in [
+        (String::new(), &["other", "failed", "slow"][..]),
+        ("?tool=slow".to_owned(), &["slow"]),
+        ("?server=ships".to_owned(), &["other"]),
+        ("?client=claude".to_owned(), &["failed", "slow"]),
+        ("?user=ann".to_owned(), &["failed"]),
+        (format!("?user={user}"), &["failed"]),
+        ("?user=nobody".to_owned(), &[]),
+        ("?outcome=error".to_owned(), &["failed"]),
+        ("?outcome=ok&client=cursor".to_owned(), &["other"]),
+        ("?era=stateless".to_owned(), &["failed"]),
+        ("?longer_ms=500".to_owned(), &["slow"]),
+        ("?shorter_ms=500".to_owned(), &["other", "failed"]),
+        (format!("?to={before}"), &["slow"]),
+        (format!("?from={before}"), &["other", "failed"]),
+    ] {
+        assert_eq!(tools(&found(&ann, &query).await), expected, "{query}");
+    }
+    for (query, field) in [
+        ("?outcome=bad", "outcome"),
+        ("?era=bronze", "era"),
+        ("?from=yesterday", "from"),
+        ("?to=1", "to"),
+    ] {
+        let refused = ann
+            .call(Method::GET, &format!("{CALLS}{query}"), None)
+            .await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
+        assert_eq!(refused.json()["error"]["field"], field, "{query}");
+    }
+}
+
+/// Rule: METER-10. The id of the answer's `_meta` opens the call, in its workspace alone.
+#[tokio::test]
+async fn a_call_is_found_by_its_id_in_its_workspace_alone() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let now = service.clock.now();
+    let (own, foreign) = (
+        call(tenant, now, "get"),
+        call(TenantId::generate(), now, "get"),
+    );
+    let (id, foreign_id) = (own.id, foreign.id);
+    write(&service, &[own, foreign]).await;
+    let shown = found(&ann, &format!("/{id}")).await;
+    for (name, expected) in [
+        ("id", json!(id)),
+        ("tool_name", json!("get")),
+        ("server_slug", json!("pets")),
+        ("caller", json!("person")),
+        ("client_version", json!("1.2")),
+        ("revision", json!("2025-11-25")),
+        ("era", json!("session")),
+        ("outcome", json!("ok")),
+        ("bytes_in", json!(31)),
+        ("bytes_out", json!(400)),
+        ("session", json!("ab12")),
+        ("trace_id", json!("ab".repeat(16))),
+        (
+            "timing",
+            json!({"wait_us": 50, "backend_us": 9_000, "own_us": 3_000, "took_us": 12_000}),
+        ),
+    ] {
+        assert_eq!(shown[name], expected, "{name}");
+    }
+    for unknown in [
+        foreign_id.to_string(),
+        CallId::at(now).to_string(),
+        "call_1".to_owned(),
+    ] {
+        let answer = ann
+            .call(Method::GET, &format!("{CALLS}/{unknown}"), None)
+            .await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{unknown}");
+    }
+}
+
+/// An export has every call that the filter wants, over the pages of its reads, and no formula.
+#[tokio::test]
+async fn an_export_has_all_calls_and_no_formula() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let now = service.clock.now();
+    let many: Vec<Call> = (0..2_300)
+        .map(|n| call(tenant, now - Duration::milliseconds(n / 3), "get"))
+        .chain([call(tenant, now, "put")])
+        .collect();
+    write(&service, &many).await;
+    let csv = ann
+        .call(Method::GET, &format!("{CALLS}/export?tool=get"), None)
+        .await;
+    let lines: Vec<&str> = csv.text.split_terminator("\r\n").collect();
+    assert_eq!(lines.len(), 2_301);
+    assert!(lines[0].starts_with("id,at,server,tool,"), "{}", lines[0]);
+    assert!(
+        lines[1].contains(",\"'=Claude, \"\"Desktop\"\"\","),
+        "{}",
+        lines[1]
+    );
+    let columns = lines[0].split(',').count();
+    assert_eq!(columns, 24);
+    let all = ann
+        .call(Method::GET, &format!("{CALLS}/export?format=jsonl"), None)
+        .await;
+    let ids: HashSet<String> = all
+        .text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].to_string())
+        .collect();
+    assert_eq!(ids.len(), 2_301);
+}
+
+/// The stream sends calls that come after its beginning, each once.
+#[tokio::test]
+async fn new_calls_are_sent_as_events_once() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let now = service.clock.now();
+    write(&service, &[call(tenant, now - Duration::SECOND, "before")]).await;
+    let path = format!("{CALLS}/live");
+    let written = AtomicUsize::new(0);
+    // Goes on until the stream ends by itself.
+    let writing = async {
+        let mut ticks = tokio::time::interval(std::time::Duration::from_millis(300));
+        loop {
+            ticks.tick().await;
+            let tool = format!("tool_{}", written.fetch_add(1, Ordering::Relaxed));
+            write(&service, &[call(tenant, now, &tool)]).await;
+        }
+    };
+    let stream = tokio::select! {
+        stream = ann.call(Method::GET, &path, None) => stream,
+        () = writing => unreachable!("it does not end"),
+    };
+    assert_eq!(stream.status, StatusCode::OK, "{}", stream.text);
+    let sent: Vec<Value> = stream
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .flat_map(|data| serde_json::from_str::<Vec<Value>>(data).unwrap())
+        .collect();
+    let tools: Vec<&str> = sent
+        .iter()
+        .map(|call| call["tool_name"].as_str().unwrap())
+        .collect();
+    let distinct: HashSet<&&str> = tools.iter().collect();
+    assert_eq!(distinct.len(), tools.len(), "each once: {tools:?}");
+    assert!(!tools.contains(&"before"), "{tools:?}");
+    let written = written.load(Ordering::Relaxed);
+    // Those of the first and the last look may be in the list alone.
+    assert!(
+        tools.len() + 12 >= written,
+        "{} of {written}: {tools:?}",
+        tools.len()
+    );
+}

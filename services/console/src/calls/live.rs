@@ -1,0 +1,106 @@
+//! New calls as server-sent events.
+
+use std::{collections::HashSet, convert::Infallible, time::Duration};
+
+use axum::{
+    extract::State,
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::stream;
+use http::header;
+use portolan_model::{Timestamp, id::CallId, member::Action};
+use portolan_site::{console_error::ConsoleError, state::AuthState};
+use portolan_storage::platform::calls::{self, Wanted};
+
+use super::CallFilter;
+use crate::{
+    input::QueryParameters,
+    overview::{CallLog, call_logs},
+    workspace::Workspace,
+};
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Most calls of one look: people read no faster.
+const MOST: i64 = 50;
+
+/// How long a call may have run before its entry is written, for it to be seen here.
+const LONGEST: time::Duration = time::Duration::minutes(5);
+
+/// After so many looks the stream ends, and the browser opens another one: rights are read at each
+/// beginning, and a stopping process does not wait for long.
+const LOOKS: u32 = 20;
+
+/// What a stream has shown.
+struct Tail {
+    state: AuthState,
+    workspace: Workspace,
+    wanted: Wanted,
+    seen: HashSet<CallId>,
+    looks: u32,
+}
+
+/// New calls that the filter wants, as server-sent events: `calls`, a list of at most 50, as the
+/// items of the list of calls, newest first. The stream ends after some 20 s; clients open it again.
+#[utoipa::path(get, path = "/workspaces/{ws}/calls/live", tag = "calls",
+    params(("ws" = String, Path, description = "Slug"), CallFilter),
+    responses((status = 200, description = "Events.", body = String, content_type = "text/event-stream")))]
+pub(crate) async fn watch_calls(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    QueryParameters(filter): QueryParameters<CallFilter>,
+) -> Result<Response, ConsoleError> {
+    workspace.require(Action::Read)?;
+    let mut tail = Tail {
+        wanted: filter.wanted(&state, &workspace).await?,
+        seen: HashSet::new(),
+        looks: 0,
+        state,
+        workspace,
+    };
+    // What is there already is in the list.
+    tail.look().await?;
+    let events = stream::unfold(tail, |mut tail| async move {
+        tail.looks += 1;
+        if tail.looks > LOOKS {
+            return None;
+        }
+        tokio::time::sleep(LOOK).await;
+        // A database that is away for a moment: the next look shows what it missed.
+        let event = match tail.look().await {
+            Ok(calls) if !calls.is_empty() => Event::default().event("calls").json_data(calls),
+            _ => Ok(Event::default().comment("")),
+        };
+        let event = event.unwrap_or_default();
+        Some((Ok::<_, Infallible>(event), tail))
+    });
+    let answer = Sse::new(events).keep_alive(KeepAlive::default());
+    // Proxies must not collect it.
+    Ok((
+        [(header::HeaderName::from_static("x-accel-buffering"), "no")],
+        answer,
+    )
+        .into_response())
+}
+
+impl Tail {
+    /// Calls that were not seen yet.
+    async fn look(&mut self) -> Result<Vec<CallLog>, ConsoleError> {
+        let since: Timestamp = self.state.now() - LONGEST;
+        let wanted = Wanted {
+            from: Some(self.wanted.from.map_or(since, |from| from.max(since))),
+            ..self.wanted.clone()
+        };
+        let mut tx = self.state.store.tenant(self.workspace.id).await?;
+        let mut entries = calls::list(&mut tx, &wanted, MOST).await?;
+        drop(tx);
+        let shown: HashSet<CallId> = entries.iter().map(|entry| entry.id).collect();
+        entries.retain(|entry| !self.seen.contains(&entry.id));
+        self.seen = shown;
+        call_logs(&self.state, &self.workspace, entries).await
+    }
+}
