@@ -51,7 +51,7 @@ pub(crate) struct ClientCard {
 }
 
 #[derive(Debug)]
-struct Seen {
+struct RememberedSession {
     facts: Facts,
     card: Option<ClientCard>,
     began_at: i64,
@@ -64,7 +64,7 @@ struct Seen {
 
 /// The sessions that this node saw.
 #[derive(Debug)]
-pub(crate) struct SessionBoard(Box<[Mutex<HashMap<SessionKey, Seen>>]>);
+pub(crate) struct SessionBoard(Box<[Mutex<HashMap<SessionKey, RememberedSession>>]>);
 
 impl Default for SessionBoard {
     fn default() -> Self {
@@ -73,7 +73,7 @@ impl Default for SessionBoard {
 }
 
 impl SessionBoard {
-    fn part(&self, key: SessionKey) -> MutexGuard<'_, HashMap<SessionKey, Seen>> {
+    fn part(&self, key: SessionKey) -> MutexGuard<'_, HashMap<SessionKey, RememberedSession>> {
         // The key is random; its last byte is no partition of the store.
         let part = &self.0[usize::from(key.0[15]) % PARTS];
         part.lock().unwrap_or_else(PoisonError::into_inner)
@@ -93,7 +93,7 @@ impl SessionBoard {
             Entry::Occupied(mut seen) => seen.get_mut().last_at = at,
             Entry::Vacant(place) => {
                 let facts = facts();
-                place.insert(Seen {
+                place.insert(RememberedSession {
                     began_at: facts.created_at.map_or(at, millis),
                     facts,
                     card: None,
@@ -200,7 +200,7 @@ impl SessionBoard {
         &self,
         tenant: TenantId,
         id: &str,
-        read: impl FnOnce(SessionKey, &Seen) -> T,
+        read: impl FnOnce(SessionKey, &RememberedSession) -> T,
     ) -> Option<T> {
         for part in &self.0 {
             let part = part.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +215,7 @@ impl SessionBoard {
     }
 }
 
-impl Seen {
+impl RememberedSession {
     fn shown(&self, key: SessionKey, node: &str, streams: u32) -> LiveSession {
         let facts = &self.facts;
         let card = self.card.as_ref();
