@@ -131,7 +131,8 @@ for (const era of ["2025-11-25", "2026-07-28"]) {
   await says("Reported progress.");
   const call = page.getByRole("region", { name: "Timeline" }).getByRole("listitem").filter({ hasText: "tools/call" }).first();
   await call.locator("summary").click();
-  check((await call.textContent()).includes("notifications/progress"), `the frames of a stream are shown ${where}`);
+  await call.getByText("notifications/progress").first().waitFor();
+  check(true, `the frames of a stream are shown ${where}`);
   if (era === "2025-11-25") await look(page, "73-playground-frames");
   // A task that asks: its question comes as that of a call does, and its result stands in the list of tasks.
   await run("task_asks");

@@ -44,7 +44,7 @@ pub(crate) struct Facts {
 }
 
 #[derive(Debug)]
-struct Seen {
+struct RememberedSession {
     facts: Facts,
     card: Option<ClientName>,
     began_at: i64,
@@ -57,7 +57,7 @@ struct Seen {
 
 /// The sessions that this node saw.
 #[derive(Debug)]
-pub(crate) struct SessionBoard(Box<[Mutex<HashMap<SessionKey, Seen>>]>);
+pub(crate) struct SessionBoard(Box<[Mutex<HashMap<SessionKey, RememberedSession>>]>);
 
 impl Default for SessionBoard {
     fn default() -> Self {
@@ -66,7 +66,7 @@ impl Default for SessionBoard {
 }
 
 impl SessionBoard {
-    fn part(&self, key: SessionKey) -> MutexGuard<'_, HashMap<SessionKey, Seen>> {
+    fn part(&self, key: SessionKey) -> MutexGuard<'_, HashMap<SessionKey, RememberedSession>> {
         // The key is random; its last byte is no partition of the store.
         let part = &self.0[usize::from(key.0[15]) % PARTS];
         part.lock().unwrap_or_else(PoisonError::into_inner)
@@ -86,7 +86,7 @@ impl SessionBoard {
             Entry::Occupied(mut seen) => seen.get_mut().last_at = at,
             Entry::Vacant(place) => {
                 let facts = facts();
-                place.insert(Seen {
+                place.insert(RememberedSession {
                     began_at: facts.created_at.map_or(at, millis),
                     facts,
                     card: None,
@@ -193,7 +193,7 @@ impl SessionBoard {
         &self,
         tenant: TenantId,
         id: &str,
-        read: impl FnOnce(SessionKey, &Seen) -> T,
+        read: impl FnOnce(SessionKey, &RememberedSession) -> T,
     ) -> Option<T> {
         for part in &self.0 {
             let part = part.lock().unwrap_or_else(PoisonError::into_inner);
@@ -208,7 +208,7 @@ impl SessionBoard {
     }
 }
 
-impl Seen {
+impl RememberedSession {
     fn shown(&self, key: SessionKey, node: &str, streams: u32) -> LiveSession {
         let facts = &self.facts;
         let card = self.card.as_ref();
