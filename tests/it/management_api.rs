@@ -99,7 +99,7 @@ async fn a_generated_client_manages_a_server() -> Result<()> {
     let own = text(&made, "secret")?;
     let at = folder.path().to_string_lossy();
     let script = script.to_string_lossy();
-    let arguments = [&*script, &*at, url.as_str(), own, "managed"];
+    let arguments = [&*script, &*at, url.as_str(), &own, "managed"];
     let (done, said) = run(&python, &arguments, folder.path()).await?;
     ensure!(done && said.trim_end().ends_with("done"), "{said}");
 

@@ -11,7 +11,7 @@ use crate::{
         enquiry::{PLACE, SessionEnquiry, SessionReply, Wanted, open, seal},
     },
     session::ABSOLUTE_LIFE,
-    streams::{services::StreamServices, tag::Kind},
+    streams::{services::StreamServices, tag::StreamKind},
 };
 
 /// Most questions that wait.
@@ -87,8 +87,8 @@ fn open_streams(state: &StreamServices, tenant: TenantId) -> HashMap<SessionKey,
     let mut open = HashMap::new();
     for tag in state.streams.tags(tenant) {
         let key = match &tag.kind {
-            Kind::Session { session, .. } => session.key,
-            Kind::Listen { .. } => without_session(tag.caller.session_principal(), tag.server),
+            StreamKind::Session { session, .. } => session.key,
+            StreamKind::Listen { .. } => without_session(tag.caller.session_principal(), tag.server),
         };
         *open.entry(key).or_default() += 1;
     }
