@@ -17,14 +17,16 @@ import { Route as WWsRouteRouteImport } from './routes/w.$ws/route';
 import { Route as WWsIndexRouteImport } from './routes/w.$ws/index';
 import { Route as WWsAppsRouteImport } from './routes/w.$ws/apps';
 import { Route as WWsAuditRouteImport } from './routes/w.$ws/audit';
-import { Route as WWsCallsRouteImport } from './routes/w.$ws/calls';
 import { Route as WWsConnectsRouteImport } from './routes/w.$ws/connects';
+import { Route as WWsInsightsRouteImport } from './routes/w.$ws/insights';
 import { Route as WWsLimitsRouteImport } from './routes/w.$ws/limits';
 import { Route as WWsMembersRouteImport } from './routes/w.$ws/members';
 import { Route as WWsSecurityRouteImport } from './routes/w.$ws/security';
 import { Route as WWsSettingsRouteImport } from './routes/w.$ws/settings';
 import { Route as WWsSingleSignOnRouteImport } from './routes/w.$ws/single-sign-on';
 import { Route as WWsTrashRouteImport } from './routes/w.$ws/trash';
+import { Route as WWsCallsIndexRouteImport } from './routes/w.$ws/calls/index';
+import { Route as WWsCallsIdRouteImport } from './routes/w.$ws/calls/$id';
 import { Route as WWsClientsIndexRouteImport } from './routes/w.$ws/clients/index';
 import { Route as WWsKeysIndexRouteImport } from './routes/w.$ws/keys/index';
 import { Route as WWsPromptsIndexRouteImport } from './routes/w.$ws/prompts/index';
@@ -88,14 +90,14 @@ const WWsAuditRoute = WWsAuditRouteImport.update({
   path: '/audit',
   getParentRoute: () => WWsRouteRoute,
 } as any);
-const WWsCallsRoute = WWsCallsRouteImport.update({
-  id: '/calls',
-  path: '/calls',
-  getParentRoute: () => WWsRouteRoute,
-} as any);
 const WWsConnectsRoute = WWsConnectsRouteImport.update({
   id: '/connects',
   path: '/connects',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsInsightsRoute = WWsInsightsRouteImport.update({
+  id: '/insights',
+  path: '/insights',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsLimitsRoute = WWsLimitsRouteImport.update({
@@ -126,6 +128,16 @@ const WWsSingleSignOnRoute = WWsSingleSignOnRouteImport.update({
 const WWsTrashRoute = WWsTrashRouteImport.update({
   id: '/trash',
   path: '/trash',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsCallsIndexRoute = WWsCallsIndexRouteImport.update({
+  id: '/calls/',
+  path: '/calls/',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsCallsIdRoute = WWsCallsIdRouteImport.update({
+  id: '/calls/$id',
+  path: '/calls/$id',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsClientsIndexRoute = WWsClientsIndexRouteImport.update({
@@ -247,8 +259,8 @@ export interface FileRoutesByFullPath {
   '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
-  '/w/$ws/calls': typeof WWsCallsRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
+  '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
@@ -256,6 +268,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
   '/w/$ws/': typeof WWsIndexRoute;
+  '/w/$ws/calls/$id': typeof WWsCallsIdRoute;
   '/w/$ws/prompts/$id': typeof WWsPromptsIdRoute;
   '/w/$ws/prompts/new': typeof WWsPromptsNewRoute;
   '/w/$ws/resources/$id': typeof WWsResourcesIdRoute;
@@ -265,6 +278,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/calls/': typeof WWsCallsIndexRoute;
   '/w/$ws/clients/': typeof WWsClientsIndexRoute;
   '/w/$ws/keys/': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts/': typeof WWsPromptsIndexRoute;
@@ -285,8 +299,8 @@ export interface FileRoutesByTo {
   '/docs': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
-  '/w/$ws/calls': typeof WWsCallsRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
+  '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
@@ -294,6 +308,7 @@ export interface FileRoutesByTo {
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
   '/w/$ws': typeof WWsIndexRoute;
+  '/w/$ws/calls/$id': typeof WWsCallsIdRoute;
   '/w/$ws/prompts/$id': typeof WWsPromptsIdRoute;
   '/w/$ws/prompts/new': typeof WWsPromptsNewRoute;
   '/w/$ws/resources/$id': typeof WWsResourcesIdRoute;
@@ -303,6 +318,7 @@ export interface FileRoutesByTo {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/calls': typeof WWsCallsIndexRoute;
   '/w/$ws/clients': typeof WWsClientsIndexRoute;
   '/w/$ws/keys': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts': typeof WWsPromptsIndexRoute;
@@ -326,8 +342,8 @@ export interface FileRoutesById {
   '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
-  '/w/$ws/calls': typeof WWsCallsRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
+  '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
@@ -335,6 +351,7 @@ export interface FileRoutesById {
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
   '/w/$ws/': typeof WWsIndexRoute;
+  '/w/$ws/calls/$id': typeof WWsCallsIdRoute;
   '/w/$ws/prompts/$id': typeof WWsPromptsIdRoute;
   '/w/$ws/prompts/new': typeof WWsPromptsNewRoute;
   '/w/$ws/resources/$id': typeof WWsResourcesIdRoute;
@@ -344,6 +361,7 @@ export interface FileRoutesById {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/calls/': typeof WWsCallsIndexRoute;
   '/w/$ws/clients/': typeof WWsClientsIndexRoute;
   '/w/$ws/keys/': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts/': typeof WWsPromptsIndexRoute;
@@ -368,8 +386,8 @@ export interface FileRouteTypes {
     | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
-    | '/w/$ws/calls'
     | '/w/$ws/connects'
+    | '/w/$ws/insights'
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
@@ -377,6 +395,7 @@ export interface FileRouteTypes {
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
     | '/w/$ws/'
+    | '/w/$ws/calls/$id'
     | '/w/$ws/prompts/$id'
     | '/w/$ws/prompts/new'
     | '/w/$ws/resources/$id'
@@ -386,6 +405,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/calls/'
     | '/w/$ws/clients/'
     | '/w/$ws/keys/'
     | '/w/$ws/prompts/'
@@ -406,8 +426,8 @@ export interface FileRouteTypes {
     | '/docs'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
-    | '/w/$ws/calls'
     | '/w/$ws/connects'
+    | '/w/$ws/insights'
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
@@ -415,6 +435,7 @@ export interface FileRouteTypes {
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
     | '/w/$ws'
+    | '/w/$ws/calls/$id'
     | '/w/$ws/prompts/$id'
     | '/w/$ws/prompts/new'
     | '/w/$ws/resources/$id'
@@ -424,6 +445,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/calls'
     | '/w/$ws/clients'
     | '/w/$ws/keys'
     | '/w/$ws/prompts'
@@ -446,8 +468,8 @@ export interface FileRouteTypes {
     | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
-    | '/w/$ws/calls'
     | '/w/$ws/connects'
+    | '/w/$ws/insights'
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
@@ -455,6 +477,7 @@ export interface FileRouteTypes {
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
     | '/w/$ws/'
+    | '/w/$ws/calls/$id'
     | '/w/$ws/prompts/$id'
     | '/w/$ws/prompts/new'
     | '/w/$ws/resources/$id'
@@ -464,6 +487,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/calls/'
     | '/w/$ws/clients/'
     | '/w/$ws/keys/'
     | '/w/$ws/prompts/'
@@ -543,18 +567,18 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof WWsAuditRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
-    '/w/$ws/calls': {
-      id: '/w/$ws/calls';
-      path: '/calls';
-      fullPath: '/w/$ws/calls';
-      preLoaderRoute: typeof WWsCallsRouteImport;
-      parentRoute: typeof WWsRouteRoute;
-    };
     '/w/$ws/connects': {
       id: '/w/$ws/connects';
       path: '/connects';
       fullPath: '/w/$ws/connects';
       preLoaderRoute: typeof WWsConnectsRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/insights': {
+      id: '/w/$ws/insights';
+      path: '/insights';
+      fullPath: '/w/$ws/insights';
+      preLoaderRoute: typeof WWsInsightsRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/limits': {
@@ -597,6 +621,20 @@ declare module '@tanstack/react-router' {
       path: '/trash';
       fullPath: '/w/$ws/trash';
       preLoaderRoute: typeof WWsTrashRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/calls/': {
+      id: '/w/$ws/calls/';
+      path: '/calls';
+      fullPath: '/w/$ws/calls/';
+      preLoaderRoute: typeof WWsCallsIndexRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/calls/$id': {
+      id: '/w/$ws/calls/$id';
+      path: '/calls/$id';
+      fullPath: '/w/$ws/calls/$id';
+      preLoaderRoute: typeof WWsCallsIdRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/clients/': {
@@ -773,8 +811,8 @@ const DocsRouteRouteWithChildren = DocsRouteRoute._addFileChildren(
 interface WWsRouteRouteChildren {
   WWsAppsRoute: typeof WWsAppsRoute;
   WWsAuditRoute: typeof WWsAuditRoute;
-  WWsCallsRoute: typeof WWsCallsRoute;
   WWsConnectsRoute: typeof WWsConnectsRoute;
+  WWsInsightsRoute: typeof WWsInsightsRoute;
   WWsLimitsRoute: typeof WWsLimitsRoute;
   WWsMembersRoute: typeof WWsMembersRoute;
   WWsSecurityRoute: typeof WWsSecurityRoute;
@@ -782,6 +820,7 @@ interface WWsRouteRouteChildren {
   WWsSingleSignOnRoute: typeof WWsSingleSignOnRoute;
   WWsTrashRoute: typeof WWsTrashRoute;
   WWsIndexRoute: typeof WWsIndexRoute;
+  WWsCallsIdRoute: typeof WWsCallsIdRoute;
   WWsPromptsIdRoute: typeof WWsPromptsIdRoute;
   WWsPromptsNewRoute: typeof WWsPromptsNewRoute;
   WWsResourcesIdRoute: typeof WWsResourcesIdRoute;
@@ -791,6 +830,7 @@ interface WWsRouteRouteChildren {
   WWsSourcesImportRoute: typeof WWsSourcesImportRoute;
   WWsSourcesNewRoute: typeof WWsSourcesNewRoute;
   WWsSourcesUpstreamRoute: typeof WWsSourcesUpstreamRoute;
+  WWsCallsIndexRoute: typeof WWsCallsIndexRoute;
   WWsClientsIndexRoute: typeof WWsClientsIndexRoute;
   WWsKeysIndexRoute: typeof WWsKeysIndexRoute;
   WWsPromptsIndexRoute: typeof WWsPromptsIndexRoute;
@@ -809,8 +849,8 @@ interface WWsRouteRouteChildren {
 const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsAppsRoute: WWsAppsRoute,
   WWsAuditRoute: WWsAuditRoute,
-  WWsCallsRoute: WWsCallsRoute,
   WWsConnectsRoute: WWsConnectsRoute,
+  WWsInsightsRoute: WWsInsightsRoute,
   WWsLimitsRoute: WWsLimitsRoute,
   WWsMembersRoute: WWsMembersRoute,
   WWsSecurityRoute: WWsSecurityRoute,
@@ -818,6 +858,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsSingleSignOnRoute: WWsSingleSignOnRoute,
   WWsTrashRoute: WWsTrashRoute,
   WWsIndexRoute: WWsIndexRoute,
+  WWsCallsIdRoute: WWsCallsIdRoute,
   WWsPromptsIdRoute: WWsPromptsIdRoute,
   WWsPromptsNewRoute: WWsPromptsNewRoute,
   WWsResourcesIdRoute: WWsResourcesIdRoute,
@@ -827,6 +868,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsSourcesImportRoute: WWsSourcesImportRoute,
   WWsSourcesNewRoute: WWsSourcesNewRoute,
   WWsSourcesUpstreamRoute: WWsSourcesUpstreamRoute,
+  WWsCallsIndexRoute: WWsCallsIndexRoute,
   WWsClientsIndexRoute: WWsClientsIndexRoute,
   WWsKeysIndexRoute: WWsKeysIndexRoute,
   WWsPromptsIndexRoute: WWsPromptsIndexRoute,

@@ -17,6 +17,7 @@ export const shownIn = {
   calls: [],
   clients,
   connects: [],
+  insights: [],
   invitations: people,
   limits: ['audit'],
   members: people,
