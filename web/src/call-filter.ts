@@ -45,7 +45,7 @@ function time(value: string, now: number): string | undefined {
   return Number.isFinite(at) ? new Date(at).toISOString() : undefined;
 }
 
-/** What was typed: filters, or a sentence about the first part that is none. */
+/** The typed line: filters, or a sentence about the first part that is none. */
 export type Typed = { filter: CallFilter } | { fault: string };
 
 /** Reads `tool:get_port outcome:error dur:>500ms`. A value with spaces stands in quotes; a bare word is a tool. */
