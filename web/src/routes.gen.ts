@@ -19,14 +19,16 @@ import { Route as WWsRouteRouteImport } from './routes/w.$ws/route';
 import { Route as WWsIndexRouteImport } from './routes/w.$ws/index';
 import { Route as WWsAppsRouteImport } from './routes/w.$ws/apps';
 import { Route as WWsAuditRouteImport } from './routes/w.$ws/audit';
-import { Route as WWsCallsRouteImport } from './routes/w.$ws/calls';
 import { Route as WWsConnectsRouteImport } from './routes/w.$ws/connects';
+import { Route as WWsInsightsRouteImport } from './routes/w.$ws/insights';
 import { Route as WWsLimitsRouteImport } from './routes/w.$ws/limits';
 import { Route as WWsMembersRouteImport } from './routes/w.$ws/members';
 import { Route as WWsSecurityRouteImport } from './routes/w.$ws/security';
 import { Route as WWsSettingsRouteImport } from './routes/w.$ws/settings';
 import { Route as WWsSingleSignOnRouteImport } from './routes/w.$ws/single-sign-on';
 import { Route as WWsTrashRouteImport } from './routes/w.$ws/trash';
+import { Route as WWsCallsIndexRouteImport } from './routes/w.$ws/calls/index';
+import { Route as WWsCallsIdRouteImport } from './routes/w.$ws/calls/$id';
 import { Route as WWsClientsIndexRouteImport } from './routes/w.$ws/clients/index';
 import { Route as WWsKeysIndexRouteImport } from './routes/w.$ws/keys/index';
 import { Route as WWsPromptsIndexRouteImport } from './routes/w.$ws/prompts/index';
@@ -100,14 +102,14 @@ const WWsAuditRoute = WWsAuditRouteImport.update({
   path: '/audit',
   getParentRoute: () => WWsRouteRoute,
 } as any);
-const WWsCallsRoute = WWsCallsRouteImport.update({
-  id: '/calls',
-  path: '/calls',
-  getParentRoute: () => WWsRouteRoute,
-} as any);
 const WWsConnectsRoute = WWsConnectsRouteImport.update({
   id: '/connects',
   path: '/connects',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsInsightsRoute = WWsInsightsRouteImport.update({
+  id: '/insights',
+  path: '/insights',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsLimitsRoute = WWsLimitsRouteImport.update({
@@ -138,6 +140,16 @@ const WWsSingleSignOnRoute = WWsSingleSignOnRouteImport.update({
 const WWsTrashRoute = WWsTrashRouteImport.update({
   id: '/trash',
   path: '/trash',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsCallsIndexRoute = WWsCallsIndexRouteImport.update({
+  id: '/calls/',
+  path: '/calls/',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsCallsIdRoute = WWsCallsIdRouteImport.update({
+  id: '/calls/$id',
+  path: '/calls/$id',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsClientsIndexRoute = WWsClientsIndexRouteImport.update({
@@ -261,8 +273,8 @@ export interface FileRoutesByFullPath {
   '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
-  '/w/$ws/calls': typeof WWsCallsRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
+  '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
@@ -270,6 +282,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
   '/w/$ws/': typeof WWsIndexRoute;
+  '/w/$ws/calls/$id': typeof WWsCallsIdRoute;
   '/w/$ws/prompts/$id': typeof WWsPromptsIdRoute;
   '/w/$ws/prompts/new': typeof WWsPromptsNewRoute;
   '/w/$ws/resources/$id': typeof WWsResourcesIdRoute;
@@ -279,6 +292,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/calls/': typeof WWsCallsIndexRoute;
   '/w/$ws/clients/': typeof WWsClientsIndexRoute;
   '/w/$ws/keys/': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts/': typeof WWsPromptsIndexRoute;
@@ -301,8 +315,8 @@ export interface FileRoutesByTo {
   '/docs': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
-  '/w/$ws/calls': typeof WWsCallsRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
+  '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
@@ -310,6 +324,7 @@ export interface FileRoutesByTo {
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
   '/w/$ws': typeof WWsIndexRoute;
+  '/w/$ws/calls/$id': typeof WWsCallsIdRoute;
   '/w/$ws/prompts/$id': typeof WWsPromptsIdRoute;
   '/w/$ws/prompts/new': typeof WWsPromptsNewRoute;
   '/w/$ws/resources/$id': typeof WWsResourcesIdRoute;
@@ -319,6 +334,7 @@ export interface FileRoutesByTo {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/calls': typeof WWsCallsIndexRoute;
   '/w/$ws/clients': typeof WWsClientsIndexRoute;
   '/w/$ws/keys': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts': typeof WWsPromptsIndexRoute;
@@ -344,8 +360,8 @@ export interface FileRoutesById {
   '/docs/': typeof DocsIndexRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
-  '/w/$ws/calls': typeof WWsCallsRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
+  '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
@@ -353,6 +369,7 @@ export interface FileRoutesById {
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
   '/w/$ws/': typeof WWsIndexRoute;
+  '/w/$ws/calls/$id': typeof WWsCallsIdRoute;
   '/w/$ws/prompts/$id': typeof WWsPromptsIdRoute;
   '/w/$ws/prompts/new': typeof WWsPromptsNewRoute;
   '/w/$ws/resources/$id': typeof WWsResourcesIdRoute;
@@ -362,6 +379,7 @@ export interface FileRoutesById {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/calls/': typeof WWsCallsIndexRoute;
   '/w/$ws/clients/': typeof WWsClientsIndexRoute;
   '/w/$ws/keys/': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts/': typeof WWsPromptsIndexRoute;
@@ -388,8 +406,8 @@ export interface FileRouteTypes {
     | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
-    | '/w/$ws/calls'
     | '/w/$ws/connects'
+    | '/w/$ws/insights'
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
@@ -397,6 +415,7 @@ export interface FileRouteTypes {
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
     | '/w/$ws/'
+    | '/w/$ws/calls/$id'
     | '/w/$ws/prompts/$id'
     | '/w/$ws/prompts/new'
     | '/w/$ws/resources/$id'
@@ -406,6 +425,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/calls/'
     | '/w/$ws/clients/'
     | '/w/$ws/keys/'
     | '/w/$ws/prompts/'
@@ -428,8 +448,8 @@ export interface FileRouteTypes {
     | '/docs'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
-    | '/w/$ws/calls'
     | '/w/$ws/connects'
+    | '/w/$ws/insights'
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
@@ -437,6 +457,7 @@ export interface FileRouteTypes {
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
     | '/w/$ws'
+    | '/w/$ws/calls/$id'
     | '/w/$ws/prompts/$id'
     | '/w/$ws/prompts/new'
     | '/w/$ws/resources/$id'
@@ -446,6 +467,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/calls'
     | '/w/$ws/clients'
     | '/w/$ws/keys'
     | '/w/$ws/prompts'
@@ -470,8 +492,8 @@ export interface FileRouteTypes {
     | '/docs/'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
-    | '/w/$ws/calls'
     | '/w/$ws/connects'
+    | '/w/$ws/insights'
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
@@ -479,6 +501,7 @@ export interface FileRouteTypes {
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
     | '/w/$ws/'
+    | '/w/$ws/calls/$id'
     | '/w/$ws/prompts/$id'
     | '/w/$ws/prompts/new'
     | '/w/$ws/resources/$id'
@@ -488,6 +511,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/calls/'
     | '/w/$ws/clients/'
     | '/w/$ws/keys/'
     | '/w/$ws/prompts/'
@@ -582,18 +606,18 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof WWsAuditRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
-    '/w/$ws/calls': {
-      id: '/w/$ws/calls';
-      path: '/calls';
-      fullPath: '/w/$ws/calls';
-      preLoaderRoute: typeof WWsCallsRouteImport;
-      parentRoute: typeof WWsRouteRoute;
-    };
     '/w/$ws/connects': {
       id: '/w/$ws/connects';
       path: '/connects';
       fullPath: '/w/$ws/connects';
       preLoaderRoute: typeof WWsConnectsRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/insights': {
+      id: '/w/$ws/insights';
+      path: '/insights';
+      fullPath: '/w/$ws/insights';
+      preLoaderRoute: typeof WWsInsightsRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/limits': {
@@ -636,6 +660,20 @@ declare module '@tanstack/react-router' {
       path: '/trash';
       fullPath: '/w/$ws/trash';
       preLoaderRoute: typeof WWsTrashRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/calls/': {
+      id: '/w/$ws/calls/';
+      path: '/calls';
+      fullPath: '/w/$ws/calls/';
+      preLoaderRoute: typeof WWsCallsIndexRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/calls/$id': {
+      id: '/w/$ws/calls/$id';
+      path: '/calls/$id';
+      fullPath: '/w/$ws/calls/$id';
+      preLoaderRoute: typeof WWsCallsIdRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/clients/': {
@@ -814,8 +852,8 @@ const DocsRouteRouteWithChildren = DocsRouteRoute._addFileChildren(
 interface WWsRouteRouteChildren {
   WWsAppsRoute: typeof WWsAppsRoute;
   WWsAuditRoute: typeof WWsAuditRoute;
-  WWsCallsRoute: typeof WWsCallsRoute;
   WWsConnectsRoute: typeof WWsConnectsRoute;
+  WWsInsightsRoute: typeof WWsInsightsRoute;
   WWsLimitsRoute: typeof WWsLimitsRoute;
   WWsMembersRoute: typeof WWsMembersRoute;
   WWsSecurityRoute: typeof WWsSecurityRoute;
@@ -823,6 +861,7 @@ interface WWsRouteRouteChildren {
   WWsSingleSignOnRoute: typeof WWsSingleSignOnRoute;
   WWsTrashRoute: typeof WWsTrashRoute;
   WWsIndexRoute: typeof WWsIndexRoute;
+  WWsCallsIdRoute: typeof WWsCallsIdRoute;
   WWsPromptsIdRoute: typeof WWsPromptsIdRoute;
   WWsPromptsNewRoute: typeof WWsPromptsNewRoute;
   WWsResourcesIdRoute: typeof WWsResourcesIdRoute;
@@ -832,6 +871,7 @@ interface WWsRouteRouteChildren {
   WWsSourcesImportRoute: typeof WWsSourcesImportRoute;
   WWsSourcesNewRoute: typeof WWsSourcesNewRoute;
   WWsSourcesUpstreamRoute: typeof WWsSourcesUpstreamRoute;
+  WWsCallsIndexRoute: typeof WWsCallsIndexRoute;
   WWsClientsIndexRoute: typeof WWsClientsIndexRoute;
   WWsKeysIndexRoute: typeof WWsKeysIndexRoute;
   WWsPromptsIndexRoute: typeof WWsPromptsIndexRoute;
@@ -850,8 +890,8 @@ interface WWsRouteRouteChildren {
 const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsAppsRoute: WWsAppsRoute,
   WWsAuditRoute: WWsAuditRoute,
-  WWsCallsRoute: WWsCallsRoute,
   WWsConnectsRoute: WWsConnectsRoute,
+  WWsInsightsRoute: WWsInsightsRoute,
   WWsLimitsRoute: WWsLimitsRoute,
   WWsMembersRoute: WWsMembersRoute,
   WWsSecurityRoute: WWsSecurityRoute,
@@ -859,6 +899,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsSingleSignOnRoute: WWsSingleSignOnRoute,
   WWsTrashRoute: WWsTrashRoute,
   WWsIndexRoute: WWsIndexRoute,
+  WWsCallsIdRoute: WWsCallsIdRoute,
   WWsPromptsIdRoute: WWsPromptsIdRoute,
   WWsPromptsNewRoute: WWsPromptsNewRoute,
   WWsResourcesIdRoute: WWsResourcesIdRoute,
@@ -868,6 +909,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsSourcesImportRoute: WWsSourcesImportRoute,
   WWsSourcesNewRoute: WWsSourcesNewRoute,
   WWsSourcesUpstreamRoute: WWsSourcesUpstreamRoute,
+  WWsCallsIndexRoute: WWsCallsIndexRoute,
   WWsClientsIndexRoute: WWsClientsIndexRoute,
   WWsKeysIndexRoute: WWsKeysIndexRoute,
   WWsPromptsIndexRoute: WWsPromptsIndexRoute,

@@ -28,3 +28,11 @@ export function daysLeft(until: string, now: number): string {
   const days = Math.max(1, Math.ceil((Date.parse(until) - now) / 86_400_000));
   return days === 1 ? '1 day' : `${days} days`;
 }
+
+/** `1.4 MB`: bytes in the largest unit that fits. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  const value = bytes / 1000 ** power;
+  return `${value.toFixed(power === 0 || value >= 100 ? 0 : 1)} ${units[power]}`;
+}

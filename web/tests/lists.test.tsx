@@ -26,9 +26,11 @@ test('REVIEW-UX-BUG-14: a time goes on while the page is open', async () => {
 });
 
 const call = (tool_name: string): Schemas['CallLog'] => ({
+  id: tool_name,
   at: '2026-01-01T00:00:00Z',
   tool_name,
   duration_ms: 5,
+  weight: 1,
   outcome: 'ok',
 });
 

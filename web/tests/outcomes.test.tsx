@@ -24,10 +24,12 @@ test('every outcome is counted as the table shows it', () => {
 test('rejected calls are no failed calls on the overview', async () => {
   const hour = '2026-11-24T10:00:00Z';
   const call = (outcome: Schemas['CallLog']['outcome']): Schemas['CallLog'] => ({
+    id: outcome,
     at: hour,
     tool_name: outcome,
     outcome,
     duration_ms: 3,
+    weight: 1,
   });
   const overview: Schemas['Overview'] = {
     sources: 1,

@@ -25,7 +25,7 @@ const BOUNDS: [u64; 7] = [
     0xeac0_c6e7_dd24_392e,
 ];
 
-/// Room for so many buckets is there from the start: calls of one tool differ by less than that.
+/// Capacity from the start, in buckets: calls of one tool differ by less than that.
 const USUAL: usize = 16;
 
 /// The bytes are not of a histogram.
@@ -41,7 +41,7 @@ pub struct Histogram {
     buckets: Vec<(i16, u64)>,
 }
 
-/// Equal if they count the same, whatever room they hold.
+/// Equal if they count the same, whatever their capacity.
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
         self.scale == other.scale && self.buckets == other.buckets
@@ -109,7 +109,7 @@ impl Histogram {
         self.scale
     }
 
-    /// Forgets all counts and keeps the room.
+    /// Forgets all counts and keeps the capacity.
     pub fn clear(&mut self) {
         self.scale = SCALE;
         self.buckets.clear();

@@ -93,7 +93,7 @@ pub const fn outcome_of(code: i16) -> Option<CallOutcome> {
     }
 }
 
-/// What a count is of. A clone allocates nothing.
+/// The dimensions of a count. A clone allocates nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The tenant that publishes the server.

@@ -2,7 +2,7 @@
 
 use crate::Histogram;
 
-/// What one call took.
+/// Times and sizes of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measures {
     /// From the begin of the work to its answer, in microseconds.
@@ -53,7 +53,7 @@ impl Totals {
         self.durations.merge(&other.durations);
     }
 
-    /// Sets all sums to 0, and keeps the room of the histogram.
+    /// Sets all sums to 0, and keeps the capacity of the histogram.
     pub fn clear(&mut self) {
         (self.calls, self.bytes_in, self.bytes_out) = (0, 0, 0);
         (self.took_us, self.backend_us) = (0, 0);

@@ -68,7 +68,7 @@ impl Period {
     }
 }
 
-/// What is wanted. Without a filter: all calls.
+/// The wanted sums. Without a filter: all calls.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct InsightsQuery {

@@ -1,4 +1,4 @@
-//! What is kept of calls: their counts, their log, the last use of apps and the state of
+//! The records of calls: their counts, their log, the last use of apps and the state of
 //! credentials. One batching writer behind a bounded queue.
 //!
 //! Requests do not wait for it. Counts do not pass the queue: they are exact (METER-1). The log

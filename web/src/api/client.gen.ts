@@ -305,6 +305,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/calls/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One call. 404 for a call that the log does not have, or has no more. */
+        get: operations["show_call"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/calls/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The newest 100,000 calls that the filter wants. */
+        get: operations["export_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/calls/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * New calls that the filter wants, as server-sent events: `calls`, a list of at most 50, as the
+         *     items of the list of calls, newest first. The stream ends after some 20 s; clients open it again.
+         */
+        get: operations["watch_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/client-rule": {
         parameters: {
             query?: never;
@@ -425,6 +479,23 @@ export interface paths {
         put?: never;
         /** Reads a document and shows the result for each operation. Stores nothing. */
         post: operations["preview_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/insights": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Calls, errors, durations and bytes of a period, with the period before. */
+        get: operations["show_insights"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1834,14 +1905,68 @@ export interface components {
             /** @description The first 64 KiB; absent if the body is no text. */
             text?: string;
         };
+        /** @description All that is known of a call, without arguments and result. */
+        CallDetail: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: int64
+             * @description Bytes of the parameters.
+             */
+            bytes_in: number;
+            /**
+             * Format: int64
+             * @description Bytes of the answer.
+             */
+            bytes_out: number;
+            /** @description `person`, `service`, `api_key`, `console` or `unknown`. */
+            caller: string;
+            /** @description OAuth client, as it names itself on the wire. */
+            client_id?: string;
+            client_name?: string;
+            client_version?: string;
+            /** @description `session`, `stateless`, `console` or `unknown`. */
+            era: string;
+            /** @description What went wrong, in words of this service. */
+            error?: string;
+            id: string;
+            /** @description The node that made the call. */
+            node?: string;
+            outcome: string;
+            /** @description Revision of MCP. */
+            revision?: string;
+            server_id?: string;
+            /** @description Absent for the try page. */
+            server_slug?: string;
+            /** @description Name of the session. It opens nothing. */
+            session?: string;
+            /**
+             * Format: int32
+             * @description HTTP status of the API.
+             */
+            status?: number;
+            timing: components["schemas"]["CallTiming"];
+            tool_name: string;
+            /** @description Trace id, 32 hexadecimal digits. */
+            trace_id?: string;
+            user_id?: string;
+            /** @description Absent for a person who is no longer a member. */
+            user_name?: string;
+            /**
+             * Format: int32
+             * @description How many calls the entry stands for: more than 1 in a sample.
+             */
+            weight: number;
+        };
         /** @description A call, without arguments and result. */
         CallLog: {
             /** Format: date-time */
             at: string;
             /** @description Name of the AI client. */
             client_name?: string;
-            /** Format: int32 */
+            /** Format: int64 */
             duration_ms: number;
+            id: string;
             outcome: components["schemas"]["CallOutcome"];
             /** @description Absent for the try page. */
             server_slug?: string;
@@ -1853,6 +1978,11 @@ export interface components {
             tool_name: string;
             /** @description Absent for a person who is no longer a member. */
             user_name?: string;
+            /**
+             * Format: int32
+             * @description How many calls the entry stands for: more than 1 in a sample. Counts are exact.
+             */
+            weight: number;
         };
         /**
          * @description How a call ended.
@@ -1875,6 +2005,29 @@ export interface components {
             rejected: number;
             /** Format: int64 */
             total: number;
+        };
+        /** @description Where the time of a call went, in microseconds. Zero where it was not measured. */
+        CallTiming: {
+            /**
+             * Format: int64
+             * @description At the API or upstream server.
+             */
+            backend_us: number;
+            /**
+             * Format: int64
+             * @description The rest of the work here.
+             */
+            own_us: number;
+            /**
+             * Format: int64
+             * @description The work in all: `backend_us` and `own_us`.
+             */
+            took_us: number;
+            /**
+             * Format: int64
+             * @description Before the work: limits and queues.
+             */
+            wait_us: number;
         };
         /** @description A tool that changes. */
         ChangedTool: {
@@ -2505,6 +2658,49 @@ export interface components {
             title: string;
             version: string;
         };
+        /** @description What happened in a period. */
+        Insights: {
+            /** @description The same in the period before. */
+            before: components["schemas"]["Measured"];
+            clients: components["schemas"]["InsightsRow"][];
+            /** Format: date-time */
+            from: string;
+            outcomes: components["schemas"]["InsightsRow"][];
+            servers: components["schemas"]["InsightsRow"][];
+            /**
+             * Format: int64
+             * @description Seconds of a step.
+             */
+            step_seconds: number;
+            /** @description Oldest first, empty steps too. */
+            steps: components["schemas"]["InsightsStep"][];
+            /** Format: date-time */
+            to: string;
+            /** @description Most calls first, at most 100. */
+            tools: components["schemas"]["InsightsRow"][];
+            total: components["schemas"]["Measured"];
+        };
+        /** @description One tool, server, client or outcome. */
+        InsightsRow: components["schemas"]["Measured"] & {
+            /**
+             * Format: int64
+             * @description Calls in the period before.
+             */
+            calls_before: number;
+            /**
+             * @description Its name; empty for calls of the console, which have no server, and of clients without a
+             *     name.
+             */
+            name: string;
+        };
+        /** @description One step of the period. */
+        InsightsStep: components["schemas"]["Measured"] & {
+            /**
+             * Format: date-time
+             * @description Its beginning.
+             */
+            at: string;
+        };
         /** @description A pending invitation. */
         Invitation: {
             /** Format: date-time */
@@ -2754,8 +2950,9 @@ export interface components {
                 at: string;
                 /** @description Name of the AI client. */
                 client_name?: string;
-                /** Format: int32 */
+                /** Format: int64 */
                 duration_ms: number;
+                id: string;
                 outcome: components["schemas"]["CallOutcome"];
                 /** @description Absent for the try page. */
                 server_slug?: string;
@@ -2767,6 +2964,11 @@ export interface components {
                 tool_name: string;
                 /** @description Absent for a person who is no longer a member. */
                 user_name?: string;
+                /**
+                 * Format: int32
+                 * @description How many calls the entry stands for: more than 1 in a sample. Counts are exact.
+                 */
+                weight: number;
             }[];
             /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
@@ -3161,6 +3363,40 @@ export interface components {
             user: components["schemas"]["Person"];
             /** @description Workspaces of the person, by name. */
             workspaces: components["schemas"]["MyWorkspace"][];
+        };
+        /** @description Sums and durations of calls. */
+        Measured: {
+            /**
+             * Format: int64
+             * @description Bytes of parameters.
+             */
+            bytes_in: number;
+            /**
+             * Format: int64
+             * @description Bytes of answers.
+             */
+            bytes_out: number;
+            /** Format: int64 */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Calls that failed: at the API, on the way to it, or here.
+             */
+            errors: number;
+            /**
+             * Format: double
+             * @description Milliseconds below which half of the calls took. Absent without a measured call.
+             */
+            p50_ms?: number;
+            /** Format: double */
+            p95_ms?: number;
+            /** Format: double */
+            p99_ms?: number;
+            /**
+             * Format: int64
+             * @description Calls that were rejected for their arguments: nothing was sent.
+             */
+            rejected: number;
         };
         /** @description A member. */
         Member: {
@@ -5299,8 +5535,31 @@ export interface operations {
     list_calls: {
         parameters: {
             query?: {
+                /** @description Part of the client's name. */
+                client?: string;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string;
+                /** @description `session`, `stateless`, `console` or `unknown`. */
+                era?: string;
+                /** @description At this time or later (RFC 3339). */
+                from?: string;
+                /** @description Longer than so many milliseconds. */
+                longer_ms?: number;
+                /**
+                 * @description `ok`, `error` (every other one), `tool_error`, `invalid_arguments`, `upstream_error` or
+                 *     `internal`.
+                 */
+                outcome?: string;
+                /** @description Slug of the server. */
+                server?: string;
+                /** @description Shorter than so many milliseconds. */
+                shorter_ms?: number;
+                /** @description Before this time (RFC 3339). */
+                to?: string;
+                /** @description Name of the tool. */
+                tool?: string;
+                /** @description Id of a person, or a part of the name or address of a member. */
+                user?: string;
             };
             header?: never;
             path: {
@@ -5327,6 +5586,154 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_call: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Call: `_meta["io.github.portolan/callId"]` of its answer */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallDetail"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    export_calls: {
+        parameters: {
+            query?: {
+                /** @description Part of the client's name. */
+                client?: string;
+                /** @description `session`, `stateless`, `console` or `unknown`. */
+                era?: string;
+                /** @description `csv` or `jsonl`. */
+                format?: "csv" | "jsonl";
+                /** @description At this time or later (RFC 3339). */
+                from?: string;
+                /** @description Longer than so many milliseconds. */
+                longer_ms?: number;
+                /**
+                 * @description `ok`, `error` (every other one), `tool_error`, `invalid_arguments`, `upstream_error` or
+                 *     `internal`.
+                 */
+                outcome?: string;
+                /** @description Slug of the server. */
+                server?: string;
+                /** @description Shorter than so many milliseconds. */
+                shorter_ms?: number;
+                /** @description Before this time (RFC 3339). */
+                to?: string;
+                /** @description Name of the tool. */
+                tool?: string;
+                /** @description Id of a person, or a part of the name or address of a member. */
+                user?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One call a line. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    watch_calls: {
+        parameters: {
+            query?: {
+                /** @description Part of the client's name. */
+                client?: string;
+                /** @description `session`, `stateless`, `console` or `unknown`. */
+                era?: string;
+                /** @description At this time or later (RFC 3339). */
+                from?: string;
+                /** @description Longer than so many milliseconds. */
+                longer_ms?: number;
+                /**
+                 * @description `ok`, `error` (every other one), `tool_error`, `invalid_arguments`, `upstream_error` or
+                 *     `internal`.
+                 */
+                outcome?: string;
+                /** @description Slug of the server. */
+                server?: string;
+                /** @description Shorter than so many milliseconds. */
+                shorter_ms?: number;
+                /** @description Before this time (RFC 3339). */
+                to?: string;
+                /** @description Name of the tool. */
+                tool?: string;
+                /** @description Id of a person, or a part of the name or address of a member. */
+                user?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5614,6 +6021,49 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_insights: {
+        parameters: {
+            query?: {
+                /** @description Of the client with this name. */
+                client?: string;
+                /** @description `ok`, `tool_error`, `invalid_arguments`, `upstream_error` or `internal`. */
+                outcome?: string;
+                /** @description `1h`, `6h`, `24h`, `7d`, `30d` or `90d`. */
+                period?: "1h" | "6h" | "24h" | "7d" | "30d" | "90d";
+                /** @description Through the server with this slug. */
+                server?: string;
+                /** @description Of this tool. */
+                tool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What happened. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Insights"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };

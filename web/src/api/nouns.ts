@@ -18,6 +18,7 @@ export const shownIn = {
   calls: [],
   clients,
   connects: [],
+  insights: [],
   invitations: people,
   limits: ['audit'],
   members: people,

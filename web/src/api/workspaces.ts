@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
 import { meQuery } from './me';
 import { changed, key } from './nouns';
@@ -32,18 +32,6 @@ export const membersQuery = (ws: string) =>
 /** Milliseconds between two reads of a list of calls while it is looked at; less often once older pages are open. */
 export const liveCalls = (query: { state: { data?: { pages: unknown[] } | undefined } }) =>
   (query.state.data?.pages.length ?? 1) > 1 ? 30_000 : 5_000;
-
-export const callsQuery = (ws: string) =>
-  infiniteQueryOptions({
-    queryKey: key(ws, 'calls'),
-    queryFn: ({ pageParam }) =>
-      answer(
-        api.GET('/api/v1/workspaces/{ws}/calls', { params: { path: { ws }, query: { cursor: pageParam } } }),
-      ),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
-    refetchInterval: liveCalls,
-  });
 
 export function useCreateWorkspace() {
   const client = useQueryClient();

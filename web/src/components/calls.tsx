@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router';
 import type { CallLog } from '../api/workspaces';
 import { formatDuration } from '../time';
 import { Ago } from './ago';
@@ -7,10 +8,13 @@ import { cell, Table } from './table';
 export function CallsTable({
   calls,
   label,
+  ws,
   server = true,
 }: {
   calls: CallLog[];
   label: string;
+  /** The workspace, for links to each call. */
+  ws: string;
   server?: boolean;
 }) {
   return (
@@ -26,13 +30,12 @@ export function CallsTable({
         </>
       }
     >
-      {calls.map((call, row) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: calls have no id; the list only grows at its ends
-        <tr key={`${call.at}${row}`}>
+      {calls.map((call) => (
+        <tr key={call.id}>
           <td data-wide>
-            <div className={cell.main}>
+            <Link className={cell.main} to="/w/$ws/calls/$id" params={{ ws, id: call.id }}>
               <code>{call.tool_name}</code>
-            </div>
+            </Link>
             {server && call.server_slug && <div className={cell.sub}>{call.server_slug}</div>}
           </td>
           <td data-wide>
@@ -41,6 +44,7 @@ export function CallsTable({
           </td>
           <td>
             <Outcome call={call} />
+            {call.weight > 1 && <div className={cell.sub}>one of {call.weight}</div>}
           </td>
           <td data-align="right">{formatDuration(call.duration_ms)}</td>
           <td data-align="right" data-shrink>

@@ -113,7 +113,7 @@ fn keys_beyond_the_cap_are_counted_as_other() {
     assert_eq!(capped.len(), 5, "four with the rest, and the other tenant");
 }
 
-/// A key without calls is forgotten after five minutes, and makes room for another one.
+/// A key without calls is forgotten after five minutes, and its place goes to another one.
 #[test]
 fn idle_keys_make_room_for_new_ones() {
     let meter = Meter::with_cap(1, 1);

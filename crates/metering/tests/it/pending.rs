@@ -16,7 +16,7 @@ fn counts(tenant: TenantId, item: &str, calls: u64) -> Rollup {
     [(key(tenant, &item), totals)].into_iter().collect()
 }
 
-/// Rule: METER-6. What may be in the database already stays as it was tried.
+/// Rule: METER-6. A batch that may be in the database already stays as it was tried.
 #[test]
 fn a_batch_that_was_tried_never_changes() {
     let (mut pending, tenant) = (Pending::default(), TenantId::generate());

@@ -1,7 +1,7 @@
 //! The log of tool calls: who called what and how it ended, without arguments or results.
 //!
 //! A row stands for `weight` calls (METER-7); counts are in [`crate::platform::usage`]. Nodes of the
-//! previous release write into `tool_calls`. What it has beyond `tool_calls_carried` is shown in its
+//! previous release write into `tool_calls`. Its rows beyond `tool_calls_carried` are shown in their
 //! place.
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub struct Call {
     pub measures: Measures,
     /// From the request to the begin of the work, in microseconds.
     pub wait_us: u64,
-    /// What the client was told of the failure.
+    /// The reason of the failure, in words of this service.
     pub error: Option<String>,
     /// The name of the session: the beginning of a digest.
     pub session: Option<String>,
@@ -223,7 +223,7 @@ pub struct Entry {
     pub bytes_in: i64,
     /// Bytes of the answer.
     pub bytes_out: i64,
-    /// What the client was told of a failure.
+    /// The reason of a failure, in words of this service.
     pub error: Option<String>,
     /// Name of the session.
     pub session: Option<String>,

@@ -302,7 +302,7 @@ fn count(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// A histogram of a row. Bytes that no release wrote are told and counted as none: one row must not
+/// A histogram of a row. Bytes that no release wrote are logged and counted as none: one row must not
 /// keep all others from being folded or read.
 fn histogram(bytes: &[u8]) -> Histogram {
     Histogram::decode(bytes).unwrap_or_else(|error| {

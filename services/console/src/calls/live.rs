@@ -35,7 +35,7 @@ const LONGEST: time::Duration = time::Duration::minutes(5);
 /// beginning, and a stopping process does not wait for long.
 const LOOKS: u32 = 20;
 
-/// What a stream has shown.
+/// The state of a stream.
 struct Tail {
     state: AuthState,
     workspace: Workspace,
@@ -62,7 +62,7 @@ pub(crate) async fn watch_calls(
         state,
         workspace,
     };
-    // What is there already is in the list.
+    // Earlier calls are in the list.
     tail.look().await?;
     let events = stream::unfold(tail, |mut tail| async move {
         tail.looks += 1;

@@ -84,7 +84,7 @@ function Chart({ overview }: { overview: Overview }) {
             </TextLink>
           }
         >
-          <CallsTable calls={overview.recent_calls} label="Recent calls" />
+          <CallsTable calls={overview.recent_calls} label="Recent calls" ws={workspace.slug} />
         </Panel>
       )}
     </>

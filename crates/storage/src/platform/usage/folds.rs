@@ -35,7 +35,7 @@ const DAYS_AHEAD: i64 = 7;
 /// How long the last flush of a process that is gone is remembered.
 const PROCESS_REMEMBERED: Duration = Duration::days(7);
 
-/// What one step of [`step`] did.
+/// The result of one call of [`step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// It folded this many calls; more may wait.

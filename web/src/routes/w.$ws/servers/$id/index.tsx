@@ -221,7 +221,7 @@ function ServerCalls({ server }: { server: ServerDetail }) {
             </Empty>
           ) : (
             <>
-              <CallsTable calls={items} label="Calls" server={false} />
+              <CallsTable calls={items} label="Calls" ws={workspace.slug} server={false} />
               <LoadMore query={calls} />
             </>
           );

@@ -1,0 +1,117 @@
+import { Button, Menu, Switch } from '@mantine/core';
+import { IconActivity, IconDownload } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
+import { callsQuery } from '../../../api/calls';
+import type { CallLog } from '../../../api/workspaces';
+import { asSearch, type CallFilter, readFilter } from '../../../call-filter';
+import { CallFilterBar } from '../../../components/call-filter-bar';
+import { CallsTable } from '../../../components/calls';
+import { Empty, Loaded, Page, Panel } from '../../../components/page';
+import { LoadMore, TableBar } from '../../../components/table';
+import { useSession } from '../../../session';
+
+export const Route = createFileRoute('/w/$ws/calls/')({
+  component: CallsPage,
+  validateSearch: readFilter,
+});
+
+/** Calls that the service sends while `on`; `opened` when it begins to, and after each pause. */
+function useLive(path: string, on: boolean, opened: () => void): CallLog[] {
+  const [calls, setCalls] = useState<CallLog[]>([]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `opened` reads the list again; it is new at each render
+  useEffect(() => {
+    setCalls([]);
+    if (!on) return undefined;
+    const events = new EventSource(path);
+    events.addEventListener('open', opened);
+    events.addEventListener('calls', (event) => {
+      const fresh = JSON.parse(event.data) as CallLog[];
+      setCalls((before) => [...fresh, ...before].slice(0, 500));
+    });
+    return () => events.close();
+  }, [path, on]);
+  return calls;
+}
+
+/** The newest first, each once: the list and what came since. */
+function merged(live: CallLog[], listed: CallLog[]): CallLog[] {
+  const known = new Map([...live, ...listed].map((call) => [call.id, call]));
+  return [...known.values()].sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
+}
+
+function CallsPage() {
+  const { workspace } = useSession();
+  const filter: CallFilter = Route.useSearch();
+  const navigate = Route.useNavigate();
+  const [live, setLive] = useState(false);
+  const calls = useInfiniteQuery(callsQuery(workspace.slug, filter));
+  const base = `/api/v1/workspaces/${workspace.slug}/calls`;
+  const fresh = useLive(`${base}/live?${asSearch(filter)}`, live, () => void calls.refetch());
+  const filtered = Object.keys(filter).length > 0;
+  const change = (next: CallFilter) => void navigate({ search: next, replace: true, resetScroll: false });
+  return (
+    <Page
+      title="Calls"
+      help="console#calls"
+      lede="Tool calls on all servers. Arguments and results are not stored."
+      actions={
+        <Menu position="bottom-end">
+          <Menu.Target>
+            <Button variant="default" leftSection={<IconDownload size={17} />}>
+              Export
+            </Button>
+          </Menu.Target>
+          <Menu.Dropdown>
+            {(['csv', 'jsonl'] as const).map((format) => (
+              <Menu.Item
+                key={format}
+                component="a"
+                href={`${base}/export?${asSearch(filter, { format })}`}
+                download
+              >
+                {format === 'csv' ? 'CSV' : 'JSON Lines'}
+              </Menu.Item>
+            ))}
+          </Menu.Dropdown>
+        </Menu>
+      }
+    >
+      <Panel flush>
+        <TableBar>
+          <CallFilterBar filter={filter} onChange={change} />
+          <Switch
+            label="Live"
+            description="New calls as they end."
+            checked={live}
+            onChange={(event) => setLive(event.currentTarget.checked)}
+          />
+        </TableBar>
+        <Loaded query={calls} lines={8}>
+          {(data) => {
+            const items = merged(
+              fresh,
+              data.pages.flatMap((page) => page.items),
+            );
+            if (items.length === 0) {
+              return (
+                <Empty icon={<IconActivity size={24} />} title={filtered ? 'No matches' : 'No calls yet'}>
+                  {filtered
+                    ? 'No call of the kept days fits these filters.'
+                    : 'Publish a server and connect a client. Its calls appear here.'}
+                </Empty>
+              );
+            }
+            return (
+              <>
+                <CallsTable calls={items} label="Calls" ws={workspace.slug} />
+                <LoadMore query={calls} />
+              </>
+            );
+          }}
+        </Loaded>
+      </Panel>
+    </Page>
+  );
+}
