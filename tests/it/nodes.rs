@@ -7,6 +7,7 @@ mod attached;
 mod bad_input;
 mod cancel;
 mod clock;
+mod counts;
 mod death;
 mod default_server;
 mod feed;
