@@ -12,6 +12,7 @@
 //!   passes the message on to the same server over a kept connection and the answer back.
 //! - `attach`: the same call over the connection of `portolan attach`, against the server by its
 //!   address.
+//! - `metering`: what Postgres takes at 2,000 calls/s, whether counts are the calls at 10,000/s, and the meter's part of a call.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
 //! - `rates`: calls a second and their p99 at 64 connections; beside a workspace at fifty times its
 //!   limit; and through each balancer.
@@ -45,6 +46,7 @@ mod issuer;
 mod load;
 mod logins;
 mod many;
+mod metering;
 mod paced;
 mod process;
 mod rates;
@@ -101,6 +103,7 @@ enum SceneName {
     Calls,
     Upstream,
     Attach,
+    Metering,
     Nodes,
     Rates,
     Telling,
@@ -192,6 +195,10 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
     if wants(SceneName::Attach) {
         let measured = attached::measure(arguments, &mut table).await;
         measured.context("the scene `attach` ended early")?;
+    }
+    if wants(SceneName::Metering) {
+        let measured = metering::measure(arguments, api.address, &mut table).await;
+        measured.context("the scene `metering` ended early")?;
     }
     let needs_nodes = [
         SceneName::Nodes,
