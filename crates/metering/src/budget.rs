@@ -46,12 +46,12 @@ pub struct Judged<'a> {
 #[derive(Debug)]
 pub struct Budget {
     rows_a_second: f64,
-    tenants: HashMap<TenantId, Bucket, foldhash::fast::RandomState>,
+    tenants: HashMap<TenantId, RowBucket, foldhash::fast::RandomState>,
     tools: HashMap<(TenantId, Arc<str>), Durations, foldhash::fast::RandomState>,
 }
 
 #[derive(Debug)]
-struct Bucket {
+struct RowBucket {
     /// Rows that may be written; below 0 down to as much again for errors and slow calls.
     level: f64,
     /// When it was filled, in seconds.
@@ -113,7 +113,7 @@ impl Budget {
     pub fn weigh(&mut self, call: &Judged<'_>, now: f64) -> Option<u32> {
         let is_slow = self.is_slow(call);
         let (rate, holds) = (self.rows_a_second, self.rows_a_second * HOLDS);
-        let bucket = self.tenants.entry(call.tenant).or_insert(Bucket {
+        let bucket = self.tenants.entry(call.tenant).or_insert(RowBucket {
             level: holds,
             filled: now,
             plain: [0, 0],
@@ -162,7 +162,7 @@ impl Budget {
     }
 }
 
-impl Bucket {
+impl RowBucket {
     #[expect(clippy::cast_possible_truncation, reason = "Unix time in seconds")]
     fn fill(&mut self, now: f64, rate: f64, holds: f64) {
         let since = (now - self.filled).max(0.0);

@@ -34,17 +34,17 @@ pub struct Meter {
 /// Padded to two lines of the cache, so that threads do not share one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Shard(Mutex<Counts>);
+struct Shard(Mutex<ShardCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
-    cells: HashMap<Key, Counted, foldhash::fast::RandomState>,
+struct ShardCounts {
+    cells: HashMap<Key, Tally, foldhash::fast::RandomState>,
     /// Keys of each tenant, without those of [`OTHER`].
     keys: HashMap<TenantId, usize, foldhash::fast::RandomState>,
 }
 
 #[derive(Debug, Default)]
-struct Counted {
+struct Tally {
     totals: Totals,
     /// Drains since the last call.
     idle: u8,
@@ -81,7 +81,7 @@ impl Meter {
         }
     }
 
-    /// Counts a call.
+    /// ShardCounts a call.
     pub fn record(&self, key: Key, call: Measures) {
         let mut shard = self.free();
         if let Some(known) = shard.cells.get_mut(&key) {
@@ -102,7 +102,7 @@ impl Meter {
     }
 
     /// A shard that nothing else holds.
-    fn free(&self) -> MutexGuard<'_, Counts> {
+    fn free(&self) -> MutexGuard<'_, ShardCounts> {
         let mut at = home();
         loop {
             match self.shards[at % self.shards.len()].0.try_lock() {
@@ -118,7 +118,7 @@ impl Meter {
         let mut drained = Rollup::default();
         for shard in &self.shards {
             let mut shard = shard.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let Counts { cells, keys } = &mut *shard;
+            let ShardCounts { cells, keys } = &mut *shard;
             cells.retain(|key, counted| {
                 if counted.totals.calls > 0 {
                     drained.add(key.clone(), &counted.totals);

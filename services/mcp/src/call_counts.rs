@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// The writer of counts.
 #[derive(Debug)]
-pub(crate) struct Counts {
+pub(crate) struct CountWriter {
     meter: Arc<Meter>,
     store: Store,
     clock: Clock,
@@ -33,7 +33,7 @@ pub(crate) struct Counts {
     minute: i64,
 }
 
-impl Counts {
+impl CountWriter {
     pub(crate) fn new(meter: Arc<Meter>, store: Store, clock: Clock) -> Self {
         Self {
             minute: minute(clock.now()),

@@ -13,6 +13,8 @@
 //! - `attach`: the same call over the connection of `portolan attach`, against the server by its
 //!   address.
 //! - `connect`: the start of `portolan connect` and its memory, beside `mcp-remote`.
+//! - `metering`: what Postgres takes at 2,000 calls/s, whether counts are the calls at 10,000/s, and the
+//!   meter's part of a call.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
 //! - `rates`: calls a second and their p99 at 64 connections; beside a workspace at fifty times its
 //!   limit; and through each balancer.
@@ -47,6 +49,7 @@ mod issuer;
 mod load;
 mod logins;
 mod many;
+mod metering;
 mod paced;
 mod process;
 mod rates;
@@ -104,6 +107,7 @@ enum SceneName {
     Upstream,
     Attach,
     Connect,
+    Metering,
     Nodes,
     Rates,
     Telling,
@@ -199,6 +203,10 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
     if wants(SceneName::Connect) {
         let measured = connecting::measure(&mut table).await;
         measured.context("the scene `connect` ended early")?;
+    }
+    if wants(SceneName::Metering) {
+        let measured = metering::measure(arguments, api.address, &mut table).await;
+        measured.context("the scene `metering` ended early")?;
     }
     let needs_nodes = [
         SceneName::Nodes,

@@ -244,7 +244,7 @@ impl ToolCall {
         call: &Arc<Call>,
         http: &HttpTool,
         channel: Option<&ClientChannel>,
-    ) -> (Result<Vec<u8>, McpError>, Ended) {
+    ) -> (Result<Vec<u8>, McpError>, CallEnd) {
         let credential = match &http.access {
             Access::Open => None,
             Access::With(known) => Some(&known.slot),
@@ -264,9 +264,9 @@ impl ToolCall {
                     result.write(call.revision, &call.server.identity, out);
                 });
                 jsonrpc::add_meta(&mut body, meta::CALL_ID, &self.id.to_string());
-                let ended = Ended {
+                let ended = CallEnd {
                     error: Some(text.to_owned()),
-                    ..Ended::of(CallOutcome::Internal)
+                    ..CallEnd::of(CallOutcome::Internal)
                 };
                 return (Ok(body), ended);
             }
@@ -284,7 +284,7 @@ impl ToolCall {
         };
         let begun = Instant::now();
         let answer = execute(&calling, &http.compiled, &self.arguments).await;
-        let ended = Ended::answered(&answer, begun);
+        let ended = CallEnd::answered(&answer, begun);
         http.access.note(state, answer.proof);
         if let Some(span) = &span {
             end_trace(span, answer.outcome);
@@ -298,7 +298,7 @@ impl ToolCall {
         state: &Backends,
         http: &HttpTool,
         linking: Linking<'_>,
-    ) -> (Result<Vec<u8>, McpError>, Ended) {
+    ) -> (Result<Vec<u8>, McpError>, CallEnd) {
         let call = linking.call;
         let span = run_span(call);
         let opened = AccountCall {
@@ -320,14 +320,14 @@ impl ToolCall {
         if let Some(span) = &span {
             end_trace(span, outcome);
         }
-        let ended = Ended {
+        let ended = CallEnd {
             status,
             backend: begun.elapsed(),
-            ..Ended::of(outcome)
+            ..CallEnd::of(outcome)
         };
         match called {
             Called::Answer(answer) => {
-                let ended = Ended::answered(&answer, begun);
+                let ended = CallEnd::answered(&answer, begun);
                 (self.write(call, answer), ended)
             }
             Called::ChannelMessage(visible) => {
@@ -348,13 +348,13 @@ impl ToolCall {
         call: &Arc<Call>,
         (tool, upstream): (&Tool, &UpstreamTool),
         channel: Option<&ClientChannel>,
-    ) -> (Result<Vec<u8>, McpError>, Ended) {
+    ) -> (Result<Vec<u8>, McpError>, CallEnd) {
         // The upstream server would not list the tool to this client, and would not know it
         // (MCP-X-30).
         if let Some(need) = tool.lacks(call.revision.era(), &call.client.capabilities) {
             let visible = Visible::Needs(need);
             let body = call.said(&visible).map(|body| self.stamped(body));
-            let ended = Ended::of(CallOutcome::ToolError).because(visible.text());
+            let ended = CallEnd::of(CallOutcome::ToolError).because(visible.text());
             return (body, ended);
         }
         let span = run_span(call);
@@ -372,10 +372,10 @@ impl ToolCall {
         if let Some(span) = &span {
             end_trace(span, answered.outcome);
         }
-        let ended = Ended {
+        let ended = CallEnd {
             backend: begun.elapsed(),
             error: answered.reason.clone(),
-            ..Ended::of(answered.outcome)
+            ..CallEnd::of(answered.outcome)
         };
         let body = answered.into_body().map(|body| self.stamped(body));
         (body, ended)
@@ -421,7 +421,7 @@ impl ToolCall {
         state: &Backends,
         call: &Call,
         (started, bytes_out): (Instant, usize),
-        ended: Ended,
+        ended: CallEnd,
     ) {
         let tool = self.tool(call);
         let took = started.elapsed();
@@ -461,7 +461,7 @@ impl ToolCall {
 
 /// How a call ended.
 #[derive(Debug)]
-struct Ended {
+struct CallEnd {
     outcome: CallOutcome,
     /// The API's status.
     status: Option<u16>,
@@ -471,7 +471,7 @@ struct Ended {
     error: Option<String>,
 }
 
-impl Ended {
+impl CallEnd {
     fn of(outcome: CallOutcome) -> Self {
         Self {
             outcome,

@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     backends::services::Backends,
-    call_counts::Counts,
+    call_counts::CountWriter,
     call_log::{self, LogParts, Writer},
     config::{CALL_LOG_QUEUE, McpConfig, VERIFIED_TOKENS},
     http::{
@@ -84,7 +84,7 @@ pub struct Shared {
     /// The diagnostics of connecting clients.
     pub(crate) connection_diagnostics: ConnectionDiagnostics,
     /// The writers of the call log and of counts, until the background tasks begin.
-    pub(crate) writers: std::sync::Mutex<Option<(Writer, Counts)>>,
+    pub(crate) writers: std::sync::Mutex<Option<(Writer, CountWriter)>>,
     /// Cancelled when no call runs any more.
     pub(crate) drained: CancellationToken,
     /// The tracker of what runs until then.
@@ -137,7 +137,7 @@ impl McpState {
         let connection_diagnostics = ConnectionDiagnostics::new(recorder, VERIFIED_TOKENS);
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let meter = Arc::new(Meter::new(threads));
-        let counts = Counts::new(Arc::clone(&meter), store.clone(), clock.clone());
+        let counts = CountWriter::new(Arc::clone(&meter), store.clone(), clock.clone());
         let (call_log, writer) = call_log::call_log(LogParts {
             store: store.clone(),
             meter,

@@ -122,16 +122,16 @@ async fn make(
 }
 
 /// A partition.
-struct Part {
+struct TimePart {
     name: String,
     lower: Timestamp,
     upper: Timestamp,
 }
 
 /// The partitions of a table, oldest first.
-async fn parts(connection: &mut PgConnection, parent: &str) -> Result<Vec<Part>, StorageError> {
+async fn parts(connection: &mut PgConnection, parent: &str) -> Result<Vec<TimePart>, StorageError> {
     Ok(sqlx::query_as!(
-        Part,
+        TimePart,
         r#"select part as "name!", lower as "lower!", upper as "upper!" from partitions_of($1)"#,
         parent
     )
@@ -330,7 +330,7 @@ fn calls(sums: &Sums) -> u64 {
 
 async fn fold_flushes(
     connection: &mut PgConnection,
-    part: &Part,
+    part: &TimePart,
     upto: Upto,
 ) -> Result<u64, StorageError> {
     // A write that waits for this finds no partition then, and is tried again.
