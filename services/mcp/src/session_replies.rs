@@ -88,7 +88,9 @@ fn open_streams(state: &StreamServices, tenant: TenantId) -> HashMap<SessionKey,
     for tag in state.streams.tags(tenant) {
         let key = match &tag.kind {
             StreamKind::Session { session, .. } => session.key,
-            StreamKind::Listen { .. } => without_session(tag.caller.session_principal(), tag.server),
+            StreamKind::Listen { .. } => {
+                without_session(tag.caller.session_principal(), tag.server)
+            }
         };
         *open.entry(key).or_default() += 1;
     }
