@@ -190,6 +190,12 @@ kinds! {
     ClientSecretKind, ClientSecretId, "sec";
     /// A passkey of a person.
     PasskeyKind, PasskeyId, "psk";
+    /// An event of a workspace, and the `webhook-id` of its deliveries.
+    EventKind, EventId, "evt";
+    /// An endpoint of webhooks.
+    WebhookKind, WebhookId, "whk";
+    /// An alert.
+    AlertKind, AlertId, "alr";
     /// An access token (`jti`).
     TokenKind, TokenId, "at";
 }
