@@ -71,6 +71,10 @@ pub enum Expired {
     IdentityOffers,
     /// What authenticators were asked to sign: at its end.
     PasskeyChallenges,
+    /// Events with their deliveries and attempts: 30 d.
+    Events,
+    /// Alerts that ended: 30 d.
+    Alerts,
 }
 
 impl Expired {
@@ -104,6 +108,8 @@ impl Expired {
         Self::IdentityOffers,
         Self::PasskeyChallenges,
         Self::Clients,
+        Self::Events,
+        Self::Alerts,
     ];
 }
 
@@ -234,6 +240,8 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
         Expired::ConnectEvents => {
             rows!("connect_events", "id", "at < $1", connect_events::KEPT)
         }
+        Expired::Events => rows!("events", "tenant_id, id", "at < $1", days(30)),
+        Expired::Alerts => rows!("alerts", "tenant_id, id", "resolved_at < $1", days(30)),
         Expired::ClientFetches => rows!("client_fetches", "url", "deadline < $1", Duration::HOUR),
     };
     Ok(statement.execute(tx.connection()).await?.rows_affected())

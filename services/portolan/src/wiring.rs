@@ -37,6 +37,7 @@ use portolan_storage::{
     platform::recorder::{RecordWriter, Recorder},
 };
 
+use portolan_webhooks::worker::WebhookWorker;
 use tokio::sync::Notify;
 
 use crate::{
@@ -219,6 +220,8 @@ impl Wiring {
             state.clone(),
             life.stopping.clone(),
         ));
+        life.tasks
+            .spawn(WebhookWorker::new(state.clone()).run(life.stopping.clone()));
         life.tasks.spawn(janitor::run(
             self.store.clone(),
             self.clock.clone(),
