@@ -91,10 +91,12 @@ pub enum ConsolePage {
     Limits,
     /// Servers.
     Servers,
+    /// Webhooks.
+    Webhooks,
 }
 
 impl ConsolePage {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::SingleSignOn,
         Self::Overview,
         Self::Members,
@@ -104,6 +106,7 @@ impl ConsolePage {
         Self::Clients,
         Self::Limits,
         Self::Servers,
+        Self::Webhooks,
     ];
 
     /// The last segment of its path. The first page has none.
@@ -118,6 +121,7 @@ impl ConsolePage {
             Self::Clients => "clients",
             Self::Limits => "limits",
             Self::Servers => "servers",
+            Self::Webhooks => "webhooks",
         }
     }
 }

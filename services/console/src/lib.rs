@@ -10,6 +10,7 @@
     reason = "the macros of utoipa write full paths"
 )]
 
+pub mod alerts;
 pub mod api_keys;
 pub mod apps;
 pub mod arguments;
@@ -58,6 +59,7 @@ pub mod tools;
 pub mod trash;
 pub mod trial;
 pub mod upstreams;
+pub mod webhooks;
 pub mod workspace;
 pub mod workspaces;
 mod written_items;
@@ -137,6 +139,27 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(registered_clients::replace_client_keys))
         .routes(routes!(registered_clients::add_client_secret))
         .routes(routes!(registered_clients::revoke_client_secret))
+        .routes(routes!(webhooks::list_webhooks, webhooks::create_webhook))
+        .routes(routes!(
+            webhooks::show_webhook,
+            webhooks::change_webhook,
+            webhooks::delete_webhook
+        ))
+        .routes(routes!(webhooks::move_webhook))
+        .routes(routes!(webhooks::rotate_webhook_secret))
+        .routes(routes!(webhooks::pause_webhook))
+        .routes(routes!(webhooks::resume_webhook))
+        .routes(routes!(webhooks::test_webhook))
+        .routes(routes!(webhooks::deliveries::list_deliveries))
+        .routes(routes!(webhooks::deliveries::show_delivery))
+        .routes(routes!(webhooks::deliveries::replay_delivery))
+        .routes(routes!(webhooks::deliveries::replay_since))
+        .routes(routes!(webhooks::list_event_types))
+        .routes(routes!(alerts::list_alerts))
+        .routes(routes!(alerts::read_all_alerts))
+        .routes(routes!(alerts::read_alert))
+        .routes(routes!(alerts::list_alert_rules))
+        .routes(routes!(alerts::change_alert_rule))
         .routes(routes!(connects::list_connects))
         .routes(routes!(overview::show_overview))
         .routes(routes!(trash::list_trash))

@@ -58,6 +58,94 @@ export interface paths {
         patch: operations["change_workspace"];
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/alert-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The built-in rules with the settings of the workspace. */
+        get: operations["list_alert_rules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/alert-rules/{rule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Switches a rule, its mail, or mutes it for a time. */
+        patch: operations["change_alert_rule"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The alerts of the workspace, the newest first, with the number of those that the person has not
+         *     read. For admins and owners.
+         */
+        get: operations["list_alerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/alerts/{id}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Marks one alert as read by the person. */
+        post: operations["read_alert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/alerts/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Marks every alert as read by the person. */
+        post: operations["read_all_alerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/api-keys": {
         parameters: {
             query?: never;
@@ -310,6 +398,23 @@ export interface paths {
         get?: never;
         /** Sets the default server: the target of the workspace's own URL while that server is published. */
         put: operations["choose_default_server"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The types of events that an endpoint can subscribe to. */
+        get: operations["list_event_types"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -1556,6 +1661,208 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The endpoints of the workspace, the oldest first. For admins and owners. */
+        get: operations["list_webhooks"];
+        put?: never;
+        /**
+         * Creates an endpoint. It must answer a signed `endpoint.verify` with 2xx before it is kept. Requires
+         *     a recent sign-in: events of the workspace go to its address from then on.
+         */
+        post: operations["create_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One endpoint. */
+        get: operations["show_webhook"];
+        put?: never;
+        post?: never;
+        /** Deletes an endpoint with the log of its deliveries. */
+        delete: operations["delete_webhook"];
+        options?: never;
+        head?: never;
+        /** Changes the note or the events of an endpoint. */
+        patch: operations["change_webhook"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Deliveries of an endpoint, the newest event first. */
+        get: operations["list_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/deliveries/{event}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A delivery with its data and attempts. */
+        get: operations["show_delivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/deliveries/{event}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends an event to an endpoint again, under the same `webhook-id`. */
+        post: operations["replay_delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pauses an endpoint: deliveries wait until it is resumed. */
+        post: operations["pause_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends again what an endpoint missed since a time: failed deliveries, and events of its types that it
+         *     has no delivery of. Delivered ones are not repeated.
+         */
+        post: operations["replay_since"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resumes an endpoint that was paused or disabled. What waited goes out at once. */
+        post: operations["resume_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Gives an endpoint a new secret. For 24 hours deliveries carry the signatures of both, so that the
+         *     receiver changes over without a gap. Requires a recent sign-in.
+         */
+        post: operations["rotate_webhook_secret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/target": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Moves an endpoint to another address, with other headers. The secret stays. The new address must
+         *     answer a signed `endpoint.verify` with 2xx. Requires a recent sign-in.
+         */
+        put: operations["move_webhook"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a test message to an endpoint. It goes the way of every delivery. */
+        post: operations["test_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1592,6 +1899,89 @@ export interface components {
          * @enum {string}
          */
         AdmissionRule: "any" | "verified" | "list" | "approval";
+        /** @description An alert. */
+        Alert: {
+            /**
+             * Format: int32
+             * @description Events of it.
+             */
+            count: number;
+            /** Format: date-time */
+            fired_at: string;
+            id: string;
+            /** Format: date-time */
+            last_at: string;
+            /** @description Path of the console below the workspace. */
+            page: string;
+            /** Format: date-time */
+            resolved_at?: string;
+            /** @description Name of the rule. */
+            rule: string;
+            severity: components["schemas"]["AlertSeverity"];
+            state: components["schemas"]["AlertState"];
+            /** @description Id of the item that it concerns. */
+            subject: string;
+            /** @description The alert as a sentence. */
+            text: string;
+            /** @description Whether the person has not read it since it notified. */
+            unread: boolean;
+        };
+        /** @description A page of alerts. */
+        AlertPage: {
+            /** @description The alerts, the newest first. */
+            items: components["schemas"]["Alert"][];
+            next_cursor?: string;
+            /**
+             * Format: int64
+             * @description Alerts that the person has not read, on all pages.
+             */
+            unread: number;
+        };
+        /** @description A change of a rule; absent members stay. */
+        AlertRuleChange: {
+            /** @description Whether it makes alerts. Standing alerts of a rule that is switched off end. */
+            enabled?: boolean;
+            /** @description Whether admins and owners get mail. */
+            mail?: boolean;
+            /**
+             * Format: int64
+             * @description No mail and no messages for so many hours, 1 to 2160; `null` ends it.
+             */
+            mute_hours?: number | null;
+        };
+        /** @description The rules. */
+        AlertRules: {
+            items: components["schemas"]["AlertRuleView"][];
+        };
+        /** @description A built-in rule with its settings. */
+        AlertRuleView: {
+            /** @description Its occasion, as a sentence. */
+            description: string;
+            /** @description Whether it makes alerts. */
+            enabled: boolean;
+            /** @description Whether admins and owners get mail. */
+            mail: boolean;
+            /**
+             * Format: date-time
+             * @description No mail and no messages until then.
+             */
+            muted_until?: string;
+            /** @description Its name. */
+            name: string;
+            severity: components["schemas"]["AlertSeverity"];
+            /** @description For people. */
+            title: string;
+        };
+        /**
+         * @description How much an alert matters.
+         * @enum {string}
+         */
+        AlertSeverity: "info" | "warning" | "critical";
+        /**
+         * @description Whether an alert stands.
+         * @enum {string}
+         */
+        AlertState: "firing" | "resolved";
         /** @description A client that the workspace does not know yet. */
         AllowBody: {
             /** @description Its `client_id`: the address of its metadata document, or the id from its registration. */
@@ -2173,6 +2563,11 @@ export interface components {
              */
             restorable_until: string;
         };
+        /**
+         * @description Where a delivery stands.
+         * @enum {string}
+         */
+        DeliveryState: "pending" | "delivered" | "failed";
         /** @description Where the demo API is, for the console to propose. */
         DemoApi: {
             /** @description The key itself, for the header that its document names. It is public, and guards invented data. */
@@ -2250,6 +2645,15 @@ export interface components {
             field?: string;
             /** @description For people: the fault and the remedy. */
             message: string;
+        };
+        /** @description A type of events. */
+        EventTypeView: {
+            /** @description Its name. */
+            name: string;
+            /** @description Its JSON Schema. */
+            schema: string;
+            /** @description Its occasion, as a sentence. */
+            summary: string;
         };
         /**
          * @description Which redirects of the API are followed.
@@ -2678,6 +3082,20 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_EventTypeView: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description Its name. */
+                name: string;
+                /** @description Its JSON Schema. */
+                schema: string;
+                /** @description Its occasion, as a sentence. */
+                summary: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_Invitation: {
             /** @description In the order of the list. */
             items: {
@@ -2961,6 +3379,76 @@ export interface components {
             /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
         };
+        /** @description One page of a list. */
+        Listing_Webhook: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description A note for people. */
+                description: string;
+                /** @description Why it is disabled: `failing` or `gone`. */
+                disabled_reason?: string;
+                /** @description Types of the events that it subscribes to. */
+                events: string[];
+                /**
+                 * Format: date-time
+                 * @description First failure since the last success.
+                 */
+                failing_since?: string;
+                /** @description The form of its messages. */
+                format: components["schemas"]["WebhookFormat"];
+                /** @description Names of its own headers. Their values are not shown. */
+                header_names: string[];
+                /** @example whk_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description Until then the previous secret signs too.
+                 */
+                previous_secret_until?: string;
+                /** @description Whether it takes deliveries. */
+                state: components["schemas"]["WebhookStanding"];
+                /** @description Where it is; of a Slack endpoint the origin alone, because the path is a secret. */
+                url: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_WebhookDelivery: {
+            /** @description In the order of the list. */
+            items: {
+                /**
+                 * Format: date-time
+                 * @description When it happened.
+                 */
+                at: string;
+                /**
+                 * Format: int32
+                 * @description Attempts so far.
+                 */
+                attempts: number;
+                /** @description The event, and the `webhook-id` of every attempt. */
+                event: string;
+                /**
+                 * Format: date-time
+                 * @description The next attempt.
+                 */
+                next_at?: string;
+                /** @description Where the delivery stands. */
+                state: components["schemas"]["DeliveryState"];
+                /**
+                 * Format: int32
+                 * @description HTTP status of the last attempt.
+                 */
+                status?: number;
+                /** @description Type of the event. */
+                type: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
         /** @description The signed-in person. */
         Me: {
             /** @description The API that runs beside a development server, for a first import. */
@@ -3141,6 +3629,19 @@ export interface components {
             /** @description Names of the tools that are enabled; all if absent. The others are kept disabled. */
             tools?: string[] | null;
             /** @description Address of its MCP endpoint. */
+            url: string;
+        };
+        /** @description A new endpoint. */
+        NewWebhook: {
+            /** @description A note for people: up to 200 characters. */
+            description?: string;
+            /** @description Types of the events that it subscribes to. */
+            events: string[];
+            /** @description The form of its messages; `standard` if absent. */
+            format?: components["schemas"]["WebhookFormat"];
+            /** @description Headers of its own: up to 10. */
+            headers?: components["schemas"]["WebhookHeader"][];
+            /** @description Where it is: an `https` URL of a public address. */
             url: string;
         };
         /** @description A new workspace. */
@@ -3370,6 +3871,11 @@ export interface components {
             /** @description Or its address. */
             jwks_uri?: string | null;
         };
+        /** @description A message that was queued. */
+        QueuedDelivery: {
+            /** @description The event, whose delivery shows the answer. */
+            event: string;
+        };
         /** @description The response of the API as it was received. */
         ReceivedResponse: {
             body?: components["schemas"]["BodyView"];
@@ -3456,6 +3962,22 @@ export interface components {
             tool_name: string;
             /** @description Slugs of the servers that lose it. */
             used_by_servers: string[];
+        };
+        /** @description What is sent again. */
+        Replayed: {
+            /**
+             * Format: int64
+             * @description Number of deliveries.
+             */
+            count: number;
+        };
+        /** @description From when to send again. */
+        ReplaySince: {
+            /**
+             * Format: date-time
+             * @description Events from this time on.
+             */
+            since: string;
         };
         /** @description A resource with its content, except the bytes of files. */
         Resource: components["schemas"]["ResourceSummary"] & {
@@ -4296,6 +4818,135 @@ export interface components {
              */
             refused: number;
         };
+        /** @description An endpoint. */
+        Webhook: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description A note for people. */
+            description: string;
+            /** @description Why it is disabled: `failing` or `gone`. */
+            disabled_reason?: string;
+            /** @description Types of the events that it subscribes to. */
+            events: string[];
+            /**
+             * Format: date-time
+             * @description First failure since the last success.
+             */
+            failing_since?: string;
+            /** @description The form of its messages. */
+            format: components["schemas"]["WebhookFormat"];
+            /** @description Names of its own headers. Their values are not shown. */
+            header_names: string[];
+            /** @example whk_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Until then the previous secret signs too.
+             */
+            previous_secret_until?: string;
+            /** @description Whether it takes deliveries. */
+            state: components["schemas"]["WebhookStanding"];
+            /** @description Where it is; of a Slack endpoint the origin alone, because the path is a secret. */
+            url: string;
+        };
+        /** @description An HTTP exchange of a delivery. */
+        WebhookAttempt: {
+            /** Format: date-time */
+            at: string;
+            /** @description Why there was none. */
+            fault?: string;
+            /**
+             * Format: int32
+             * @description How long it took.
+             */
+            millis: number;
+            /**
+             * Format: int32
+             * @description From 1.
+             */
+            number: number;
+            /** @description The first KiB of the answer's body. */
+            response_head?: string;
+            /**
+             * Format: int32
+             * @description HTTP status, if there was an answer.
+             */
+            status?: number;
+        };
+        /** @description A change of an endpoint; absent members stay. */
+        WebhookChange: {
+            /** @description A note for people. */
+            description?: string;
+            /** @description Types of the events that it subscribes to. */
+            events?: string[];
+        };
+        /** @description A delivery of an event. */
+        WebhookDelivery: {
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
+            at: string;
+            /**
+             * Format: int32
+             * @description Attempts so far.
+             */
+            attempts: number;
+            /** @description The event, and the `webhook-id` of every attempt. */
+            event: string;
+            /**
+             * Format: date-time
+             * @description The next attempt.
+             */
+            next_at?: string;
+            /** @description Where the delivery stands. */
+            state: components["schemas"]["DeliveryState"];
+            /**
+             * Format: int32
+             * @description HTTP status of the last attempt.
+             */
+            status?: number;
+            /** @description Type of the event. */
+            type: string;
+        };
+        /** @description A delivery with its data and attempts. */
+        WebhookDeliveryDetail: {
+            /** @description The attempts, the first first. */
+            attempts: components["schemas"]["WebhookAttempt"][];
+            /** @description The `data` of the message. */
+            data: Record<string, unknown>;
+            delivery: components["schemas"]["WebhookDelivery"];
+        };
+        /**
+         * @description The form of the messages that an endpoint takes.
+         * @enum {string}
+         */
+        WebhookFormat: "standard" | "slack";
+        /** @description A header of an endpoint. */
+        WebhookHeader: {
+            /** @description Name. */
+            name: string;
+            /** @description Secret value. */
+            value: string;
+        };
+        /**
+         * @description Whether an endpoint takes deliveries.
+         * @enum {string}
+         */
+        WebhookStanding: "active" | "paused" | "disabled";
+        /** @description Another address of an endpoint. */
+        WebhookTarget: {
+            /** @description Headers of its own, all of them: earlier ones are forgotten. */
+            headers?: components["schemas"]["WebhookHeader"][];
+            /** @description Where it is: an `https` URL of a public address. */
+            url: string;
+        };
+        /** @description An endpoint with the secret that its receiver verifies by. */
+        WebhookWithSecret: {
+            endpoint: components["schemas"]["Webhook"];
+            /** @description `whsec_…`, shown this once. A Slack endpoint has none. */
+            secret?: string;
+        };
         /** @description A workspace as one of its members sees it. */
         Workspace: {
             /**
@@ -4513,6 +5164,173 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Workspace"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_alert_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rules. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertRules"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_alert_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the rule */
+                rule: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertRuleChange"];
+            };
+        };
+        responses: {
+            /** @description The rules after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertRules"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_alerts: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of alerts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertPage"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    read_alert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Alert */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read, or there is none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    read_all_alerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
@@ -5060,6 +5878,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_event_types: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The types. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_EventTypeView"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
@@ -8460,6 +9310,501 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UpstreamPreview"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_webhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The endpoints. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWebhook"];
+            };
+        };
+        responses: {
+            /** @description Created. The secret is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The endpoint. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_deliveries: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description Only deliveries in this state. */
+                state?: components["schemas"]["DeliveryState"];
+            };
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of deliveries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_WebhookDelivery"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Event */
+                event: string;
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryDetail"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    replay_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Event */
+                event: string;
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueuedDelivery"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    pause_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    replay_since: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplaySince"];
+            };
+        };
+        responses: {
+            /** @description Queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Replayed"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    resume_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Active. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    rotate_webhook_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rotated. The new secret is shown this once. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    move_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookTarget"];
+            };
+        };
+        responses: {
+            /** @description Moved. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    test_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueuedDelivery"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod account_pages;
+mod alerts;
 mod api_sign_in;
 mod breached;
 mod connect;
@@ -39,3 +40,5 @@ mod statements;
 mod test_service;
 mod verifications;
 mod way_back;
+mod webhook_receivers;
+mod webhooks;
