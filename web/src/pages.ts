@@ -1,6 +1,7 @@
 import {
   IconActivity,
   IconAnchor,
+  IconBell,
   IconBuilding,
   IconCompass,
   IconFileImport,
@@ -17,6 +18,7 @@ import {
   IconTool,
   IconTrash,
   IconUsers,
+  IconWebhook,
 } from '@tabler/icons-react';
 import type { Action } from './session';
 
@@ -43,6 +45,8 @@ export const pages = [
     group: 'Workspace',
     needs: 'administer',
   },
+  { to: '/w/$ws/alerts', label: 'Alerts', icon: IconBell, group: 'Workspace', needs: 'administer' },
+  { to: '/w/$ws/webhooks', label: 'Webhooks', icon: IconWebhook, group: 'Workspace', needs: 'administer' },
   { to: '/w/$ws/audit', label: 'Audit log', icon: IconHistory, group: 'Workspace', needs: 'administer' },
   { to: '/w/$ws/trash', label: 'Trash', icon: IconTrash, group: 'Workspace' },
   { to: '/w/$ws/settings', label: 'Settings', icon: IconSettings, group: 'Workspace' },

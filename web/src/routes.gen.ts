@@ -15,6 +15,7 @@ import { Route as DocsIndexRouteImport } from './routes/docs/index';
 import { Route as DocsSplatRouteImport } from './routes/docs/$';
 import { Route as WWsRouteRouteImport } from './routes/w.$ws/route';
 import { Route as WWsIndexRouteImport } from './routes/w.$ws/index';
+import { Route as WWsAlertsRouteImport } from './routes/w.$ws/alerts';
 import { Route as WWsAppsRouteImport } from './routes/w.$ws/apps';
 import { Route as WWsAuditRouteImport } from './routes/w.$ws/audit';
 import { Route as WWsCallsRouteImport } from './routes/w.$ws/calls';
@@ -41,6 +42,8 @@ import { Route as WWsSourcesImportRouteImport } from './routes/w.$ws/sources/imp
 import { Route as WWsSourcesNewRouteImport } from './routes/w.$ws/sources/new';
 import { Route as WWsSourcesUpstreamRouteImport } from './routes/w.$ws/sources/upstream';
 import { Route as WWsToolsIndexRouteImport } from './routes/w.$ws/tools/index';
+import { Route as WWsWebhooksIndexRouteImport } from './routes/w.$ws/webhooks/index';
+import { Route as WWsWebhooksIdRouteImport } from './routes/w.$ws/webhooks/$id';
 import { Route as WWsServersIdIndexRouteImport } from './routes/w.$ws/servers/$id/index';
 import { Route as WWsSourcesIdIndexRouteImport } from './routes/w.$ws/sources/$id/index';
 import { Route as WWsSourcesIdReimportRouteImport } from './routes/w.$ws/sources/$id/reimport';
@@ -76,6 +79,11 @@ const WWsRouteRoute = WWsRouteRouteImport.update({
 const WWsIndexRoute = WWsIndexRouteImport.update({
   id: '/',
   path: '/',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsAlertsRoute = WWsAlertsRouteImport.update({
+  id: '/alerts',
+  path: '/alerts',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsAppsRoute = WWsAppsRouteImport.update({
@@ -208,6 +216,16 @@ const WWsToolsIndexRoute = WWsToolsIndexRouteImport.update({
   path: '/tools/',
   getParentRoute: () => WWsRouteRoute,
 } as any);
+const WWsWebhooksIndexRoute = WWsWebhooksIndexRouteImport.update({
+  id: '/webhooks/',
+  path: '/webhooks/',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsWebhooksIdRoute = WWsWebhooksIdRouteImport.update({
+  id: '/webhooks/$id',
+  path: '/webhooks/$id',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
 const WWsServersIdIndexRoute = WWsServersIdIndexRouteImport.update({
   id: '/servers/$id/',
   path: '/servers/$id/',
@@ -245,6 +263,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws': typeof WWsRouteRouteWithChildren;
   '/docs/$': typeof DocsSplatRoute;
   '/docs/': typeof DocsIndexRoute;
+  '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/calls': typeof WWsCallsRoute;
@@ -265,6 +284,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/webhooks/$id': typeof WWsWebhooksIdRoute;
   '/w/$ws/clients/': typeof WWsClientsIndexRoute;
   '/w/$ws/keys/': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts/': typeof WWsPromptsIndexRoute;
@@ -272,6 +292,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/servers/': typeof WWsServersIndexRoute;
   '/w/$ws/sources/': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools/': typeof WWsToolsIndexRoute;
+  '/w/$ws/webhooks/': typeof WWsWebhooksIndexRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id/': typeof WWsServersIdIndexRoute;
@@ -283,6 +304,7 @@ export interface FileRoutesByTo {
   '/': typeof IndexRoute;
   '/docs/$': typeof DocsSplatRoute;
   '/docs': typeof DocsIndexRoute;
+  '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/calls': typeof WWsCallsRoute;
@@ -303,6 +325,7 @@ export interface FileRoutesByTo {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/webhooks/$id': typeof WWsWebhooksIdRoute;
   '/w/$ws/clients': typeof WWsClientsIndexRoute;
   '/w/$ws/keys': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts': typeof WWsPromptsIndexRoute;
@@ -310,6 +333,7 @@ export interface FileRoutesByTo {
   '/w/$ws/servers': typeof WWsServersIndexRoute;
   '/w/$ws/sources': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools': typeof WWsToolsIndexRoute;
+  '/w/$ws/webhooks': typeof WWsWebhooksIndexRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id': typeof WWsServersIdIndexRoute;
@@ -324,6 +348,7 @@ export interface FileRoutesById {
   '/w/$ws': typeof WWsRouteRouteWithChildren;
   '/docs/$': typeof DocsSplatRoute;
   '/docs/': typeof DocsIndexRoute;
+  '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/calls': typeof WWsCallsRoute;
@@ -344,6 +369,7 @@ export interface FileRoutesById {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/webhooks/$id': typeof WWsWebhooksIdRoute;
   '/w/$ws/clients/': typeof WWsClientsIndexRoute;
   '/w/$ws/keys/': typeof WWsKeysIndexRoute;
   '/w/$ws/prompts/': typeof WWsPromptsIndexRoute;
@@ -351,6 +377,7 @@ export interface FileRoutesById {
   '/w/$ws/servers/': typeof WWsServersIndexRoute;
   '/w/$ws/sources/': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools/': typeof WWsToolsIndexRoute;
+  '/w/$ws/webhooks/': typeof WWsWebhooksIndexRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id/': typeof WWsServersIdIndexRoute;
@@ -366,6 +393,7 @@ export interface FileRouteTypes {
     | '/w/$ws'
     | '/docs/$'
     | '/docs/'
+    | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/calls'
@@ -386,6 +414,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/webhooks/$id'
     | '/w/$ws/clients/'
     | '/w/$ws/keys/'
     | '/w/$ws/prompts/'
@@ -393,6 +422,7 @@ export interface FileRouteTypes {
     | '/w/$ws/servers/'
     | '/w/$ws/sources/'
     | '/w/$ws/tools/'
+    | '/w/$ws/webhooks/'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id/'
@@ -404,6 +434,7 @@ export interface FileRouteTypes {
     | '/'
     | '/docs/$'
     | '/docs'
+    | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/calls'
@@ -424,6 +455,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/webhooks/$id'
     | '/w/$ws/clients'
     | '/w/$ws/keys'
     | '/w/$ws/prompts'
@@ -431,6 +463,7 @@ export interface FileRouteTypes {
     | '/w/$ws/servers'
     | '/w/$ws/sources'
     | '/w/$ws/tools'
+    | '/w/$ws/webhooks'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id'
@@ -444,6 +477,7 @@ export interface FileRouteTypes {
     | '/w/$ws'
     | '/docs/$'
     | '/docs/'
+    | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/calls'
@@ -464,6 +498,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/webhooks/$id'
     | '/w/$ws/clients/'
     | '/w/$ws/keys/'
     | '/w/$ws/prompts/'
@@ -471,6 +506,7 @@ export interface FileRouteTypes {
     | '/w/$ws/servers/'
     | '/w/$ws/sources/'
     | '/w/$ws/tools/'
+    | '/w/$ws/webhooks/'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id/'
@@ -527,6 +563,13 @@ declare module '@tanstack/react-router' {
       path: '/';
       fullPath: '/w/$ws/';
       preLoaderRoute: typeof WWsIndexRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/alerts': {
+      id: '/w/$ws/alerts';
+      path: '/alerts';
+      fullPath: '/w/$ws/alerts';
+      preLoaderRoute: typeof WWsAlertsRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/apps': {
@@ -711,6 +754,20 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof WWsToolsIndexRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
+    '/w/$ws/webhooks/': {
+      id: '/w/$ws/webhooks/';
+      path: '/webhooks';
+      fullPath: '/w/$ws/webhooks/';
+      preLoaderRoute: typeof WWsWebhooksIndexRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/webhooks/$id': {
+      id: '/w/$ws/webhooks/$id';
+      path: '/webhooks/$id';
+      fullPath: '/w/$ws/webhooks/$id';
+      preLoaderRoute: typeof WWsWebhooksIdRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
     '/w/$ws/servers/$id/': {
       id: '/w/$ws/servers/$id/';
       path: '/servers/$id';
@@ -771,6 +828,7 @@ const DocsRouteRouteWithChildren = DocsRouteRoute._addFileChildren(
 );
 
 interface WWsRouteRouteChildren {
+  WWsAlertsRoute: typeof WWsAlertsRoute;
   WWsAppsRoute: typeof WWsAppsRoute;
   WWsAuditRoute: typeof WWsAuditRoute;
   WWsCallsRoute: typeof WWsCallsRoute;
@@ -791,6 +849,7 @@ interface WWsRouteRouteChildren {
   WWsSourcesImportRoute: typeof WWsSourcesImportRoute;
   WWsSourcesNewRoute: typeof WWsSourcesNewRoute;
   WWsSourcesUpstreamRoute: typeof WWsSourcesUpstreamRoute;
+  WWsWebhooksIdRoute: typeof WWsWebhooksIdRoute;
   WWsClientsIndexRoute: typeof WWsClientsIndexRoute;
   WWsKeysIndexRoute: typeof WWsKeysIndexRoute;
   WWsPromptsIndexRoute: typeof WWsPromptsIndexRoute;
@@ -798,6 +857,7 @@ interface WWsRouteRouteChildren {
   WWsServersIndexRoute: typeof WWsServersIndexRoute;
   WWsSourcesIndexRoute: typeof WWsSourcesIndexRoute;
   WWsToolsIndexRoute: typeof WWsToolsIndexRoute;
+  WWsWebhooksIndexRoute: typeof WWsWebhooksIndexRoute;
   WWsSourcesIdReimportRoute: typeof WWsSourcesIdReimportRoute;
   WWsToolsIdEditRoute: typeof WWsToolsIdEditRoute;
   WWsServersIdIndexRoute: typeof WWsServersIdIndexRoute;
@@ -807,6 +867,7 @@ interface WWsRouteRouteChildren {
 }
 
 const WWsRouteRouteChildren: WWsRouteRouteChildren = {
+  WWsAlertsRoute: WWsAlertsRoute,
   WWsAppsRoute: WWsAppsRoute,
   WWsAuditRoute: WWsAuditRoute,
   WWsCallsRoute: WWsCallsRoute,
@@ -827,6 +888,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsSourcesImportRoute: WWsSourcesImportRoute,
   WWsSourcesNewRoute: WWsSourcesNewRoute,
   WWsSourcesUpstreamRoute: WWsSourcesUpstreamRoute,
+  WWsWebhooksIdRoute: WWsWebhooksIdRoute,
   WWsClientsIndexRoute: WWsClientsIndexRoute,
   WWsKeysIndexRoute: WWsKeysIndexRoute,
   WWsPromptsIndexRoute: WWsPromptsIndexRoute,
@@ -834,6 +896,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsServersIndexRoute: WWsServersIndexRoute,
   WWsSourcesIndexRoute: WWsSourcesIndexRoute,
   WWsToolsIndexRoute: WWsToolsIndexRoute,
+  WWsWebhooksIndexRoute: WWsWebhooksIndexRoute,
   WWsSourcesIdReimportRoute: WWsSourcesIdReimportRoute,
   WWsToolsIdEditRoute: WWsToolsIdEditRoute,
   WWsServersIdIndexRoute: WWsServersIdIndexRoute,

@@ -11,6 +11,7 @@ const clients = ['clients', 'registered-clients', 'apps', 'audit'] as const;
  * `limits` and `security` are absent from their own rows: a change answers with their new state.
  */
 export const shownIn = {
+  alerts: ['alerts', 'audit'],
   'api-keys': credentials,
   apps: people,
   audit: [],
@@ -33,6 +34,7 @@ export const shownIn = {
   sources: [...publishes, 'sources'],
   tools: ['tools', 'sources', 'servers', 'overview', 'audit'],
   trash: [],
+  webhooks: ['webhooks', 'audit'],
   workspace: ['workspace', 'audit'],
 } as const satisfies Record<string, readonly string[]>;
 
