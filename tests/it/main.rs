@@ -50,3 +50,4 @@ mod upstream;
 mod upstream_accounts;
 mod upstreams;
 mod watching;
+mod webhooks;
