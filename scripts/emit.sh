@@ -10,4 +10,6 @@ target/debug/portolan emit configuration >docs/configuration.md.new
 mv docs/configuration.md.new docs/configuration.md
 target/debug/portolan emit configuration-schema >docs/configuration.schema.json.new
 mv docs/configuration.schema.json.new docs/configuration.schema.json
+target/debug/portolan emit events >docs/events.md.new
+mv docs/events.md.new docs/events.md
 npm --prefix web run --silent generate

@@ -27,6 +27,7 @@ npm_ci() {
 npm_ci tests/clients/typescript
 npm_ci tests/clients/oauth
 npm_ci tests/clients/remote
+npm_ci tests/clients/webhooks
 npm_ci tests/fixtures-upstream/typescript
 npm_ci tests/conformance
 npm_ci tests/oauth-provider
@@ -56,3 +57,4 @@ python_venv v2
 python_venv oauth
 python_venv servers
 python_venv management
+python_venv webhooks

@@ -20,7 +20,7 @@ use regex::Regex;
 
 /// Ids as they are written. Names of headers (`MCP-Protocol-Version`) and networks (TEST-NET-1) are none.
 const ID: &str = concat!(
-    r"AUTH-(?:[A-Z]\d+|\d+(?:\.\d+)*)|STREAM-(?:\d+(?:\.\d+)*(?:-r\d+)?|[A-Z])",
+    r"HOOK-\d+|AUTH-(?:[A-Z]\d+|\d+(?:\.\d+)*)|STREAM-(?:\d+(?:\.\d+)*(?:-r\d+)?|[A-Z])",
     r"|MCP-[A-Z]{1,3}-\d+[A-Z]?|TEST-(?:(?:SSRF|FUZZ|MUTANT|GATE)-\d+|GATE|TIME|CHECKER|[A-Z]\d*)",
     r"|CLIENT-\d+|API-\d+|METER-\d+|PLAY-\d+|CASE-\d+|REVIEW-(?:S-\d+|[A-Z]\d+|UX-[A-Z]+-\d+|UX-\d+[a-z]?)"
 );
@@ -29,6 +29,7 @@ const ID: &str = concat!(
 const HOMES: &[(&str, &[&str])] = &[
     ("AUTH-", &["docs/design/"]),
     ("STREAM-", &["docs/design/"]),
+    ("HOOK-", &["docs/design/"]),
     ("TEST-", &["docs/design/"]),
     ("CLIENT-", &["docs/design/"]),
     ("API-", &["docs/design/"]),
@@ -48,7 +49,7 @@ const HOMES: &[(&str, &[&str])] = &[
 
 const ADVICE: &str = "write the id with its namespace: MCP- (docs/revisions.md, \
     docs/authorization-rules.md, docs/translation-rules.md), AUTH-, STREAM-, TEST-, CLIENT-, API-, \
-    METER-, PLAY- (docs/design/), CASE- (docs/attack-cases.md), REVIEW- (docs/reviews.md, \
+    METER-, PLAY-, HOOK- (docs/design/), CASE- (docs/attack-cases.md), REVIEW- (docs/reviews.md, \
     docs/wire-questions.md)";
 
 /// Endings of files that people write and read.

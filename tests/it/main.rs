@@ -53,3 +53,4 @@ mod upstream_accounts;
 mod upstreams;
 mod walks;
 mod watching;
+mod webhooks;

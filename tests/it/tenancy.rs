@@ -47,6 +47,11 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/search?q=a".to_owned()),
         (Method::POST, "/servers/check".to_owned()),
         (Method::GET, "/audit".to_owned()),
+        (Method::GET, "/webhooks".to_owned()),
+        (Method::GET, "/alerts".to_owned()),
+        (Method::POST, "/alerts/read".to_owned()),
+        (Method::GET, "/alert-rules".to_owned()),
+        (Method::GET, "/event-types".to_owned()),
         (Method::POST, "/imports/preview".to_owned()),
     ];
     for id in [source.clone(), ids(source)] {

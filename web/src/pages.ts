@@ -2,6 +2,7 @@ import {
   IconActivity,
   IconAnchor,
   IconBroadcast,
+  IconBell,
   IconBuilding,
   IconChartBar,
   IconCompass,
@@ -19,6 +20,7 @@ import {
   IconTool,
   IconTrash,
   IconUsers,
+  IconWebhook,
 } from '@tabler/icons-react';
 import type { Action } from './session';
 
@@ -47,6 +49,8 @@ export const pages = [
     group: 'Workspace',
     needs: 'administer',
   },
+  { to: '/w/$ws/alerts', label: 'Alerts', icon: IconBell, group: 'Workspace', needs: 'administer' },
+  { to: '/w/$ws/webhooks', label: 'Webhooks', icon: IconWebhook, group: 'Workspace', needs: 'administer' },
   { to: '/w/$ws/audit', label: 'Audit log', icon: IconHistory, group: 'Workspace', needs: 'administer' },
   { to: '/w/$ws/trash', label: 'Trash', icon: IconTrash, group: 'Workspace' },
   { to: '/w/$ws/settings', label: 'Settings', icon: IconSettings, group: 'Workspace' },

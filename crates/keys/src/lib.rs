@@ -20,6 +20,7 @@
 //! | [`client_key`] | our client assertions for external authorization servers |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
 //! | [`webauthn`] | what authenticators say: passkeys |
+//! | [`webhook_secret`] | secrets of webhook endpoints, and their signatures |
 //! | [`vault`] | data keys of tenants, and the credentials sealed under them |
 //! | [`ring`] | signing keys: pending, active, retiring, retired |
 
@@ -41,6 +42,7 @@ pub mod token;
 pub mod totp;
 pub mod vault;
 pub mod webauthn;
+pub mod webhook_secret;
 
 pub use assertion::{Assertion, AssertionError, ClientKeys, InvalidKeys};
 pub use config::KeysConfig;
@@ -57,3 +59,4 @@ pub use secret::Secret;
 pub use token::{SecretToken, TokenForm, digest, digests_equal};
 pub use totp::TotpSecret;
 pub use vault::DataKey;
+pub use webhook_secret::WebhookSecret;

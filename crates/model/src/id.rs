@@ -224,6 +224,12 @@ kinds! {
     PasskeyKind, PasskeyId, "psk";
     /// A call of a tool.
     CallKind, CallId, "call";
+    /// An event of a workspace, and the `webhook-id` of its deliveries.
+    EventKind, EventId, "evt";
+    /// An endpoint of webhooks.
+    WebhookKind, WebhookId, "whk";
+    /// An alert.
+    AlertKind, AlertId, "alr";
     /// An access token (`jti`).
     TokenKind, TokenId, "at";
 }

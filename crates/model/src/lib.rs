@@ -35,6 +35,7 @@ pub mod client;
 pub mod clock;
 pub mod digest;
 pub mod email;
+pub mod event;
 pub mod factor;
 pub mod gcra;
 pub mod id;

@@ -95,10 +95,12 @@ pub enum ConsolePage {
     Limits,
     /// Servers.
     Servers,
+    /// Webhooks.
+    Webhooks,
 }
 
 impl ConsolePage {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::SingleSignOn,
         Self::Overview,
         Self::Members,
@@ -108,6 +110,7 @@ impl ConsolePage {
         Self::Clients,
         Self::Limits,
         Self::Servers,
+        Self::Webhooks,
     ];
 
     /// The last segment of its path. The first page has none.
@@ -122,6 +125,7 @@ impl ConsolePage {
             Self::Clients => "clients",
             Self::Limits => "limits",
             Self::Servers => "servers",
+            Self::Webhooks => "webhooks",
         }
     }
 }

@@ -78,6 +78,10 @@ pub enum Expired {
     IdentityOffers,
     /// What authenticators were asked to sign: at its end.
     PasskeyChallenges,
+    /// Events with their deliveries and attempts: 30 d.
+    Events,
+    /// Alerts that ended: 30 d.
+    Alerts,
 }
 
 impl Expired {
@@ -113,6 +117,8 @@ impl Expired {
         Self::IdentityOffers,
         Self::PasskeyChallenges,
         Self::Clients,
+        Self::Events,
+        Self::Alerts,
     ];
 }
 
@@ -255,6 +261,8 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
         Expired::ConnectEvents => {
             rows!("connect_events", "id", "at < $1", connect_events::KEPT)
         }
+        Expired::Events => rows!("events", "tenant_id, id", "at < $1", days(30)),
+        Expired::Alerts => rows!("alerts", "tenant_id, id", "resolved_at < $1", days(30)),
         Expired::ClientFetches => rows!("client_fetches", "url", "deadline < $1", Duration::HOUR),
     };
     Ok(statement.execute(tx.connection()).await?.rows_affected())

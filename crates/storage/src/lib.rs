@@ -32,10 +32,12 @@ mod scope;
 mod store;
 
 pub mod accounts;
+pub mod events;
 pub mod expiry;
 pub mod oauth;
 pub mod platform;
 pub mod registry;
+pub mod webhooks;
 
 pub use error::StorageError;
 pub use migrate::{MigrateError, SchemaState, bootstrap, ensure_login, migrate, schema_state};

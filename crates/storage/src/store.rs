@@ -72,6 +72,8 @@ pub enum Reason {
     Revocations,
     /// Delivery of mail.
     Mail,
+    /// Delivery of events to webhooks, and alerts.
+    Webhooks,
     /// Purging expired rows.
     Janitor,
     /// The upstream servers that are due for a refresh.

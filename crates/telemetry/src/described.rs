@@ -115,6 +115,21 @@ pub const METRICS: &[Metric] = &[
         "Times at which this node read the keys that verify access tokens",
     ),
     metric(
+        "webhook_attempts_total",
+        MetricKind::Counter,
+        "Attempts to deliver an event to a webhook, by outcome: delivered, failed",
+    ),
+    metric(
+        "webhook_deliveries_waiting",
+        MetricKind::Gauge,
+        "Deliveries to webhooks that are due, as of the last minute",
+    ),
+    metric(
+        "webhook_deliveries_oldest_seconds",
+        MetricKind::Gauge,
+        "Age of the oldest of them",
+    ),
+    metric(
         "mail_outbox_messages",
         MetricKind::Gauge,
         "Mails that wait to be sent",

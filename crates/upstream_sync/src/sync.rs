@@ -12,12 +12,13 @@ use portolan_keys::{digest, random};
 use portolan_model::{
     Timestamp,
     audit::{Actor, Event, Outcome},
+    event::EventType,
     id::{SourceId, TenantId},
     registry::ToolState,
 };
 use portolan_site::state::AuthState;
 use portolan_storage::{
-    Reason, StorageError, TenantTx,
+    Reason, StorageError, TenantTx, events,
     platform::audit,
     registry::{
         credential_states::{self, Seen},
@@ -568,6 +569,8 @@ pub async fn sync(
             changes,
         };
         note(&mut tx, source, &offer, Some(&pending), now).await?;
+        let once = format!("upstream.changed {source} {}", pending.digest);
+        tell_of_changes(&mut tx, &row, &pending.changes, "held", &once, now).await?;
         tx.commit().await?;
         return if moved {
             Err(SyncError::Moved)
@@ -582,6 +585,11 @@ pub async fn sync(
     apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
     note(&mut tx, source, &offer, None, now).await?;
     registry_news::changed(&mut tx).await?;
+    // A person who approves knows; a server that changes by itself is news.
+    if by == Actor::System {
+        let once = format!("upstream.changed {source} {name} {}", now.unix_timestamp());
+        tell_of_changes(&mut tx, &row, &changes, "applied", &once, now).await?;
+    }
     let event = Event {
         tenant: Some(tenant),
         actor: by,
@@ -594,6 +602,23 @@ pub async fn sync(
     audit::record(&mut tx, &event, origin, now).await?;
     tx.commit().await?;
     Ok(Synced::Applied(changes))
+}
+
+/// Writes the event of a server's changes. Held changes are found again by each look: `once` names
+/// them.
+async fn tell_of_changes(
+    tx: &mut TenantTx,
+    source: &sources::Source,
+    changes: &[UpstreamChange],
+    state: &'static str,
+    once: &str,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let data = json!({
+        "source": source.id, "name": source.name, "changes": changes.len(), "state": state,
+    });
+    let tenant = tx.tenant();
+    events::write_once(tx, tenant, EventType::UpstreamChanged, data, once, now).await
 }
 
 /// Spread, so that servers added together are not asked together.

@@ -12,5 +12,6 @@ pub fn router(state: &AuthState) -> Router {
         .merge(portolan_oauth::router(state))
         .merge(portolan_site::pages::router(state))
         .merge(portolan_console::router(state))
+        .merge(portolan_webhooks::catalogue::router(state))
         .with_state(state.clone())
 }

@@ -11,6 +11,7 @@
 )]
 
 pub mod access_tokens;
+pub mod alerts;
 pub mod api_keys;
 pub mod apps;
 pub mod arguments;
@@ -68,6 +69,7 @@ pub mod trash;
 pub mod trial;
 pub mod upstreams;
 mod versions;
+pub mod webhooks;
 pub mod workspace;
 pub mod workspaces;
 mod written_items;
@@ -165,6 +167,27 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(live_sessions::list_sessions))
         .routes(routes!(live_sessions::end_session))
         .routes(routes!(live_sessions::show_session_timeline))
+        .routes(routes!(webhooks::list_webhooks, webhooks::create_webhook))
+        .routes(routes!(
+            webhooks::show_webhook,
+            webhooks::change_webhook,
+            webhooks::delete_webhook
+        ))
+        .routes(routes!(webhooks::move_webhook))
+        .routes(routes!(webhooks::rotate_webhook_secret))
+        .routes(routes!(webhooks::pause_webhook))
+        .routes(routes!(webhooks::resume_webhook))
+        .routes(routes!(webhooks::test_webhook))
+        .routes(routes!(webhooks::deliveries::list_deliveries))
+        .routes(routes!(webhooks::deliveries::show_delivery))
+        .routes(routes!(webhooks::deliveries::replay_delivery))
+        .routes(routes!(webhooks::deliveries::replay_since))
+        .routes(routes!(webhooks::list_event_types))
+        .routes(routes!(alerts::list_alerts))
+        .routes(routes!(alerts::read_all_alerts))
+        .routes(routes!(alerts::read_alert))
+        .routes(routes!(alerts::list_alert_rules))
+        .routes(routes!(alerts::change_alert_rule))
         .routes(routes!(connects::list_connects))
         .routes(routes!(overview::show_overview))
         .routes(routes!(trash::list_trash))

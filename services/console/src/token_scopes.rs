@@ -63,6 +63,9 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/registered-clients", Some(AccessRead), Some(AccessWrite)),
     ("/single-sign-on", Some(AccessRead), None),
     ("/security", Some(AccessRead), None),
+    ("/webhooks", Some(WorkspaceRead), Some(WorkspaceWrite)),
+    // An alert is read by a person.
+    ("/alerts", None, None),
     // People alone make and end tokens, and delete and restore workspaces (API-6).
     ("/access-tokens", None, None),
     ("/restore", None, None),

@@ -73,4 +73,6 @@ pub enum Emitted {
     Configuration,
     /// The JSON Schema of the configuration file.
     ConfigurationSchema,
+    /// The catalogue of events, in Markdown.
+    Events,
 }

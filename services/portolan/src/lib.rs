@@ -119,6 +119,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
                     let schema = portolan_config::schema(settings::GROUPS);
                     say(&serde_json::to_string_pretty(&schema)?);
                 }
+                Emitted::Events => say(portolan_webhooks::catalogue::page().trim_end()),
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -38,6 +38,7 @@ use portolan_storage::{
     platform::recorder::{RecordWriter, Recorder},
 };
 
+use portolan_webhooks::worker::WebhookWorker;
 use tokio::sync::Notify;
 
 use crate::{
@@ -233,6 +234,8 @@ impl Wiring {
             settings.metering.clone(),
             life.stopping.clone(),
         ));
+        life.tasks
+            .spawn(WebhookWorker::new(state.clone()).run(life.stopping.clone()));
         life.tasks.spawn(janitor::run(
             self.store.clone(),
             self.clock.clone(),

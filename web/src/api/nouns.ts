@@ -12,6 +12,7 @@ const clients = ['clients', 'registered-clients', 'apps', 'audit'] as const;
  */
 export const shownIn = {
   'access-tokens': ['access-tokens', 'audit'],
+  alerts: ['alerts', 'audit'],
   'api-keys': credentials,
   apps: people,
   audit: [],
@@ -37,6 +38,7 @@ export const shownIn = {
   sources: [...publishes, 'sources'],
   tools: ['tools', 'sources', 'servers', 'overview', 'audit'],
   trash: [],
+  webhooks: ['webhooks', 'audit'],
   workspace: ['workspace', 'audit'],
 } as const satisfies Record<string, readonly string[]>;
 

@@ -8,6 +8,8 @@ export interface Shown {
   title: string;
   values: { label: string; value: string }[];
   note?: string;
+  /** How it is kept, unless as a digest. */
+  kept?: string;
 }
 
 /** Only its button closes it: what is lost here cannot be shown again. */
@@ -22,7 +24,7 @@ export function SecretDialog({ shown, close }: { shown: Shown | undefined; close
     <Dialog kept opened={shown !== undefined} onClose={close} title={shown?.title ?? ''}>
       <Stack gap="md">
         <Alert color="sea" title="Copy it now">
-          It is shown only once. Portolan keeps a digest of it and can’t show it again.
+          It is shown only once. {shown?.kept ?? 'Portolan keeps a digest of it and can’t show it again.'}
         </Alert>
         {shown?.values.map(({ label, value }) => (
           <div key={label}>

@@ -3,6 +3,7 @@ import {
   Burger,
   CloseButton,
   Drawer,
+  Group,
   Menu,
   UnstyledButton,
   useMantineColorScheme,
@@ -27,6 +28,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { Me } from '../api/me';
 import { type PageEntry, pages } from '../pages';
 import { may, useSession } from '../session';
+import { Bell } from './bell';
 import { Logo } from './logo';
 import classes from './shell.module.css';
 
@@ -49,16 +51,12 @@ export function Shell({ onSearch, children }: { onSearch: () => void; children: 
       <div className={classes.shell}>
         <header className={classes.topbar}>
           <Brand />
-          <ActionIcon
-            variant="transparent"
-            c="white"
-            size="lg"
-            ml="auto"
-            onClick={onSearch}
-            aria-label="Search"
-          >
-            <IconSearch size={20} aria-hidden />
-          </ActionIcon>
+          <Group ml="auto" gap="xs">
+            <Bell />
+            <ActionIcon variant="transparent" c="white" size="lg" onClick={onSearch} aria-label="Search">
+              <IconSearch size={20} aria-hidden />
+            </ActionIcon>
+          </Group>
           <Burger
             opened={opened}
             onClick={toggle}
@@ -134,10 +132,13 @@ function Sidebar({ closer, onSearch }: { closer?: ReactNode; onSearch: () => voi
         {closer}
       </div>
       <WorkspaceMenu />
-      <UnstyledButton className={classes.search} onClick={onSearch} aria-keyshortcuts="Control+K Meta+K">
-        <IconSearch size={16} aria-hidden /> Search
-        <kbd>Ctrl K</kbd>
-      </UnstyledButton>
+      <div className={classes.tools}>
+        <UnstyledButton className={classes.search} onClick={onSearch} aria-keyshortcuts="Control+K Meta+K">
+          <IconSearch size={16} aria-hidden /> Search
+          <kbd>Ctrl K</kbd>
+        </UnstyledButton>
+        <Bell />
+      </div>
       <nav ref={nav} className={classes.nav} aria-label="Workspace">
         {pages.filter((page) => page.group === undefined).map(link)}
         {(['Access', 'Workspace'] as const).map((group) => {

@@ -160,6 +160,51 @@ pub async fn count(
     .await?)
 }
 
+/// A key whose end is near.
+#[derive(Debug, Clone)]
+pub struct ExpiringKey {
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// Which.
+    pub id: ApiKeyId,
+    /// Display name.
+    pub name: String,
+    /// When it expires.
+    pub expires_at: Timestamp,
+    /// 14, 3 or 1: it expires within so many days.
+    pub days: i32,
+}
+
+/// Keys that expire within 14, 3 or 1 days and whose workspace has no event of that yet, at most
+/// 500. A key whose whole life is not longer than that is left out.
+pub async fn expiring(tx: &mut SystemTx, now: Timestamp) -> Result<Vec<ExpiringKey>, StorageError> {
+    let rows = sqlx::query!(
+        r#"select k.tenant_id, k.id, k.name, k.expires_at, k.days as "days!" from
+             (select a.tenant_id, a.id, a.name, a.created_at, a.expires_at,
+                     case when a.expires_at <= $1::timestamptz + interval '1 day' then 1
+                          when a.expires_at <= $1::timestamptz + interval '3 days' then 3 else 14 end as days
+                from api_keys a
+               where a.revoked_at is null and a.expires_at > $1 and a.expires_at <= $1::timestamptz + interval '14 days') k
+            where k.expires_at - k.created_at > k.days * interval '1 day'
+              and not exists (select 1 from events e where e.tenant_id = k.tenant_id
+                               and e.once = 'key.expiring key_' || replace(k.id::text, '-', '') || ' ' || k.days)
+            order by k.expires_at limit 500"#,
+        now,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| ExpiringKey {
+            tenant: row.tenant_id.into(),
+            id: row.id.into(),
+            name: row.name,
+            expires_at: row.expires_at,
+            days: row.days,
+        })
+        .collect())
+}
+
 /// A key that was revoked.
 #[derive(Debug, Clone, Copy)]
 pub struct Revoked {

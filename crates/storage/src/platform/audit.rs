@@ -8,7 +8,7 @@ use portolan_model::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{StorageError, TenantTx, Tx};
+use crate::{StorageError, TenantTx, Tx, events};
 
 /// Where a request came from, as far as the log keeps it.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ fn detail(event: &Event, origin: &Origin) -> Value {
 }
 
 /// Writes one entry in the caller's transaction, so that an action and its entry commit or roll
-/// back together.
+/// back together. The event that reports the action to subscribers is written with it (HOOK-1).
 ///
 /// The commit locks the chain of each log with a new entry, in the order of writing. A transaction
 /// that writes to several logs therefore writes in the order of tenants, and to the platform's log
@@ -77,7 +77,7 @@ pub async fn record(
     )
     .execute(tx.raw())
     .await?;
-    Ok(())
+    events::write_of_entry(tx, event, now).await
 }
 
 /// An entry as the console shows it.

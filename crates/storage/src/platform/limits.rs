@@ -2,11 +2,12 @@
 
 use portolan_model::{
     Timestamp,
+    event::EventType,
     limits::{LimitName, LimitSet},
 };
 use serde_json::json;
 
-use crate::{StorageError, TenantTx};
+use crate::{StorageError, TenantTx, events};
 
 /// Reads the limits that the transaction's tenant has set. An unknown name, written by a newer
 /// release, is ignored.
@@ -58,7 +59,8 @@ pub async fn set(
     Ok(())
 }
 
-/// Adds what limits refused in the minute of `now`.
+/// Adds what limits refused in the minute of `now`. The first refusals of a limit in an hour are an
+/// event (HOOK-1).
 pub async fn add_refusals(
     tx: &mut TenantTx,
     refused: &[(LimitName, u64)],
@@ -80,6 +82,12 @@ pub async fn add_refusals(
     )
     .execute(tx.connection())
     .await?;
+    let (tenant, hour) = (tx.tenant(), now.unix_timestamp() / 3600);
+    for (name, count) in refused {
+        let data = json!({ "limit": name.as_str(), "refused": count });
+        let once = format!("quota.100 {} {hour}", name.as_str());
+        events::write_once(tx, tenant, EventType::QuotaReached, data, &once, now).await?;
+    }
     Ok(())
 }
 

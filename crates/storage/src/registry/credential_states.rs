@@ -1,10 +1,11 @@
 //! Whether the APIs accept the credentials of sources. One row a credential: the last state, no
 //! history.
 
-use portolan_model::{Timestamp, id::SourceId};
+use portolan_model::{Timestamp, event::EventType, id::SourceId};
+use serde_json::json;
 use uuid::Uuid;
 
-use crate::{StorageError, TenantTx};
+use crate::{StorageError, TenantTx, events};
 
 /// Most characters of a reason.
 const LONGEST_REASON: usize = 1000;
@@ -64,7 +65,8 @@ pub enum Repeat {
 }
 
 /// Writes the states that changed in one statement. At most one entry a source. A credential that
-/// was replaced or removed meanwhile keeps its own state.
+/// was replaced or removed meanwhile keeps its own state. A credential that is refused, or accepted
+/// again, is an event (HOOK-1).
 pub async fn note(tx: &mut TenantTx, seen: &[Seen], repeat: Repeat) -> Result<(), StorageError> {
     if seen.is_empty() {
         return Ok(());
@@ -91,22 +93,33 @@ pub async fn note(tx: &mut TenantTx, seen: &[Seen], repeat: Repeat) -> Result<()
         .collect();
     let times: Vec<Timestamp> = seen.iter().map(|one| one.at).collect();
     // In the order of ids: two nodes that write the same rows wait for each other in one direction.
-    sqlx::query!(
-        "insert into credential_states as k (tenant_id, source_id, version, state, status, reason, at)
-         select c.tenant_id, c.source_id, c.version, s.state, s.status, s.reason, s.at
-         from unnest($2::uuid[], $3::int4[], $4::text[], $5::int4[], $6::text[], $7::timestamptz[])
-                as s(source_id, version, state, status, reason, at)
-           join source_credentials c
-             on c.tenant_id = $1 and c.source_id = s.source_id and c.version = s.version
-         order by c.source_id
-         on conflict (tenant_id, source_id) do update
-           set version = excluded.version, state = excluded.state, status = excluded.status,
-               reason = excluded.reason, at = excluded.at
-           where $8 or k.version <> excluded.version
-             or (k.at <= excluded.at
-                 and ((k.state, k.status, k.reason)
-                        is distinct from (excluded.state, excluded.status, excluded.reason)
-                      or k.at < excluded.at - interval '10 minutes'))",
+    // A row that another node wrote meanwhile is not written again, and reports no second change.
+    let changed = sqlx::query!(
+        r#"with before as (
+             select source_id, version, state from credential_states where tenant_id = $1 and source_id = any($2)),
+           written as (
+             insert into credential_states as k (tenant_id, source_id, version, state, status, reason, at)
+             select c.tenant_id, c.source_id, c.version, s.state, s.status, s.reason, s.at
+             from unnest($2::uuid[], $3::int4[], $4::text[], $5::int4[], $6::text[], $7::timestamptz[])
+                    as s(source_id, version, state, status, reason, at)
+               join source_credentials c
+                 on c.tenant_id = $1 and c.source_id = s.source_id and c.version = s.version
+             order by c.source_id
+             on conflict (tenant_id, source_id) do update
+               set version = excluded.version, state = excluded.state, status = excluded.status,
+                   reason = excluded.reason, at = excluded.at
+               where $8 or k.version <> excluded.version
+                 or (k.at <= excluded.at
+                     and ((k.state, k.status, k.reason)
+                            is distinct from (excluded.state, excluded.status, excluded.reason)
+                          or k.at < excluded.at - interval '10 minutes'))
+             returning source_id, version, state, status, at)
+           select w.source_id as "source_id!", w.state as "state!", w.status, w.at as "at!", o.name
+             from written w
+             join sources o on o.tenant_id = $1 and o.id = w.source_id and o.deleted_at is null
+             left join before b on b.source_id = w.source_id
+            where (w.state = 'refused' and (b.state is distinct from 'refused' or b.version <> w.version))
+               or (w.state = 'works' and b.state = 'refused')"#,
         tenant,
         &sources,
         &versions,
@@ -116,8 +129,20 @@ pub async fn note(tx: &mut TenantTx, seen: &[Seen], repeat: Repeat) -> Result<()
         &times,
         repeat == Repeat::Always,
     )
-    .execute(tx.connection())
+    .fetch_all(tx.connection())
     .await?;
+    let tenant = tx.tenant();
+    for row in changed {
+        let source = SourceId::from_uuid(row.source_id);
+        let (kind, data) = if row.state == CredentialState::Works.word() {
+            let data = json!({ "source": source, "name": row.name });
+            (EventType::CredentialRestored, data)
+        } else {
+            let data = json!({ "source": source, "name": row.name, "status": row.status });
+            (EventType::CredentialRefused, data)
+        };
+        events::write(tx, tenant, kind, data, row.at).await?;
+    }
     Ok(())
 }
 

@@ -3,13 +3,19 @@
 
 use portolan_model::{
     Timestamp,
+    event::EventType,
     id::{PromptId, ResourceId, SourceId, TenantId},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{StorageError, Store, SystemTx, TenantTx, notification_listener::NotificationListener};
+use crate::{
+    StorageError, Store, SystemTx, TenantTx, events, notification_listener::NotificationListener,
+};
 
 const LOOKS: &str = "portolan_upstream_looks";
+
+/// A server that could not be read so often in a row has failed: one lost look is none (HOOK-1).
+const FAILED: i32 = 2;
 
 /// The stored facts about an upstream server.
 #[derive(Debug, Clone)]
@@ -124,11 +130,13 @@ pub async fn looked(
     next_check_at: Timestamp,
 ) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
-    sqlx::query!(
-        "update upstreams set revision = $3, server_name = $4, server_version = $5, instructions = $6, capabilities = $7, skipped = $8,
+    let before = sqlx::query!(
+        r#"update upstreams u set revision = $3, server_name = $4, server_version = $5, instructions = $6, capabilities = $7, skipped = $8,
                 pending = $9, last_error = null, failures = 0, checked_at = $10,
-                synced_at = case when $9::jsonb is null then $10 else synced_at end, next_check_at = $11
-         where tenant_id = $1 and source_id = $2",
+                synced_at = case when $9::jsonb is null then $10 else u.synced_at end, next_check_at = $11
+           from (select source_id, failures from upstreams where tenant_id = $1 and source_id = $2 for update) b
+           join sources s on s.tenant_id = $1 and s.id = b.source_id
+         where u.tenant_id = $1 and u.source_id = b.source_id returning b.failures, s.name"#,
         tenant,
         source.uuid(),
         said.revision,
@@ -141,8 +149,13 @@ pub async fn looked(
         now,
         next_check_at,
     )
-    .execute(tx.connection())
+    .fetch_optional(tx.connection())
     .await?;
+    if let Some(before) = before.filter(|before| before.failures >= FAILED) {
+        let data = json!({ "source": source, "name": before.name });
+        let tenant = tx.tenant();
+        events::write(tx, tenant, EventType::UpstreamRestored, data, now).await?;
+    }
     Ok(())
 }
 
@@ -154,15 +167,22 @@ pub async fn failed(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
-    sqlx::query!(
-        "update upstreams set last_error = $3, failures = failures + 1, checked_at = $4 where tenant_id = $1 and source_id = $2",
+    let now_failed = sqlx::query!(
+        "update upstreams u set last_error = $3, failures = u.failures + 1, checked_at = $4 from sources s
+          where u.tenant_id = $1 and u.source_id = $2 and s.tenant_id = u.tenant_id and s.id = u.source_id
+         returning u.failures, s.name",
         tenant,
         source.uuid(),
         error,
         now,
     )
-    .execute(tx.connection())
+    .fetch_optional(tx.connection())
     .await?;
+    if let Some(failed) = now_failed.filter(|failed| failed.failures == FAILED) {
+        let data = json!({ "source": source, "name": failed.name, "reason": error });
+        let tenant = tx.tenant();
+        events::write(tx, tenant, EventType::UpstreamFailed, data, now).await?;
+    }
     Ok(())
 }
 

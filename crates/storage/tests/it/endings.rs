@@ -222,6 +222,15 @@ insert into saved_calls (tenant_id, id, server_id, name, method, params, expect,
 insert into tool_calls (tenant_id, at, tool_name, outcome, duration_ms) values ('{t}', now(), 'get', 'ok', 1);
 insert into tenant_limits (tenant_id, name, value, updated_at) values ('{t}', 'tool_calls', 1, now());
 insert into limit_refusals (tenant_id, minute, name, refused) values ('{t}', now(), 'tool_calls', 1);
+insert into events (tenant_id, id, at, type, data) values ('{t}', '{x}', now(), 'server.paused', '{}');
+insert into webhook_endpoints (tenant_id, id, kind, url, event_types, dek_id, sealed, created_at, updated_at)
+  values ('{t}', '{x}', 'standard', 'https://hook.example', '{server.paused}', '{x}', 'sealed', now(), now());
+insert into webhook_deliveries (tenant_id, event_id, endpoint_id, next_at, created_at) values ('{t}', '{x}', '{x}', now(), now());
+insert into webhook_attempts (tenant_id, endpoint_id, event_id, number, at, millis) values ('{t}', '{x}', '{x}', 1, now(), 1);
+insert into alerts (tenant_id, id, rule, subject, severity, text, page, fired_at, last_at, notified_at)
+  values ('{t}', '{x}', 'upstream_down', '{x}', 'info', 'text', '/', now(), now(), now());
+insert into alert_settings (tenant_id, rule, enabled, mail, updated_at) values ('{t}', 'upstream_down', true, true, now());
+insert into alert_reads (tenant_id, user_id, alert_id, read_at) values ('{t}', '{u}', '{x}', now());
 insert into revocations (kind, ref, tenant_id, expires_at, created_at) values ('grant', '{x}', '{t}', now(), now());
 insert into audit_events (id, at, tenant_id, actor_kind, action, target_kind, target_id, outcome)
   values ('{x}', now(), '{t}', 'system', 'thing.done', 'thing', '1', 'ok');

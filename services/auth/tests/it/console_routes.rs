@@ -127,6 +127,8 @@ impl Scene {
             "api-keys" => nothing("key"),
             "access-tokens" => nothing("tok"),
             "apps" => nothing("gr"),
+            "webhooks" => nothing("whk"),
+            "alerts" => nothing("alr"),
             "single-sign-on" => nothing("dom"),
             "tools" => nothing("tol"),
             "prompts" => nothing("prm"),
@@ -203,6 +205,11 @@ fn body(row: &Row) -> Option<Value> {
         }
         (_, "/tools/enabled") => json!({"ids": [], "enabled": true}),
         (_, "/attachments") => json!({"name": "Not a name"}),
+        ("POST", "/webhooks") => {
+            json!({"url": "https://hooks.example/x", "events": ["server.published"]})
+        }
+        (_, "/webhooks/{id}/target") => json!({"url": "https://hooks.example/x"}),
+        (_, "/webhooks/{id}/replay") => json!({"since": "2026-01-01T00:00:00Z"}),
         (_, "/upstreams" | "/upstreams/preview") => json!({"url": "nowhere"}),
         _ => json!({}),
     })
@@ -328,7 +335,9 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
             .replace("{ws}", slug)
             .replace("{id}", &scene.id(&row))
             .replace("{secret}", &format!("sec_{NOTHING}"))
-            .replace("{call}", &format!("cal_{NOTHING}"));
+            .replace("{call}", &format!("cal_{NOTHING}"))
+            .replace("{event}", &format!("evt_{NOTHING}"))
+            .replace("{rule}", "upstream_down");
         for (role, person) in &people {
             let answer = person.call(row.method.clone(), &path, body(&row)).await;
             let code = serde_json::from_str::<Value>(&answer.text)

@@ -5,6 +5,7 @@
 
 mod access_tokens;
 mod account_pages;
+mod alerts;
 mod api_sign_in;
 mod breached;
 mod calls;
@@ -43,3 +44,5 @@ mod statements;
 mod test_service;
 mod verifications;
 mod way_back;
+mod webhook_receivers;
+mod webhooks;

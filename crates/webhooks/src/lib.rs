@@ -1,0 +1,14 @@
+//! Events of a workspace at their receivers (HOOK-1): signed deliveries with retries, alerts, and the
+//! catalogue of events.
+//!
+//! An event is written with the change that it reports ([`portolan_storage::events`]). The
+//! [`worker`] makes deliveries and [`alerts`] of it, sends them through the guarded egress
+//! ([`send`]), and tries again by the [`schedule`].
+
+pub mod alerts;
+pub mod catalogue;
+pub mod message;
+pub mod schedule;
+pub mod secrets;
+pub mod send;
+pub mod worker;

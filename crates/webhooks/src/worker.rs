@@ -1,0 +1,248 @@
+//! The worker: makes deliveries and alerts of the outbox, sends what is due, and looks for keys that
+//! expire. Any number of nodes run it; rows are the locks (HOOK-7).
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use portolan_model::{Timestamp, event::EventType};
+use portolan_site::state::AuthState;
+use portolan_storage::{
+    Reason, StorageError, events,
+    oauth::api_keys,
+    platform::mails::Mail,
+    webhooks::deliveries::{self, AttemptResult, ClaimedDelivery},
+};
+use serde_json::json;
+use time::format_description::well_known::Rfc3339;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    alerts,
+    message::WebhookMessage,
+    secrets::{EndpointPlace, SecretsError},
+    send::{TIMEOUT, WebhookExchange, WebhookSender},
+};
+
+/// Interval between looks at the outbox.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Interval between rounds over standing alerts and expiring keys.
+const ROUND: Duration = Duration::from_secs(60);
+
+/// Deliveries that a node sends at once (HOOK-11).
+const AT_ONCE: usize = 32;
+
+/// Deliveries to one endpoint at once, over all nodes (HOOK-11).
+const PER_ENDPOINT: i64 = 4;
+
+/// Events of one transaction.
+const BATCH: i64 = 100;
+
+/// A stopping process waits so long for answers of receivers.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+
+/// Sends the deliveries of all workspaces.
+#[derive(Debug, Clone)]
+pub struct WebhookWorker {
+    state: AuthState,
+    sender: Arc<WebhookSender>,
+}
+
+impl WebhookWorker {
+    /// A worker with the timeout of production.
+    pub fn new(state: AuthState) -> Self {
+        Self::with_timeout(state, TIMEOUT)
+    }
+
+    /// A worker that waits so long for an answer.
+    pub fn with_timeout(state: AuthState, timeout: Duration) -> Self {
+        let sender = Arc::new(WebhookSender {
+            egress: state.egress.clone(),
+            clock: state.clock.clone(),
+            timeout,
+        });
+        Self { state, sender }
+    }
+
+    /// Runs until `stop`. Answers that are near are waited for; what is cut off goes out again after
+    /// its hold, under the same id.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut rounds = tokio::time::interval(ROUND);
+        rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut sends = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(()) = sends.next(), if !sends.is_empty() => {}
+                _ = rounds.tick() => {
+                    note("webhook_round", self.round().await);
+                    continue;
+                }
+                _ = looks.tick() => note("webhook_spread", self.spread().await),
+            }
+            let room = AT_ONCE.saturating_sub(sends.len());
+            if room == 0 {
+                continue;
+            }
+            match self.claim(room).await {
+                Ok(claimed) => sends.extend(claimed.into_iter().map(|one| self.deliver(one))),
+                Err(error) => note::<()>("webhook_claim", Err(error)),
+            }
+        }
+        let last = async { while sends.next().await.is_some() {} };
+        if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
+            tracing::info!("deliveries of webhooks were cut off; they go out again");
+        }
+    }
+
+    /// Makes deliveries and alerts of all waiting events. Returns how many.
+    pub async fn spread(&self) -> Result<usize, StorageError> {
+        let mut spread = 0;
+        loop {
+            let now = self.state.now();
+            let mut tx = self.state.store.system(Reason::Webhooks).await?;
+            let events = deliveries::spread(&mut tx, BATCH, now).await?;
+            let mut letters = Vec::new();
+            for event in &events {
+                letters.extend(alerts::evaluate(&self.state, &mut tx, event, now).await?);
+            }
+            tx.commit().await?;
+            self.deliver_mail(&letters);
+            spread += events.len();
+            if events.is_empty() {
+                return Ok(spread);
+            }
+        }
+    }
+
+    fn deliver_mail(&self, letters: &[Mail]) {
+        for letter in letters {
+            self.state.mailer.deliver(letter);
+        }
+    }
+
+    /// One round over standing alerts and expiring keys.
+    pub async fn round(&self) -> Result<(), StorageError> {
+        let now = self.state.now();
+        let mut tx = self.state.store.system(Reason::Webhooks).await?;
+        for key in api_keys::expiring(&mut tx, now).await? {
+            let data = json!({
+                "key": key.id, "name": key.name, "days": key.days,
+                "expires_at": key.expires_at.format(&Rfc3339).unwrap_or_default(),
+            });
+            let once = format!("key.expiring {} {}", key.id, key.days);
+            events::write_once(
+                &mut tx,
+                key.tenant,
+                EventType::KeyExpiring,
+                data,
+                &once,
+                now,
+            )
+            .await?;
+        }
+        let letters = alerts::remind(&self.state, &mut tx, now).await?;
+        let (waiting, oldest) = deliveries::backlog(&mut tx, now).await?;
+        tx.commit().await?;
+        self.deliver_mail(&letters);
+        #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+        metrics::gauge!("webhook_deliveries_waiting").set(waiting as f64);
+        let age = oldest.map_or(0.0, |oldest| (now - oldest).as_seconds_f64());
+        metrics::gauge!("webhook_deliveries_oldest_seconds").set(age.max(0.0));
+        Ok(())
+    }
+
+    /// Claims what is due, sends it, and waits for the answers. Returns how many.
+    pub async fn deliver_due(&self) -> Result<usize, StorageError> {
+        let claimed = self.claim(AT_ONCE).await?;
+        let count = claimed.len();
+        let mut sends: FuturesUnordered<_> =
+            claimed.into_iter().map(|one| self.deliver(one)).collect();
+        while sends.next().await.is_some() {}
+        Ok(count)
+    }
+
+    async fn claim(&self, room: usize) -> Result<Vec<ClaimedDelivery>, StorageError> {
+        let room = i64::try_from(room).unwrap_or(i64::MAX);
+        let mut tx = self.state.store.system(Reason::Webhooks).await?;
+        let claimed = deliveries::claim(&mut tx, room, PER_ENDPOINT, self.state.now()).await?;
+        tx.commit().await?;
+        Ok(claimed)
+    }
+
+    async fn deliver(&self, claimed: ClaimedDelivery) {
+        let exchange = match self.exchange(&claimed).await {
+            Ok(exchange) => exchange,
+            Err(error) => self.unsent(&error),
+        };
+        let now = self.state.now();
+        let after = exchange.after(claimed.tries, now);
+        let outcome = if exchange.is_accepted() {
+            "delivered"
+        } else {
+            "failed"
+        };
+        metrics::counter!("webhook_attempts_total", "outcome" => outcome).increment(1);
+        let reported = async {
+            let mut tx = self.state.store.system(Reason::Webhooks).await?;
+            deliveries::report(&mut tx, &claimed, &exchange.result, after, now).await?;
+            tx.commit().await
+        };
+        if let Err(error) = reported.await {
+            // The hold ends, and the delivery goes out again.
+            tracing::warn!(
+                event.id = %claimed.event.id,
+                error = &error as &dyn std::error::Error,
+                "the result of a delivery could not be recorded"
+            );
+        }
+    }
+
+    async fn exchange(&self, claimed: &ClaimedDelivery) -> Result<WebhookExchange, SecretsError> {
+        let now = self.state.now();
+        let place = EndpointPlace {
+            tenant: claimed.event.tenant,
+            endpoint: claimed.endpoint,
+        };
+        let secrets = place.open(&self.state.keys, &claimed.secrets, now)?;
+        let message = WebhookMessage::of(&claimed.event, claimed.form);
+        let signing = secrets.signing(claimed.previous_secret_until, now);
+        let headers = message.headers(&secrets.headers, &signing, now);
+        Ok(self.sender.post(&secrets.url, headers, message.body).await)
+    }
+
+    fn unsent(&self, error: &SecretsError) -> WebhookExchange {
+        tracing::error!(
+            error = error as &dyn std::error::Error,
+            "a webhook could not be sent"
+        );
+        WebhookExchange {
+            result: AttemptResult {
+                at: self.state.now(),
+                millis: 0,
+                status: None,
+                fault: Some("The secrets of this endpoint do not open.".to_owned()),
+                response_head: None,
+            },
+            retry_after: None,
+        }
+    }
+}
+
+/// The readiness probe reports a database that is away: the log needs no line a second.
+fn note<T>(what: &'static str, outcome: Result<T, StorageError>) {
+    if let Err(error) = outcome {
+        tracing::debug!(
+            what,
+            error = &error as &dyn std::error::Error,
+            "webhooks wait for the database"
+        );
+    }
+}
+
+/// The time from which a rotated secret signs no longer (HOOK-6).
+pub fn previous_secret_until(now: Timestamp) -> Timestamp {
+    now + time::Duration::DAY
+}

@@ -1,0 +1,47 @@
+import { infiniteQueryOptions, queryOptions, useQuery } from '@tanstack/react-query';
+import { answer, api, type Schemas } from './http';
+import { key, useChange } from './nouns';
+
+export type Alert = Schemas['Alert'];
+export type AlertRule = Schemas['AlertRuleView'];
+export type AlertRuleChange = Schemas['AlertRuleChange'];
+
+const firstPage = (ws: string, cursor?: string) =>
+  answer(api.GET('/api/v1/workspaces/{ws}/alerts', { params: { path: { ws }, query: { cursor } } }));
+
+/** The newest alerts and the number of unread ones, for the bell. */
+export const useBell = (ws: string) =>
+  useQuery({
+    queryKey: key(ws, 'alerts', 'bell'),
+    queryFn: () => firstPage(ws),
+    refetchInterval: 30_000,
+  });
+
+export const alertsQuery = (ws: string) =>
+  infiniteQueryOptions({
+    queryKey: key(ws, 'alerts', 'list'),
+    queryFn: ({ pageParam }) => firstPage(ws, pageParam),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+
+export const alertRulesQuery = (ws: string) =>
+  queryOptions({
+    queryKey: key(ws, 'alerts', 'rules'),
+    queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/alert-rules', { params: { path: { ws } } })),
+  });
+
+export const useReadAlert = (ws: string) =>
+  useChange(ws, 'alerts', (id: string) =>
+    answer(api.POST('/api/v1/workspaces/{ws}/alerts/{id}/read', { params: { path: { ws, id } } })),
+  );
+
+export const useReadAllAlerts = (ws: string) =>
+  useChange(ws, 'alerts', () =>
+    answer(api.POST('/api/v1/workspaces/{ws}/alerts/read', { params: { path: { ws } } })),
+  );
+
+export const useChangeRule = (ws: string) =>
+  useChange(ws, 'alerts', ({ rule, ...body }: { rule: string } & AlertRuleChange) =>
+    answer(api.PATCH('/api/v1/workspaces/{ws}/alert-rules/{rule}', { params: { path: { ws, rule } }, body })),
+  );

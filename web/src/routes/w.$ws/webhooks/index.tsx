@@ -1,0 +1,121 @@
+import { Button } from '@mantine/core';
+import { IconPlus, IconWebhook } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { createFileRoute, Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { type Webhook, webhooksQuery } from '../../../api/webhooks';
+import { Tag } from '../../../components/badges';
+import { Empty, Loaded, Page, Panel } from '../../../components/page';
+import { Restricted } from '../../../components/restricted';
+import { SecretDialog, type Shown } from '../../../components/secret';
+import { cell, Table } from '../../../components/table';
+import { useSession } from '../../../session';
+import { NewWebhookDialog } from './-new-webhook';
+import { WebhookStatus } from './-webhook-status';
+
+export const Route = createFileRoute('/w/$ws/webhooks/')({
+  component: () => (
+    <Restricted needs="administer" title="Webhooks">
+      <WebhooksPage />
+    </Restricted>
+  ),
+});
+
+function WebhooksPage() {
+  const { workspace } = useSession();
+  const ws = workspace.slug;
+  const navigate = useNavigate();
+  const webhooks = useQuery(webhooksQuery(ws));
+  const [making, setMaking] = useState(false);
+  const [made, setMade] = useState<{ id: string; shown: Shown }>();
+  const open = (id: string) => void navigate({ to: '/w/$ws/webhooks/$id', params: { ws, id } });
+  return (
+    <Page
+      title="Webhooks"
+      help="webhooks"
+      lede="Events of the workspace, sent to your own HTTP endpoints and to Slack."
+      actions={
+        <Button leftSection={<IconPlus size={17} />} onClick={() => setMaking(true)}>
+          Add endpoint
+        </Button>
+      }
+    >
+      <Panel flush>
+        <Loaded query={webhooks}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <Empty
+                icon={<IconWebhook size={24} />}
+                title="No endpoints yet"
+                actions={<Button onClick={() => setMaking(true)}>Add endpoint</Button>}
+              >
+                An endpoint receives each event that you choose, signed, within seconds of the change.
+              </Empty>
+            ) : (
+              <WebhookTable ws={ws} items={items} />
+            )
+          }
+        </Loaded>
+      </Panel>
+      <NewWebhookDialog
+        ws={ws}
+        opened={making}
+        close={() => setMaking(false)}
+        made={({ endpoint, secret }) => {
+          setMaking(false);
+          if (!secret) open(endpoint.id);
+          else
+            setMade({
+              id: endpoint.id,
+              shown: {
+                title: 'Endpoint added',
+                values: [{ label: 'Signing secret', value: secret }],
+                kept: 'It is encrypted at rest and can’t be viewed again. Rotate it if it is lost.',
+              },
+            });
+        }}
+      />
+      <SecretDialog
+        shown={made?.shown}
+        close={() => {
+          if (made) open(made.id);
+          setMade(undefined);
+        }}
+      />
+    </Page>
+  );
+}
+
+function WebhookTable({ ws, items }: { ws: string; items: Webhook[] }) {
+  return (
+    <Table
+      label="Webhook endpoints"
+      head={
+        <>
+          <th>Endpoint</th>
+          <th>Events</th>
+          <th>State</th>
+        </>
+      }
+    >
+      {items.map((webhook) => (
+        <tr key={webhook.id}>
+          <td data-wide data-grow>
+            <Link to="/w/$ws/webhooks/$id" params={{ ws, id: webhook.id }} className={cell.main}>
+              {webhook.url}
+            </Link>
+            <div className={cell.sub}>
+              {webhook.format === 'slack' && <Tag>Slack</Tag>} {webhook.description}
+            </div>
+          </td>
+          <td data-label="Events" title={webhook.events.join(', ')}>
+            {webhook.events.length === 1 ? webhook.events[0] : `${webhook.events.length} types`}
+          </td>
+          <td data-label="State">
+            <WebhookStatus webhook={webhook} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
