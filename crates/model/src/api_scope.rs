@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// One permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ApiScope {
-    /// Read the workspace, its limits and its overview.
+    /// Read the workspace, limits, overview, webhooks and alert rules.
     #[serde(rename = "workspace:read")]
     WorkspaceRead,
-    /// Change the name, the limits and the default server.
+    /// Change the name, limits, the default server, webhooks and alert rules.
     #[serde(rename = "workspace:write")]
     WorkspaceWrite,
     /// Read sources, tools, prompts, resources and servers.
@@ -22,13 +22,13 @@ pub enum ApiScope {
     /// Set and remove credentials, sign-ins and addresses of sources.
     #[serde(rename = "credentials:write")]
     CredentialsWrite,
-    /// Read members, invitations, keys, accounts of programs and AI clients.
+    /// Read members, invitations, keys, accounts of programs, AI clients and sessions.
     #[serde(rename = "access:read")]
     AccessRead,
-    /// Take access away: revoke keys, end apps, block clients.
+    /// Take access away: revoke keys, end apps, block clients, end sessions.
     #[serde(rename = "access:write")]
     AccessWrite,
-    /// Read the call log and connection diagnostics.
+    /// Read the call log, insights and connection diagnostics.
     #[serde(rename = "calls:read")]
     CallsRead,
     /// Call tools.
@@ -73,18 +73,24 @@ impl ApiScope {
     /// The permission as one sentence.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::WorkspaceRead => "Read the workspace, its limits and its overview.",
-            Self::WorkspaceWrite => "Change the name, the limits and the default server.",
+            Self::WorkspaceRead => {
+                "Read the workspace, limits, overview, webhooks and alert rules."
+            }
+            Self::WorkspaceWrite => {
+                "Change the name, limits, the default server, webhooks and alert rules."
+            }
             Self::RegistryRead => "Read sources, tools, prompts, resources and servers.",
             Self::RegistryWrite => "Change sources, tools, prompts, resources and servers.",
             Self::CredentialsWrite => {
                 "Set and remove credentials, sign-ins and addresses of sources."
             }
             Self::AccessRead => {
-                "Read members, invitations, keys, accounts of programs and AI clients."
+                "Read members, invitations, keys, accounts of programs, AI clients and sessions."
             }
-            Self::AccessWrite => "Take access away: revoke keys, disconnect apps, block clients.",
-            Self::CallsRead => "Read the call log and connection diagnostics.",
+            Self::AccessWrite => {
+                "Take access away: revoke keys, disconnect apps, block clients, end sessions."
+            }
+            Self::CallsRead => "Read the call log, insights and connection diagnostics.",
             Self::ToolsCall => "Call tools.",
             Self::AuditRead => "Read the audit log.",
         }

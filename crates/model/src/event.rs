@@ -273,6 +273,7 @@ pub fn of_audit(entry: &Event) -> Option<(EventType, Value)> {
 fn actor_word(actor: Actor) -> String {
     match actor {
         Actor::User(user) => user.to_string(),
+        Actor::Token(token) => token.to_string(),
         Actor::Anonymous => "anonymous".to_owned(),
         Actor::System => "system".to_owned(),
         Actor::Operator => "operator".to_owned(),

@@ -64,6 +64,8 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/single-sign-on", Some(AccessRead), None),
     ("/security", Some(AccessRead), None),
     ("/webhooks", Some(WorkspaceRead), Some(WorkspaceWrite)),
+    ("/event-types", Some(WorkspaceRead), None),
+    ("/alert-rules", Some(WorkspaceRead), Some(WorkspaceWrite)),
     // An alert is read by a person.
     ("/alerts", None, None),
     // People alone make and end tokens, and delete and restore workspaces (API-6).

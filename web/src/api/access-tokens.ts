@@ -9,14 +9,14 @@ export type NewWorkspaceToken = Schemas['NewWorkspaceToken'];
 
 /** The scopes of tokens with what each permits, in the order of the API's document. */
 export const scopes: Record<ApiScope, string> = {
-  'workspace:read': 'Read the workspace, its limits and its overview',
-  'workspace:write': 'Change the name, the limits and the default server',
+  'workspace:read': 'Read the workspace, limits, overview, webhooks and alert rules',
+  'workspace:write': 'Change the name, limits, the default server, webhooks and alert rules',
   'registry:read': 'Read sources, tools, prompts, resources and servers',
   'registry:write': 'Change sources, tools, prompts, resources and servers',
   'credentials:write': 'Set credentials, sign-ins and addresses of sources',
-  'access:read': 'Read members, invitations, keys and AI clients',
-  'access:write': 'Take access away: revoke keys, disconnect apps, block clients',
-  'calls:read': 'Read the call log and connection diagnostics',
+  'access:read': 'Read members, invitations, keys, AI clients and sessions',
+  'access:write': 'Take access away: revoke keys, disconnect apps, block clients, end sessions',
+  'calls:read': 'Read the call log, insights and connection diagnostics',
   'tools:call': 'Call tools',
   'audit:read': 'Read the audit log',
 };
