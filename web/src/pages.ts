@@ -1,8 +1,8 @@
 import {
   IconActivity,
   IconAnchor,
-  IconBroadcast,
   IconBell,
+  IconBroadcast,
   IconBuilding,
   IconChartBar,
   IconCompass,

@@ -15,8 +15,10 @@ import { Route as AccountAccessTokensRouteImport } from './routes/account/access
 import { Route as DocsIndexRouteImport } from './routes/docs/index';
 import { Route as DocsSplatRouteImport } from './routes/docs/$';
 import { Route as DocsApiRouteImport } from './routes/docs/api';
+import { Route as PlaygroundCallbackRouteImport } from './routes/playground/callback';
 import { Route as WWsRouteRouteImport } from './routes/w.$ws/route';
 import { Route as WWsIndexRouteImport } from './routes/w.$ws/index';
+import { Route as WWsAlertsRouteImport } from './routes/w.$ws/alerts';
 import { Route as WWsAppsRouteImport } from './routes/w.$ws/apps';
 import { Route as WWsAuditRouteImport } from './routes/w.$ws/audit';
 import { Route as WWsConnectsRouteImport } from './routes/w.$ws/connects';
@@ -24,6 +26,7 @@ import { Route as WWsInsightsRouteImport } from './routes/w.$ws/insights';
 import { Route as WWsLimitsRouteImport } from './routes/w.$ws/limits';
 import { Route as WWsMembersRouteImport } from './routes/w.$ws/members';
 import { Route as WWsSecurityRouteImport } from './routes/w.$ws/security';
+import { Route as WWsSessionsRouteImport } from './routes/w.$ws/sessions';
 import { Route as WWsSettingsRouteImport } from './routes/w.$ws/settings';
 import { Route as WWsSingleSignOnRouteImport } from './routes/w.$ws/single-sign-on';
 import { Route as WWsTrashRouteImport } from './routes/w.$ws/trash';
@@ -45,7 +48,10 @@ import { Route as WWsSourcesImportRouteImport } from './routes/w.$ws/sources/imp
 import { Route as WWsSourcesNewRouteImport } from './routes/w.$ws/sources/new';
 import { Route as WWsSourcesUpstreamRouteImport } from './routes/w.$ws/sources/upstream';
 import { Route as WWsToolsIndexRouteImport } from './routes/w.$ws/tools/index';
+import { Route as WWsWebhooksIndexRouteImport } from './routes/w.$ws/webhooks/index';
+import { Route as WWsWebhooksIdRouteImport } from './routes/w.$ws/webhooks/$id';
 import { Route as WWsServersIdIndexRouteImport } from './routes/w.$ws/servers/$id/index';
+import { Route as WWsServersIdPlaygroundRouteImport } from './routes/w.$ws/servers/$id/playground';
 import { Route as WWsSourcesIdIndexRouteImport } from './routes/w.$ws/sources/$id/index';
 import { Route as WWsSourcesIdReimportRouteImport } from './routes/w.$ws/sources/$id/reimport';
 import { Route as WWsToolsIdIndexRouteImport } from './routes/w.$ws/tools/$id/index';
@@ -82,6 +88,11 @@ const DocsApiRoute = DocsApiRouteImport.update({
   path: '/api',
   getParentRoute: () => DocsRouteRoute,
 } as any);
+const PlaygroundCallbackRoute = PlaygroundCallbackRouteImport.update({
+  id: '/playground/callback',
+  path: '/playground/callback',
+  getParentRoute: () => rootRouteImport,
+} as any);
 const WWsRouteRoute = WWsRouteRouteImport.update({
   id: '/w/$ws',
   path: '/w/$ws',
@@ -90,6 +101,11 @@ const WWsRouteRoute = WWsRouteRouteImport.update({
 const WWsIndexRoute = WWsIndexRouteImport.update({
   id: '/',
   path: '/',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsAlertsRoute = WWsAlertsRouteImport.update({
+  id: '/alerts',
+  path: '/alerts',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsAppsRoute = WWsAppsRouteImport.update({
@@ -125,6 +141,11 @@ const WWsMembersRoute = WWsMembersRouteImport.update({
 const WWsSecurityRoute = WWsSecurityRouteImport.update({
   id: '/security',
   path: '/security',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsSessionsRoute = WWsSessionsRouteImport.update({
+  id: '/sessions',
+  path: '/sessions',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsSettingsRoute = WWsSettingsRouteImport.update({
@@ -232,9 +253,24 @@ const WWsToolsIndexRoute = WWsToolsIndexRouteImport.update({
   path: '/tools/',
   getParentRoute: () => WWsRouteRoute,
 } as any);
+const WWsWebhooksIndexRoute = WWsWebhooksIndexRouteImport.update({
+  id: '/webhooks/',
+  path: '/webhooks/',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsWebhooksIdRoute = WWsWebhooksIdRouteImport.update({
+  id: '/webhooks/$id',
+  path: '/webhooks/$id',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
 const WWsServersIdIndexRoute = WWsServersIdIndexRouteImport.update({
   id: '/servers/$id/',
   path: '/servers/$id/',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsServersIdPlaygroundRoute = WWsServersIdPlaygroundRouteImport.update({
+  id: '/servers/$id/playground',
+  path: '/servers/$id/playground',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsSourcesIdIndexRoute = WWsSourcesIdIndexRouteImport.update({
@@ -270,7 +306,9 @@ export interface FileRoutesByFullPath {
   '/account/access-tokens': typeof AccountAccessTokensRoute;
   '/docs/$': typeof DocsSplatRoute;
   '/docs/api': typeof DocsApiRoute;
+  '/playground/callback': typeof PlaygroundCallbackRoute;
   '/docs/': typeof DocsIndexRoute;
+  '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
@@ -278,6 +316,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
+  '/w/$ws/sessions': typeof WWsSessionsRoute;
   '/w/$ws/settings': typeof WWsSettingsRoute;
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
@@ -292,6 +331,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/webhooks/$id': typeof WWsWebhooksIdRoute;
   '/w/$ws/calls/': typeof WWsCallsIndexRoute;
   '/w/$ws/clients/': typeof WWsClientsIndexRoute;
   '/w/$ws/keys/': typeof WWsKeysIndexRoute;
@@ -300,6 +340,8 @@ export interface FileRoutesByFullPath {
   '/w/$ws/servers/': typeof WWsServersIndexRoute;
   '/w/$ws/sources/': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools/': typeof WWsToolsIndexRoute;
+  '/w/$ws/webhooks/': typeof WWsWebhooksIndexRoute;
+  '/w/$ws/servers/$id/playground': typeof WWsServersIdPlaygroundRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id/': typeof WWsServersIdIndexRoute;
@@ -312,7 +354,9 @@ export interface FileRoutesByTo {
   '/account/access-tokens': typeof AccountAccessTokensRoute;
   '/docs/$': typeof DocsSplatRoute;
   '/docs/api': typeof DocsApiRoute;
+  '/playground/callback': typeof PlaygroundCallbackRoute;
   '/docs': typeof DocsIndexRoute;
+  '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
@@ -320,6 +364,7 @@ export interface FileRoutesByTo {
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
+  '/w/$ws/sessions': typeof WWsSessionsRoute;
   '/w/$ws/settings': typeof WWsSettingsRoute;
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
@@ -334,6 +379,7 @@ export interface FileRoutesByTo {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/webhooks/$id': typeof WWsWebhooksIdRoute;
   '/w/$ws/calls': typeof WWsCallsIndexRoute;
   '/w/$ws/clients': typeof WWsClientsIndexRoute;
   '/w/$ws/keys': typeof WWsKeysIndexRoute;
@@ -342,6 +388,8 @@ export interface FileRoutesByTo {
   '/w/$ws/servers': typeof WWsServersIndexRoute;
   '/w/$ws/sources': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools': typeof WWsToolsIndexRoute;
+  '/w/$ws/webhooks': typeof WWsWebhooksIndexRoute;
+  '/w/$ws/servers/$id/playground': typeof WWsServersIdPlaygroundRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id': typeof WWsServersIdIndexRoute;
@@ -357,7 +405,9 @@ export interface FileRoutesById {
   '/account/access-tokens': typeof AccountAccessTokensRoute;
   '/docs/$': typeof DocsSplatRoute;
   '/docs/api': typeof DocsApiRoute;
+  '/playground/callback': typeof PlaygroundCallbackRoute;
   '/docs/': typeof DocsIndexRoute;
+  '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
@@ -365,6 +415,7 @@ export interface FileRoutesById {
   '/w/$ws/limits': typeof WWsLimitsRoute;
   '/w/$ws/members': typeof WWsMembersRoute;
   '/w/$ws/security': typeof WWsSecurityRoute;
+  '/w/$ws/sessions': typeof WWsSessionsRoute;
   '/w/$ws/settings': typeof WWsSettingsRoute;
   '/w/$ws/single-sign-on': typeof WWsSingleSignOnRoute;
   '/w/$ws/trash': typeof WWsTrashRoute;
@@ -379,6 +430,7 @@ export interface FileRoutesById {
   '/w/$ws/sources/import': typeof WWsSourcesImportRoute;
   '/w/$ws/sources/new': typeof WWsSourcesNewRoute;
   '/w/$ws/sources/upstream': typeof WWsSourcesUpstreamRoute;
+  '/w/$ws/webhooks/$id': typeof WWsWebhooksIdRoute;
   '/w/$ws/calls/': typeof WWsCallsIndexRoute;
   '/w/$ws/clients/': typeof WWsClientsIndexRoute;
   '/w/$ws/keys/': typeof WWsKeysIndexRoute;
@@ -387,6 +439,8 @@ export interface FileRoutesById {
   '/w/$ws/servers/': typeof WWsServersIndexRoute;
   '/w/$ws/sources/': typeof WWsSourcesIndexRoute;
   '/w/$ws/tools/': typeof WWsToolsIndexRoute;
+  '/w/$ws/webhooks/': typeof WWsWebhooksIndexRoute;
+  '/w/$ws/servers/$id/playground': typeof WWsServersIdPlaygroundRoute;
   '/w/$ws/sources/$id/reimport': typeof WWsSourcesIdReimportRoute;
   '/w/$ws/tools/$id/edit': typeof WWsToolsIdEditRoute;
   '/w/$ws/servers/$id/': typeof WWsServersIdIndexRoute;
@@ -403,7 +457,9 @@ export interface FileRouteTypes {
     | '/account/access-tokens'
     | '/docs/$'
     | '/docs/api'
+    | '/playground/callback'
     | '/docs/'
+    | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/connects'
@@ -411,6 +467,7 @@ export interface FileRouteTypes {
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
+    | '/w/$ws/sessions'
     | '/w/$ws/settings'
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
@@ -425,6 +482,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/webhooks/$id'
     | '/w/$ws/calls/'
     | '/w/$ws/clients/'
     | '/w/$ws/keys/'
@@ -433,6 +491,8 @@ export interface FileRouteTypes {
     | '/w/$ws/servers/'
     | '/w/$ws/sources/'
     | '/w/$ws/tools/'
+    | '/w/$ws/webhooks/'
+    | '/w/$ws/servers/$id/playground'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id/'
@@ -445,7 +505,9 @@ export interface FileRouteTypes {
     | '/account/access-tokens'
     | '/docs/$'
     | '/docs/api'
+    | '/playground/callback'
     | '/docs'
+    | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/connects'
@@ -453,6 +515,7 @@ export interface FileRouteTypes {
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
+    | '/w/$ws/sessions'
     | '/w/$ws/settings'
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
@@ -467,6 +530,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/webhooks/$id'
     | '/w/$ws/calls'
     | '/w/$ws/clients'
     | '/w/$ws/keys'
@@ -475,6 +539,8 @@ export interface FileRouteTypes {
     | '/w/$ws/servers'
     | '/w/$ws/sources'
     | '/w/$ws/tools'
+    | '/w/$ws/webhooks'
+    | '/w/$ws/servers/$id/playground'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id'
@@ -489,7 +555,9 @@ export interface FileRouteTypes {
     | '/account/access-tokens'
     | '/docs/$'
     | '/docs/api'
+    | '/playground/callback'
     | '/docs/'
+    | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
     | '/w/$ws/connects'
@@ -497,6 +565,7 @@ export interface FileRouteTypes {
     | '/w/$ws/limits'
     | '/w/$ws/members'
     | '/w/$ws/security'
+    | '/w/$ws/sessions'
     | '/w/$ws/settings'
     | '/w/$ws/single-sign-on'
     | '/w/$ws/trash'
@@ -511,6 +580,7 @@ export interface FileRouteTypes {
     | '/w/$ws/sources/import'
     | '/w/$ws/sources/new'
     | '/w/$ws/sources/upstream'
+    | '/w/$ws/webhooks/$id'
     | '/w/$ws/calls/'
     | '/w/$ws/clients/'
     | '/w/$ws/keys/'
@@ -519,6 +589,8 @@ export interface FileRouteTypes {
     | '/w/$ws/servers/'
     | '/w/$ws/sources/'
     | '/w/$ws/tools/'
+    | '/w/$ws/webhooks/'
+    | '/w/$ws/servers/$id/playground'
     | '/w/$ws/sources/$id/reimport'
     | '/w/$ws/tools/$id/edit'
     | '/w/$ws/servers/$id/'
@@ -532,6 +604,7 @@ export interface RootRouteChildren {
   DocsRouteRoute: typeof DocsRouteRouteWithChildren;
   WWsRouteRoute: typeof WWsRouteRouteWithChildren;
   AccountAccessTokensRoute: typeof AccountAccessTokensRoute;
+  PlaygroundCallbackRoute: typeof PlaygroundCallbackRoute;
 }
 
 declare module '@tanstack/react-router' {
@@ -578,6 +651,13 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof DocsApiRouteImport;
       parentRoute: typeof DocsRouteRoute;
     };
+    '/playground/callback': {
+      id: '/playground/callback';
+      path: '/playground/callback';
+      fullPath: '/playground/callback';
+      preLoaderRoute: typeof PlaygroundCallbackRouteImport;
+      parentRoute: typeof rootRouteImport;
+    };
     '/w/$ws': {
       id: '/w/$ws';
       path: '/w/$ws';
@@ -590,6 +670,13 @@ declare module '@tanstack/react-router' {
       path: '/';
       fullPath: '/w/$ws/';
       preLoaderRoute: typeof WWsIndexRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/alerts': {
+      id: '/w/$ws/alerts';
+      path: '/alerts';
+      fullPath: '/w/$ws/alerts';
+      preLoaderRoute: typeof WWsAlertsRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/apps': {
@@ -639,6 +726,13 @@ declare module '@tanstack/react-router' {
       path: '/security';
       fullPath: '/w/$ws/security';
       preLoaderRoute: typeof WWsSecurityRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/sessions': {
+      id: '/w/$ws/sessions';
+      path: '/sessions';
+      fullPath: '/w/$ws/sessions';
+      preLoaderRoute: typeof WWsSessionsRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/settings': {
@@ -788,11 +882,32 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof WWsToolsIndexRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
+    '/w/$ws/webhooks/': {
+      id: '/w/$ws/webhooks/';
+      path: '/webhooks';
+      fullPath: '/w/$ws/webhooks/';
+      preLoaderRoute: typeof WWsWebhooksIndexRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/webhooks/$id': {
+      id: '/w/$ws/webhooks/$id';
+      path: '/webhooks/$id';
+      fullPath: '/w/$ws/webhooks/$id';
+      preLoaderRoute: typeof WWsWebhooksIdRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
     '/w/$ws/servers/$id/': {
       id: '/w/$ws/servers/$id/';
       path: '/servers/$id';
       fullPath: '/w/$ws/servers/$id/';
       preLoaderRoute: typeof WWsServersIdIndexRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/servers/$id/playground': {
+      id: '/w/$ws/servers/$id/playground';
+      path: '/servers/$id/playground';
+      fullPath: '/w/$ws/servers/$id/playground';
+      preLoaderRoute: typeof WWsServersIdPlaygroundRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/sources/$id/': {
@@ -850,6 +965,7 @@ const DocsRouteRouteWithChildren = DocsRouteRoute._addFileChildren(
 );
 
 interface WWsRouteRouteChildren {
+  WWsAlertsRoute: typeof WWsAlertsRoute;
   WWsAppsRoute: typeof WWsAppsRoute;
   WWsAuditRoute: typeof WWsAuditRoute;
   WWsConnectsRoute: typeof WWsConnectsRoute;
@@ -857,6 +973,7 @@ interface WWsRouteRouteChildren {
   WWsLimitsRoute: typeof WWsLimitsRoute;
   WWsMembersRoute: typeof WWsMembersRoute;
   WWsSecurityRoute: typeof WWsSecurityRoute;
+  WWsSessionsRoute: typeof WWsSessionsRoute;
   WWsSettingsRoute: typeof WWsSettingsRoute;
   WWsSingleSignOnRoute: typeof WWsSingleSignOnRoute;
   WWsTrashRoute: typeof WWsTrashRoute;
@@ -871,6 +988,7 @@ interface WWsRouteRouteChildren {
   WWsSourcesImportRoute: typeof WWsSourcesImportRoute;
   WWsSourcesNewRoute: typeof WWsSourcesNewRoute;
   WWsSourcesUpstreamRoute: typeof WWsSourcesUpstreamRoute;
+  WWsWebhooksIdRoute: typeof WWsWebhooksIdRoute;
   WWsCallsIndexRoute: typeof WWsCallsIndexRoute;
   WWsClientsIndexRoute: typeof WWsClientsIndexRoute;
   WWsKeysIndexRoute: typeof WWsKeysIndexRoute;
@@ -879,6 +997,8 @@ interface WWsRouteRouteChildren {
   WWsServersIndexRoute: typeof WWsServersIndexRoute;
   WWsSourcesIndexRoute: typeof WWsSourcesIndexRoute;
   WWsToolsIndexRoute: typeof WWsToolsIndexRoute;
+  WWsWebhooksIndexRoute: typeof WWsWebhooksIndexRoute;
+  WWsServersIdPlaygroundRoute: typeof WWsServersIdPlaygroundRoute;
   WWsSourcesIdReimportRoute: typeof WWsSourcesIdReimportRoute;
   WWsToolsIdEditRoute: typeof WWsToolsIdEditRoute;
   WWsServersIdIndexRoute: typeof WWsServersIdIndexRoute;
@@ -888,6 +1008,7 @@ interface WWsRouteRouteChildren {
 }
 
 const WWsRouteRouteChildren: WWsRouteRouteChildren = {
+  WWsAlertsRoute: WWsAlertsRoute,
   WWsAppsRoute: WWsAppsRoute,
   WWsAuditRoute: WWsAuditRoute,
   WWsConnectsRoute: WWsConnectsRoute,
@@ -895,6 +1016,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsLimitsRoute: WWsLimitsRoute,
   WWsMembersRoute: WWsMembersRoute,
   WWsSecurityRoute: WWsSecurityRoute,
+  WWsSessionsRoute: WWsSessionsRoute,
   WWsSettingsRoute: WWsSettingsRoute,
   WWsSingleSignOnRoute: WWsSingleSignOnRoute,
   WWsTrashRoute: WWsTrashRoute,
@@ -909,6 +1031,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsSourcesImportRoute: WWsSourcesImportRoute,
   WWsSourcesNewRoute: WWsSourcesNewRoute,
   WWsSourcesUpstreamRoute: WWsSourcesUpstreamRoute,
+  WWsWebhooksIdRoute: WWsWebhooksIdRoute,
   WWsCallsIndexRoute: WWsCallsIndexRoute,
   WWsClientsIndexRoute: WWsClientsIndexRoute,
   WWsKeysIndexRoute: WWsKeysIndexRoute,
@@ -917,6 +1040,8 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsServersIndexRoute: WWsServersIndexRoute,
   WWsSourcesIndexRoute: WWsSourcesIndexRoute,
   WWsToolsIndexRoute: WWsToolsIndexRoute,
+  WWsWebhooksIndexRoute: WWsWebhooksIndexRoute,
+  WWsServersIdPlaygroundRoute: WWsServersIdPlaygroundRoute,
   WWsSourcesIdReimportRoute: WWsSourcesIdReimportRoute,
   WWsToolsIdEditRoute: WWsToolsIdEditRoute,
   WWsServersIdIndexRoute: WWsServersIdIndexRoute,
@@ -934,6 +1059,7 @@ const rootRouteChildren: RootRouteChildren = {
   DocsRouteRoute: DocsRouteRouteWithChildren,
   WWsRouteRoute: WWsRouteRouteWithChildren,
   AccountAccessTokensRoute: AccountAccessTokensRoute,
+  PlaygroundCallbackRoute: PlaygroundCallbackRoute,
 };
 export const routeTree = rootRouteImport
   ._addFileChildren(rootRouteChildren)

@@ -155,6 +155,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/alert-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The built-in rules with the settings of the workspace. */
+        get: operations["list_alert_rules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/alert-rules/{rule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Switches a rule, its mail, or mutes it for a time. */
+        patch: operations["change_alert_rule"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The alerts of the workspace, the newest first, with the number of those that the person has not
+         *     read. For admins and owners.
+         */
+        get: operations["list_alerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/alerts/{id}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Marks one alert as read by the person. */
+        post: operations["read_alert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/alerts/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Marks every alert as read by the person. */
+        post: operations["read_all_alerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/api-keys": {
         parameters: {
             query?: never;
@@ -461,6 +549,23 @@ export interface paths {
         get?: never;
         /** Sets the default server: the target of the workspace's own URL while that server is published. */
         put: operations["choose_default_server"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The types of events that an endpoint can subscribe to. */
+        get: operations["list_event_types"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -1050,6 +1155,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/servers/{id}/saved-calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The saved calls of a server, by name. */
+        get: operations["list_saved_calls"];
+        put?: never;
+        /** Saves a call. */
+        post: operations["save_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/saved-calls/{call}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replaces a saved call. */
+        put: operations["change_saved_call"];
+        post?: never;
+        /** Deletes a saved call. */
+        delete: operations["delete_saved_call"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/servers/{id}/tools": {
         parameters: {
             query?: never;
@@ -1178,6 +1319,60 @@ export interface paths {
          *     it gets new ones.
          */
         delete: operations["revoke_account_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The sessions of a workspace, the last used first: all of them for admins and owners, otherwise
+         *     the person's own.
+         */
+        get: operations["list_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends a session on every node: its client gets 404, and its streams and calls end. */
+        delete: operations["end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sessions/{id}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened in a session, the oldest first. */
+        get: operations["show_session_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1724,6 +1919,208 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The endpoints of the workspace, the oldest first. For admins and owners. */
+        get: operations["list_webhooks"];
+        put?: never;
+        /**
+         * Creates an endpoint. It must answer a signed `endpoint.verify` with 2xx before it is kept. Requires
+         *     a recent sign-in: events of the workspace go to its address from then on.
+         */
+        post: operations["create_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One endpoint. */
+        get: operations["show_webhook"];
+        put?: never;
+        post?: never;
+        /** Deletes an endpoint with the log of its deliveries. */
+        delete: operations["delete_webhook"];
+        options?: never;
+        head?: never;
+        /** Changes the note or the events of an endpoint. */
+        patch: operations["change_webhook"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Deliveries of an endpoint, the newest event first. */
+        get: operations["list_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/deliveries/{event}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A delivery with its data and attempts. */
+        get: operations["show_delivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/deliveries/{event}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends an event to an endpoint again, under the same `webhook-id`. */
+        post: operations["replay_delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pauses an endpoint: deliveries wait until it is resumed. */
+        post: operations["pause_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends again what an endpoint missed since a time: failed deliveries, and events of its types that it
+         *     has no delivery of. Delivered ones are not repeated.
+         */
+        post: operations["replay_since"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resumes an endpoint that was paused or disabled. What waited goes out at once. */
+        post: operations["resume_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Gives an endpoint a new secret. For 24 hours deliveries carry the signatures of both, so that the
+         *     receiver changes over without a gap. Requires a recent sign-in.
+         */
+        post: operations["rotate_webhook_secret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/target": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Moves an endpoint to another address, with other headers. The secret stays. The new address must
+         *     answer a signed `endpoint.verify` with 2xx. Requires a recent sign-in.
+         */
+        put: operations["move_webhook"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a test message to an endpoint. It goes the way of every delivery. */
+        post: operations["test_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1789,6 +2186,89 @@ export interface components {
          * @enum {string}
          */
         AdmissionRule: "any" | "verified" | "list" | "approval";
+        /** @description An alert. */
+        Alert: {
+            /**
+             * Format: int32
+             * @description Events of it.
+             */
+            count: number;
+            /** Format: date-time */
+            fired_at: string;
+            id: string;
+            /** Format: date-time */
+            last_at: string;
+            /** @description Path of the console below the workspace. */
+            page: string;
+            /** Format: date-time */
+            resolved_at?: string;
+            /** @description Name of the rule. */
+            rule: string;
+            severity: components["schemas"]["AlertSeverity"];
+            state: components["schemas"]["AlertState"];
+            /** @description Id of the item that it concerns. */
+            subject: string;
+            /** @description The alert as a sentence. */
+            text: string;
+            /** @description Whether the person has not read it since it notified. */
+            unread: boolean;
+        };
+        /** @description A page of alerts. */
+        AlertPage: {
+            /** @description The alerts, the newest first. */
+            items: components["schemas"]["Alert"][];
+            next_cursor?: string;
+            /**
+             * Format: int64
+             * @description Alerts that the person has not read, on all pages.
+             */
+            unread: number;
+        };
+        /** @description A change of a rule; absent members stay. */
+        AlertRuleChange: {
+            /** @description Whether it makes alerts. Standing alerts of a rule that is switched off end. */
+            enabled?: boolean;
+            /** @description Whether admins and owners get mail. */
+            mail?: boolean;
+            /**
+             * Format: int64
+             * @description No mail and no messages for so many hours, 1 to 2160; `null` ends it.
+             */
+            mute_hours?: number | null;
+        };
+        /** @description The rules. */
+        AlertRules: {
+            items: components["schemas"]["AlertRuleView"][];
+        };
+        /** @description A built-in rule with its settings. */
+        AlertRuleView: {
+            /** @description Its occasion, as a sentence. */
+            description: string;
+            /** @description Whether it makes alerts. */
+            enabled: boolean;
+            /** @description Whether admins and owners get mail. */
+            mail: boolean;
+            /**
+             * Format: date-time
+             * @description No mail and no messages until then.
+             */
+            muted_until?: string;
+            /** @description Its name. */
+            name: string;
+            severity: components["schemas"]["AlertSeverity"];
+            /** @description For people. */
+            title: string;
+        };
+        /**
+         * @description How much an alert matters.
+         * @enum {string}
+         */
+        AlertSeverity: "info" | "warning" | "critical";
+        /**
+         * @description Whether an alert stands.
+         * @enum {string}
+         */
+        AlertState: "firing" | "resolved";
         /** @description A client that the workspace does not know yet. */
         AllowBody: {
             /** @description Its `client_id`: the address of its metadata document, or the id from its registration. */
@@ -2464,6 +2944,11 @@ export interface components {
              */
             restorable_until: string;
         };
+        /**
+         * @description Where a delivery stands.
+         * @enum {string}
+         */
+        DeliveryState: "pending" | "delivered" | "failed";
         /** @description Where the demo API is, for the console to propose. */
         DemoApi: {
             /** @description The key itself, for the header that its document names. It is public, and guards invented data. */
@@ -2555,6 +3040,15 @@ export interface components {
             field?: string;
             /** @description For people: the fault and the remedy. */
             message: string;
+        };
+        /** @description A type of events. */
+        EventTypeView: {
+            /** @description Its name. */
+            name: string;
+            /** @description Its JSON Schema. */
+            schema: string;
+            /** @description Its occasion, as a sentence. */
+            summary: string;
         };
         /**
          * @description Which redirects of the API are followed.
@@ -3066,6 +3560,20 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_EventTypeView: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description Its name. */
+                name: string;
+                /** @description Its JSON Schema. */
+                schema: string;
+                /** @description Its occasion, as a sentence. */
+                summary: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_Invitation: {
             /** @description In the order of the list. */
             items: {
@@ -3211,6 +3719,25 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_SavedCall: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                changed_at: string;
+                expect: components["schemas"]["SavedExpectations"];
+                /** @example cal_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                method: components["schemas"]["SavedMethod"];
+                name: string;
+                /** @description Parameters, as a client sends them. */
+                params: {
+                    [key: string]: unknown;
+                };
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_SearchResult: {
             /** @description In the order of the list. */
             items: {
@@ -3345,6 +3872,76 @@ export interface components {
                 title: string;
                 /** @description Slugs of the servers that offer it. */
                 used_by_servers: string[];
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_Webhook: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description A note for people. */
+                description: string;
+                /** @description Why it is disabled: `failing` or `gone`. */
+                disabled_reason?: string;
+                /** @description Types of the events that it subscribes to. */
+                events: string[];
+                /**
+                 * Format: date-time
+                 * @description First failure since the last success.
+                 */
+                failing_since?: string;
+                /** @description The form of its messages. */
+                format: components["schemas"]["WebhookFormat"];
+                /** @description Names of its own headers. Their values are not shown. */
+                header_names: string[];
+                /** @example whk_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description Until then the previous secret signs too.
+                 */
+                previous_secret_until?: string;
+                /** @description Whether it takes deliveries. */
+                state: components["schemas"]["WebhookStanding"];
+                /** @description Where it is; of a Slack endpoint the origin alone, because the path is a secret. */
+                url: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_WebhookDelivery: {
+            /** @description In the order of the list. */
+            items: {
+                /**
+                 * Format: date-time
+                 * @description When it happened.
+                 */
+                at: string;
+                /**
+                 * Format: int32
+                 * @description Attempts so far.
+                 */
+                attempts: number;
+                /** @description The event, and the `webhook-id` of every attempt. */
+                event: string;
+                /**
+                 * Format: date-time
+                 * @description The next attempt.
+                 */
+                next_at?: string;
+                /** @description Where the delivery stands. */
+                state: components["schemas"]["DeliveryState"];
+                /**
+                 * Format: int32
+                 * @description HTTP status of the last attempt.
+                 */
+                status?: number;
+                /** @description Type of the event. */
+                type: string;
             }[];
             /** @description Send it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
@@ -3516,6 +4113,16 @@ export interface components {
             /** @description Slug of the one workspace that it opens; absent for all workspaces of the person. */
             workspace?: string | null;
         };
+        /** @description A call to save. */
+        NewSavedCallBody: {
+            expect: components["schemas"]["SavedExpectations"];
+            method: components["schemas"]["SavedMethod"];
+            /** @description Unique for the server. */
+            name: string;
+            params: {
+                [key: string]: unknown;
+            };
+        };
         /** @description A secret that was just created. It is shown only once. */
         NewSecret: {
             /** @description The secret itself. */
@@ -3579,6 +4186,19 @@ export interface components {
             /** @description Address of its MCP endpoint. */
             url: string;
         };
+        /** @description A new endpoint. */
+        NewWebhook: {
+            /** @description A note for people: up to 200 characters. */
+            description?: string;
+            /** @description Types of the events that it subscribes to. */
+            events: string[];
+            /** @description The form of its messages; `standard` if absent. */
+            format?: components["schemas"]["WebhookFormat"];
+            /** @description Headers of its own: up to 10. */
+            headers?: components["schemas"]["WebhookHeader"][];
+            /** @description Where it is: an `https` URL of a public address. */
+            url: string;
+        };
         /** @description A new workspace. */
         NewWorkspace: {
             /** @description Display name: 1 to 80 characters. */
@@ -3602,6 +4222,48 @@ export interface components {
             role: components["schemas"]["Role"];
             /** @description Its permissions: at least one. */
             scopes: components["schemas"]["ApiScope"][];
+        };
+        /** @description A session, or a client of 2026-07-28 on one server. */
+        OpenSession: {
+            /** Format: date-time */
+            began_at: string;
+            /** Format: int64 */
+            calls: number;
+            client_id: string;
+            /** @description The client's own name, which is not verified. */
+            client_name?: string | null;
+            client_version?: string | null;
+            /** @description Names the session here; it opens nothing. */
+            id: string;
+            /** @description False for a client of 2026-07-28, which has no session to end. */
+            is_session: boolean;
+            /** Format: date-time */
+            last_at: string;
+            /** @description Nodes that know it, the one of the last request first. */
+            nodes: string[];
+            /** Format: int64 */
+            requests: number;
+            /** @description The revision of MCP. */
+            revision: string;
+            server_id: string;
+            /** @description Null if the server was deleted. */
+            server_name?: string | null;
+            /**
+             * Format: int32
+             * @description Open event streams.
+             */
+            streams: number;
+            /** @description The person or service account. */
+            subject: string;
+            user_email?: string | null;
+            /** @description The person's name; null for a service account. */
+            user_name?: string | null;
+        };
+        /** @description The sessions of a workspace. */
+        OpenSessions: {
+            items: components["schemas"]["OpenSession"][];
+            /** @description Nodes that did not reply in time: their sessions may be missing. */
+            silent_nodes: number;
         };
         /** @description The result for an operation. */
         OperationPreview: {
@@ -3820,6 +4482,11 @@ export interface components {
             /** @description Or its address. */
             jwks_uri?: string | null;
         };
+        /** @description A message that was queued. */
+        QueuedDelivery: {
+            /** @description The event, whose delivery shows the answer. */
+            event: string;
+        };
         /** @description The response of the API as it was received. */
         ReceivedResponse: {
             body?: components["schemas"]["BodyView"];
@@ -3906,6 +4573,22 @@ export interface components {
             tool_name: string;
             /** @description Slugs of the servers that lose it. */
             used_by_servers: string[];
+        };
+        /** @description What is sent again. */
+        Replayed: {
+            /**
+             * Format: int64
+             * @description Number of deliveries.
+             */
+            count: number;
+        };
+        /** @description From when to send again. */
+        ReplaySince: {
+            /**
+             * Format: date-time
+             * @description Events from this time on.
+             */
+            since: string;
         };
         /** @description A resource with its content, except the bytes of files. */
         Resource: components["schemas"]["ResourceSummary"] & {
@@ -4016,6 +4699,52 @@ export interface components {
             clients: number;
             rule: components["schemas"]["AdmissionRule"];
         };
+        /** @description A saved call. */
+        SavedCall: {
+            /** Format: date-time */
+            changed_at: string;
+            expect: components["schemas"]["SavedExpectations"];
+            /** @example cal_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            method: components["schemas"]["SavedMethod"];
+            name: string;
+            /** @description Parameters, as a client sends them. */
+            params: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A value in the result of a saved call. */
+        SavedEqual: {
+            /**
+             * @description A singular query of JSONPath (RFC 9535).
+             * @example $.content[0].text
+             */
+            path: string;
+            /** @description The value that stands there. */
+            value: unknown;
+        };
+        /** @description Assertions on the answer of a saved call. */
+        SavedExpectations: {
+            equals?: components["schemas"]["SavedEqual"][];
+            /**
+             * Format: int32
+             * @description Longest time to the answer, in milliseconds.
+             */
+            max_ms?: number | null;
+            /** @description Whether `structuredContent` fits the tool's output schema. */
+            schema?: boolean;
+            status: components["schemas"]["SavedStatus"];
+        };
+        /**
+         * @description A request that can be saved.
+         * @enum {string}
+         */
+        SavedMethod: "tools/call" | "prompts/get" | "resources/read";
+        /**
+         * @description How a saved call has to end.
+         * @enum {string}
+         */
+        SavedStatus: "ok" | "error";
         /**
          * @description The kind of a result.
          * @enum {string}
@@ -4251,6 +4980,25 @@ export interface components {
             resource?: string;
             /** @description Its secrets, oldest first; none if it proves itself by key. */
             secrets: components["schemas"]["ClientSecret"][];
+        };
+        /** @description A moment of a session. */
+        SessionEvent: {
+            /** Format: date-time */
+            at: string;
+            kind: components["schemas"]["SessionMomentKind"];
+            /** @description The method of MCP. */
+            method?: string | null;
+            node: string;
+        };
+        /**
+         * @description What happened in a session.
+         * @enum {string}
+         */
+        SessionMomentKind: "opened" | "request" | "notification" | "question" | "answer" | "stream" | "resumed" | "ended";
+        /** @description The moments of a session, as far as the nodes remember them. */
+        SessionTimeline: {
+            items: components["schemas"]["SessionEvent"][];
+            silent_nodes: number;
         };
         /** @description The steps that a new workspace still has to take. */
         Setup: {
@@ -4782,6 +5530,135 @@ export interface components {
              */
             refused: number;
         };
+        /** @description An endpoint. */
+        Webhook: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description A note for people. */
+            description: string;
+            /** @description Why it is disabled: `failing` or `gone`. */
+            disabled_reason?: string;
+            /** @description Types of the events that it subscribes to. */
+            events: string[];
+            /**
+             * Format: date-time
+             * @description First failure since the last success.
+             */
+            failing_since?: string;
+            /** @description The form of its messages. */
+            format: components["schemas"]["WebhookFormat"];
+            /** @description Names of its own headers. Their values are not shown. */
+            header_names: string[];
+            /** @example whk_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Until then the previous secret signs too.
+             */
+            previous_secret_until?: string;
+            /** @description Whether it takes deliveries. */
+            state: components["schemas"]["WebhookStanding"];
+            /** @description Where it is; of a Slack endpoint the origin alone, because the path is a secret. */
+            url: string;
+        };
+        /** @description An HTTP exchange of a delivery. */
+        WebhookAttempt: {
+            /** Format: date-time */
+            at: string;
+            /** @description Why there was none. */
+            fault?: string;
+            /**
+             * Format: int32
+             * @description How long it took.
+             */
+            millis: number;
+            /**
+             * Format: int32
+             * @description From 1.
+             */
+            number: number;
+            /** @description The first KiB of the answer's body. */
+            response_head?: string;
+            /**
+             * Format: int32
+             * @description HTTP status, if there was an answer.
+             */
+            status?: number;
+        };
+        /** @description A change of an endpoint; absent members stay. */
+        WebhookChange: {
+            /** @description A note for people. */
+            description?: string;
+            /** @description Types of the events that it subscribes to. */
+            events?: string[];
+        };
+        /** @description A delivery of an event. */
+        WebhookDelivery: {
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
+            at: string;
+            /**
+             * Format: int32
+             * @description Attempts so far.
+             */
+            attempts: number;
+            /** @description The event, and the `webhook-id` of every attempt. */
+            event: string;
+            /**
+             * Format: date-time
+             * @description The next attempt.
+             */
+            next_at?: string;
+            /** @description Where the delivery stands. */
+            state: components["schemas"]["DeliveryState"];
+            /**
+             * Format: int32
+             * @description HTTP status of the last attempt.
+             */
+            status?: number;
+            /** @description Type of the event. */
+            type: string;
+        };
+        /** @description A delivery with its data and attempts. */
+        WebhookDeliveryDetail: {
+            /** @description The attempts, the first first. */
+            attempts: components["schemas"]["WebhookAttempt"][];
+            /** @description The `data` of the message. */
+            data: Record<string, unknown>;
+            delivery: components["schemas"]["WebhookDelivery"];
+        };
+        /**
+         * @description The form of the messages that an endpoint takes.
+         * @enum {string}
+         */
+        WebhookFormat: "standard" | "slack";
+        /** @description A header of an endpoint. */
+        WebhookHeader: {
+            /** @description Name. */
+            name: string;
+            /** @description Secret value. */
+            value: string;
+        };
+        /**
+         * @description Whether an endpoint takes deliveries.
+         * @enum {string}
+         */
+        WebhookStanding: "active" | "paused" | "disabled";
+        /** @description Another address of an endpoint. */
+        WebhookTarget: {
+            /** @description Headers of its own, all of them: earlier ones are forgotten. */
+            headers?: components["schemas"]["WebhookHeader"][];
+            /** @description Where it is: an `https` URL of a public address. */
+            url: string;
+        };
+        /** @description An endpoint with the secret that its receiver verifies by. */
+        WebhookWithSecret: {
+            endpoint: components["schemas"]["Webhook"];
+            /** @description `whsec_…`, shown this once. A Slack endpoint has none. */
+            secret?: string;
+        };
         /** @description A workspace as one of its members sees it. */
         Workspace: {
             /**
@@ -5259,6 +6136,173 @@ export interface operations {
             };
         };
     };
+    list_alert_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rules. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertRules"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_alert_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the rule */
+                rule: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertRuleChange"];
+            };
+        };
+        responses: {
+            /** @description The rules after the change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertRules"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_alerts: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of alerts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertPage"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    read_alert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Alert */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read, or there is none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    read_all_alerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     list_api_keys: {
         parameters: {
             query?: never;
@@ -5619,7 +6663,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5677,7 +6721,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5733,7 +6777,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -5986,6 +7030,38 @@ export interface operations {
             };
         };
     };
+    list_event_types: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The types. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_EventTypeView"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     preview_import: {
         parameters: {
             query?: never;
@@ -6063,7 +7139,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
         };
@@ -7741,6 +8817,163 @@ export interface operations {
             };
         };
     };
+    list_saved_calls: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_SavedCall"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    save_call: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSavedCallBody"];
+            };
+        };
+        responses: {
+            /** @description Saved. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedCall"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_saved_call: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Saved call */
+                call: string;
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSavedCallBody"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedCall"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_saved_call: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Saved call */
+                call: string;
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     choose_tools: {
         parameters: {
             query?: never;
@@ -8059,6 +9292,104 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenSessions"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    end_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Session */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_session_timeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Session */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The moments. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionTimeline"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
@@ -9583,6 +10914,522 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UpstreamPreview"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_webhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The endpoints. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_webhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWebhook"];
+            };
+        };
+        responses: {
+            /** @description Created. The secret is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The endpoint. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_deliveries: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description Only deliveries in this state. */
+                state?: components["schemas"]["DeliveryState"];
+            };
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of deliveries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_WebhookDelivery"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Event */
+                event: string;
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryDetail"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    replay_delivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Event */
+                event: string;
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueuedDelivery"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    pause_webhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    replay_since: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplaySince"];
+            };
+        };
+        responses: {
+            /** @description Queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Replayed"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    resume_webhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Active. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    rotate_webhook_secret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rotated. The new secret is shown this once. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    move_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookTarget"];
+            };
+        };
+        responses: {
+            /** @description Moved. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    test_webhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Endpoint */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueuedDelivery"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
