@@ -25,6 +25,7 @@ npm_ci() {
     fi
 }
 npm_ci tests/clients/typescript
+npm_ci tests/clients/eras
 npm_ci tests/clients/oauth
 npm_ci tests/clients/remote
 npm_ci tests/clients/webhooks

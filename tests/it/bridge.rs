@@ -4,6 +4,7 @@
 //! portolan-tests bridge` writes both anew.
 
 mod features;
+mod official;
 mod others;
 mod page;
 mod table;

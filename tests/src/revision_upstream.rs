@@ -139,13 +139,16 @@ impl RevisionUpstream {
 
     /// Lets the call of `wait` with this key end.
     pub fn release(&self, key: &str) {
-        self.world
-            .released
-            .send_modify(|released| released.push(key.to_owned()));
+        self.world.release(key);
     }
 }
 
 impl World {
+    fn release(&self, key: &str) {
+        self.released
+            .send_modify(|released| released.push(key.to_owned()));
+    }
+
     /// Has it what came with `revision`?
     fn is_from(&self, revision: &str) -> bool {
         self.revision >= revision

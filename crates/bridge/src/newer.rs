@@ -513,6 +513,16 @@ impl Newer {
         open + state.beginning.len()
     }
 
+    /// How many messages without an answer are on their way to the server.
+    pub(crate) fn count_unsent(&self) -> usize {
+        // The lock is held while a session is opened: nothing was sent in it.
+        let sessions = self.0.sessions.try_lock();
+        sessions.map_or(0, |sessions| {
+            let sessions = sessions.values();
+            sessions.map(|served| served.session.count_unsent()).sum()
+        })
+    }
+
     /// Ends the sessions.
     pub(crate) async fn end(&self) {
         let sessions = self.0.sessions.lock().await;

@@ -11,19 +11,26 @@ use portolan_net::{
     egress::{Egress, EgressPolicy, EgressSetupError},
     proxies::Proxies,
 };
-use tokio::{runtime::Builder, time::Instant};
+use tokio::{runtime::Builder, sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::{
     account::{Account, SignIn},
-    lines::{self, Out},
+    lines::{self, Line, Out},
     note::Notes,
     pages,
     talk::{GRACE, Talk},
     wire::Wire,
 };
 
+/// After a signal: time for lines that the client had written before it. Clients kill what does not
+/// end within two seconds of the signal, so all that follows a signal takes less.
+const LAST_READ: Duration = Duration::from_millis(200);
+/// Time for messages without an answer that are on their way to the server.
+const LAST_SENT: Duration = Duration::from_millis(600);
+/// Time between two looks at what is on its way.
+const AGAIN: Duration = Duration::from_millis(20);
 /// Time for a client to read the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 /// Time for tokens that are on their way. Without them the person has to sign in again.
@@ -111,11 +118,14 @@ pub fn run(
         let mut lines = lines::read(input);
         let mut talk = Talk::new(wire, out.clone(), setup.notes);
         let ended = runtime.block_on(async {
-            tokio::select! {
-                () = talk.run(&mut lines) => finish(&talk).await,
-                () = out.closed() => {}
-                () = signalled() => {}
+            if take_all(&mut talk, &mut lines, &out).await {
+                tokio::select! {
+                    () = answer_all(&talk) => {}
+                    () = out.closed() => {}
+                    () = signalled() => {}
+                }
             }
+            send_all(&talk).await;
             talk.end().await;
             if let Some(account) = renewing {
                 account.settle(LAST_TOKENS).await;
@@ -134,11 +144,33 @@ pub fn run(
     Ok(ended)
 }
 
+/// Takes lines. True at the end of the input, false when the client is gone or a signal came.
+async fn take_all(talk: &mut Talk, lines: &mut mpsc::Receiver<Line>, out: &Out) -> bool {
+    let taking = talk.run(lines);
+    tokio::pin!(taking);
+    tokio::select! {
+        () = &mut taking => return true,
+        () = out.closed() => {}
+        () = signalled() => {}
+    }
+    // Some clients cancel their calls and send the signal at once.
+    let _ = tokio::time::timeout(LAST_READ, taking).await;
+    false
+}
+
 /// Waits for answers that are on their way.
-async fn finish(talk: &Talk) {
+async fn answer_all(talk: &Talk) {
     let until = Instant::now() + GRACE;
     while talk.count_open() > 0 && Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Sends what was read and has no answer, so that no cancellation is lost.
+async fn send_all(talk: &Talk) {
+    let until = Instant::now() + LAST_SENT;
+    while talk.count_unsent() > 0 && Instant::now() < until {
+        tokio::time::sleep(AGAIN).await;
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -123,7 +123,7 @@ struct ServerRequest {
 struct ClientRequest {
     is_cancelled: bool,
     /// Ends the task that sends it. The task gets the cancellation, and sends it after the request.
-    stop: Option<oneshot::Sender<Bytes>>,
+    stop: Option<oneshot::Sender<Unsent>>,
 }
 
 #[derive(Debug, Default)]
@@ -137,6 +137,19 @@ struct OpenRequests {
     /// State of the client that a new session needs: the log level and subscriptions.
     level: Option<Raw>,
     uris: BTreeMap<String, Raw>,
+}
+
+/// A message without an answer on its way to the server. It is counted until it is dropped.
+#[derive(Debug)]
+struct Unsent {
+    body: Bytes,
+    count: Arc<AtomicUsize>,
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A conversation. Cheap to clone.
@@ -163,7 +176,9 @@ struct SessionInner {
     /// Counts the sessions, for the reader of the GET stream.
     renewed: watch::Sender<u64>,
     /// Messages without an answer, in order.
-    queue: mpsc::UnboundedSender<Bytes>,
+    queue: mpsc::UnboundedSender<Unsent>,
+    /// Messages without an answer that are not sent yet. The program waits for them before it ends.
+    unsent: Arc<AtomicUsize>,
     /// Reads what the server sends by itself.
     reader: Mutex<Option<AbortOnDropHandle<()>>>,
     /// Sends the queue.
@@ -302,7 +317,13 @@ impl RemoteSession {
         };
         request.is_cancelled = true;
         let stop = request.stop.take();
-        stop.is_some_and(|stop| stop.send(cancellation.clone()).is_ok())
+        stop.is_some_and(|stop| stop.send(self.unsent(cancellation.clone())).is_ok())
+    }
+
+    fn unsent(&self, body: Bytes) -> Unsent {
+        let count = Arc::clone(&self.0.unsent);
+        count.fetch_add(1, Ordering::Relaxed);
+        Unsent { body, count }
     }
 
     /// Keeps what a new session must be given again.
@@ -335,7 +356,7 @@ impl RemoteSession {
 
     fn tell(&self, body: Bytes) {
         // The sender lives as long as the session.
-        let _ = self.0.queue.send(body);
+        let _ = self.0.queue.send(self.unsent(body));
     }
 
     /// Sends `notifications/initialized`, then lets the other messages pass.
@@ -350,14 +371,14 @@ impl RemoteSession {
     }
 
     /// Sends the queue in its order.
-    fn start_sender(&self, mut queue: mpsc::UnboundedReceiver<Bytes>) {
+    fn start_sender(&self, mut queue: mpsc::UnboundedReceiver<Unsent>) {
         let weak = Arc::downgrade(&self.0);
         let sender = self.0.wire.tasks.spawn(async move {
-            while let Some(body) = queue.recv().await {
+            while let Some(message) = queue.recv().await {
                 let Some(inner) = weak.upgrade() else { return };
                 let this = Self(inner);
                 this.ready().await;
-                this.post(body).await;
+                this.post(message.body.clone()).await;
             }
         });
         *lock(&self.0.sender) = Some(AbortOnDropHandle::new(sender));
@@ -411,7 +432,7 @@ impl RemoteSession {
 
     /// Sends a request until the client cancels it. A request that was not sent by then is never
     /// sent (MCP-X-77).
-    async fn ask_until(&self, id: RequestId, body: Bytes, stopped: oneshot::Receiver<Bytes>) {
+    async fn ask_until(&self, id: RequestId, body: Bytes, stopped: oneshot::Receiver<Unsent>) {
         let is_sent = AtomicBool::new(false);
         let asking = async {
             self.ready().await;
@@ -425,7 +446,8 @@ impl RemoteSession {
         };
         self.waiting().client.remove(&id);
         if is_sent.into_inner() {
-            self.tell(cancellation);
+            // The sender lives as long as the session.
+            let _ = self.0.queue.send(cancellation);
         }
     }
 
@@ -502,6 +524,11 @@ impl RemoteSession {
             .values()
             .filter(|request| !request.is_cancelled)
             .count()
+    }
+
+    /// How many messages without an answer are on their way to the server.
+    pub(crate) fn count_unsent(&self) -> usize {
+        self.0.unsent.load(Ordering::Relaxed)
     }
 
     /// Ends the session at the server.

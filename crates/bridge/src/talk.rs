@@ -262,6 +262,16 @@ impl Talk {
         }
     }
 
+    /// How many messages without an answer, cancellations for example, are on their way to the
+    /// server. Where a cancellation is the end of a stream, the end of the program is one too.
+    pub(crate) fn count_unsent(&self) -> usize {
+        match &self.kind {
+            TalkState::RemoteSession(session) => session.count_unsent(),
+            TalkState::Newer(newer) => newer.count_unsent(),
+            TalkState::Fresh | TalkState::Relay(_) | TalkState::Older(_) => 0,
+        }
+    }
+
     /// Ends the session at the server.
     pub(crate) async fn end(&self) {
         match &self.kind {

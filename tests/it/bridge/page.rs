@@ -7,6 +7,7 @@ use portolan_tests::{speaker::REVISIONS, stack::repository};
 
 use super::{
     features::{FEATURES, Feature},
+    official,
     table::{Table, Way},
 };
 
@@ -30,6 +31,13 @@ HTTP+SSE, and so do servers of 2024-11-05; all others use Streamable HTTP.
 | ~ word | degraded: the word is explained below the table |
 | ✗ word | impossible: the word says what the client sees |
 | – | the server's revision does not have the feature |
+| ● | the official TypeScript SDK of the client's revision ran it too, over HTTP and over standard \
+input and output: the feature worked, or the refusal arrived where the mark is ✗ |
+
+The SDK of a revision is the last one whose newest revision it is: 1.9 for 2024-11-05, 1.12 for
+2025-03-26, 1.22 for 2025-06-18, 1.32 for 2025-11-25 and 2.4 for 2026-07-28
+(`tests/clients/eras`). Raw clients alone ran cells without ●. An SDK loses progress that
+it reads together with the answer; the tool of its cells waits until the client has seen the progress.
 
 The rules in brackets stand in [translation rules](translation-rules.md), and the design in
 [translation](design/translation.md).
@@ -229,6 +237,13 @@ fn explained(page: &mut String, used: &[String]) -> Result<()> {
 }
 
 fn each(table: &Table, page: &mut String) -> Result<()> {
+    let official = official::read()?;
+    let ran = |feature: &str, client: &str, server: &str| {
+        let mut cells = official.iter();
+        cells.any(|cell| {
+            (cell.0.as_str(), cell.1.as_str(), cell.2.as_str()) == (feature, client, server)
+        })
+    };
     for feature in &FEATURES {
         write!(page, "\n## {}\n\n{}\n", feature.title, feature.about)?;
         head(page)?;
@@ -240,7 +255,12 @@ fn each(table: &Table, page: &mut String) -> Result<()> {
                 for word in words(outcome) {
                     used.push(note(word)?.0.to_owned());
                 }
-                write!(page, " {} |", shown(outcome))?;
+                let mark = if ran(feature.name, client, server) {
+                    " ●"
+                } else {
+                    ""
+                };
+                write!(page, " {}{mark} |", shown(outcome))?;
             }
             page.push('\n');
         }

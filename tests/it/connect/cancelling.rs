@@ -188,6 +188,34 @@ async fn x_77_a_call_cancelled_before_it_is_sent_is_not_sent() -> Result<()> {
     Ok(())
 }
 
+/// MCP-X-77: a client cancels its call and closes the input at once, or sends the signal at once as
+/// the official SDKs up to 1.22 do.
+#[tokio::test]
+async fn x_77_a_call_cancelled_as_the_last_thing_is_cancelled() -> Result<()> {
+    for signal in [None, Some("-TERM")] {
+        let server = Server::start(LEGACY).await?;
+        server.held.send_replace(Some("tools/call"));
+        let home = Home::new()?;
+        let mut bridge = home.start(&[&server.url()])?;
+        bridge.initialize(LEGACY, json!({})).await?;
+        let first = bridge.begin("tools/call", call("first")).await?;
+        server.has("tools/call").await?;
+        cancel(&mut bridge, first).await?;
+        if let Some(signal) = signal {
+            let process = bridge.process()?.to_string();
+            let mut kill = tokio::process::Command::new("kill");
+            ensure!(kill.args([signal, &process]).status().await?.success());
+        } else {
+            ensure!(bridge.close().await?.success());
+        }
+        server
+            .has("notifications/cancelled")
+            .await
+            .with_context(|| format!("{signal:?}: {}", bridge.notes()))?;
+    }
+    Ok(())
+}
+
 /// MCP-X-21: a call that the server sends back waits before it is sent again.
 #[tokio::test]
 async fn x_21_a_call_cancelled_in_its_pause_is_not_sent_again() -> Result<()> {

@@ -61,6 +61,7 @@ fn tools(world: &World) -> Vec<Value> {
         "log",
         "plain",
         "progress",
+        "release",
         "rich",
         "roots",
         "sample",

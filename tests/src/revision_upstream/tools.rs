@@ -25,6 +25,18 @@ impl Call {
         self.params["name"].as_str().unwrap_or_default()
     }
 
+    fn key(&self) -> &str {
+        self.params["arguments"]["key"].as_str().unwrap_or_default()
+    }
+
+    /// Waits until the key is released.
+    async fn released(&self) {
+        let mut released = self.world.released.subscribe();
+        let _ = released
+            .wait_for(|keys| keys.iter().any(|one| one == self.key()))
+            .await;
+    }
+
     fn say(&self, method: &str, params: Value) {
         let _ = self.out.send(notice(method, params));
     }
@@ -50,7 +62,14 @@ impl Call {
             "rich" => content::rich(world),
             "progress" => {
                 self.progress(3);
+                if !self.key().is_empty() {
+                    self.released().await;
+                }
                 text("done")
+            }
+            "release" => {
+                world.release(self.key());
+                text("released")
             }
             "log" => {
                 if self.wants_logs {
@@ -70,16 +89,12 @@ impl Call {
             }
             // The second sends nothing before its answer, not even the head of the answer.
             "wait" | "wait_silently" => {
-                let key = self.params["arguments"]["key"].as_str().unwrap_or_default();
                 if self.tool() == "wait" {
                     self.progress(1);
                 }
-                world.happens(format!("waiting {key}"));
-                let mut released = world.released.subscribe();
-                let _ = released
-                    .wait_for(|keys| keys.iter().any(|one| one == key))
-                    .await;
-                text(format!("waited {key}"))
+                world.happens(format!("waiting {}", self.key()));
+                self.released().await;
+                text(format!("waited {}", self.key()))
             }
             other => failure(format!("Unknown tool: {other}")),
         }
@@ -87,8 +102,7 @@ impl Call {
 
     /// The key under which the end of a cancelled call is noted.
     pub(super) fn cancelled(&self) {
-        let key = self.params["arguments"]["key"].as_str().unwrap_or_default();
-        self.world.happens(format!("cancelled {key}"));
+        self.world.happens(format!("cancelled {}", self.key()));
     }
 }
 

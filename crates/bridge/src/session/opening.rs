@@ -259,6 +259,7 @@ impl RemoteSession {
             standing: watch::Sender::new(NO_STREAM),
             renewed: watch::Sender::new(0),
             queue,
+            unsent: Arc::default(),
             reader: Mutex::default(),
             sender: Mutex::default(),
         }));
