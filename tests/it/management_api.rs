@@ -39,14 +39,14 @@ async fn token(scene: &Scene, role: &str) -> Result<String> {
     let made = console
         .post("/workspaces/harbour/access-tokens", body)
         .await?;
-    Ok(text(&made, "secret")?.to_owned())
+    text(&made, "secret")
 }
 
 async fn personal(scene: &Scene) -> Result<String> {
     let console = scene.owner.console();
     let body = json!({"name": "Own", "scopes": SCOPES, "days": 1});
     let made = console.post("/me/access-tokens", body).await?;
-    Ok(text(&made, "secret")?.to_owned())
+    text(&made, "secret")
 }
 
 async fn run(program: &Path, arguments: &[&str], folder: &Path) -> Result<(bool, String)> {

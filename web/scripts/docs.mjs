@@ -14,6 +14,8 @@ const pages = [
   ['playground', 'Use'],
   ['attach', 'Use'],
   ['api', 'Use'],
+  ['webhooks', 'Use'],
+  ['events', 'Use'],
   ['bridge', 'Use'],
   ['guides/debug-a-connection', 'Use'],
   ['design/clients', 'Use'],

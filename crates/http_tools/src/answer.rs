@@ -102,7 +102,7 @@ impl ToolAnswer {
     /// The first text of its content.
     pub fn first_text(&self) -> Option<String> {
         self.content.iter().find_map(|block| match block {
-            Content::Text(text) => Some(text.to_string()),
+            Content::Text(text) => Some(text.clone()),
             _ => None,
         })
     }

@@ -64,13 +64,13 @@ impl Pending {
     }
 
     /// The batch to write now. It stays until [`Self::written`].
-    pub fn next(&mut self) -> Option<&Batch> {
+    pub fn next_batch(&mut self) -> Option<&Batch> {
         let first = self.batches.front_mut()?;
         first.is_tried = true;
         Some(first)
     }
 
-    /// The batch of [`Self::next`] is in the database.
+    /// The batch of [`Self::next_batch`] is in the database.
     pub fn written(&mut self) {
         self.batches.pop_front();
     }

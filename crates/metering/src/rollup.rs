@@ -69,7 +69,7 @@ impl Rollup {
         }
         let other: Arc<str> = OTHER.into();
         let mut rows: Vec<(Key, Totals)> = self.sums.into_iter().collect();
-        rows.sort_by(|(_, a), (_, b)| b.calls.cmp(&a.calls));
+        rows.sort_by_key(|(_, totals)| std::cmp::Reverse(totals.calls));
         let mut capped = Self::default();
         let mut kept: HashMap<TenantId, usize> = HashMap::new();
         for (key, totals) in rows {

@@ -78,7 +78,8 @@ async fn kept(
         Claim::Taken => {
             let request = Request::from_parts(parts, Body::from(bytes));
             // A caller that hangs up must not leave the change without its answer.
-            let run = tokio::spawn(async move { keyed.run(request, next).await });
+            let tasks = keyed.state.later.clone();
+            let run = tasks.spawn(async move { keyed.run(request, next).await });
             run.await
                 .unwrap_or_else(|fault| Err(ConsoleError::internal("idempotent request", fault)))
         }

@@ -267,7 +267,7 @@ pub(crate) async fn show_insights(
     let slugs: HashMap<ServerId, String> = servers::list(&mut tx)
         .await?
         .into_iter()
-        .map(|server| (server.id, server.slug.to_string()))
+        .map(|server| (server.id, server.slug.clone()))
         .collect();
     let sums = usage::read(&mut tx, query.period.level(), before, to).await?;
     drop(tx);

@@ -95,7 +95,7 @@ impl CountWriter {
     }
 
     async fn write_all(&mut self) -> Result<(), StorageError> {
-        while let Some(batch) = self.pending.next() {
+        while let Some(batch) = self.pending.next_batch() {
             let mut tx = self.store.edge(Reason::Metering).await?;
             usage::flush(&mut tx, self.process, batch, self.clock.now()).await?;
             tx.commit().await?;

@@ -348,7 +348,7 @@ impl Wiring {
         count_calls(&self.calls, TenantLedger::new(Arc::clone(&store)));
         self.tries.set(Ledger::new(Arc::clone(&store)));
         let directory = self.session_directory(Arc::clone(&store));
-        self.live_sessions.set(directory);
+        self.live_sessions.set(Box::new(directory));
         let asked = state.clone();
         self.in_use.set(Box::new(move |tenant| {
             let state = asked.clone();
@@ -391,9 +391,12 @@ impl Wiring {
         });
     }
 
-    fn session_directory(&self, store: Arc<dyn portolan_cluster::store::Store>) -> Box<AskedNodes> {
-        let directory = SessionDirectory::new(store, self.keys.clone(), self.clock.clone());
-        Box::new(AskedNodes(directory))
+    fn session_directory(&self, store: Arc<dyn portolan_cluster::store::Store>) -> AskedNodes {
+        AskedNodes(SessionDirectory::new(
+            store,
+            self.keys.clone(),
+            self.clock.clone(),
+        ))
     }
 
     /// For the readiness probe. A node with MCP endpoints serves from memory what it knows

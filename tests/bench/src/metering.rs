@@ -140,7 +140,7 @@ async fn synthetic(
     let mut flush = async || -> Result<()> {
         let now = clock.now();
         pending.add(now.unix_timestamp().div_euclid(60), meter.drain());
-        while let Some(batch) = pending.next() {
+        while let Some(batch) = pending.next_batch() {
             let mut tx = store.edge(Reason::Metering).await?;
             usage::flush(&mut tx, process, batch, now).await?;
             tx.commit().await?;

@@ -22,21 +22,21 @@ fn a_batch_that_was_tried_never_changes() {
     let (mut pending, tenant) = (Pending::default(), TenantId::generate());
     pending.add(7, counts(tenant, "a", 1));
     pending.add(7, counts(tenant, "a", 2));
-    let first = pending.next().unwrap();
+    let first = pending.next_batch().unwrap();
     assert_eq!((first.seq, first.minute, first.rollup.calls()), (1, 7, 3));
     pending.add(7, counts(tenant, "a", 4));
     pending.add(7, counts(tenant, "b", 8));
     pending.add(8, counts(tenant, "a", 16));
-    let again = pending.next().unwrap();
+    let again = pending.next_batch().unwrap();
     assert_eq!((again.seq, again.rollup.calls()), (1, 3));
     let mut seen = Vec::new();
-    while let Some(batch) = pending.next() {
+    while let Some(batch) = pending.next_batch() {
         seen.push((batch.seq, batch.minute, batch.rollup.calls()));
         pending.written();
     }
     assert_eq!(seen, [(1, 7, 3), (2, 7, 12), (3, 8, 16)]);
     pending.add(9, Rollup::default());
-    assert!(pending.next().is_none(), "nothing is no batch");
+    assert!(pending.next_batch().is_none(), "nothing is no batch");
 }
 
 /// Rule: METER-6. A long outage costs memory by keys, and no call.
@@ -45,7 +45,7 @@ fn an_outage_sums_up_minutes_and_loses_no_call() {
     let (mut pending, tenant) = (Pending::default(), TenantId::generate());
     let items: Vec<String> = (0..5_000).map(|n| format!("tool{n}")).collect();
     pending.add(0, counts(tenant, "tried", 1));
-    assert_eq!(pending.next().unwrap().seq, 1);
+    assert_eq!(pending.next_batch().unwrap().seq, 1);
     for minute in 1..=60 {
         for chunk in items.chunks(1_000) {
             let mut all = Rollup::default();
@@ -57,10 +57,10 @@ fn an_outage_sums_up_minutes_and_loses_no_call() {
     }
     assert!(pending.rows() <= 205_001, "{}", pending.rows());
     assert_eq!(pending.calls(), 1 + 60 * 5_000);
-    let first = pending.next().unwrap();
+    let first = pending.next_batch().unwrap();
     assert_eq!((first.seq, first.rollup.calls()), (1, 1));
     let (mut last, mut calls) = (0, 0);
-    while let Some(batch) = pending.next() {
+    while let Some(batch) = pending.next_batch() {
         assert!(batch.seq > last, "{} after {last}", batch.seq);
         last = batch.seq;
         calls += batch.rollup.calls();

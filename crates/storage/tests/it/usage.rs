@@ -22,6 +22,7 @@ use portolan_storage::{
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use time::{Duration, UtcOffset};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::{database::Database, scene::Scene};
@@ -60,7 +61,7 @@ async fn flush(store: &Store, rollup: Rollup, minute_of: Timestamp, now: Timesta
     let mut pending = Pending::default();
     pending.add(minute(minute_of), rollup);
     let mut tx = store.edge(Reason::Metering).await.unwrap();
-    let batch = pending.next().unwrap();
+    let batch = pending.next_batch().unwrap();
     assert!(
         usage::flush(&mut tx, Uuid::new_v4(), batch, now)
             .await
@@ -126,7 +127,7 @@ async fn a_flush_that_is_tried_again_counts_once() {
     pending.add(minute(now), counts(key(tenant, "get", 0), 3));
     for is_new in [true, false, false] {
         let mut tx = store.edge(Reason::Metering).await.unwrap();
-        let batch = pending.next().unwrap();
+        let batch = pending.next_batch().unwrap();
         let written = usage::flush(&mut tx, process, batch, now).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(written, is_new);
@@ -134,7 +135,7 @@ async fn a_flush_that_is_tried_again_counts_once() {
     pending.written();
     pending.add(minute(now), counts(key(tenant, "get", 0), 4));
     let mut tx = store.edge(Reason::Metering).await.unwrap();
-    let batch = pending.next().unwrap();
+    let batch = pending.next_batch().unwrap();
     assert!(usage::flush(&mut tx, process, batch, now).await.unwrap());
     drop(tx);
     assert_eq!(
@@ -144,7 +145,7 @@ async fn a_flush_that_is_tried_again_counts_once() {
     );
     let mut tx = store.edge(Reason::Metering).await.unwrap();
     assert!(
-        usage::flush(&mut tx, process, pending.next().unwrap(), now)
+        usage::flush(&mut tx, process, pending.next_batch().unwrap(), now)
             .await
             .unwrap()
     );
@@ -215,9 +216,10 @@ async fn folds_at_once_and_flushes_beside_lose_nothing() {
     let tenant = TenantId::generate();
     let begin = Clock::system().now();
     assert!(folds::prepare(&store, begin).await.unwrap());
-    let flushing = (0..4).map(|_| {
+    let mut tasks = JoinSet::new();
+    for _ in 0..4 {
         let store = store.clone();
-        tokio::spawn(async move {
+        tasks.spawn(async move {
             for round in 0..ROUNDS {
                 // By the clock of each node, in partitions that are folded meanwhile.
                 let mut at = begin + Duration::minutes(i64::try_from(round % 4).unwrap() * 5);
@@ -225,7 +227,7 @@ async fn folds_at_once_and_flushes_beside_lose_nothing() {
                     let mut pending = Pending::default();
                     pending.add(minute(begin), counts(key(tenant, "get", 0), 1));
                     let mut tx = store.edge(Reason::Metering).await.unwrap();
-                    let batch = pending.next().unwrap();
+                    let batch = pending.next_batch().unwrap();
                     let written = usage::flush(&mut tx, Uuid::new_v4(), batch, at).await;
                     if written.is_ok() && tx.commit().await.is_ok() {
                         break;
@@ -234,22 +236,17 @@ async fn folds_at_once_and_flushes_beside_lose_nothing() {
                     at += Duration::minutes(5);
                 }
             }
-        })
-    });
-    let flushing: Vec<_> = flushing.collect();
-    let folding: Vec<_> = (0..4)
-        .map(|_| {
-            let store = store.clone();
-            tokio::spawn(async move {
-                for _ in 0..30 {
-                    let _ = folds::step(&store, begin + Duration::minutes(18)).await;
-                }
-            })
-        })
-        .collect();
-    for task in flushing.into_iter().chain(folding) {
-        task.await.unwrap();
+        });
     }
+    for _ in 0..4 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            for _ in 0..30 {
+                let _ = folds::step(&store, begin + Duration::minutes(18)).await;
+            }
+        });
+    }
+    tasks.join_all().await;
     assert_eq!(
         seen_at_all_levels(&store, tenant, begin).await,
         [4 * ROUNDS; 3]

@@ -39,7 +39,7 @@ async fn count(service: &TestService, at: Timestamp, key: Key, calls: u64, took_
     let minute = at.unix_timestamp().div_euclid(60);
     pending.add(minute, [(key, totals)].into_iter().collect());
     let mut tx = service.store.edge(Reason::Metering).await.unwrap();
-    let batch = pending.next().unwrap();
+    let batch = pending.next_batch().unwrap();
     let now = service.clock.now();
     assert!(
         usage::flush(&mut tx, uuid::Uuid::new_v4(), batch, now)

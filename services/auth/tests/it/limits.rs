@@ -234,7 +234,7 @@ async fn what_was_used_and_refused_in_six_hours_is_shown_in_buckets() {
     }
     let mut tx = service.store.edge(Reason::Metering).await.unwrap();
     let process = uuid::Uuid::now_v7();
-    while let Some(batch) = pending.next() {
+    while let Some(batch) = pending.next_batch() {
         usage::flush(&mut tx, process, batch, now).await.unwrap();
         pending.written();
     }

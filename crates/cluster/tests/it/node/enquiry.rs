@@ -17,7 +17,9 @@ fn replies(world: &World, member: &Member, word: &'static str, to: SessionKey) {
     world.tracker.spawn(async move {
         let question = asked.next().await;
         let reply = [&question[..], word.as_bytes()].concat();
-        node.reply(to, Bytes::from(reply)).await.unwrap();
+        node.reply(to, Bytes::from(reply))
+            .await
+            .expect("the store takes replies");
     });
 }
 
