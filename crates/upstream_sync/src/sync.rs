@@ -400,7 +400,7 @@ async fn note(
     source: SourceId,
     offer: &Offer,
     pending: Option<&PendingChanges>,
-    now: Timestamp,
+    (begun, now): (Timestamp, Timestamp),
 ) -> Result<(), StorageError> {
     let (name, version) = (offer.facts.name(), offer.facts.version());
     let said = Said {
@@ -412,7 +412,8 @@ async fn note(
         skipped: &json!(offer.skipped),
     };
     let pending = pending.map(|pending| json!(pending));
-    upstreams::looked(tx, source, &said, pending.as_ref(), now, now + spread()).await
+    let next = now + spread();
+    upstreams::looked(tx, source, &said, pending.as_ref(), begun, now, next).await
 }
 
 /// Keeps the first offer of a new source. `chosen` are the tools that are enabled; all if absent.
@@ -428,7 +429,7 @@ pub async fn take_first(
     let new = imported(offer, prefix);
     let had = Had { tools: &[], prefix };
     apply(tx, source, offer, had, new, enabled, now).await?;
-    note(tx, source, offer, None, now).await
+    note(tx, source, offer, None, (now, now)).await
 }
 
 /// Why a source is synced.
@@ -498,6 +499,7 @@ pub async fn sync(
         settings: row.settings,
         opened_by: opener.as_opened_by(),
     };
+    let begun = state.now();
     let looked = look(state, target).await;
     let now = state.now();
     let mut tx = state.store.tenant(tenant).await?;
@@ -554,7 +556,7 @@ pub async fn sync(
             apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
             registry_news::changed(&mut tx).await?;
         }
-        note(&mut tx, source, &offer, None, now).await?;
+        note(&mut tx, source, &offer, None, (begun, now)).await?;
         tx.commit().await?;
         return Ok(Synced::Same);
     }
@@ -567,7 +569,7 @@ pub async fn sync(
             found_at: now,
             changes,
         };
-        note(&mut tx, source, &offer, Some(&pending), now).await?;
+        note(&mut tx, source, &offer, Some(&pending), (begun, now)).await?;
         tx.commit().await?;
         return if moved {
             Err(SyncError::Moved)
@@ -580,7 +582,7 @@ pub async fn sync(
         prefix: &prefix,
     };
     apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
-    note(&mut tx, source, &offer, None, now).await?;
+    note(&mut tx, source, &offer, None, (begun, now)).await?;
     registry_news::changed(&mut tx).await?;
     let event = Event {
         tenant: Some(tenant),

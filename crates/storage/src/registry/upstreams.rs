@@ -115,11 +115,13 @@ pub async fn configure(
 }
 
 /// The server was looked at: what it says, and what waits (`pending`). `applied` if nothing does.
+/// A look that was requested after `begun` keeps its time: this one may have read before the change.
 pub async fn looked(
     tx: &mut TenantTx,
     source: SourceId,
     said: &Said<'_>,
     pending: Option<&Value>,
+    begun: Timestamp,
     now: Timestamp,
     next_check_at: Timestamp,
 ) -> Result<(), StorageError> {
@@ -127,7 +129,8 @@ pub async fn looked(
     sqlx::query!(
         "update upstreams set revision = $3, server_name = $4, server_version = $5, instructions = $6, capabilities = $7, skipped = $8,
                 pending = $9, last_error = null, failures = 0, checked_at = $10,
-                synced_at = case when $9::jsonb is null then $10 else synced_at end, next_check_at = $11
+                synced_at = case when $9::jsonb is null then $10 else synced_at end,
+                next_check_at = case when next_check_at > $12 then least(next_check_at, $11) else $11 end
          where tenant_id = $1 and source_id = $2",
         tenant,
         source.uuid(),
@@ -140,6 +143,7 @@ pub async fn looked(
         pending,
         now,
         next_check_at,
+        begun,
     )
     .execute(tx.connection())
     .await?;
