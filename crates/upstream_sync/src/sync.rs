@@ -401,7 +401,7 @@ async fn note(
     source: SourceId,
     offer: &Offer,
     pending: Option<&PendingChanges>,
-    now: Timestamp,
+    (begun, now): (Timestamp, Timestamp),
 ) -> Result<(), StorageError> {
     let (name, version) = (offer.facts.name(), offer.facts.version());
     let said = Said {
@@ -413,7 +413,8 @@ async fn note(
         skipped: &json!(offer.skipped),
     };
     let pending = pending.map(|pending| json!(pending));
-    upstreams::looked(tx, source, &said, pending.as_ref(), now, now + spread()).await
+    let next = now + spread();
+    upstreams::looked(tx, source, &said, pending.as_ref(), begun, now, next).await
 }
 
 /// Keeps the first offer of a new source. `chosen` are the tools that are enabled; all if absent.
@@ -429,7 +430,7 @@ pub async fn take_first(
     let new = imported(offer, prefix);
     let had = Had { tools: &[], prefix };
     apply(tx, source, offer, had, new, enabled, now).await?;
-    note(tx, source, offer, None, now).await
+    note(tx, source, offer, None, (now, now)).await
 }
 
 /// Why a source is synced.
@@ -499,6 +500,7 @@ pub async fn sync(
         settings: row.settings,
         opened_by: opener.as_opened_by(),
     };
+    let begun = state.now();
     let looked = look(state, target).await;
     let now = state.now();
     let mut tx = state.store.tenant(tenant).await?;
@@ -555,7 +557,7 @@ pub async fn sync(
             apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
             registry_news::changed(&mut tx).await?;
         }
-        note(&mut tx, source, &offer, None, now).await?;
+        note(&mut tx, source, &offer, None, (begun, now)).await?;
         tx.commit().await?;
         return Ok(Synced::Same);
     }
@@ -568,7 +570,7 @@ pub async fn sync(
             found_at: now,
             changes,
         };
-        note(&mut tx, source, &offer, Some(&pending), now).await?;
+        note(&mut tx, source, &offer, Some(&pending), (begun, now)).await?;
         let once = format!("upstream.changed {source} {}", pending.digest);
         tell_of_changes(&mut tx, &row, &pending.changes, "held", &once, now).await?;
         tx.commit().await?;
@@ -583,7 +585,7 @@ pub async fn sync(
         prefix: &prefix,
     };
     apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
-    note(&mut tx, source, &offer, None, now).await?;
+    note(&mut tx, source, &offer, None, (begun, now)).await?;
     registry_news::changed(&mut tx).await?;
     // A person who approves knows; a server that changes by itself is news.
     if by == Actor::System {

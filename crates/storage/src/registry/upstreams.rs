@@ -121,11 +121,13 @@ pub async fn configure(
 }
 
 /// The server was looked at: what it says, and what waits (`pending`). `applied` if nothing does.
+/// A look that was requested after `begun` keeps its time: this one may have read before the change.
 pub async fn looked(
     tx: &mut TenantTx,
     source: SourceId,
     said: &Said<'_>,
     pending: Option<&Value>,
+    begun: Timestamp,
     now: Timestamp,
     next_check_at: Timestamp,
 ) -> Result<(), StorageError> {
@@ -133,7 +135,8 @@ pub async fn looked(
     let before = sqlx::query!(
         r#"update upstreams u set revision = $3, server_name = $4, server_version = $5, instructions = $6, capabilities = $7, skipped = $8,
                 pending = $9, last_error = null, failures = 0, checked_at = $10,
-                synced_at = case when $9::jsonb is null then $10 else u.synced_at end, next_check_at = $11
+                synced_at = case when $9::jsonb is null then $10 else u.synced_at end,
+                next_check_at = case when u.next_check_at > $12 then least(u.next_check_at, $11) else $11 end
            from (select source_id, failures from upstreams where tenant_id = $1 and source_id = $2 for update) b
            join sources s on s.tenant_id = $1 and s.id = b.source_id
          where u.tenant_id = $1 and u.source_id = b.source_id returning b.failures, s.name"#,
@@ -148,6 +151,7 @@ pub async fn looked(
         pending,
         now,
         next_check_at,
+        begun,
     )
     .fetch_optional(tx.connection())
     .await?;

@@ -198,7 +198,7 @@ async fn what_a_server_no_longer_has_is_marked_and_comes_back_as_it_was() {
     );
     // A pending change is not yet taken over.
     let pending = json!({"digest": "d"});
-    upstreams::looked(&mut tx, source, &said, Some(&pending), now(), now())
+    upstreams::looked(&mut tx, source, &said, Some(&pending), now(), now(), now())
         .await
         .unwrap();
     let known = upstreams::find(&mut tx, source).await.unwrap().unwrap();
@@ -206,9 +206,48 @@ async fn what_a_server_no_longer_has_is_marked_and_comes_back_as_it_was() {
         (known.last_error, known.synced_at, known.pending),
         (None, None, Some(pending))
     );
-    upstreams::looked(&mut tx, source, &said, None, now(), now())
+    upstreams::looked(&mut tx, source, &said, None, now(), now(), now())
         .await
         .unwrap();
     let known = upstreams::find(&mut tx, source).await.unwrap().unwrap();
     assert_eq!((known.synced_at, known.pending), (Some(now()), None));
+}
+
+/// Rule: MCP-X-41, while a look runs that may have read before the change.
+#[tokio::test]
+async fn x_41_a_look_asked_for_during_a_look_is_not_lost() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let tenant = Scene::new(&store).await.tenant;
+    let source = upstream(&store, tenant).await;
+    let said = Said {
+        revision: "2026-07-28",
+        name: None,
+        version: None,
+        instructions: None,
+        capabilities: &json!({"tools": {}}),
+        skipped: &json!([]),
+    };
+    let mut at = now();
+    for is_asked in [true, false] {
+        assert_eq!(take(&store, at).await, [(tenant, source)]);
+        let begun = at;
+        let mut tx = store.tenant(tenant).await.unwrap();
+        if is_asked {
+            at += Duration::seconds(1);
+            assert!(
+                upstreams::ask_for_a_look(&mut tx, source, at)
+                    .await
+                    .unwrap()
+            );
+        }
+        at += Duration::seconds(1);
+        let next = at + Duration::minutes(5);
+        upstreams::looked(&mut tx, source, &said, None, begun, at, next)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+    }
+    let late = take(&store, at).await;
+    assert!(late.is_empty(), "nothing was asked for since: {late:?}");
 }
