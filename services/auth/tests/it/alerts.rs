@@ -242,7 +242,7 @@ async fn upstream_alert_begins_with_the_second_failure() {
         skipped: &list,
     };
     let mut tx = service.store.tenant(tenant).await.unwrap();
-    upstreams::looked(&mut tx, source, &said, None, now, now)
+    upstreams::looked(&mut tx, source, &said, None, now, now, now)
         .await
         .unwrap();
     tx.commit().await.unwrap();
