@@ -99,7 +99,7 @@ struct SessionCall {
     steps: Vec<UrlStep>,
     /// How often the server sent the person to pages.
     rounds: u8,
-    task: tasks::Part,
+    task: tasks::SessionTask,
     /// Questions are being gathered.
     is_gathering: bool,
     /// An answer that came while the client was away.
@@ -215,7 +215,7 @@ impl Newer {
                     questions: Vec::new(),
                     steps: Vec::new(),
                     rounds: 0,
-                    task: tasks::Part::None,
+                    task: tasks::SessionTask::None,
                     is_gathering: false,
                     answer: None,
                     order,
@@ -248,7 +248,7 @@ impl Newer {
             params.push(b':');
             params.extend_from_slice(value.as_bytes());
         }
-        if call.task == tasks::Part::Begun {
+        if call.task == tasks::SessionTask::Begun {
             params.extend_from_slice(if params.len() > 1 { b"," } else { b"" });
             params.extend_from_slice(tasks::WANTED);
         }

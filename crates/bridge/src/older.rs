@@ -98,7 +98,7 @@ struct TranslatedCall {
     progress: f64,
     /// Questions by URL that the client answered, by the ids that were made up for them.
     urls: Vec<String>,
-    task: tasks::Part,
+    task: tasks::FollowedTask,
 }
 
 /// Questions that wait for their answers.
@@ -349,7 +349,7 @@ impl Older {
                     round: None,
                     progress: f64::NEG_INFINITY,
                     urls: Vec::new(),
-                    task: tasks::Part::None,
+                    task: tasks::FollowedTask::None,
                 });
             }
             _ => {

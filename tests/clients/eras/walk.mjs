@@ -58,7 +58,7 @@ const answers = {
   "roots/list": () => ({ roots: [{ uri: "file:///a" }] }),
 };
 
-/** A client, what it was asked, and what it was told. */
+/** A client, the questions of the server to it, and a wait for notifications. */
 async function opened(server) {
   const options = isModern ? { capabilities, versionNegotiation: { mode: "auto" } } : { capabilities };
   const client = new Client({ name: sdk, version: "1.0.0" }, options);

@@ -62,7 +62,7 @@ async fn walk(era: &str, way: &str, servers: &[Value]) -> Result<Vec<[String; 3]
         .collect()
 }
 
-/// What an official client sees where a raw client has this outcome.
+/// The outcome of an official client where a raw client has this one.
 fn expected(outcome: &str) -> &str {
     if outcome.starts_with('x') {
         "refused"

@@ -13,13 +13,13 @@ use portolan_protocol::{
 
 use super::{Newer, Served, SessionCall};
 
-/// What a call as a task has beside its parameters: 15 minutes, as long as a call may wait for its
+/// The member of a call as a task beside its parameters: 15 minutes, as long as a call may wait for its
 /// client.
 pub(super) const WANTED: &[u8] = br#""task":{"ttl":900000}"#;
 
 /// The part of a task in a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum SessionTask {
     /// None: it is a plain call.
     None,
     /// The call is sent as a task.
@@ -48,12 +48,12 @@ impl Newer {
         }
         match &call.task {
             // MCP-TK-2: the tool was not called, because it runs as a task only.
-            Part::None if code(raw) == Some(-32601) && call.served.has_tasks() => {
-                call.task = Part::Begun;
+            SessionTask::None if code(raw) == Some(-32601) && call.served.has_tasks() => {
+                call.task = SessionTask::Begun;
                 self.send(call);
                 None
             }
-            Part::Begun => {
+            SessionTask::Begun => {
                 let created = raw.get("result");
                 let created = created.filter(|result| Task::is(result, call.served.revision));
                 let Some(task) = created.and_then(|result| Task::read(&result).ok()) else {
@@ -63,17 +63,17 @@ impl Newer {
                 write_string(&task.id, &mut params);
                 params.push(b'}');
                 let params = Raw::parse(params).unwrap_or(Raw::empty_object());
-                call.task = Part::Awaited(params.clone());
+                call.task = SessionTask::Awaited(params.clone());
                 self.send_as(call, Method::TasksResult, &params);
                 None
             }
-            Part::None | Part::Awaited(_) => Some(call),
+            SessionTask::None | SessionTask::Awaited(_) => Some(call),
         }
     }
 
     /// Cancels the task of a call that is not wanted any more (MCP-X-5B).
     pub(super) fn cancel_task(&self, call: &SessionCall) {
-        if let Part::Awaited(params) = &call.task {
+        if let SessionTask::Awaited(params) = &call.task {
             self.order(&call.served, Method::TasksCancel, params.as_str());
         }
     }
@@ -87,5 +87,5 @@ fn code(raw: &Raw) -> Option<i64> {
 
 /// The fault of a task that its server has forgotten (MCP-X-5F).
 pub(super) fn is_lost(call: &SessionCall, error: &RpcError) -> bool {
-    matches!(call.task, Part::Awaited(_)) && error.code == -32602
+    matches!(call.task, SessionTask::Awaited(_)) && error.code == -32602
 }

@@ -27,7 +27,7 @@ const MOST_FAILURES: u32 = 5;
 
 /// The part of a task in a call.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum FollowedTask {
     /// None: it is a plain call.
     None,
     /// The call may become a task.
@@ -49,7 +49,7 @@ pub(super) struct Followed {
     is_update: bool,
 }
 
-impl Part {
+impl FollowedTask {
     /// True if the responses are those of a task.
     pub(super) const fn is_followed(&self) -> bool {
         matches!(self, Self::Followed(_))
@@ -57,7 +57,7 @@ impl Part {
 }
 
 impl Older {
-    /// What is sent for a call now: method, parameters, and capabilities of the client. `more` are
+    /// The request of a call now: method, parameters, and capabilities of the client. `more` are
     /// parameters of a new round.
     pub(super) fn place_of<'a>(
         &'a self,
@@ -65,9 +65,9 @@ impl Older {
         more: &mut Vec<(&str, Raw)>,
     ) -> (Method, Raw, &'a Raw) {
         match &mut call.task {
-            Part::None => (call.method, call.params.clone(), &self.0.capabilities),
-            Part::Declared => (call.method, call.params.clone(), &self.0.with_tasks),
-            Part::Followed(task) => {
+            FollowedTask::None => (call.method, call.params.clone(), &self.0.capabilities),
+            FollowedTask::Declared => (call.method, call.params.clone(), &self.0.with_tasks),
+            FollowedTask::Followed(task) => {
                 more.retain(|(name, _)| *name == "inputResponses");
                 task.is_update = !more.is_empty();
                 let method = if task.is_update {
@@ -87,7 +87,7 @@ impl Older {
         mut call: TranslatedCall,
         result: &Raw,
     ) {
-        if let Part::Followed(task) = &mut call.task
+        if let FollowedTask::Followed(task) = &mut call.task
             && task.is_update
         {
             task.failures = 0;
@@ -120,7 +120,7 @@ impl Older {
         let named = seen.poll_interval_ms.map(Duration::from_millis);
         let pause = named.unwrap_or(usual).clamp(least, most);
         match &mut call.task {
-            Part::Followed(task) => {
+            FollowedTask::Followed(task) => {
                 task.pause = pause;
                 task.failures = 0;
             }
@@ -128,7 +128,7 @@ impl Older {
                 let mut params = br#"{"taskId":"#.to_vec();
                 write_string(&seen.id, &mut params);
                 params.push(b'}');
-                *part = Part::Followed(Followed {
+                *part = FollowedTask::Followed(Followed {
                     named: Raw::parse(params).unwrap_or(Raw::empty_object()),
                     pause,
                     failures: 0,
@@ -153,7 +153,7 @@ impl Older {
             self.show(&call, &Visible::Invalid).await;
             return;
         };
-        if let Part::Followed(task) = &mut call.task {
+        if let FollowedTask::Followed(task) = &mut call.task {
             requests.retain(|(key, _)| task.asked.insert(key.clone()));
         }
         // A task that waits from its begin is looked at first.
@@ -176,29 +176,29 @@ impl Older {
         error: &RpcError,
     ) -> Option<TranslatedCall> {
         match &mut call.task {
-            Part::None if call.method == Method::ToolsCall && needs_tasks(error) => {
-                call.task = Part::Declared;
+            FollowedTask::None if call.method == Method::ToolsCall && needs_tasks(error) => {
+                call.task = FollowedTask::Declared;
                 self.send(call);
                 None
             }
             // MCP-X-5F: the server does not know the task any more.
-            Part::Followed(task) if !task.is_update && error.code == -32602 => {
+            FollowedTask::Followed(task) if !task.is_update && error.code == -32602 => {
                 self.show(&call, &Visible::Lost).await;
                 None
             }
-            Part::Followed(task) if task.failures + 1 < MOST_FAILURES => {
+            FollowedTask::Followed(task) if task.failures + 1 < MOST_FAILURES => {
                 task.failures += 1;
                 let pause = task.pause;
                 self.send_later(call, pause);
                 None
             }
-            Part::None | Part::Declared | Part::Followed(_) => Some(call),
+            FollowedTask::None | FollowedTask::Declared | FollowedTask::Followed(_) => Some(call),
         }
     }
 
     /// Cancels the task of a call that is not wanted any more (MCP-X-5A).
     pub(super) fn cancel_task(&self, call: &TranslatedCall) {
-        if let Part::Followed(task) = &call.task {
+        if let FollowedTask::Followed(task) = &call.task {
             let id = self.state().new_id();
             let (method, can) = (Method::TasksCancel, &self.0.with_tasks);
             self.hand_over(self.0.request(&id, method, &task.named, can, &[]));
