@@ -147,7 +147,11 @@ fn body(row: &Row) -> Option<Value> {
         return None;
     }
     let text = |text: &str| json!({"kind": "text", "text": text});
-    let name = row.path.strip_prefix("/workspaces/{ws}").unwrap_or("");
+    let name = match row.path.strip_prefix("/workspaces/{ws}") {
+        Some(name) => name,
+        None if row.path.starts_with("/me/") => row.path,
+        None => "",
+    };
     Some(match (row.method.as_str(), name) {
         ("POST", "") => json!({"name": "Acme", "slug": "x"}),
         ("DELETE", "") => json!({"slug": "acme"}),
