@@ -1,6 +1,5 @@
 -- Copies tool_calls into the log of calls and into the counts. Rows stay where they are for the console of the previous release; a later release drops
 -- the table. Their durations are whole milliseconds, and go into no histogram. Caller and era are not known: 4 is "unknown".
-alter table tool_calls no force row level security;
 alter table call_log no force row level security;
 alter table usage_minute no force row level security;
 alter table usage_hour no force row level security;
@@ -39,8 +38,9 @@ insert into usage_day (minute, tenant_id, server_id, item, client, caller, outco
   select date_trunc('day', at, 'UTC'), tenant_id, server_id, tool_name, client_name, kind, code, era, count(*), 0, 0, sum(duration_ms::bigint * 1000), 0, ''
     from carried where at < (select upto from usage_folds where level = 'day') group by 1, 2, 3, 4, 5, 6, 7, 8;
 
-alter table tool_calls force row level security;
 alter table call_log force row level security;
 alter table usage_minute force row level security;
 alter table usage_hour force row level security;
 alter table usage_day force row level security;
+-- Last, because it waits for writers and stops them: nodes of the previous release write while the copy runs.
+alter table tool_calls force row level security;

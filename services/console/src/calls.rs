@@ -20,7 +20,7 @@ use portolan_storage::{
     platform::calls::{self, Entry, Wanted},
 };
 use serde::{Deserialize, Serialize};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -135,11 +135,17 @@ pub(crate) fn time_of(
     field: &'static str,
     text: Option<&str>,
 ) -> Result<Option<Timestamp>, ConsoleError> {
-    let read = |text| OffsetDateTime::parse(text, &Rfc3339);
-    text.map(read).transpose().map_err(|_| {
-        let text = "Use a time such as 2026-11-26T12:00:00Z.";
-        ConsoleError::invalid("invalid_filter", text).field(field)
-    })
+    // A time near the ends of what is representable has no form in UTC.
+    let read = |text| {
+        let at = OffsetDateTime::parse(text, &Rfc3339).ok();
+        at.and_then(|at| at.checked_to_offset(UtcOffset::UTC))
+    };
+    text.map(|text| read(text).ok_or(()))
+        .transpose()
+        .map_err(|()| {
+            let text = "Use a time such as 2026-11-26T12:00:00Z.";
+            ConsoleError::invalid("invalid_filter", text).field(field)
+        })
 }
 
 /// The people whom a text names: an id, or members by name or address.

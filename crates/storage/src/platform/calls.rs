@@ -126,7 +126,10 @@ impl Columns {
         self.backend_us.push(number(call.measures.backend_us));
         self.bytes_in.push(number(call.measures.bytes_in));
         self.bytes_out.push(number(call.measures.bytes_out));
-        self.errors.push(call.error.clone());
+        // Names of arguments come from clients, and Postgres holds no U+0000.
+        let error = call.error.as_deref();
+        self.errors
+            .push(error.map(|text| text.replace('\0', "\u{fffd}")));
         self.sessions.push(call.session.clone());
         self.traces.push(call.trace.map(|trace| trace.to_vec()));
         self.nodes.push(text(&call.node));
@@ -362,7 +365,7 @@ pub async fn list(
                         case outcome when 'ok' then 0 when 'tool_error' then 1 when 'invalid_arguments' then 2 when 'upstream_error' then 3
                           else 4 end::smallint as outcome,
                         status, duration_ms::bigint * 1000 as took_us
-                        from tool_calls where tenant_id = $1 and id > (select upto from tool_calls_carried)) late
+                        from tool_calls where tenant_id = $1 and id > (select upto from tool_calls_carried) offset 0) late
                where at >= coalesce($2, '-infinity'::timestamptz) and at < coalesce($3, 'infinity'::timestamptz)
                  and ($4::timestamptz is null or (at, id) < ($4, $5))
                  and ($6::uuid is null or server_id = $6) and ($7::text is null or item = $7) and ($15::text is null or server_slug = $15)
