@@ -14,6 +14,7 @@ use portolan_storage::{
 };
 use serde_json::json;
 use time::format_description::well_known::Rfc3339;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -71,11 +72,12 @@ impl WebhookWorker {
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut rounds = tokio::time::interval(ROUND);
         rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut sends = FuturesUnordered::new();
+        // Tasks of their own: a delivery goes on while the worker waits for the database.
+        let mut sends = JoinSet::new();
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(()) = sends.next(), if !sends.is_empty() => {}
+                Some(_) = sends.join_next(), if !sends.is_empty() => {}
                 _ = rounds.tick() => {
                     note("webhook_round", self.round().await);
                     continue;
@@ -87,11 +89,16 @@ impl WebhookWorker {
                 continue;
             }
             match self.claim(room).await {
-                Ok(claimed) => sends.extend(claimed.into_iter().map(|one| self.deliver(one))),
+                Ok(claimed) => {
+                    for one in claimed {
+                        let worker = self.clone();
+                        sends.spawn(async move { worker.deliver(one).await });
+                    }
+                }
                 Err(error) => note::<()>("webhook_claim", Err(error)),
             }
         }
-        let last = async { while sends.next().await.is_some() {} };
+        let last = async { while sends.join_next().await.is_some() {} };
         if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
             tracing::info!("deliveries of webhooks were cut off; they go out again");
         }
@@ -233,12 +240,12 @@ impl WebhookWorker {
 
 /// The readiness probe reports a database that is away: the log needs no line a second.
 fn note<T>(what: &'static str, outcome: Result<T, StorageError>) {
-    if let Err(error) = outcome {
-        tracing::debug!(
-            what,
-            error = &error as &dyn std::error::Error,
-            "webhooks wait for the database"
-        );
+    let Err(error) = outcome else { return };
+    let cause = &error as &dyn std::error::Error;
+    if matches!(error, StorageError::Unavailable(_)) {
+        tracing::debug!(what, error = cause, "webhooks wait for the database");
+    } else {
+        tracing::warn!(what, error = cause, "a step of webhooks failed");
     }
 }
 

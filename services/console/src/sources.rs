@@ -20,6 +20,7 @@ use portolan_storage::{
         tools::Imported,
         trash, upstream_oauth,
     },
+    webhooks::alerts,
 };
 use portolan_upstream_sync::connect::flow;
 use serde::Deserialize;
@@ -314,6 +315,7 @@ pub(crate) async fn delete_source(
     let mut tx = editor.begin().await?;
     let source = found(&mut tx, id).await?;
     trash::delete(&mut tx, id, editor.now).await?;
+    alerts::end_of(&mut tx, &id.to_string(), editor.now).await?;
     let detail = json!({ "name": source.name });
     editor
         .commit(tx, "source.deleted", "source", id, detail)

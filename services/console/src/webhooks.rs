@@ -19,7 +19,7 @@ use portolan_storage::{
     StorageError, TenantTx,
     platform::audit,
     webhooks::{
-        deliveries as stored_deliveries,
+        alerts, deliveries as stored_deliveries,
         endpoints::{
             self, EndpointChange, MOST, NewSecrets, NewWebhookEndpoint, WebhookForm, WebhookState,
         },
@@ -573,9 +573,9 @@ async fn switch(
     let before = endpoints::set_state(&mut tx, id, state, hooks.now)
         .await?
         .ok_or_else(unknown)?;
-    // A disabled endpoint that comes back is an event of its own.
-    let action = match (before, state) {
-        (WebhookState::Disabled, WebhookState::Active) => "webhook.enabled",
+    // A person who pauses or resumes a disabled endpoint has seen it: that ends its alert.
+    let action = match before {
+        WebhookState::Disabled => "webhook.enabled",
         _ => action,
     };
     hooks.commit(tx, action, id, json!({})).await?;
@@ -596,6 +596,7 @@ pub(crate) async fn delete_webhook(
     let mut tx = hooks.begin().await?;
     let url = found(&mut tx, id).await?.url;
     endpoints::delete(&mut tx, id).await?;
+    alerts::end_of(&mut tx, &id.to_string(), hooks.now).await?;
     hooks
         .commit(tx, "webhook.deleted", id, json!({ "url": url }))
         .await?;

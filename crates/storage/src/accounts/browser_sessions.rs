@@ -287,6 +287,15 @@ pub async fn end_all(
     )
     .execute(tx.connection())
     .await?;
+    if reason == EndReason::FactorChanged {
+        // A token of a sign-in with a removed factor no longer proves it (AUTH-L14).
+        sqlx::query!(
+            "update access_tokens set amr = '{}' where user_id = $1 and revoked_at is null",
+            user.uuid(),
+        )
+        .execute(tx.connection())
+        .await?;
+    }
     if reason.ends_tokens() {
         sqlx::query!(
             "update access_tokens set revoked_at = $2 where user_id = $1 and revoked_at is null",

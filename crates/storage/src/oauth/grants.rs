@@ -129,15 +129,18 @@ pub struct Sought<'a> {
     pub scopes: &'a [String],
 }
 
-/// Whether such a grant lives.
+/// Whether such a grant lives, and no grant of this client was revoked since: a person who
+/// disconnects a client allows it anew.
 pub async fn is_live(
     tx: &mut SystemTx,
     sought: &Sought<'_>,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     Ok(sqlx::query_scalar!(
-        r#"select exists(select from grants where tenant_id = $1 and user_id = $2 and client_ref = $3 and resource = $4
-             and scopes @> $5 and revoked_at is null and expires_at > $6) as "live!""#,
+        r#"select exists(select from grants g where g.tenant_id = $1 and g.user_id = $2 and g.client_ref = $3 and g.resource = $4
+             and g.scopes @> $5 and g.revoked_at is null and g.expires_at > $6
+             and not exists(select from grants r where r.tenant_id = $1 and r.user_id = $2 and r.client_ref = $3
+               and r.revoked_at >= g.created_at and r.revoke_reason is distinct from 'cap')) as "live!""#,
         sought.tenant.uuid(),
         sought.user.uuid(),
         sought.client.uuid(),

@@ -100,6 +100,20 @@ pub struct AlertToTell {
     pub page: String,
 }
 
+/// Ends the standing alerts of an item that is gone. No event follows: what was deleted is known.
+pub async fn end_of(tx: &mut TenantTx, subject: &str, now: Timestamp) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "update alerts set state = 'resolved', resolved_at = $3 where tenant_id = $1 and subject = $2 and state = 'firing'",
+        tenant,
+        subject,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
 /// Ends the standing alert of a rule and subject. `None` if none stands.
 pub async fn resolve(
     tx: &mut SystemTx,

@@ -304,7 +304,7 @@ pub(crate) async fn replay_since(
     JsonBody(body): JsonBody<ReplaySince>,
 ) -> Result<(StatusCode, Json<Replayed>), ConsoleError> {
     let hooks = Hooks::open(&state, &workspace, &context)?;
-    if hooks.now - body.since > KEPT {
+    if body.since > hooks.now || hooks.now - body.since > KEPT {
         return Err(ConsoleError::invalid(
             "since_invalid",
             "Events are kept for 30 days. Give a later time.",

@@ -38,6 +38,8 @@ pub(super) async fn is_allowed(
     if !is_from_console
         || !first_party::is(client)
         || request.prompt.is_some()
+        // A sign-in in between sends the same header, though the link was elsewhere.
+        || session.auth_time >= request.created_at
         || request.redirect_uri != first_party::redirect_uri(state)
     {
         return Ok(false);
