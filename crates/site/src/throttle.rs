@@ -89,6 +89,12 @@ const HINTS: Budget = Budget {
     per: Duration::days(1),
 };
 
+/// Questions to all nodes for the sessions of a workspace, of one person or token (PLAY-8).
+const SESSION_LOOKS: Budget = Budget {
+    burst: 60,
+    per: Duration::minutes(1),
+};
+
 /// Requests of one token of the management API (API-10).
 pub const API_REQUESTS: Budget = Budget {
     burst: 300,
@@ -113,6 +119,7 @@ pub struct Throttle {
     joins_an_hour: Counted,
     joins_a_day: Counted,
     looks: Counted,
+    session_looks: Counted,
     api_requests: Counted,
 }
 
@@ -186,6 +193,11 @@ impl Throttle {
         self.looks.take(&tenant.to_string(), now).await
     }
 
+    /// A question to all nodes for sessions. `who` is a person or a token.
+    pub async fn session_look(&self, who: &str, now: Timestamp) -> Result<(), TooEarly> {
+        self.session_looks.take(who, now).await
+    }
+
     /// Creates full budgets. `loopback_is_unthrottled` is for development, where every request
     /// comes from 127.0.0.1.
     pub fn new(loopback_is_unthrottled: bool, tries: &Tries) -> Self {
@@ -211,6 +223,7 @@ impl Throttle {
             joins_an_hour: count("auth:joins_an_hour", JOINS_AN_HOUR),
             joins_a_day: count("auth:joins_a_day", JOINS_A_DAY),
             looks: count("auth:looks", LOOKS),
+            session_looks: count("auth:session_looks", SESSION_LOOKS),
             challenges: count("auth:challenges", CHALLENGES),
             api_requests: count("auth:api_requests", API_REQUESTS),
         }

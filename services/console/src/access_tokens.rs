@@ -34,7 +34,7 @@ use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 
 use crate::{
-    caller::MaybeToken,
+    caller::Caller,
     input::{JsonBody, PathId},
     listing::Listing,
     members::may_govern,
@@ -471,17 +471,20 @@ pub struct TokenWorkspace {
     role: Role,
 }
 
-fn token_of(token: Option<PresentedToken>) -> Result<PresentedToken, ConsoleError> {
-    token.ok_or_else(|| ConsoleError::not_found("this token"))
+fn token_of(caller: Caller) -> Result<PresentedToken, ConsoleError> {
+    match caller {
+        Caller::Token(token) => Ok(token),
+        Caller::Browser(_) => Err(ConsoleError::not_found("this token")),
+    }
 }
 
 /// The token of this request, and what it opens.
 #[utoipa::path(get, path = "/token", tag = "tokens", responses((status = 200, description = "The token.", body = TokenView)))]
 pub(crate) async fn show_token(
     State(state): State<AuthState>,
-    MaybeToken(token): MaybeToken,
+    caller: Caller,
 ) -> Result<Json<TokenView>, ConsoleError> {
-    let token = token_of(token)?;
+    let token = token_of(caller)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let workspaces = access_tokens::workspaces_of(&mut tx, &token, None).await?;
     let person = token.user().zip(token.person.clone());
@@ -515,9 +518,9 @@ pub(crate) async fn show_token(
 pub(crate) async fn revoke_token(
     State(state): State<AuthState>,
     context: RequestContext,
-    MaybeToken(token): MaybeToken,
+    caller: Caller,
 ) -> Result<StatusCode, ConsoleError> {
-    let token = token_of(token)?;
+    let token = token_of(caller)?;
     let now = state.now();
     let (owner, tenant) = match token.holder {
         Holder::Person(user, _) => (Owner::Person(user), None),

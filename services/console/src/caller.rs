@@ -1,7 +1,5 @@
 //! The subject of a request: a person in a browser, or a token (API-2).
 
-use std::convert::Infallible;
-
 use axum::{RequestPartsExt, extract::FromRequestParts};
 use http::request::Parts;
 use portolan_model::{api_scope::ApiScope, audit::Actor, id::UserId};
@@ -67,17 +65,5 @@ impl FromRequestParts<AuthState> for Caller {
         }
         let AnySession(session) = parts.extract_with_state(state).await?;
         Ok(Self::Browser(session))
-    }
-}
-
-/// The token of a request, if it has one.
-#[derive(Debug, Clone)]
-pub(crate) struct MaybeToken(pub(crate) Option<PresentedToken>);
-
-impl<S: Sync> FromRequestParts<S> for MaybeToken {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(parts.extensions.get::<PresentedToken>().cloned()))
     }
 }

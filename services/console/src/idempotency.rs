@@ -112,23 +112,41 @@ fn read_key(headers: &HeaderMap) -> Result<Digest, ConsoleError> {
 }
 
 impl Keyed {
-    /// Carries the request out. A success is kept; after a refusal nothing was changed, so the key
-    /// is free again.
+    /// Carries the request out. A success is kept, and a failure inside too, because it may have
+    /// changed something. After a refusal nothing was changed, so the key is free again.
     async fn run(&self, request: Request, next: Next) -> Result<Response, ConsoleError> {
         let (parts, body) = next.run(request).await.into_parts();
-        let bytes = to_bytes(body, LARGEST)
+        // Answers of handlers are in memory already.
+        let bytes = to_bytes(body, usize::MAX)
             .await
             .map_err(|cause| ConsoleError::internal("idempotent answer", cause))?;
         let mut tx = self.state.store.system(Reason::Workspaces).await?;
         let at = (self.token, &self.key);
-        if parts.status.is_success() {
-            let sealed = self.sealed(parts.status, &parts.headers, &bytes)?;
+        if parts.status.is_success() || parts.status == StatusCode::INTERNAL_SERVER_ERROR {
+            let sealed = if bytes.len() > LARGEST {
+                self.sealed_in_place_of_large().await?
+            } else {
+                self.sealed(parts.status, &parts.headers, &bytes)?
+            };
             idempotent_requests::keep(&mut tx, at, &sealed).await?;
         } else {
             idempotent_requests::release(&mut tx, at).await?;
         }
         tx.commit().await?;
         Ok(Response::from_parts(parts, Body::from(bytes)))
+    }
+
+    /// The answer to repetitions of a request whose own answer is too large to be kept.
+    async fn sealed_in_place_of_large(&self) -> Result<Vec<u8>, ConsoleError> {
+        let answer = ConsoleError::conflict(
+            "idempotency_answer_too_large",
+            "This request was carried out. Its answer was too large to be kept.",
+        );
+        let (parts, body) = answer.into_response().into_parts();
+        let bytes = to_bytes(body, LARGEST)
+            .await
+            .map_err(|cause| ConsoleError::internal("idempotent answer", cause))?;
+        self.sealed(parts.status, &parts.headers, &bytes)
     }
 
     /// Status, content type and body. Answers may hold secrets that are shown once.

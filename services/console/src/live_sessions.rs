@@ -22,7 +22,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::{input::path_parameter, workspace::Workspace};
+use crate::{caller::Caller, input::path_parameter, workspace::Workspace};
 
 /// The id of a session in a path. A text that is none gets the answer for an unknown session.
 #[derive(Debug)]
@@ -246,6 +246,15 @@ async fn visible(
     state: &AuthState,
     workspace: &Workspace,
 ) -> Result<FromNodes<Vec<LiveSession>>, ConsoleError> {
+    let who = match &workspace.caller {
+        Caller::Browser(session) => session.user.to_string(),
+        Caller::Token(token) => token.id.to_string(),
+    };
+    let look = state.throttle.session_look(&who, state.now()).await;
+    look.map_err(|early| {
+        let text = "Sessions are read too often. Try again in a moment.";
+        ConsoleError::busy(early.seconds(), text)
+    })?;
     let all = nodes(state)?.list(workspace.id).await;
     let mut all = all.ok_or_else(unreachable)?;
     if !workspace.role.may(Action::Administer) {

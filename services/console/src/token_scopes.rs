@@ -37,8 +37,9 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
         Some(CredentialsWrite),
     ),
     ("/sources/{id}/account", None, Some(CredentialsWrite)),
-    ("/sources/{id}/attachment/key", None, Some(CredentialsWrite)),
-    ("/attachments", None, Some(CredentialsWrite)),
+    // The key of an attached server would outlive the token (API-8).
+    ("/sources/{id}/attachment/key", None, None),
+    ("/attachments", None, None),
     ("/imports", None, Some(RegistryWrite)),
     ("/upstreams", None, Some(RegistryWrite)),
     ("/tools", Some(RegistryRead), Some(RegistryWrite)),

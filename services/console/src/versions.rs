@@ -63,6 +63,7 @@ pub(crate) fn is_change(method: &Method, path: &str) -> bool {
     let scope = access(method, path);
     *method != Method::GET
         && path.contains("/{id}")
+        && !path.contains("/saved-calls")
         && !UNVERSIONED.iter().any(|end| path.ends_with(end))
         && matches!(
             scope,
