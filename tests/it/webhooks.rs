@@ -66,7 +66,7 @@ impl Receiver {
         Ok(serde_json::from_str(&line.context("a line")?)?)
     }
 
-    /// Tells it a secret; returns what it had kept until then.
+    /// Gives it a secret; returns what it had kept until then.
     async fn tell(&mut self, secret: &str) -> Result<Vec<Value>> {
         self.stdin
             .write_all(format!("{secret}\n").as_bytes())

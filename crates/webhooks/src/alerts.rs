@@ -273,7 +273,7 @@ async fn fire(
     tell_fired(state, tx, &setting, &told, now).await
 }
 
-/// Tells of an alert that began or still stands: an event for endpoints, and mail. While the rule is
+/// Reports an alert that began or still stands: an event for endpoints, and mail. While the rule is
 /// muted nothing is sent.
 pub(crate) async fn tell_fired(
     state: &AuthState,

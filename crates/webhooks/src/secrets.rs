@@ -11,7 +11,7 @@ use portolan_model::{
 use portolan_storage::{registry::credentials::WrappedKey, webhooks::endpoints::SealedEndpoint};
 use serde::{Deserialize, Serialize};
 
-/// What stands in the seal. No `Debug`: it holds secrets.
+/// The sealed value. No `Debug`: it holds secrets.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct EndpointSecrets {
     /// The whole URL.

@@ -181,13 +181,13 @@ pub struct NewWorkspaceToken {
 }
 
 /// The checked members that both kinds of tokens have.
-struct Wanted<'a> {
+struct TokenMembers<'a> {
     name: &'a str,
     scopes: Vec<ApiScope>,
     days: i64,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> TokenMembers<'a> {
     fn checked(name: &'a str, scopes: &[ApiScope], days: i64) -> Result<Self, ConsoleError> {
         let name = account_name(name)?;
         let scopes: Vec<_> = ApiScope::ALL
@@ -291,7 +291,7 @@ pub(crate) async fn create_personal_token(
     context: RequestContext,
     JsonBody(new): JsonBody<NewPersonalToken>,
 ) -> Result<(StatusCode, Json<CreatedAccessToken>), ConsoleError> {
-    let wanted = Wanted::checked(&new.name, &new.scopes, new.days)?;
+    let wanted = TokenMembers::checked(&new.name, &new.scopes, new.days)?;
     let now = state.now();
     let me = session.user;
     require_recent(&session, now, || Target::Account(AccountPage::AccessTokens))?;
@@ -381,7 +381,7 @@ pub(crate) async fn create_workspace_token(
 ) -> Result<(StatusCode, Json<CreatedAccessToken>), ConsoleError> {
     workspace.require(Action::Administer)?;
     let session = workspace.caller.browser()?;
-    let wanted = Wanted::checked(&new.name, &new.scopes, new.days)?;
+    let wanted = TokenMembers::checked(&new.name, &new.scopes, new.days)?;
     may_govern(&workspace, new.role)?;
     if new.role == Role::Owner {
         let message = "A token is admin at most: owners are people.";

@@ -9,7 +9,7 @@ export type AlertRuleChange = Schemas['AlertRuleChange'];
 const firstPage = (ws: string, cursor?: string) =>
   answer(api.GET('/api/v1/workspaces/{ws}/alerts', { params: { path: { ws }, query: { cursor } } }));
 
-/** The newest alerts and the number of unread ones, for the bell. */
+/** The newest alerts and the number of unread ones, for the menu of alerts. */
 export const useBell = (ws: string) =>
   useQuery({
     queryKey: key(ws, 'alerts', 'bell'),

@@ -9,7 +9,7 @@ import classes from './bell.module.css';
 /** Alerts in the menu. */
 const shown = 6;
 
-/** The bell of admins and owners: the number of unread alerts, and the newest ones with their pages. */
+/** The menu of alerts for admins and owners: the number of unread alerts, and the newest ones with their pages. */
 export function Bell() {
   return useMay('administer') ? <AlertMenu /> : null;
 }

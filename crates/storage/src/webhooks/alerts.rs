@@ -11,7 +11,7 @@ use crate::{StorageError, SystemTx, TenantTx, Tx};
 /// An alert that still stands notifies again after this time (HOOK-21).
 pub const AGAIN: Duration = Duration::hours(4);
 
-/// What a rule found.
+/// The finding of a rule.
 #[derive(Debug)]
 pub struct AlertFound<'a> {
     /// Name of the rule.

@@ -326,7 +326,7 @@ pub async fn replace_secrets(
     Ok(done.rows_affected() == 1)
 }
 
-/// Pauses or activates an endpoint; `None` if there is none, else the state before. What waits is
+/// Pauses or activates an endpoint; `None` if there is none, else the state before. Its backlog is
 /// due at once when it becomes active.
 pub async fn set_state(
     tx: &mut TenantTx,

@@ -284,7 +284,7 @@ pub struct ReplaySince {
     since: OffsetDateTime,
 }
 
-/// What is sent again.
+/// The time from which deliveries are sent again.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Replayed {
     /// Number of deliveries.
