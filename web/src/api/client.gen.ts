@@ -6473,10 +6473,7 @@ export interface operations {
     add_attachment: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
-                "Idempotency-Key"?: string;
-            };
+            header?: never;
             path: {
                 /** @description Slug */
                 ws: string;
@@ -8857,8 +8854,6 @@ export interface operations {
             header?: {
                 /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
-                "If-Match"?: string;
             };
             path: {
                 /** @description Server */
@@ -8897,10 +8892,7 @@ export interface operations {
     change_saved_call: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 /** @description Saved call */
                 call: string;
@@ -8940,10 +8932,7 @@ export interface operations {
     delete_saved_call: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 /** @description Saved call */
                 call: string;
@@ -9965,12 +9954,7 @@ export interface operations {
     replace_attachment_key: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
-                "Idempotency-Key"?: string;
-                /** @description The `ETag` of the object that is changed; 412 if the workspace changed since. */
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 /** @description Source */
                 id: string;
