@@ -1,7 +1,7 @@
 //! Built-in alert rules over events (HOOK-20): what fires them, what ends them, and the channels.
 //!
 //! Rules over rates of calls need sums of calls, which this crate does not have: such a rule would
-//! call [`tell_fired`] as the rules here do.
+//! call `tell_fired` as the rules here do.
 
 use portolan_model::{
     Timestamp,
