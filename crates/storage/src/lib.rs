@@ -14,7 +14,7 @@
 //! - [`Store::edge`]: the data that a node needs before it knows a tenant, and no data of people:
 //!   revocations, verification keys, the owner of an API key, connection diagnostics.
 //!
-//! A fifth scope, [`Store::keeper`], owns counts and the log of calls: it folds them, and makes and
+//! A fifth scope, `Store::keeper`, owns counts and the log of calls: it folds them, and makes and
 //! drops their partitions (ADR 44).
 //!
 //! A frequent operation of one step can save the messages that begin and end a transaction. It
