@@ -161,7 +161,7 @@ pub(crate) async fn save_call(
     JsonBody(body): JsonBody<NewSavedCallBody>,
 ) -> Result<(StatusCode, Json<SavedCall>), ConsoleError> {
     workspace.require(Action::EditRegistry)?;
-    let wanted = Wanted::read(body)?;
+    let wanted = SavedCallMembers::read(body)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     found_server(&mut tx, server).await?;
     if saved_calls::count(&mut tx, server).await? >= MOST {
@@ -204,7 +204,7 @@ pub(crate) async fn change_saved_call(
     JsonBody(body): JsonBody<NewSavedCallBody>,
 ) -> Result<Json<SavedCall>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
-    let wanted = Wanted::read(body)?;
+    let wanted = SavedCallMembers::read(body)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let now = state.now();
     let is_there = saved_calls::replace(&mut tx, id, server, &wanted.row(&workspace), now)
@@ -252,14 +252,14 @@ pub(crate) async fn delete_saved_call(
 }
 
 /// A call that may be saved.
-struct Wanted {
+struct SavedCallMembers {
     name: String,
     method: SavedMethod,
     params: Value,
     expect: Value,
 }
 
-impl Wanted {
+impl SavedCallMembers {
     fn read(body: NewSavedCallBody) -> Result<Self, ConsoleError> {
         let invalid = |field: &'static str, text: &str| {
             Err(ConsoleError::invalid("saved_call_invalid", text.to_owned()).field(field))
@@ -326,7 +326,7 @@ async fn finish(
     context: &RequestContext,
     action: &'static str,
     (id, server): (SavedCallId, ServerId),
-    wanted: Wanted,
+    wanted: SavedCallMembers,
 ) -> Result<SavedCall, ConsoleError> {
     // Arguments may be secrets: the audit log has the name alone.
     let detail = json!({ "name": wanted.name, "server": server });
