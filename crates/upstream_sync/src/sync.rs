@@ -1,5 +1,5 @@
-//! MCP servers of other people as sources: what they offer is looked at, compared with what the
-//! registry has, and taken over or held. A client's request never leads here: lists are served from
+//! MCP servers of other people as sources: their offers are read, compared with the registry,
+//! and taken over or held. A client's request never leads here: lists are served from
 //! the registry (`docs/translation-rules.md`, *Errors and authorization across legs*).
 
 mod eras;
@@ -629,8 +629,8 @@ fn spread() -> Duration {
     PERIOD * 4 / 5 + PERIOD * 2 / 5 * part / 255
 }
 
-/// Looks at every upstream server when its time has come, until `stop`. Each is looked at by one
-/// node: the row is the lease. A server that takes its time takes it from its own tenant only.
+/// Reads the offers of every upstream server when its time has come, until `stop`. One node reads
+/// each: the row is the lease. A server that takes its time takes it from its own tenant only.
 pub async fn keep_in_sync(state: AuthState, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

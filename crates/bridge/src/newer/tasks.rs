@@ -13,8 +13,8 @@ use portolan_protocol::{
 
 use super::{Newer, Served, SessionCall};
 
-/// The member of a call as a task beside its parameters: 15 minutes, as long as a call may wait for its
-/// client.
+/// The member of a call as a task beside its parameters: 15 minutes, as long as a call may wait for
+/// its client.
 pub(super) const WANTED: &[u8] = br#""task":{"ttl":900000}"#;
 
 /// The part of a task in a call.

@@ -36,7 +36,7 @@ pub(super) enum FollowedTask {
     Followed(Followed),
 }
 
-/// A task that is looked at.
+/// A task whose state is polled.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// Its id, as parameters.
@@ -156,7 +156,7 @@ impl Older {
         if let FollowedTask::Followed(task) = &mut call.task {
             requests.retain(|(key, _)| task.asked.insert(key.clone()));
         }
-        // A task that waits from its begin is looked at first.
+        // A task that waits from its begin is polled first.
         if requests.is_empty() || !call.task.is_followed() {
             self.look_later(call, seen);
             return;

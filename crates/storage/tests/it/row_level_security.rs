@@ -412,7 +412,7 @@ async fn s5_no_scope_reaches_a_row_of_another_tenant_in_any_table() {
                     }
                 }
                 if may("insert") {
-                    // A row without a partition is refused before its policy is looked at.
+                    // Postgres refuses a row without a partition before it checks the policy.
                     let statement = match partition_key(&mut tx, name).await {
                         Some(when) => {
                             format!("insert into {name} ({column}, {when}) values ($1, now())")

@@ -15,7 +15,7 @@ pub struct NewAttempt<'a> {
     pub state: &'a Digest,
     /// To which source's server.
     pub source: SourceId,
-    /// The person who is signing in.
+    /// The person of the sign-in.
     pub user: UserId,
     /// In which browser session.
     pub session: SessionId,
