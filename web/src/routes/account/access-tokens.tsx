@@ -1,4 +1,4 @@
-import { Button } from '@mantine/core';
+import { Anchor, Button } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { createFileRoute } from '@tanstack/react-router';
@@ -44,7 +44,10 @@ function PersonalTokens({ me }: { me: Me }) {
       lede={
         <>
           For your own programs: they act as you in Portolan’s API. Back to{' '}
-          <a href="/account">your account</a>.
+          <Anchor href="/account" fz="inherit" underline="always">
+            your account
+          </Anchor>
+          .
         </>
       }
       actions={

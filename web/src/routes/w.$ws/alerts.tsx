@@ -1,7 +1,7 @@
 import { Button, Group, Menu, Switch } from '@mantine/core';
 import { IconBell, IconBellOff } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { createFileRoute, Link, useNavigate } from '@tanstack/react-router';
+import { createFileRoute, useNavigate } from '@tanstack/react-router';
 import {
   type Alert,
   type AlertRule,
@@ -14,6 +14,7 @@ import {
 import { Ago } from '../../components/ago';
 import { Status, Tag } from '../../components/badges';
 import { ReadAll } from '../../components/bell';
+import { TextLink } from '../../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../../components/page';
 import { Restricted } from '../../components/restricted';
 import { cell, LoadMore, Table } from '../../components/table';
@@ -40,9 +41,9 @@ function AlertsPage() {
       lede={
         <>
           Admins and owners see alerts here and by mail.{' '}
-          <Link to="/w/$ws/webhooks" params={{ ws }}>
+          <TextLink underline="always" to="/w/$ws/webhooks" params={{ ws }}>
             Webhooks
-          </Link>{' '}
+          </TextLink>{' '}
           send them to Slack and to your own endpoints.
         </>
       }
