@@ -4574,7 +4574,7 @@ export interface components {
             /** @description Slugs of the servers that lose it. */
             used_by_servers: string[];
         };
-        /** @description What is sent again. */
+        /** @description The time from which deliveries are sent again. */
         Replayed: {
             /**
              * Format: int64
