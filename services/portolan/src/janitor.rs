@@ -1,4 +1,4 @@
-//! Purges what is over, every ten minutes, on one node at a time.
+//! Purges what is over, every ten minutes, on one node at a time. What fails is tried again sooner.
 
 use std::time::Duration;
 
@@ -18,52 +18,81 @@ use tokio_util::sync::CancellationToken;
 use crate::clock_watch::ClockWatch;
 
 const PERIOD: Duration = Duration::from_secs(600);
+/// After a failure. Each further failure doubles it, up to [`PERIOD`].
+const AGAIN: Duration = Duration::from_secs(5);
 /// Rounds of one kind in one run: a backlog is worked off over several runs, not in one that never
 /// ends.
 const ROUNDS: usize = 50;
 
 /// Runs until `stop`. While the clock is wrong nothing is over.
 pub(crate) async fn run(store: Store, clock: Clock, watch: ClockWatch, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(PERIOD);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut again = AGAIN;
     loop {
+        // While the clock is wrong, the next look comes as soon as after a failure.
+        let is_done = watch.look().await.is_ok() && end_all(&store, &clock, &stop).await;
+        let pause = if is_done { PERIOD } else { again };
+        again = if is_done {
+            AGAIN
+        } else {
+            PERIOD.min(2 * again)
+        };
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
+            () = tokio::time::sleep(pause) => {}
         }
-        if watch.look().await.is_err() {
-            continue;
+    }
+}
+
+/// One run. `false` if something failed: it is left for the next one.
+async fn end_all(store: &Store, clock: &Clock, stop: &CancellationToken) -> bool {
+    let mut is_done = match end_tenants(store, clock).await {
+        Ok(Ended { tenants, failed }) => {
+            if tenants > 0 {
+                tracing::info!(tenants, "deleted workspaces were destroyed");
+            }
+            failed == 0
         }
-        match end_tenants(&store, &clock).await {
-            Ok(0) => {}
-            Ok(tenants) => tracing::info!(tenants, "deleted workspaces were destroyed"),
-            Err(error) => tracing::warn!(
+        Err(error) => {
+            tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "deleted workspaces cannot be looked for"
-            ),
+            );
+            false
         }
-        for what in Expired::ALL {
-            if stop.is_cancelled() {
-                return;
-            }
-            match purge(&store, &clock, *what).await {
-                Ok(0) => {}
-                Ok(rows) => tracing::info!(?what, rows, "purged"),
-                Err(error) => tracing::warn!(
+    };
+    for what in Expired::ALL {
+        if stop.is_cancelled() {
+            break;
+        }
+        match purge(store, clock, *what).await {
+            Ok(0) => {}
+            Ok(rows) => tracing::info!(?what, rows, "purged"),
+            Err(error) => {
+                tracing::warn!(
                     ?what,
                     error = &error as &dyn std::error::Error,
                     "could not purge"
-                ),
+                );
+                is_done = false;
             }
         }
     }
+    is_done
+}
+
+/// Deleted workspaces of one run.
+struct Ended {
+    /// So many were destroyed.
+    tenants: usize,
+    /// So many could not be.
+    failed: usize,
 }
 
 /// AUTH-M6: what was deleted a month ago goes. The keys of each tenant first, in a transaction of
 /// their own: what is sealed is lost even if the rest cannot go yet. A tenant that cannot go keeps
 /// no other one here.
-async fn end_tenants(store: &Store, clock: &Clock) -> Result<u64, StorageError> {
-    let mut ended = 0;
+async fn end_tenants(store: &Store, clock: &Clock) -> Result<Ended, StorageError> {
+    let mut tenants = 0;
     let mut failed = Vec::new();
     for _ in 0..ROUNDS {
         let now = clock.now();
@@ -80,7 +109,7 @@ async fn end_tenants(store: &Store, clock: &Clock) -> Result<u64, StorageError> 
             Err(error) => Err(error),
         };
         match gone {
-            Ok(()) => ended += 1,
+            Ok(()) => tenants += 1,
             Err(error) => {
                 tracing::warn!(
                     tenant.id = %tenant,
@@ -91,7 +120,8 @@ async fn end_tenants(store: &Store, clock: &Clock) -> Result<u64, StorageError> 
             }
         }
     }
-    Ok(ended)
+    let failed = failed.len();
+    Ok(Ended { tenants, failed })
 }
 
 async fn end_tenant(store: &Store, tenant: TenantId, now: Timestamp) -> Result<(), StorageError> {

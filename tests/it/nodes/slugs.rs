@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use portolan_tests::{
     fleet::{Fleet, sign_up},
     mcp::{Answer, McpClient},
@@ -201,11 +201,13 @@ async fn case_103_a_former_name_stays_with_its_workspace_and_that_of_a_deleted_o
     let state = format!(
         "select t.status, s.slug, s.state from tenants t join tenant_slugs s on s.tenant_id = t.id where t.id = '{tenant}' order by s.slug"
     );
-    eventually("it is destroyed", Duration::from_secs(30), async || {
+    let is_destroyed = async || {
         left = sql.ask(&state).await.unwrap_or_default();
         left.iter().any(|row| row[0] == "deleted")
-    })
-    .await?;
+    };
+    eventually("it is destroyed", Duration::from_secs(60), is_destroyed)
+        .await
+        .with_context(|| fleet.cluster.auth.output())?;
     ensure!(
         left.iter().all(|row| row[2] == "tombstone") && left.len() == 2,
         "{left:?}"

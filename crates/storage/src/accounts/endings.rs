@@ -97,7 +97,8 @@ pub async fn apply(
 }
 
 /// Finds a tenant whose grace period is over, and locks it until the transaction ends. Skips
-/// tenants that another transaction has locked, and those in `but`.
+/// tenants that another transaction changes, and those in `but`. An insert of a row that
+/// references the tenant does not change it: nodes write such rows all the time.
 pub async fn overdue(
     tx: &mut SystemTx,
     but: &[TenantId],
@@ -106,7 +107,7 @@ pub async fn overdue(
     let but: Vec<Uuid> = but.iter().copied().map(TenantId::uuid).collect();
     let tenant = sqlx::query_scalar!(
         "select id from tenants where status = 'deleting' and delete_after <= $1 and id <> all($2)
-         order by delete_after, id limit 1 for update skip locked",
+         order by delete_after, id limit 1 for no key update skip locked",
         now,
         &but,
     )
