@@ -2,14 +2,12 @@
 
 use std::{
     fs::{self, File},
+    hash::{BuildHasher, RandomState},
     io::{BufRead, BufReader, Read},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{
-        atomic::{AtomicU32, Ordering},
-        mpsc,
-    },
+    sync::mpsc,
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -269,15 +267,12 @@ pub fn portolan() -> Command {
     command
 }
 
-/// An address that was free a moment ago. Below the range that the system hands out by itself, and elsewhere for each process, so
-/// that neither a connection nor another test takes it meanwhile.
+/// An address that was free a moment ago. Below the range that the system hands out by itself, and
+/// drawn by chance, so that neither a connection nor another test takes it meanwhile: a node that a
+/// test kills starts again at its own address.
 pub fn free_port() -> Result<SocketAddr> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
     for _ in 0..1000 {
-        let number = std::process::id()
-            .wrapping_mul(13)
-            .wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
-        let port = u16::try_from(10_000 + number % 20_000)?;
+        let port = u16::try_from(10_000 + RandomState::new().hash_one(()) % 20_000)?;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
         }

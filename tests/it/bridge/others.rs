@@ -1,14 +1,13 @@
 //! Programs of others that open remote servers: `mcp-remote`, a bridge to standard input and
 //! output, and the command line of the MCP Inspector. Each signs in as it does, and with a key.
 
-use std::net::TcpListener;
-
 use anyhow::{Context, Result, ensure};
 use portolan_tests::{
     connected::{Bridge, Home},
     console::text,
     program::needs,
     scene::Scene,
+    stack::free_port,
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -51,10 +50,6 @@ async fn sign_in(program: &Bridge, scene: &Scene) -> Result<()> {
     scene.owner.agree_and_return(&address).await.map(drop)
 }
 
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
 async fn key_of(scene: &Scene) -> Result<String> {
     let console = scene.owner.console();
     let key = console.post("/workspaces/harbour/api-keys", json!({"name": "Laptop"}));
@@ -84,7 +79,7 @@ async fn use_tools(bridge: &mut Bridge) -> Result<()> {
 async fn mcp_remote_signs_in_or_takes_a_key_and_calls_a_tool() -> Result<()> {
     let scene = Scene::new().await?;
     let (home, url) = (Home::new()?, scene.published.url.as_str());
-    let port = free_port()?.to_string();
+    let port = free_port()?.port().to_string();
     let mut bridge = Bridge::start(program(&home, "mcp-remote", &[url, &port])?)?;
     let params = json!({"protocolVersion": LEGACY, "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}});
@@ -141,7 +136,7 @@ async fn inspect(home: &Home, scene: &Scene, arguments: &[&str], signs_in: bool)
 async fn the_inspectors_command_line_signs_in_or_takes_a_key_in_both_eras() -> Result<()> {
     let scene = Scene::new().await?;
     let home = Home::new()?;
-    let callback = format!("http://127.0.0.1:{}/oauth/callback", free_port()?);
+    let callback = format!("http://{}/oauth/callback", free_port()?);
     let list = ["--method", "tools/list", "--callback-url", &callback];
     let listed = inspect(&home, &scene, &list, true).await?;
     ensure!(listed.to_string().contains("echo_message"), "{listed}");
