@@ -8,8 +8,8 @@ use portolan_protocol::{
     Refusal, RpcError,
     header::Headers,
     jsonrpc::{
-        BatchContent, Body, Kind, Message, Params, Raw, RequestId, Response, batch_response,
-        error_response, notification, response,
+        BatchContent, Body, Kind, MAX_BATCH, Message, Params, Raw, RequestId, Response,
+        batch_response, error_response, notification, response,
     },
     negotiate,
     revision::Revision,
@@ -153,7 +153,7 @@ fn refused(refusal: &Refusal) {
 fn same_batch(content: &BatchContent) {
     match content {
         BatchContent::Calls(calls) => {
-            assert!(!calls.is_empty() && calls.len() <= 100, "MCP-J-15");
+            assert!(!calls.is_empty() && calls.len() <= MAX_BATCH, "MCP-J-15");
             calls.iter().for_each(same_message);
         }
         BatchContent::Responses(said) => {

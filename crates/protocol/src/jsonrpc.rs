@@ -1,7 +1,7 @@
 //! JSON-RPC framing (MCP-J-1…MCP-J-19): the first parse keeps `params` as text, so that "unknown
 //! method" and "invalid params" cannot blur, and writing an answer needs no second parse.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use bytes::Bytes;
 
@@ -187,7 +187,7 @@ impl Body {
     }
 }
 
-fn invalid(why: &'static str, id: Option<RequestId>) -> Refusal {
+fn invalid(why: impl Into<Cow<'static, str>>, id: Option<RequestId>) -> Refusal {
     ErrorKind::InvalidRequest(why.into()).refuse(Revision::FALLBACK, id)
 }
 
@@ -342,7 +342,8 @@ impl Batch {
         let mut ids = HashSet::new();
         for (count, range) in scan::elements(self.array.as_bytes()).enumerate() {
             if count == MAX_BATCH {
-                return refuse("A batch holds at most 100 messages.");
+                let why = format!("A batch holds at most {MAX_BATCH} messages.");
+                return Err(invalid(why, None));
             }
             let element = Raw::trusted(self.array.bytes().slice(range));
             if element.kind() != Kind::Object {

@@ -34,6 +34,13 @@ const TAGS: &[(&str, &str)] = &[
     ("servers", "MCP servers that are published."),
     ("keys", "API keys and service accounts for MCP."),
     ("clients", "AI clients: which may connect."),
+    ("calls", "Calls of tools: their log, and insights."),
+    ("limits", "Limits of a workspace, and their use."),
+    (
+        "webhooks",
+        "Endpoints that receive events, and their deliveries.",
+    ),
+    ("alerts", "Alerts, and the rules that raise them."),
 ];
 
 /// Completes the document.

@@ -423,6 +423,7 @@ mod tests {
     fn the_document_names_every_operation_once_and_every_refusal() {
         let document = serde_json::to_value(openapi()).unwrap();
         let mut names = BTreeSet::new();
+        let tags = document["tags"].as_array().unwrap();
         for (path, item) in document["paths"].as_object().unwrap() {
             assert!(path.starts_with("/api/v1/"), "{path}");
             for (method, operation) in item.as_object().unwrap() {
@@ -435,6 +436,12 @@ mod tests {
                     operation["responses"]["default"].is_object(),
                     "{method} {path}"
                 );
+                for tag in operation["tags"].as_array().unwrap() {
+                    assert!(
+                        tags.iter().any(|known| known["name"] == *tag),
+                        "{method} {path}: document.rs, TAGS, has no {tag}"
+                    );
+                }
             }
         }
         assert!(names.len() >= 6);
