@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos races full lint lint-deploy fmt bench soak profile prepare emit revisions fuzz coverage deny test-tools clean-data mutants model simulate structure hooks
+.PHONY: help run build test chaos races full lint lint-deploy fmt bench soak profile prepare emit revisions fuzz coverage deny test-tools clean-data mutants model simulate structure pictures hooks
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ prepare: ## Refreshes .sqlx, what the SQL macros know about the database
 
 emit: ## Refreshes what is generated from the code: API document and configuration reference
 	@scripts/emit.sh
+
+pictures: ## Takes pictures of README.md and docs/ anew, by the browser tests of these pages
+	@scripts/pictures.sh
 
 fuzz: ## Fuzzes the readers of foreign bytes and what judges them, 10 minutes each (SECONDS=…)
 	@scripts/fuzz.sh $${SECONDS:-600}

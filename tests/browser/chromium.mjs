@@ -1,8 +1,9 @@
 // Shared by the browser tests: Chromium of the distribution, pages that report what must not
 // happen, screenshots and accessibility checks.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { small } from "./small_png.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
@@ -73,13 +74,53 @@ export async function look(page, name, { except = [] } = {}) {
   check(overflow <= 1, `${name}: nothing sticks out sideways at ${page.viewportSize().width} px`, overflow);
 }
 
+/** The page in the light and the dark scheme, and on a phone; it ends as wide as it began. */
+export async function lookEverywhere(page, name) {
+  const { width, height } = page.viewportSize();
+  // Messages would fade while the page is looked at.
+  for (const message of await page.getByRole("button", { name: "Dismiss" }).all()) await message.click({ timeout: 2000 }).catch(() => {});
+  await page.locator(".mantine-Notification-root").first().waitFor({ state: "hidden" });
+  await look(page, name);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await look(page, `${name}-dark`);
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 390, height: 844 });
+  await look(page, `${name}-phone`);
+  await page.setViewportSize({ width, height });
+}
+
+/** A picture of the docs, where scripts/pictures.sh takes them anew: the window as it stands, to this height. */
+export async function picture(page, name, height = 800) {
+  const folder = process.env.PORTOLAN_TOUR;
+  if (!folder) return;
+  const before = page.viewportSize();
+  const { width } = before;
+  await page.setViewportSize({ width, height });
+  await page.evaluate(() => document.fonts.ready);
+  const png = await page.screenshot({ clip: { x: 0, y: 0, width, height }, animations: "disabled", caret: "hide" });
+  writeFileSync(`${folder}/${name}.png`, small(png));
+  await page.setViewportSize(before);
+}
+
+/** Goes to an element with the Tab key alone. */
+export async function tabTo(page, locator, what) {
+  for (let stops = 0; stops < 120; stops += 1) {
+    if (await locator.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`the Tab key does not reach ${what}`);
+}
+
 /**
  * Walks through a page with the Tab key, from its top: every stop is in sight, shows that it has the focus, and
  * comes in the order of the document (WCAG 2.4.3, 2.4.7, 2.4.11).
  */
 export async function walkWithTab(page, name, most = 80) {
   await page.evaluate(() => {
-    document.activeElement?.blur();
+    // The Tab key begins where the focus was last: here at the body, not at the heading of the page.
+    document.body.tabIndex = -1;
+    document.body.focus();
+    document.body.removeAttribute("tabindex");
     window.scrollTo(0, 0);
   });
   const faults = [];

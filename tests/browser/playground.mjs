@@ -1,6 +1,6 @@
 // The playground of a server: an MCP client in the browser, in both eras, signed in by OAuth; light, dark and on a phone.
 import { readFile } from "node:fs/promises";
-import { base, check, finish, launch, look, watch, walkWithTab } from "./chromium.mjs";
+import { base, check, finish, launch, look, picture, watch, walkWithTab } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, OTHER_EMAIL, OTHER_PASSWORD, SERVER } = process.env;
 const browser = await launch();
@@ -78,6 +78,8 @@ check(!/eyJ[\w-]+\./.test(await page.content()), "PLAY-4: no token stands on the
 const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
 check(!stored.includes("eyJ"), "PLAY-4: no token is stored", stored);
 await look(page, "61-playground-session");
+await page.evaluate(() => window.scrollTo(0, 0));
+await picture(page, "playground", 1180);
 await walkWithTab(page, "playground", 60);
 
 // A saved call with assertions: it passes, is changed so that it fails, and says what it found.

@@ -10,7 +10,7 @@ use portolan_tests::{
     oauth::{OAuthClient, Pkce, REDIRECT_URI},
     person::Person,
     program::{self, OpensBrowser},
-    stack::{Stack, repository},
+    stack::{Stack, free_port, repository},
     upstream::{Fixture, Upstream},
 };
 use serde_json::json;
@@ -221,4 +221,52 @@ async fn sessions_are_listed_followed_and_ended() -> Result<()> {
         .env("EMAIL", &ann.email)
         .env("PASSWORD", &ann.password);
     finish(command, &ann).await
+}
+
+/// Runs a program that makes its own data, in the workspace harbour. Its own server listens on
+/// `PORT`, an address that the service may call.
+async fn with_own_data(name: &str) -> Result<()> {
+    let address = free_port()?;
+    let stack = Stack::builder().allow_egress(address).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let workspace = json!({"name": "Harbour Works", "slug": "harbour"});
+    ann.console().post("/workspaces", workspace).await?;
+    let mut command = script(name, &stack)?;
+    command
+        .env("PORT", address.port().to_string())
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}
+
+/// Rule: HOOK-3, HOOK-5, HOOK-6, HOOK-8, HOOK-9, HOOK-13.
+#[tokio::test]
+async fn webhooks_are_added_retried_rotated_and_replayed() -> Result<()> {
+    with_own_data("webhooks.mjs").await
+}
+
+/// Rule: HOOK-20, HOOK-22.
+#[tokio::test]
+async fn alerts_reach_the_menu_the_page_and_the_mailbox() -> Result<()> {
+    needs_sdk()?;
+    with_own_data("alerts.mjs").await
+}
+
+/// Rule: API-1, API-3, API-5, API-9.
+#[tokio::test]
+async fn access_tokens_are_made_used_and_revoked() -> Result<()> {
+    with_own_data("access_tokens.mjs").await
+}
+
+/// Rule: METER-10.
+#[tokio::test]
+async fn calls_are_filtered_followed_and_shown() -> Result<()> {
+    needs_sdk()?;
+    with_own_data("calls.mjs").await
+}
+
+/// The SDK that the programs call tools with.
+fn needs_sdk() -> Result<()> {
+    program::needs("tests/clients/typescript/node_modules/@modelcontextprotocol/client")?;
+    Ok(())
 }

@@ -54,10 +54,21 @@ function target(slug, href) {
   return fragment ? `${to}#${fragment}` : to;
 }
 
-/** A page as HTML, with its title and its headings of the second and third level. */
+/** Width and height of a PNG, from its first chunk. */
+function size(file) {
+  const bytes = readFileSync(file);
+  if (bytes.toString('latin1', 12, 16) !== 'IHDR') throw new Error(`${file} is no PNG`);
+  return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
+}
+
+/**
+ * A page as HTML, with its title, its headings of the second and third level, and the files of its
+ * pictures. The HTML names a picture by its place in that list.
+ */
 export function rendered({ slug, path }) {
   let title = slug;
   const headings = [];
+  const pictures = [];
   const used = new Map();
   const marked = new Marked({
     gfm: true,
@@ -81,8 +92,11 @@ export function rendered({ slug, path }) {
         const outside = /^https?:/.test(to) ? ' rel="noreferrer"' : '';
         return `<a href="${escaped(to)}"${outside}>${this.parser.parseInline(tokens)}</a>`;
       },
-      image({ text }) {
-        return escaped(text);
+      image({ href, text }) {
+        const file = posix.join(folder, posix.dirname(slug), href);
+        const { width, height } = size(file);
+        const place = pictures.push(file) - 1;
+        return `<img src="picture:${place}" alt="${escaped(text)}" width="${width}" height="${height}" loading="lazy">`;
       },
       html({ text }) {
         return escaped(text);
@@ -105,7 +119,7 @@ export function rendered({ slug, path }) {
     },
   });
   const html = marked.parse(readFileSync(path, 'utf8'));
-  return { html, title, headings };
+  return { html, title, headings, pictures };
 }
 
 const index = 'virtual:docs';
@@ -127,7 +141,14 @@ export function docs() {
         return `export const docs = [${items.join(',\n')}];`;
       }
       const one = pages.find(({ slug }) => id === `\0${page}${slug}`);
-      return one ? `export default ${JSON.stringify(rendered(one).html)};` : null;
+      if (!one) return null;
+      // The build gives each picture a name with a digest.
+      const { html, pictures } = rendered(one);
+      const imports = pictures.map((file, place) => `import picture${place} from ${JSON.stringify(file)};`);
+      const parts = html
+        .split(/"picture:(\d+)"/)
+        .map((part, place) => (place % 2 === 0 ? JSON.stringify(part) : `JSON.stringify(picture${part})`));
+      return `${imports.join('\n')}\nexport default ${parts.join(' + ')};`;
     },
   };
 }

@@ -34,6 +34,20 @@ test('every link inside the docs leads to a page and a heading of it', async () 
   expect(links.length).toBeGreaterThan(20);
 });
 
+test('the pictures of the docs are files of the build, with words and a size', async () => {
+  const pages = await Promise.all(
+    docs.map(async ({ slug, load }) => ({ slug, html: (await load()).default })),
+  );
+  const pictures = pages.flatMap(({ slug, html }) =>
+    [...html.matchAll(/<img ([^>]*)>/g)].map((one) => ({ slug, attributes: one[1] ?? '' })),
+  );
+  for (const { attributes } of pictures) {
+    expect(attributes).toMatch(/^src="[^"]+\.png[^"]*" alt="[^"]{10,}" width="\d+" height="\d+"/);
+  }
+  const illustrated = [...new Set(pictures.map(({ slug }) => slug))];
+  expect(illustrated.sort()).toEqual(['api', 'console', 'playground', 'webhooks']);
+});
+
 test('every help link of the console leads to a page and a heading of it', () => {
   const helps = Object.entries(sources).flatMap(([file, text]) =>
     [...text.matchAll(/\bhelp="([^"]+)"|<HelpLink to="([^"]+)"/g)].map((one) => [

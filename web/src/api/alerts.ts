@@ -9,12 +9,15 @@ export type AlertRuleChange = Schemas['AlertRuleChange'];
 const firstPage = (ws: string, cursor?: string) =>
   answer(api.GET('/api/v1/workspaces/{ws}/alerts', { params: { path: { ws }, query: { cursor } } }));
 
+/** Alerts come by themselves: milliseconds between two looks. */
+const pause = 30_000;
+
 /** The newest alerts and the number of unread ones, for the menu of alerts. */
 export const useBell = (ws: string) =>
   useQuery({
     queryKey: key(ws, 'alerts', 'bell'),
     queryFn: () => firstPage(ws),
-    refetchInterval: 30_000,
+    refetchInterval: pause,
   });
 
 export const alertsQuery = (ws: string) =>
@@ -23,6 +26,7 @@ export const alertsQuery = (ws: string) =>
     queryFn: ({ pageParam }) => firstPage(ws, pageParam),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor ?? undefined,
+    refetchInterval: pause,
   });
 
 export const alertRulesQuery = (ws: string) =>

@@ -15,12 +15,15 @@ export const webhooksQuery = (ws: string) =>
   queryOptions({
     queryKey: key(ws, 'webhooks'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/webhooks', { params: { path: { ws } } })),
+    refetchInterval: 30_000,
   });
 
 export const webhookQuery = (ws: string, id: string) =>
   queryOptions({
     queryKey: key(ws, 'webhooks', id),
     queryFn: () => answer(api.GET(one, { params: { path: { ws, id } } })),
+    // Its receiver can disable it: beside its deliveries, the page shows the state of that moment.
+    refetchInterval: 3_000,
   });
 
 export const eventTypesQuery = (ws: string) =>

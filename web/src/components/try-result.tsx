@@ -3,6 +3,7 @@ import type { ContentBlock, TryResult } from '../api/tools';
 import { formatDuration } from '../time';
 import { Method, Status } from './badges';
 import { CodeBlock } from './copy';
+import { HeaderList } from './header-list';
 import { JsonTree } from './json-tree';
 import { faultText } from './schema-form';
 import classes from './try-result.module.css';
@@ -78,15 +79,10 @@ function Message({ label, of: { headers, body } }: { label: string; of: Exchange
     <div className={classes.blocks}>
       <div>
         <p className={classes.blockTitle}>Headers</p>
-        <dl className={classes.headers} aria-label={`Headers of the ${label}`}>
-          {headers.map(({ name, value }, place) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a header may stand twice
-            <div key={place}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-        </dl>
+        <HeaderList
+          label={`Headers of the ${label}`}
+          headers={headers.map(({ name, value }) => [name, value])}
+        />
       </div>
       <div>
         <p className={classes.blockTitle}>

@@ -41,6 +41,7 @@ function PersonalTokens({ me }: { me: Me }) {
   return (
     <Page
       title="Access tokens"
+      help="api#tokens"
       lede={
         <>
           For your own programs: they act as you in Portolan’s API. Back to{' '}

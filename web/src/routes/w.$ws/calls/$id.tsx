@@ -28,7 +28,10 @@ const eras: Record<string, string> = {
   unknown: 'Not recorded',
 };
 
-const bytes = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'byte', unitDisplay: 'narrow' });
+const bytes = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'byte', unitDisplay: 'long' });
+
+/** What identified the caller to Portolan, by the kind of caller. */
+const identities: Record<string, string> = { api_key: 'Key ID', service: 'Account ID' };
 
 /** Pairs whose value is known. */
 const known = (items: [string, ReactNode][]) => items.filter(([, value]) => value !== undefined);
@@ -80,7 +83,7 @@ function Detail({ call }: { call: CallDetail }) {
             ['Kind', callers[call.caller] ?? call.caller],
             ['User', call.user_name ?? call.user_id],
             ['Client', [call.client_name, call.client_version].filter(Boolean).join(' ') || undefined],
-            ['OAuth client', call.client_id],
+            [identities[call.caller] ?? 'OAuth client', call.client_id],
             ['MCP revision', call.revision],
             ['Era', eras[call.era] ?? call.era],
             ['Session', call.session],

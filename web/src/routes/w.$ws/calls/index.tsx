@@ -8,6 +8,7 @@ import type { CallLog } from '../../../api/workspaces';
 import { asSearch, type CallFilter, readFilter } from '../../../call-filter';
 import { CallFilterBar } from '../../../components/call-filter-bar';
 import { CallsTable } from '../../../components/calls';
+import { LinkButton } from '../../../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../../../components/page';
 import { LoadMore, TableBar } from '../../../components/table';
 import { useSession } from '../../../session';
@@ -96,7 +97,21 @@ function CallsPage() {
             );
             if (items.length === 0) {
               return (
-                <Empty icon={<IconActivity size={24} />} title={filtered ? 'No matches' : 'No calls yet'}>
+                <Empty
+                  icon={<IconActivity size={24} />}
+                  title={filtered ? 'No matches' : 'No calls yet'}
+                  actions={
+                    filtered ? (
+                      <Button variant="default" onClick={() => change({})}>
+                        Clear filters
+                      </Button>
+                    ) : (
+                      <LinkButton to="/w/$ws/servers" params={{ ws: workspace.slug }} variant="default">
+                        Servers
+                      </LinkButton>
+                    )
+                  }
+                >
                   {filtered
                     ? 'No call of the kept days fits these filters.'
                     : 'Publish a server and connect a client. Its calls appear here.'}

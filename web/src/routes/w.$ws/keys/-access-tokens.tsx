@@ -5,7 +5,7 @@ import {
   workspaceTokensQuery,
 } from '../../../api/access-tokens';
 import { AccessTokens, NewTokenDialog } from '../../../components/access-tokens';
-import type { Shown } from '../../../components/secret';
+import type { Issuing } from '../../../components/issued';
 
 /** The tokens of the workspace for the management API. */
 export function WorkspaceTokens({ ws }: { ws: string }) {
@@ -20,23 +20,11 @@ export function WorkspaceTokens({ ws }: { ws: string }) {
   );
 }
 
-export function NewWorkspaceTokenDialog({
-  ws,
-  opened,
-  close,
-  show,
-}: {
-  ws: string;
-  opened: boolean;
-  close: () => void;
-  show: (shown: Shown) => void;
-}) {
+export function NewWorkspaceTokenDialog({ ws, ...issuing }: Issuing & { ws: string }) {
   const create = useCreateWorkspaceToken(ws);
   return (
     <NewTokenDialog
-      opened={opened}
-      close={close}
-      show={show}
+      {...issuing}
       create={create}
       roles={['viewer', 'member', 'developer', 'admin']}
       send={({ name, role, scopes, days }, made) =>

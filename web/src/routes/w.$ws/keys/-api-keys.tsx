@@ -1,7 +1,6 @@
-import { Button, Group, NumberInput, Select, Stack, TextInput } from '@mantine/core';
+import { NumberInput, Select, TextInput } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import {
   type ApiKey,
   apiKeysQuery,
@@ -9,16 +8,11 @@ import {
   useCreateKey,
   useRevokeKey,
 } from '../../../api/keys';
-import { Ago } from '../../../components/ago';
 import { Tag } from '../../../components/badges';
-import { Confirm } from '../../../components/confirm';
-import { Dialog } from '../../../components/dialog';
 import { useFields } from '../../../components/form';
-import { Empty, Loaded, Panel } from '../../../components/page';
-import { Refused } from '../../../components/refused';
-import type { Shown } from '../../../components/secret';
-import { cell, Table } from '../../../components/table';
-import { toastDone } from '../../../components/toast';
+import { FormDialog } from '../../../components/form-dialog';
+import { bearer, IssuedList, type Issuing } from '../../../components/issued';
+import { cell } from '../../../components/table';
 import { useMay, useSession } from '../../../session';
 import { formatDate } from '../../../time';
 import { AccessSelect, reach, whole } from './-access';
@@ -28,101 +22,46 @@ export function ApiKeys({ ws }: { ws: string }) {
   const { me } = useSession();
   const keys = useQuery(apiKeysQuery(ws));
   const revoke = useRevokeKey(ws);
-  const [ending, setEnding] = useState<ApiKey>();
   return (
-    <Panel title="API keys" flush>
-      <Refused error={revoke.error} title="The key was not revoked" />
-      <Loaded query={keys}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <Empty icon={<IconKey size={24} />} title="No API keys">
-              Clients send the key as a bearer token to a server’s URL. It works until it expires or is
-              revoked.
-            </Empty>
-          ) : (
-            <Table
-              label="API keys"
-              head={
-                <>
-                  <th>Key</th>
-                  <th>Acts as</th>
-                  <th>Access</th>
-                  <th>Last used</th>
-                  <th>
-                    <span className="visually-hidden">Actions</span>
-                  </th>
-                </>
-              }
-            >
-              {items.map((key) => (
-                <tr key={key.id}>
-                  <td data-wide>
-                    <span className={cell.main}>{key.name}</span>
-                    <div className={cell.sub}>
-                      <code>{key.hint}…</code>
-                    </div>
-                  </td>
-                  <td data-wide>
-                    {key.holder_name} {key.holder === me.user.id && <Tag>you</Tag>}
-                    {key.holder.startsWith('svc_') && <Tag>service account</Tag>}
-                  </td>
-                  <td data-wide>
-                    {reach(key.resource)}
-                    <div className={cell.sub}>
-                      expires {formatDate(key.expires_at)}
-                      {key.networks.length > 0 && `, from ${key.networks.join(', ')}`}
-                    </div>
-                  </td>
-                  <td data-label="Last used">{key.last_used_at ? <Ago at={key.last_used_at} /> : 'never'}</td>
-                  <td data-align="right">
-                    <Button
-                      variant="subtle"
-                      color="red"
-                      size="compact-sm"
-                      aria-label={`Revoke ${key.name}`}
-                      onClick={() => setEnding(key)}
-                    >
-                      Revoke
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
-      <Confirm
-        title="Revoke this key?"
-        word="Revoke"
-        opened={ending !== undefined}
-        close={() => setEnding(undefined)}
-        busy={revoke.isPending}
-        act={() => {
-          if (!ending) return;
-          revoke.mutate(ending.id, {
-            onSuccess: () => toastDone(`${ending.name} was revoked.`),
-            onSettled: () => setEnding(undefined),
-          });
-        }}
-      >
-        Clients that use {ending?.name} are refused within a second, and their streams are closed. This can’t
-        be undone.
-      </Confirm>
-    </Panel>
+    <IssuedList
+      title="API keys"
+      noun="key"
+      query={keys}
+      revoke={revoke}
+      icon={<IconKey size={24} />}
+      none="No API keys"
+      empty="Clients send the key as a bearer token to a server’s URL. It works until it expires or is revoked."
+      columns={[
+        { head: 'Acts as', of: (key) => <Holder apiKey={key} me={me.user.id} /> },
+        { head: 'Access', of: (key) => <Reach apiKey={key} /> },
+      ]}
+      consequence="within a second, and their streams are closed"
+    />
   );
 }
 
-export function NewKeyDialog({
-  ws,
-  opened,
-  close,
-  show,
-}: {
-  ws: string;
-  opened: boolean;
-  close: () => void;
-  show: (shown: Shown) => void;
-}) {
+function Holder({ apiKey: { holder, holder_name }, me }: { apiKey: ApiKey; me: string }) {
+  return (
+    <>
+      {holder_name} {holder === me && <Tag>you</Tag>}
+      {holder.startsWith('svc_') && <Tag>service account</Tag>}
+    </>
+  );
+}
+
+function Reach({ apiKey: { resource, expires_at, networks } }: { apiKey: ApiKey }) {
+  return (
+    <>
+      {reach(resource)}
+      <div className={cell.sub}>
+        expires {formatDate(expires_at)}
+        {networks.length > 0 && `, from ${networks.join(', ')}`}
+      </div>
+    </>
+  );
+}
+
+export function NewKeyDialog({ ws, opened, close, show }: Issuing & { ws: string }) {
   const administers = useMay('administer');
   const create = useCreateKey(ws);
   const accounts = useQuery({ ...serviceAccountsQuery(ws), enabled: administers && opened });
@@ -152,64 +91,55 @@ export function NewKeyDialog({
       {
         onSuccess: ({ key, secret }) => {
           leave();
-          show({
-            title: `API key “${key.name}”`,
-            values: [
-              { label: 'API key', value: secret },
-              { label: 'Header', value: `Authorization: Bearer ${secret}` },
-            ],
-          });
+          show(bearer('API key', key.name, secret));
         },
       },
     );
   }
 
   return (
-    <Dialog kept={create.isPending} opened={opened} onClose={leave} title="New API key">
-      <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
-        <Stack gap="md">
-          <Refused error={form.refusal} title="The key was not created" />
-          <TextInput
-            label="Name"
-            description="What this key is for."
-            {...form.getInputProps('name')}
-            maxLength={80}
-            data-autofocus
-          />
-          {administers && (accounts.data?.items.length ?? 0) > 0 && (
-            <Select
-              label="Acts as"
-              data={[
-                { value: 'me', label: 'You' },
-                ...(accounts.data?.items.map((one) => ({ value: one.id, label: one.name })) ?? []),
-              ]}
-              allowDeselect={false}
-              {...form.getInputProps('holder')}
-            />
-          )}
-          <AccessSelect ws={ws} {...form.getInputProps('server_id')} />
-          <NumberInput
-            label="Expires in (days)"
-            description="Maximum 366."
-            min={1}
-            max={366}
-            {...form.getInputProps('days')}
-          />
-          <TextInput
-            label="Allowed networks"
-            description="CIDR, such as 192.0.2.0/24. Leave empty for any."
-            {...form.getInputProps('networks')}
-          />
-          <Group justify="flex-end">
-            <Button variant="default" disabled={create.isPending} onClick={leave}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={create.isPending} disabled={name === ''}>
-              Create key
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="New API key"
+      opened={opened}
+      leave={leave}
+      form={{ ref: form.ref, onSubmit: form.onSubmit(send) }}
+      busy={create.isPending}
+      word="Create key"
+      ready={name !== ''}
+      refusal={form.refusal}
+      failed="The key was not created"
+    >
+      <TextInput
+        label="Name"
+        description="What this key is for."
+        {...form.getInputProps('name')}
+        maxLength={80}
+        data-autofocus
+      />
+      {administers && (accounts.data?.items.length ?? 0) > 0 && (
+        <Select
+          label="Acts as"
+          data={[
+            { value: 'me', label: 'You' },
+            ...(accounts.data?.items.map((one) => ({ value: one.id, label: one.name })) ?? []),
+          ]}
+          allowDeselect={false}
+          {...form.getInputProps('holder')}
+        />
+      )}
+      <AccessSelect ws={ws} {...form.getInputProps('server_id')} />
+      <NumberInput
+        label="Expires in (days)"
+        description="Maximum 366."
+        min={1}
+        max={366}
+        {...form.getInputProps('days')}
+      />
+      <TextInput
+        label="Allowed networks"
+        description="CIDR, such as 192.0.2.0/24. Leave empty for any."
+        {...form.getInputProps('networks')}
+      />
+    </FormDialog>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Group, SegmentedControl, Stack, Textarea, TextInput } from '@mantine/core';
+import { SegmentedControl, Textarea, TextInput } from '@mantine/core';
 import { IconRobot } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -16,8 +16,9 @@ import { Ago } from '../../../components/ago';
 import { Status } from '../../../components/badges';
 import { ClientSecrets } from '../../../components/client-secrets';
 import { Confirm } from '../../../components/confirm';
-import { Dialog } from '../../../components/dialog';
 import { useFields } from '../../../components/form';
+import { FormDialog } from '../../../components/form-dialog';
+import type { Issuing } from '../../../components/issued';
 import { Empty, Loaded, Panel } from '../../../components/page';
 import { Refused } from '../../../components/refused';
 import type { Shown } from '../../../components/secret';
@@ -146,17 +147,7 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
   );
 }
 
-export function NewAccountDialog({
-  ws,
-  opened,
-  close,
-  show,
-}: {
-  ws: string;
-  opened: boolean;
-  close: () => void;
-  show: (shown: Shown) => void;
-}) {
+export function NewAccountDialog({ ws, opened, close, show }: Issuing & { ws: string }) {
   const create = useCreateAccount(ws);
   const form = useFields({
     initialValues: { name: '', auth: 'client_secret' as NewAccount['auth'], keys: '', server_id: whole },
@@ -199,44 +190,41 @@ export function NewAccountDialog({
   }
 
   return (
-    <Dialog kept={create.isPending} opened={opened} onClose={leave} title="New service account">
-      <form ref={form.ref} onSubmit={form.onSubmit(send)} noValidate>
-        <Stack gap="md">
-          <Refused error={form.refusal} title="The account was not created" />
-          <TextInput
-            label="Name"
-            description="What this account is for. It belongs to the workspace and stays if you leave."
-            {...form.getInputProps('name')}
-            maxLength={80}
-            data-autofocus
-          />
-          <SegmentedControl
-            aria-label="Client authentication"
-            data={[
-              { value: 'client_secret', label: 'Client secret' },
-              { value: 'private_key_jwt', label: 'Private key (JWT)' },
-            ]}
-            {...form.getInputProps('auth')}
-          />
-          {auth === 'private_key_jwt' && (
-            <Textarea
-              label="Public keys"
-              description="A JWK set as JSON, or its https URL. The private key stays with the program."
-              rows={6}
-              {...form.getInputProps('keys')}
-            />
-          )}
-          <AccessSelect ws={ws} {...form.getInputProps('server_id')} />
-          <Group justify="flex-end">
-            <Button variant="default" disabled={create.isPending} onClick={leave}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={create.isPending} disabled={name === ''}>
-              Create account
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="New service account"
+      opened={opened}
+      leave={leave}
+      form={{ ref: form.ref, onSubmit: form.onSubmit(send) }}
+      busy={create.isPending}
+      word="Create account"
+      ready={name !== ''}
+      refusal={form.refusal}
+      failed="The account was not created"
+    >
+      <TextInput
+        label="Name"
+        description="What this account is for. It belongs to the workspace and stays if you leave."
+        {...form.getInputProps('name')}
+        maxLength={80}
+        data-autofocus
+      />
+      <SegmentedControl
+        aria-label="Client authentication"
+        data={[
+          { value: 'client_secret', label: 'Client secret' },
+          { value: 'private_key_jwt', label: 'Private key (JWT)' },
+        ]}
+        {...form.getInputProps('auth')}
+      />
+      {auth === 'private_key_jwt' && (
+        <Textarea
+          label="Public keys"
+          description="A JWK set as JSON, or its https URL. The private key stays with the program."
+          rows={6}
+          {...form.getInputProps('keys')}
+        />
+      )}
+      <AccessSelect ws={ws} {...form.getInputProps('server_id')} />
+    </FormDialog>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Group } from '@mantine/core';
+import { Alert, Button, Group } from '@mantine/core';
 import { IconPlayerPause, IconPlayerPlay, IconRefresh, IconSend } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { createFileRoute, useNavigate } from '@tanstack/react-router';
@@ -100,6 +100,14 @@ function Endpoint({
         </Group>
       }
     >
+      {webhook.state === 'disabled' && (
+        <Alert color="red" data-tone="red" title="This endpoint gets no messages">
+          {webhook.disabled_reason === 'gone'
+            ? 'It answered 410 Gone.'
+            : 'Its deliveries failed for five days.'}{' '}
+          Resume it when it takes messages again. Then send what it missed with Replay missed.
+        </Alert>
+      )}
       <Settings webhook={webhook} ask={setAsked} />
       <Deliveries ws={ws} webhook={webhook} />
       <ChangeWebhookDialog ws={ws} webhook={webhook} opened={asked === 'events'} close={close} />

@@ -71,7 +71,7 @@ export function Deliveries({ ws, webhook }: { ws: string; webhook: Webhook }) {
         }}
       </Loaded>
       <Dialog opened={opened !== undefined} onClose={() => setOpened(undefined)} title="Delivery">
-        {opened && <Delivery ws={ws} id={webhook.id} event={opened} />}
+        {opened && <Delivery ws={ws} id={webhook.id} event={opened} close={() => setOpened(undefined)} />}
       </Dialog>
       <ReplayDialog ws={ws} id={webhook.id} opened={since} close={() => setSince(false)} />
     </Panel>
@@ -125,18 +125,23 @@ function DeliveryTable({ items, open }: { items: WebhookDelivery[]; open: (event
   );
 }
 
-function Delivery({ ws, id, event }: { ws: string; id: string; event: string }) {
+function Delivery({ ws, id, event, close }: { ws: string; id: string; event: string; close: () => void }) {
   const delivery = useQuery(deliveryQuery(ws, id, event));
   const replay = useReplay(ws, id);
   return (
     <Loaded query={delivery}>
       {({ delivery: one, data, attempts }) => (
         <Stack gap="md">
-          <Group justify="space-between">
-            <DeliveryStatus state={one.state} status={one.status} />
+          <DeliveryStatus state={one.state} status={one.status} />
+          {one.next_at && <Text size="sm">Next attempt: {formatDateTime(one.next_at)}</Text>}
+          <JsonTree label="Message" value={{ type: one.type, timestamp: one.at, data }} />
+          <Attempts attempts={attempts} />
+          <Refused error={replay.error} title="It was not sent again" />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Close
+            </Button>
             <Button
-              size="compact-md"
-              variant="default"
               loading={replay.isPending}
               onClick={() =>
                 replay.mutate(event, { onSuccess: () => toastDone('It is sent again, under the same id.') })
@@ -145,10 +150,6 @@ function Delivery({ ws, id, event }: { ws: string; id: string; event: string }) 
               Send again
             </Button>
           </Group>
-          <Refused error={replay.error} title="It was not sent again" />
-          {one.next_at && <Text size="sm">Next attempt: {formatDateTime(one.next_at)}</Text>}
-          <JsonTree label="Message" value={{ type: one.type, timestamp: one.at, data }} />
-          <Attempts attempts={attempts} />
         </Stack>
       )}
     </Loaded>

@@ -3,8 +3,9 @@ import { IconArrowDown, IconArrowUp, IconChevronRight, IconTrash } from '@tabler
 import { useState } from 'react';
 import { Status } from '../../../../../components/badges';
 import { CodeBlock, CopyButton } from '../../../../../components/copy';
+import { HeaderList } from '../../../../../components/header-list';
 import { Panel } from '../../../../../components/page';
-import { asCurl, asJson, type Exchange, type Frame, type Header } from '../../../../../mcp/timeline';
+import { asCurl, asJson, type Exchange, type Frame } from '../../../../../mcp/timeline';
 import { formatDuration } from '../../../../../time';
 import classes from './playground.module.css';
 import type { Playground } from './use-playground';
@@ -176,17 +177,3 @@ function FrameView({ frame, number }: { frame: Frame; number: number }) {
 const Heading = ({ children }: { children: React.ReactNode }) => (
   <p className={classes.heading}>{children}</p>
 );
-
-function HeaderList({ label, headers }: { label: string; headers: Header[] }) {
-  return (
-    <dl className={classes.headers} aria-label={label}>
-      {headers.map(([name, value], place) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a header may stand twice
-        <div key={place}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
-}

@@ -1,0 +1,98 @@
+// Alerts: an API refuses the credential of a source while a client calls; the menu, the page, the mail and the rules,
+// used by keyboard; light, dark and on a phone.
+import { base, check, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
+import { button, connect, eventually, open, publish, startApi } from "./harbour.mjs";
+
+const { context, page, end } = await open();
+const api = await startApi(Number(process.env.PORT));
+const published = await publish(page, api);
+const client = await connect(published, "Berth planner");
+const call = () => client.callTool({ name: "list_ports", arguments: {} });
+check(!(await call()).isError, "the API accepts the credential at first");
+
+await page.goto(`${base}/w/harbour/alerts`);
+await page.getByRole("heading", { name: "No alerts" }).waitFor();
+await look(page, "100-alerts-none");
+const menu = page.getByRole("button", { name: /^Alerts, / });
+await menu.focus();
+await page.keyboard.press("Enter");
+await page.getByText("No alerts in the last 30 days.").waitFor();
+await page.keyboard.press("Escape");
+check(await menu.evaluate((element) => element === document.activeElement), "Escape closes the menu and gives the focus back");
+
+// Without a reload: the menu and the page look again by themselves.
+api.refuses = true;
+check((await call()).isError === true, "the API refuses the credential");
+const patient = { timeout: 60_000 };
+await button("Alerts, 1 unread", page).waitFor(patient);
+const alerts = page.getByRole("table", { name: "Alerts" });
+const row = alerts.getByRole("row").filter({ hasText: "Harbour API" });
+await row.getByText("Firing").waitFor(patient);
+check((await row.textContent()).includes("critical"), "the alert says how much it matters", await row.textContent());
+await lookEverywhere(page, "101-alerts");
+await picture(page, "alerts");
+await walkWithTab(page, "alerts");
+
+// The menu, on a phone too: it leads to the source, and what was opened is read.
+const item = page.getByRole("menuitem", { name: /Harbour API/ });
+async function openMenu() {
+  await menu.focus();
+  await page.keyboard.press("Enter");
+  await item.waitFor();
+}
+await page.setViewportSize({ width: 390, height: 844 });
+await openMenu();
+await look(page, "102-alert-menu-phone");
+await page.keyboard.press("Escape");
+await page.setViewportSize({ width: 1280, height: 860 });
+await page.emulateMedia({ colorScheme: "dark" });
+await openMenu();
+await look(page, "102-alert-menu-dark");
+await page.emulateMedia({ colorScheme: "light" });
+await look(page, "102-alert-menu");
+await picture(page, "alert-menu", 640);
+check(await item.evaluate((element) => element === document.activeElement), "the keyboard opens the menu at its first alert");
+await page.keyboard.press("Enter");
+await page.waitForURL((url) => url.pathname.includes(published.source));
+await button("Alerts, none unread", page).waitFor();
+check(true, "an opened alert is read");
+await page.getByText(/refused/i).first().waitFor();
+
+// Admins get a mail.
+const mailbox = await context.newPage();
+await mailbox.goto(`${base}/dev/mail`);
+const mail = await mailbox.textContent("body");
+check(mail.includes("Harbour API"), "the alert is in a mail", mail.slice(0, 400));
+await mailbox.close();
+
+// The settings of its rule: each by keyboard, and each still there after a reload.
+await page.goto(`${base}/w/harbour/alerts`);
+const rules = page.getByRole("table", { name: "Rules" });
+const byMail = rules.getByRole("switch", { name: /credential.*: mail$/i });
+await byMail.waitFor();
+await byMail.focus();
+await page.keyboard.press("Space");
+await page.waitForFunction(() => document.activeElement?.checked === false);
+await tabTo(page, rules.getByRole("button", { name: /^Mute .*credential/i }), "the menu that mutes");
+await page.keyboard.press("Enter");
+await page.getByRole("menuitem", { name: "For a day" }).waitFor();
+await look(page, "103-alerts-mute");
+await page.keyboard.press("ArrowDown");
+await page.keyboard.press("Enter");
+await rules.getByText(/Muted until/).waitFor();
+await page.reload();
+await rules.getByText(/Muted until/).waitFor();
+check(!(await byMail.isChecked()), "the rule keeps that it sends no mail");
+await button("End mute", rules).click();
+await rules.getByText(/Muted until/).waitFor({ state: "hidden" });
+await byMail.press("Space");
+await eventually(() => byMail.isChecked(), Boolean, "mail is switched on again");
+
+// The API accepts it again.
+api.refuses = false;
+check(!(await call()).isError, "the API accepts the credential again");
+await row.getByText("Resolved").waitFor(patient);
+await look(page, "104-alerts-resolved");
+
+await client.close();
+await end();
