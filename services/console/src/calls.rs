@@ -17,10 +17,10 @@ use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     Reason,
     accounts::members,
-    platform::calls::{self, Entry, Wanted},
+    platform::calls::{self, Entry, SEARCHED, Wanted},
 };
 use serde::{Deserialize, Serialize};
-use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
+use time::{Duration, OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -61,12 +61,14 @@ pub struct CallFilter {
     /// `ok`, `error` (every other one), `tool_error`, `invalid_arguments`, `upstream_error` or
     /// `internal`.
     outcome: Option<String>,
+    /// The reason of the failure, in words of this service. `*` stands for any text.
+    error: Option<String>,
     /// `session`, `stateless`, `console` or `unknown`.
     era: Option<String>,
-    /// Longer than so many milliseconds.
-    longer_ms: Option<u32>,
-    /// Shorter than so many milliseconds.
-    shorter_ms: Option<u32>,
+    /// Longer than so many milliseconds, in steps of a microsecond.
+    longer_ms: Option<f64>,
+    /// Shorter than so many milliseconds, in steps of a microsecond.
+    shorter_ms: Option<f64>,
     /// At this time or later (RFC 3339).
     from: Option<String>,
     /// Before this time (RFC 3339).
@@ -88,7 +90,6 @@ impl CallFilter {
         state: &AuthState,
         workspace: &Workspace,
     ) -> Result<Wanted, ConsoleError> {
-        let longest = |millis: u32| i64::from(millis) * 1000;
         Ok(Wanted {
             slug: self.server.clone(),
             item: self.tool.clone(),
@@ -98,9 +99,10 @@ impl CallFilter {
                 None => None,
             },
             outcomes: self.outcome.as_deref().map(outcomes).transpose()?,
+            error: self.error.clone(),
             era: self.era.as_deref().map(era).transpose()?,
-            longer_us: self.longer_ms.map(longest),
-            shorter_us: self.shorter_ms.map(longest),
+            longer_us: micros("longer_ms", self.longer_ms)?,
+            shorter_us: micros("shorter_ms", self.shorter_ms)?,
             from: time_of("from", self.from.as_deref())?,
             to: time_of("to", self.to.as_deref())?,
             ..Wanted::default()
@@ -128,6 +130,19 @@ fn era(word: &str) -> Result<i16, ConsoleError> {
         let text = "Use session, stateless, console or unknown.";
         ConsoleError::invalid("invalid_filter", text).field("era")
     })
+}
+
+/// Microseconds of a duration in milliseconds, up to 50 days.
+fn micros(field: &'static str, millis: Option<f64>) -> Result<Option<i64>, ConsoleError> {
+    let Some(millis) = millis else {
+        return Ok(None);
+    };
+    if !(0.0..=f64::from(u32::MAX)).contains(&millis) {
+        let text = "Use milliseconds, such as 250 or 0.5.";
+        return Err(ConsoleError::invalid("invalid_filter", text).field(field));
+    }
+    let micros = (Duration::seconds_f64(millis / 1e3).whole_nanoseconds() + 500) / 1_000;
+    Ok(i64::try_from(micros).ok())
 }
 
 /// A time of a query.
@@ -182,6 +197,9 @@ pub(crate) async fn member_names(
 }
 
 /// Calls of a workspace, newest first, without arguments and results.
+///
+/// With a filter, a page is searched in 200,000 calls. So it may have few items or none, and a
+/// `next_cursor` that goes on with older calls.
 #[utoipa::path(get, path = "/workspaces/{ws}/calls", tag = "calls",
     params(("ws" = String, Path, description = "Slug"), CallQuery, CallFilter),
     responses((status = 200, description = "A page of calls.", body = Listing<CallLog>)))]
@@ -234,19 +252,20 @@ async fn page(
         ..wanted
     };
     let mut tx = state.store.tenant(workspace.id).await?;
-    let mut entries = calls::list(&mut tx, &wanted, pages.limit()).await?;
+    let mut found = calls::search(&mut tx, &wanted, pages.limit(), SEARCHED).await?;
     drop(tx);
-    let next_cursor = pages.cut(&mut entries, position);
+    let following = pages.cut(&mut found.entries, |last| position(last.at, last.id));
+    let searched = found.next.map(|(at, id)| pages.cursor(&position(at, id)));
     Ok(Listing {
-        items: call_logs(state, workspace, entries).await?,
-        next_cursor,
+        items: call_logs(state, workspace, found.entries).await?,
+        next_cursor: following.or(searched),
     })
 }
 
 /// The bytes of a cursor: time in nanoseconds, and id.
-fn position(last: &Entry) -> Vec<u8> {
-    let mut bytes = last.at.unix_timestamp_nanos().to_be_bytes().to_vec();
-    bytes.extend_from_slice(last.id.uuid_bytes());
+fn position(at: Timestamp, id: CallId) -> Vec<u8> {
+    let mut bytes = at.unix_timestamp_nanos().to_be_bytes().to_vec();
+    bytes.extend_from_slice(id.uuid_bytes());
     bytes
 }
 

@@ -68,11 +68,11 @@ impl Pages<'_> {
         let has_more = rows.len() > self.size;
         rows.truncate(self.size);
         let last = rows.last().filter(|_| has_more)?;
-        Some(cursor(
-            self.keys,
-            self.list,
-            self.workspace,
-            &position(last),
-        ))
+        Some(self.cursor(&position(last)))
+    }
+
+    /// The cursor of a position.
+    pub(crate) fn cursor(&self, position: &[u8]) -> String {
+        cursor(self.keys, self.list, self.workspace, position)
     }
 }

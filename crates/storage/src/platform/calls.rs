@@ -312,6 +312,8 @@ pub struct Wanted {
     pub users: Option<Vec<UserId>>,
     /// With one of these outcomes.
     pub outcomes: Option<Vec<i16>>,
+    /// Failed for this reason. `*` stands for any text.
+    pub error: Option<String>,
     /// Of this era.
     pub era: Option<i16>,
     /// Longer than so many microseconds.
@@ -324,6 +326,74 @@ pub struct Wanted {
     pub to: Option<Timestamp>,
     /// Before this call in the list.
     pub before: Option<(Timestamp, CallId)>,
+}
+
+impl Wanted {
+    /// True if calls of the time may be left out.
+    fn is_narrowed(&self) -> bool {
+        self.server.is_some()
+            || self.slug.is_some()
+            || self.item.is_some()
+            || self.client.is_some()
+            || self.users.is_some()
+            || self.outcomes.is_some()
+            || self.error.is_some()
+            || self.era.is_some()
+            || self.longer_us.is_some()
+            || self.shorter_us.is_some()
+    }
+}
+
+/// Most entries that one search reads, so that its time does not grow with the log where few or no
+/// calls fit (METER-14).
+pub const SEARCHED: i64 = 200_000;
+
+/// Calls that fit, newest first.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// At most the limit.
+    pub entries: Vec<Entry>,
+    /// Where the search goes on, if it read its most and found fewer calls than the limit: the
+    /// `before` of the next one.
+    pub next: Option<(Timestamp, CallId)>,
+}
+
+/// Newest first, among the `most` newest entries of the wanted time.
+pub async fn search(
+    tx: &mut TenantTx,
+    wanted: &Wanted,
+    limit: i64,
+    most: i64,
+) -> Result<Found, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let mut end = None;
+    if wanted.is_narrowed() {
+        end = sqlx::query_scalar!(
+            "select at from call_log
+              where tenant_id = $1 and at >= coalesce($2, '-infinity'::timestamptz) and at < coalesce($3, 'infinity'::timestamptz)
+                and at < coalesce($4, 'infinity'::timestamptz)
+              order by at desc offset $5 limit 1",
+            tenant,
+            wanted.from,
+            wanted.to,
+            wanted.before.map(|(at, _)| at),
+            most,
+        )
+        .fetch_optional(tx.connection())
+        .await?;
+    }
+    let within = Wanted {
+        from: end.or(wanted.from),
+        ..wanted.clone()
+    };
+    let entries = list(tx, &within, limit).await?;
+    let is_full = i64::try_from(entries.len()).is_ok_and(|found| found >= limit);
+    // No id is before the first one: the next search begins with earlier times.
+    let next = end.map(|at| (at, CallId::from_uuid(Uuid::nil())));
+    Ok(Found {
+        next: next.filter(|_| !is_full),
+        entries,
+    })
 }
 
 /// Newest first.
@@ -339,6 +409,7 @@ pub async fn list(
         .as_ref()
         .map(|users| users.iter().copied().map(UserId::uuid).collect());
     let like = wanted.client.as_deref().map(contains);
+    let error = wanted.error.as_deref().map(with_stars);
     let rows = sqlx::query_as!(
         Row,
         r#"select id as "id!", at as "at!", server_id, server_slug, item as "item!", client, client_version, client_id,
@@ -354,7 +425,7 @@ pub async fn list(
                  and ($6::uuid is null or server_id = $6) and ($7::text is null or item = $7) and ($15::text is null or server_slug = $15)
                  and ($8::text is null or client ilike $8) and ($9::uuid[] is null or user_id = any($9))
                  and ($10::smallint[] is null or outcome = any($10)) and ($11::smallint is null or era = $11)
-                 and ($12::bigint is null or took_us > $12) and ($13::bigint is null or took_us < $13)
+                 and ($12::bigint is null or took_us > $12) and ($13::bigint is null or took_us < $13) and ($16::text is null or error ilike $16)
                order by at desc, id desc limit $14)
              union all
              (select id, at, server_id, server_slug, item, client, null, null, caller, user_id, null, era, outcome, status, took_us, 0, 0, 0, 0,
@@ -371,7 +442,7 @@ pub async fn list(
                  and ($6::uuid is null or server_id = $6) and ($7::text is null or item = $7) and ($15::text is null or server_slug = $15)
                  and ($8::text is null or client ilike $8) and ($9::uuid[] is null or user_id = any($9))
                  and ($10::smallint[] is null or outcome = any($10)) and ($11::smallint is null or era = $11)
-                 and ($12::bigint is null or took_us > $12) and ($13::bigint is null or took_us < $13)
+                 and ($12::bigint is null or took_us > $12) and ($13::bigint is null or took_us < $13) and $16::text is null
                order by at desc, id desc limit $14)) both_logs
            order by at desc, id desc limit $14"#,
         tenant,
@@ -389,6 +460,7 @@ pub async fn list(
         wanted.shorter_us,
         limit,
         wanted.slug,
+        error,
     )
     .fetch_all(tx.connection())
     .await?;
@@ -397,15 +469,23 @@ pub async fn list(
 
 /// The pattern of texts that contain `text`.
 fn contains(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len() + 2);
-    pattern.push('%');
+    format!("%{}%", literal(text))
+}
+
+/// The pattern of texts that are `text`, where `*` stands for any characters.
+fn with_stars(text: &str) -> String {
+    literal(text).replace('*', "%")
+}
+
+/// The pattern of `text` alone.
+fn literal(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
     for c in text.chars() {
         if matches!(c, '%' | '_' | '\\') {
             pattern.push('\\');
         }
         pattern.push(c);
     }
-    pattern.push('%');
     pattern
 }
 

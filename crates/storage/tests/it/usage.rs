@@ -542,3 +542,48 @@ async fn calls_of_the_previous_release_are_carried_over() {
         .unwrap();
     assert_eq!(old, 6, "the previous release still reads its table");
 }
+
+/// Rule: METER-14. A search goes on where it ended, misses nothing, and ends.
+#[tokio::test]
+async fn a_bounded_search_goes_on_until_all_is_read() {
+    let store = Database::new().await.store(4).await;
+    let (tenant, now) = (TenantId::generate(), Clock::system().now());
+    let mut tx = store.tenant(tenant).await.unwrap();
+    // Four calls of each moment; a search ends within one.
+    let written: Vec<Call> = (0..60)
+        .map(|n| {
+            let item = if n % 25 == 3 { "rare" } else { "get" };
+            call(tenant, now - Duration::milliseconds(n / 4), item)
+        })
+        .collect();
+    calls::insert_many(&mut tx, &written).await.unwrap();
+    for (item, times) in [("rare", 3), ("none", 0), ("get", 57)] {
+        let mut wanted = Wanted {
+            item: Some(item.to_owned()),
+            ..Wanted::default()
+        };
+        let (mut ids, mut pages) = (Vec::new(), 0);
+        loop {
+            pages += 1;
+            assert!(pages <= 60, "{item}: it ends");
+            let found = calls::search(&mut tx, &wanted, 5, 10).await.unwrap();
+            ids.extend(found.entries.iter().map(|entry| entry.id));
+            let last = found.entries.last().filter(|_| found.entries.len() == 5);
+            let next = last.map(|last| (last.at, last.id)).or(found.next);
+            if next.is_none() {
+                break;
+            }
+            wanted.before = next;
+        }
+        assert_eq!(ids.len(), times, "{item}: each once");
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), times, "{item}");
+        assert!(pages >= 5, "{item}: {pages} pages of at most ten entries");
+    }
+    let all = calls::search(&mut tx, &Wanted::default(), 100, 10).await;
+    let all = all.unwrap();
+    assert_eq!(
+        (all.entries.len(), all.next),
+        (60, None),
+        "no filter, no bound"
+    );
+}

@@ -27,13 +27,13 @@ use crate::{
 const CALLS: &str = "/workspaces/acme/calls";
 
 /// A workspace of a person.
-async fn workspace(person: &Browser<'_>) -> TenantId {
+pub(crate) async fn workspace(person: &Browser<'_>) -> TenantId {
     console::workspace(person, "acme").await;
     let me = person.call(Method::GET, "/me", None).await.json();
     me["workspaces"][0]["id"].as_str().unwrap().parse().unwrap()
 }
 
-fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call {
+pub(crate) fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call {
     Call {
         id: CallId::at(at),
         tenant,
@@ -65,7 +65,7 @@ fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call {
     }
 }
 
-async fn write(service: &TestService, written: &[Call]) {
+pub(crate) async fn write(service: &TestService, written: &[Call]) {
     let mut tx = service.store.edge(Reason::Metering).await.unwrap();
     calls::insert_many(&mut tx, written).await.unwrap();
     tx.commit().await.unwrap();
@@ -100,6 +100,7 @@ async fn filters_find_calls_and_wrong_ones_are_named() {
     failed.outcome = CallOutcome::UpstreamError;
     failed.user = Some(user);
     failed.era = CallEra::Stateless;
+    failed.error = Some("100% gone_".to_owned());
     let mut other = call(tenant, now - Duration::minutes(1), "other");
     other.server = Some((ServerId::generate(), "ships".into()));
     other.client = Some("Cursor".into());
@@ -120,6 +121,15 @@ async fn filters_find_calls_and_wrong_ones_are_named() {
         ("?era=stateless".to_owned(), &["failed"]),
         ("?longer_ms=500".to_owned(), &["slow"]),
         ("?shorter_ms=500".to_owned(), &["other", "failed"]),
+        (
+            "?longer_ms=11.999&shorter_ms=12.001".to_owned(),
+            &["other", "failed"],
+        ),
+        ("?shorter_ms=12".to_owned(), &[]),
+        ("?error=100%25%20gone_".to_owned(), &["failed"]),
+        ("?error=100%25%20*".to_owned(), &["failed"]),
+        ("?error=100%25".to_owned(), &[]),
+        ("?error=*".to_owned(), &["failed"]),
         (format!("?to={before}"), &["slow"]),
         (format!("?from={before}"), &["other", "failed"]),
     ] {
@@ -128,6 +138,8 @@ async fn filters_find_calls_and_wrong_ones_are_named() {
     for (query, field) in [
         ("?outcome=bad", "outcome"),
         ("?era=bronze", "era"),
+        ("?longer_ms=-1", "longer_ms"),
+        ("?shorter_ms=NaN", "shorter_ms"),
         ("?from=yesterday", "from"),
         ("?to=1", "to"),
     ] {

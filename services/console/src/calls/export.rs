@@ -10,7 +10,10 @@ use futures_util::stream;
 use http::header;
 use portolan_model::member::Action;
 use portolan_site::{console_error::ConsoleError, state::AuthState};
-use portolan_storage::{StorageError, platform::calls};
+use portolan_storage::{
+    StorageError,
+    platform::calls::{self, SEARCHED},
+};
 use serde::Deserialize;
 use time::format_description::well_known::Rfc3339;
 use utoipa::{IntoParams, ToSchema};
@@ -79,16 +82,18 @@ pub(crate) async fn export_calls(
                 return Ok::<_, StorageError>(None);
             }
             let mut tx = state.store.tenant(tenant).await?;
-            let entries = calls::list(&mut tx, &wanted, PAGE).await?;
+            let found = calls::search(&mut tx, &wanted, PAGE, SEARCHED).await?;
             drop(tx);
+            let entries = found.entries;
             let mut lines = Vec::new();
-            if written == 0 && format == ExportFormat::Csv {
+            // Only the first page begins at no call.
+            if wanted.before.is_none() && format == ExportFormat::Csv {
                 lines.extend_from_slice(COLUMNS.as_bytes());
             }
-            let is_last = i64::try_from(entries.len()).is_ok_and(|count| count < PAGE);
-            if let Some(last) = entries.last() {
-                wanted.before = Some((last.at, last.id));
-            }
+            let is_full = i64::try_from(entries.len()).is_ok_and(|count| count >= PAGE);
+            let is_last = !is_full && found.next.is_none();
+            let last = entries.last().filter(|_| is_full);
+            wanted.before = last.map(|last| (last.at, last.id)).or(found.next);
             let written = if is_last {
                 MOST
             } else {
