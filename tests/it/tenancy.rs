@@ -41,11 +41,20 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::DELETE, format!("/access-tokens/tok_{random}")),
         (Method::GET, "/calls".to_owned()),
         (Method::GET, "/calls/export".to_owned()),
+        (Method::GET, "/call-views".to_owned()),
+        (
+            Method::DELETE,
+            format!("/call-views/viw_{}", "0".repeat(32)),
+        ),
         (Method::GET, "/insights".to_owned()),
         (Method::GET, "/insights/errors".to_owned()),
         (Method::GET, "/insights/people".to_owned()),
         (Method::GET, "/calls/live".to_owned()),
         (Method::GET, format!("/calls/call_{}", "0".repeat(32))),
+        (
+            Method::POST,
+            format!("/calls/call_{}/reveal", "0".repeat(32)),
+        ),
         (Method::GET, "/search?q=a".to_owned()),
         (Method::POST, "/servers/check".to_owned()),
         (Method::GET, "/audit".to_owned()),
@@ -96,6 +105,9 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
             (Method::POST, "/pause"),
             (Method::GET, "/connection"),
             (Method::GET, "/calls"),
+            (Method::GET, "/capture"),
+            (Method::PUT, "/capture"),
+            (Method::DELETE, "/capture/content"),
             (Method::GET, "/saved-calls"),
             (Method::POST, "/saved-calls"),
         ] {
@@ -135,6 +147,7 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         }
         ("PUT", "credential") => json!({"kind": "bearer", "token": "x"}),
         ("PUT", "tools") => json!({"tools": []}),
+        ("PUT", "capture") => json!({"policy": "all", "days": 7}),
         ("PUT", "default-server") => json!({"server_id": server}),
         ("PUT", "definition") => {
             json!({"name": "x", "description": "x", "method": "GET", "path": "/x"})

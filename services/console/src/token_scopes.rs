@@ -49,7 +49,11 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/servers", Some(RegistryRead), Some(RegistryWrite)),
     ("/servers/check", None, Some(RegistryRead)),
     ("/servers/{id}/calls", Some(CallsRead), None),
+    // People decide of which calls content is kept, and people alone see it (CAPTURE-8).
+    ("/servers/{id}/capture", Some(RegistryRead), None),
     ("/calls", Some(CallsRead), None),
+    // A view is of a person at the console.
+    ("/call-views", None, None),
     ("/insights", Some(CallsRead), None),
     ("/sessions", Some(AccessRead), Some(AccessWrite)),
     ("/connects", Some(CallsRead), None),
