@@ -23,7 +23,7 @@ export function handOver(call: CapturedCall) {
 export const handedOver = (id: string | undefined) => (handed?.id === id ? handed : undefined);
 
 /** The value of a kept text; undefined if it was cut. */
-export function valueOf(kept: { text: string; is_cut: boolean } | undefined): unknown {
+export function keptValue(kept: { text: string; is_cut: boolean } | undefined): unknown {
   if (!kept || kept.is_cut) return undefined;
   try {
     return JSON.parse(kept.text);

@@ -4,7 +4,7 @@ import { screen, waitFor, within } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Schemas } from '../src/api/http';
-import { comparable, handedOver, outcomeOf, valueOf } from '../src/captured-call';
+import { comparable, handedOver, keptValue, outcomeOf } from '../src/captured-call';
 import { JsonDiff } from '../src/components/line-diff';
 import { lineDiff } from '../src/line-diff';
 import { alone, open } from './page';
@@ -91,9 +91,9 @@ test('a difference names removed and added lines, and keeps what is equal', () =
 });
 
 test('answers are compared without the ids of each', () => {
-  const response = valueOf(content.answer);
+  const response = keptValue(content.answer);
   expect(comparable(outcomeOf(response))).toEqual({ content: [] });
-  expect(valueOf({ text: '{"a":', is_cut: true })).toBeUndefined();
+  expect(keptValue({ text: '{"a":', is_cut: true })).toBeUndefined();
   expect(outcomeOf({ error: { code: 1 } })).toEqual({ code: 1 });
 });
 

@@ -3,7 +3,7 @@ import { IconEye, IconEyeOff, IconTerminal2 } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
 import type { CallDetail } from '../../../api/calls';
 import { type CapturedText, type RevealedContent, useReveal } from '../../../api/captures';
-import { handOver, outcomeOf, valueOf } from '../../../captured-call';
+import { handOver, keptValue, outcomeOf } from '../../../captured-call';
 import { CodeBlock } from '../../../components/copy';
 import { Panel } from '../../../components/page';
 import { Refused } from '../../../components/refused';
@@ -53,12 +53,12 @@ function Revealed({ call, content, hide }: { call: CallDetail; content: Revealed
   const calls = useMay('call_tools');
   const navigate = useNavigate();
   const { server_id: server } = call;
-  const kept = valueOf(content.arguments);
+  const kept = keptValue(content.arguments);
   const values = content.arguments === undefined ? {} : isObject(kept) ? kept : undefined;
 
   function openInPlayground() {
     if (!server || !values) return;
-    const answer = outcomeOf(valueOf(content.answer));
+    const answer = outcomeOf(keptValue(content.answer));
     const masked = content.arguments?.masked ?? 0;
     handOver({ id: call.id, tool: call.tool_name, arguments: values, masked, answer });
     void navigate({
@@ -93,7 +93,7 @@ function Revealed({ call, content, hide }: { call: CallDetail; content: Revealed
 }
 
 function Kept({ title, text, none }: { title: string; text: CapturedText | undefined; none: string }) {
-  const value = valueOf(text);
+  const value = keptValue(text);
   return (
     <section aria-label={title}>
       <h3>{title}</h3>
