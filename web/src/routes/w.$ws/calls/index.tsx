@@ -55,27 +55,27 @@ function CallsPage() {
     <Page
       title="Calls"
       help="console#calls"
-      lede="Tool calls on all servers. Arguments and results are not stored."
+      lede="Tool calls on all servers. Arguments and answers are kept where a server’s settings say so."
       actions={
-        <Menu position="bottom-end">
-          <Menu.Target>
-            <Button variant="default" leftSection={<IconDownload size={17} />}>
-              Export
-            </Button>
-          </Menu.Target>
-          <Menu.Dropdown>
-            {(['csv', 'jsonl'] as const).map((format) => (
-              <Menu.Item
-                key={format}
-                component="a"
-                href={`${base}/export?${asSearch(filter, { format })}`}
-                download
-              >
-                {format === 'csv' ? 'CSV' : 'JSON Lines'}
-              </Menu.Item>
-            ))}
-          </Menu.Dropdown>
-        </Menu>
+          <Menu position="bottom-end">
+            <Menu.Target>
+              <Button variant="default" leftSection={<IconDownload size={17} />}>
+                Export
+              </Button>
+            </Menu.Target>
+            <Menu.Dropdown>
+              {(['csv', 'jsonl'] as const).map((format) => (
+                <Menu.Item
+                  key={format}
+                  component="a"
+                  href={`${base}/export?${asSearch(filter, { format })}`}
+                  download
+                >
+                  {format === 'csv' ? 'CSV' : 'JSON Lines'}
+                </Menu.Item>
+              ))}
+            </Menu.Dropdown>
+          </Menu>
       }
     >
       <Panel flush>
