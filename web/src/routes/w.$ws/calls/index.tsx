@@ -11,6 +11,7 @@ import { CallsTable } from '../../../components/calls';
 import { Empty, Loaded, Page, Panel } from '../../../components/page';
 import { LoadMore, TableBar } from '../../../components/table';
 import { useSession } from '../../../session';
+import { CallViews } from './-views';
 
 export const Route = createFileRoute('/w/$ws/calls/')({
   component: CallsPage,
@@ -57,6 +58,8 @@ function CallsPage() {
       help="console#calls"
       lede="Tool calls on all servers. Arguments and answers are kept where a server’s settings say so."
       actions={
+        <>
+          <CallViews filter={filter} onOpen={change} />
           <Menu position="bottom-end">
             <Menu.Target>
               <Button variant="default" leftSection={<IconDownload size={17} />}>
@@ -76,6 +79,7 @@ function CallsPage() {
               ))}
             </Menu.Dropdown>
           </Menu>
+        </>
       }
     >
       <Panel flush>
