@@ -11,6 +11,8 @@ macro_rules! words {
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$vdoc])* $variant,)* }
         impl $name {
+            /// Every variant, in the order of the declaration.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
             /// The word in the database, the API and the pages.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }

@@ -22,8 +22,7 @@ pub struct SourceView {
     #[schema(value_type = String, example = "src_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
     id: SourceId,
     name: String,
-    #[schema(value_type = SourceKindName)]
-    kind: SourceKind,
+    kind: SourceKindName,
     /// Prefix of every call.
     base_url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,14 +58,20 @@ pub struct SourceView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SourceKind)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used: the value is model::registry::SourceKind"
-)]
 pub(crate) enum SourceKindName {
     Openapi,
     Http,
     Mcp,
+}
+
+impl From<SourceKind> for SourceKindName {
+    fn from(kind: SourceKind) -> Self {
+        match kind {
+            SourceKind::Openapi => Self::Openapi,
+            SourceKind::Http => Self::Http,
+            SourceKind::Mcp => Self::Mcp,
+        }
+    }
 }
 
 /// Bounds of calls.
@@ -102,7 +107,7 @@ pub(crate) fn view(source: Source) -> SourceView {
     SourceView {
         id: source.id,
         name: source.name,
-        kind: source.kind,
+        kind: source.kind.into(),
         base_url: source.base_url,
         spec_title: source.spec_title,
         spec_version: source.spec_version,

@@ -271,7 +271,9 @@ pub(crate) async fn try_tool(
         SourceKind::Mcp => {
             try_upstream(&state, workspace.id, &source, &opener, &tool, &request).await?
         }
-        _ => try_api(&state, &source, &opener, &tool, request).await?,
+        SourceKind::Openapi | SourceKind::Http => {
+            try_api(&state, &source, &opener, &tool, request).await?
+        }
     };
     measure(source.kind, tried.outcome, begun);
     let call = entry(&workspace, at, tool.name(), &tried);

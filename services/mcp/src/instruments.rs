@@ -26,19 +26,12 @@ impl Outcome {
     }
 }
 
-const CALL_OUTCOMES: [CallOutcome; 5] = [
-    CallOutcome::Ok,
-    CallOutcome::ToolError,
-    CallOutcome::InvalidArguments,
-    CallOutcome::UpstreamError,
-    CallOutcome::Internal,
-];
-
 /// Instruments, each created on first use: a lookup in the recorder takes longer than counting.
 #[derive(Default)]
 pub(crate) struct Instruments {
     requests: OnceLock<Vec<OnceLock<Counter>>>,
-    calls: [[OnceLock<Histogram>; CALL_OUTCOMES.len()]; 3],
+    /// By kind of source and outcome.
+    calls: [[OnceLock<Histogram>; CallOutcome::ALL.len()]; SourceKind::ALL.len()],
 }
 
 impl std::fmt::Debug for Instruments {
@@ -75,19 +68,11 @@ impl Instruments {
 
     /// Counts one tool call.
     pub(crate) fn call(&self, kind: SourceKind, outcome: CallOutcome, took: Duration) {
-        let slot = &self.calls[kind_slot(kind)][outcome as usize];
+        let slot = &self.calls[kind as usize][outcome as usize];
         slot.get_or_init(
             || metrics::histogram!("mcp_call_duration_seconds", "kind" => kind.as_str(), "outcome" => outcome.as_str()),
         )
         .record(took.as_secs_f64());
-    }
-}
-
-const fn kind_slot(kind: SourceKind) -> usize {
-    match kind {
-        SourceKind::Openapi => 0,
-        SourceKind::Http => 1,
-        SourceKind::Mcp => 2,
     }
 }
 

@@ -286,11 +286,14 @@ impl Source {
             }
             None => open(tenant, id, row, keys, now),
         };
-        let upstream = (row.kind == SourceKind::Mcp).then(|| {
-            let (url, access) = (base_url.clone(), access.clone());
-            let source = UpstreamSource::new(tenant, id, url, access, &row.settings);
-            Arc::new(source)
-        });
+        let upstream = match row.kind {
+            SourceKind::Mcp => {
+                let (url, access) = (base_url.clone(), access.clone());
+                let source = UpstreamSource::new(tenant, id, url, access, &row.settings);
+                Some(Arc::new(source))
+            }
+            SourceKind::Openapi | SourceKind::Http => None,
+        };
         let target = CallTarget::new(base_url, &row.settings);
         Some(Self {
             target: Arc::new(target),
